@@ -1,0 +1,197 @@
+"""What parfocal needs from a framework, in three tiers.
+
+A backend is one object with the methods below. Tier 1 is about tensors, tier 2 about
+models that run, tier 3 about training. Everything outside ``backends/`` speaks to a
+framework only through this protocol, so paths, kinds, settings, dtype names and
+optimizer slots have **one spelling** on every side:
+
+- paths are dotted (``layer1.0.conv1``), the root module's path is ``""``;
+- kinds and setting names are the common ones listed in ``vocabulary.py``;
+- arrays are NumPy; bfloat16 is ``ml_dtypes.bfloat16`` and keeps its name;
+- BatchNorm statistics are buffers, whatever the framework calls them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Role = Literal["parameter", "buffer"]
+Mode = Literal["eval", "train", "keep"]
+OnEnter = Callable[["Call"], "tuple[tuple[Any, ...], dict[str, Any]] | None"]
+OnExit = Callable[["Call", Any], Any]
+OnOp = Callable[["OpCall"], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StateTensor:
+    """One parameter or buffer of a model. ``value`` is the framework's own live tensor."""
+
+    path: str  # "layer1.0.bn1.running_mean": the framework's own local name at the end
+    module: str  # path of the module that owns it
+    name: str  # the framework's own local name, e.g. "running_mean" or "_mean"
+    role: Role
+    trainable: bool
+    persistent: bool  # part of the framework's state dict
+    tied_to: str | None  # path of the first occurrence of the very same tensor
+    value: Any
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of one module while a model is being watched.
+
+    The same object is handed to ``on_enter`` and ``on_exit``; ``note`` belongs to the watcher.
+    """
+
+    order: int  # 0, 1, 2, ... in the order in which calls begin
+    parent: int | None  # ``order`` of the enclosing call
+    depth: int
+    path: str  # of the module; the first registered path for a shared module
+    module: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    note: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class OpCall:
+    """One functional call or tensor operator made by a module's own code."""
+
+    order: int
+    module: str  # path of the module whose code made it
+    call: int | None  # ``order`` of the enclosing module call
+    name: str  # common name (vocabulary.py), or the framework's own where there is none
+    native: str  # the framework's own name
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    output: Any
+    note: dict[str, Any] = field(default_factory=dict)
+
+
+class TensorBackend(Protocol):
+    """Tier 1: arrays in and out."""
+
+    name: str  # "torch", "paddle"
+    version: str
+    dtypes: frozenset[str]  # names that exist on both sides of ``to_array``/``from_array``
+
+    def is_tensor(self, value: object) -> bool: ...
+    def dtype(self, tensor: Any) -> str: ...
+    def shape(self, tensor: Any) -> tuple[int, ...]: ...
+    def device(self, tensor: Any) -> str: ...
+
+    def to_array(self, tensor: Any, *, copy: bool = True) -> Array:
+        """The values, detached and on the CPU. ``copy=False`` may share memory with the tensor."""
+
+    def from_array(self, array: Array, *, requires_grad: bool = False) -> Any:
+        """A new tensor that owns its memory."""
+
+    def cast(self, tensor: Any, dtype: str) -> Any:
+        """The tensor in another dtype, still part of the autograd graph."""
+
+    def write(self, tensor: Any, array: Array) -> None:
+        """Overwrite a tensor's values in place, outside autograd. Shape and dtype must agree."""
+
+    def requires_grad(self, tensor: Any) -> bool: ...
+    def is_leaf(self, tensor: Any) -> bool: ...
+
+
+class ModelBackend(TensorBackend, Protocol):
+    """Tier 2: models that run, under watch."""
+
+    def is_model(self, value: object) -> bool: ...
+
+    def modules(self, model: Any) -> dict[str, Any]:
+        """Path -> module, root first, each module once (a shared one under its first path)."""
+
+    def kind(self, module: Any) -> str:
+        """The common kind ("Linear", "BatchNorm2d"), or the class's own name if it has none."""
+
+    def is_framework_layer(self, module: Any) -> bool:
+        """Whether the class itself is the framework's own, not the user's."""
+
+    def settings(self, module: Any) -> dict[str, Any]:
+        """What the module says of itself, under common names (epsilon, stride, bias, ...)."""
+
+    def state(self, model: Any) -> list[StateTensor]:
+        """All parameters and buffers in registration order, tied ones included."""
+
+    def gradient(self, tensor: Any) -> Array | None:
+        """The accumulated gradient of a leaf, or None."""
+
+    def training_flags(self, model: Any) -> dict[str, bool]: ...
+
+    def mode(self, model: Any, mode: Mode) -> AbstractContextManager[None]:
+        """Set eval or train for a while; every module's own flag is restored exactly."""
+
+    def watch(
+        self,
+        model: Any,
+        on_enter: OnEnter | None = None,
+        on_exit: OnExit | None = None,
+        on_op: OnOp | None = None,
+    ) -> AbstractContextManager[None]:
+        """Call back around every module call, and after every op when ``on_op`` is given.
+
+        ``on_enter`` may return ``(args, kwargs)`` to replace the inputs; ``on_exit`` and ``on_op``
+        may return a replacement for the output; None keeps what is there. Calls nest and repeat.
+        Everything is restored on leaving, also when the model or a callback raises.
+        """
+
+    def watch_gradient(self, tensor: Any, callback: Callable[[Any], Any]) -> Callable[[], None] | None:
+        """Call back with the gradient of any tensor, leaf or not; returns the remover.
+
+        None when the tensor takes no part in autograd. The callback gets the full (accumulated)
+        gradient of that tensor once per backward pass and may return a replacement.
+        """
+
+    def backward(
+        self, outputs: Sequence[Any], gradients: Sequence[Any | None], *, retain: bool = False
+    ) -> None: ...
+
+    def clear_gradients(self, model: Any) -> None:
+        """Every parameter's gradient becomes absent (not zero)."""
+
+    def no_grad(self) -> AbstractContextManager[None]: ...
+    def seed(self, value: int) -> None: ...
+    def rng_state(self) -> Any: ...
+    def set_rng_state(self, state: Any) -> None: ...
+
+    def deterministic(self) -> AbstractContextManager[None]:
+        """Ask the framework for deterministic kernels where it has them; restored on leaving."""
+
+    def load_checkpoint(self, path: str) -> Mapping[str, Any]:
+        """A checkpoint in the framework's own file format, tensors as arrays, never executing code."""
+
+    def save_checkpoint(self, path: str, state: Iterator[tuple[str, Array]]) -> None: ...
+
+
+class TrainingBackend(ModelBackend, Protocol):
+    """Tier 3: optimizers and schedules."""
+
+    def is_optimizer(self, value: object) -> bool: ...
+    def is_scheduler(self, value: object) -> bool: ...
+    def optimizer_step(self, optimizer: Any) -> None: ...
+    def scheduler_step(self, scheduler: Any, metric: float | None = None) -> None: ...
+
+    def optimizer_kind(self, optimizer: Any) -> str:
+        """Common name: "SGD", "Momentum", "Adam", "AdamW", ... (torch's SGD with momentum is Momentum)."""
+
+    def optimizer_settings(self, optimizer: Any, model: Any) -> dict[str, dict[str, Any]]:
+        """Parameter path -> effective settings under common names (lr, weight_decay, betas, ...)."""
+
+    def optimizer_state(self, optimizer: Any, model: Any) -> dict[str, dict[str, Array]]:
+        """Parameter path -> common slot name ("momentum", "moment1", "moment2", ...) -> values."""
+
+    def learning_rate(self, optimizer: Any) -> float:
+        """The learning rate the next step will use (of the first group)."""
+
+
+Backend = TrainingBackend
