@@ -1,2 +1,38 @@
-"""parfocal: swap the framework, keep the numbers."""
+"""parfocal: swap the framework, keep the numbers.
+
+The public names are loaded when they are first used, so that importing parfocal costs
+next to nothing and never imports a framework.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from parfocal.errors import ParfocalError
+    from parfocal.judge.metrics import compare_arrays
+    from parfocal.judge.tolerance import Tolerance
+    from parfocal.run.reader import load_run
+
+_HOMES = {
+    "ParfocalError": "parfocal.errors",
+    "Tolerance": "parfocal.judge.tolerance",
+    "compare_arrays": "parfocal.judge.metrics",
+    "load_run": "parfocal.run.reader",
+}
+
+__all__ = ["ParfocalError", "Tolerance", "compare_arrays", "load_run"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'parfocal' has no attribute {name!r}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])
