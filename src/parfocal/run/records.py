@@ -26,6 +26,7 @@ class TensorRef:
     offset: int
     nbytes: int
     checksum: str
+    rank: int = 0  # whose segment; the file's name follows from rank and segment alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +146,13 @@ class RunHeader:
     ranks: int = 1
     complete: bool = False
     schema: int = SCHEMA_VERSION
+    run_id: str = ""  # what the ranks of one launch have in common; empty for a single process
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """How much a finished run holds, so that a part that went missing later is noticed."""
+
+    records: int
+    record_bytes: int
+    segment_bytes: tuple[int, ...]  # the size of every segment

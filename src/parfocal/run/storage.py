@@ -1,0 +1,132 @@
+"""The few operating-system calls a Run is made of, with one clear error each.
+
+Everything that touches a file goes through here, so that a full disk or a missing
+permission is always a ``StorageError`` that names the path, a short write is continued,
+and a pipe or device in place of a file is refused instead of waited for.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from parfocal.errors import FileFormatError, StorageError
+
+PARTIAL_SUFFIX = ".partial"
+
+_NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+
+_HINTS = {
+    errno.ENOSPC: "free some space or choose another folder; what was finished before is still readable",
+    errno.EDQUOT: "your disk quota is used up; what was finished before is still readable",
+    errno.EFBIG: "the file size limit is reached; what was finished before is still readable",
+    errno.EACCES: "choose a path that you may use",
+    errno.EPERM: "choose a path that you may use",
+    errno.EROFS: "this file system is read-only; choose another path",
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.EEXIST: "a part of the path is a file, not a folder",
+}
+
+
+@contextmanager
+def storage_errors(action: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn an ``OSError`` into a ``StorageError`` that says what was being done, and where."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise StorageError(
+            f"cannot {action} {os.fspath(path)}: {reason} (errno {error.errno})",
+            hint=_HINTS.get(error.errno or 0, ""),
+        ) from error
+
+
+def open_for_reading(path: Path) -> int:
+    """A file descriptor on a regular file; anything else (a pipe, a device) is refused."""
+    with storage_errors("read", path):
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FileFormatError(f"{path} is not a regular file", hint="give a file")
+    return descriptor
+
+
+def read_limited(path: Path, limit: int) -> bytes:
+    """A whole small file; a larger one is refused before it is read."""
+    with os.fdopen(open_for_reading(path), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise FileFormatError(f"{path} has {size} bytes; at most {limit} are allowed")
+        with storage_errors("read", path):
+            return file.read(limit)
+
+
+def write_all(descriptor: int, data: memoryview) -> None:
+    """Write every byte at the descriptor's position, however many calls the system needs."""
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file's content in one step: a reader sees the old or the new, never a part."""
+    partial = _write_partial(path, data)
+    try:
+        with storage_errors("write", path):
+            os.replace(partial, path)
+    except StorageError:
+        with suppress(FileNotFoundError):
+            os.unlink(partial)
+        raise
+
+
+def create_exclusively(path: Path, data: bytes) -> bool:
+    """Create a file together with its content in one step; False when it exists already."""
+    partial = _write_partial(path, data)
+    try:
+        with storage_errors("write", path):
+            _link(partial, path, data)
+    except StorageError as error:
+        if isinstance(error.__cause__, FileExistsError):
+            return False
+        raise
+    finally:
+        os.unlink(partial)
+    return True
+
+
+def _link(partial: Path, path: Path, data: bytes) -> None:
+    try:
+        os.link(partial, path)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        # Still exclusive, but the content follows the name: all such a file system can do.
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        try:
+            write_all(descriptor, memoryview(data))
+        finally:
+            os.close(descriptor)
+
+
+def _write_partial(path: Path, data: bytes) -> Path:
+    """A complete, synchronised temporary file next to ``path``."""
+    partial = path.with_name(f".{path.name}-{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
+    try:
+        with storage_errors("write", path):
+            descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            try:
+                write_all(descriptor, memoryview(data))
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+    except StorageError:
+        with suppress(OSError):
+            os.unlink(partial)
+        raise
+    return partial
