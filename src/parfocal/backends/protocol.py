@@ -13,12 +13,11 @@ optimizer slots have **one spelling** on every side:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -90,8 +89,8 @@ class TensorBackend(Protocol):
     def to_array(self, tensor: Any, *, copy: bool = True) -> Array:
         """The values, detached and on the CPU. ``copy=False`` may share memory with the tensor."""
 
-    def from_array(self, array: Array, *, requires_grad: bool = False) -> Any:
-        """A new tensor that owns its memory."""
+    def from_array(self, array: Array, *, requires_grad: bool = False, device: str = "cpu") -> Any:
+        """A new tensor that owns its memory; ``device`` as ``device()`` spells it ("cpu", "cuda:0")."""
 
     def cast(self, tensor: Any, dtype: str) -> Any:
         """The tensor in another dtype, still part of the autograd graph."""
@@ -166,11 +165,6 @@ class ModelBackend(TensorBackend, Protocol):
 
     def deterministic(self) -> AbstractContextManager[None]:
         """Ask the framework for deterministic kernels where it has them; restored on leaving."""
-
-    def load_checkpoint(self, path: str) -> Mapping[str, Any]:
-        """A checkpoint in the framework's own file format, tensors as arrays, never executing code."""
-
-    def save_checkpoint(self, path: str, state: Iterator[tuple[str, Array]]) -> None: ...
 
 
 class TrainingBackend(ModelBackend, Protocol):

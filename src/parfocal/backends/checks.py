@@ -1,0 +1,48 @@
+"""Checks on arguments that every backend makes in the same words.
+
+Only NumPy here: dtype names, byte order, the agreement that ``write`` demands, modes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, get_args
+
+import numpy as np
+
+from parfocal.backends.protocol import Array, Mode
+from parfocal.errors import InputError, UnsupportedError
+
+
+def as_native(array: Array) -> Array:
+    """The array in this machine's byte order."""
+    return np.asarray(array, dtype=array.dtype.newbyteorder("="))
+
+
+def check_write(shape: tuple[int, ...], dtype: str, array: Array) -> None:
+    """Refuse values that do not fit the tensor exactly: no broadcasting, no conversion."""
+    if array.shape != shape:
+        raise InputError(
+            f"cannot write an array of shape {array.shape} into a tensor of shape {shape}",
+            hint="reshape or transpose the array first",
+        )
+    if array.dtype.name != dtype:
+        raise InputError(
+            f"cannot write an array of dtype {array.dtype.name} into a tensor of dtype {dtype}",
+            hint=f"convert the array first: array.astype({dtype!r})",
+        )
+
+
+def check_mode(mode: str) -> None:
+    """Refuse a mode that does not exist."""
+    allowed = get_args(Mode)
+    if mode not in allowed:
+        raise InputError(f"there is no mode {mode!r}; the modes are: {', '.join(allowed)}")
+
+
+def no_dtype(where: str, dtype: Any, allowed: Iterable[str]) -> UnsupportedError:
+    """The error for a dtype that one side does not have."""
+    return UnsupportedError(
+        f"{where} has no dtype {dtype}; it has: {', '.join(sorted(allowed))}",
+        hint="convert to one of these first",
+    )

@@ -1,0 +1,139 @@
+"""Tier 2 for PaddlePaddle, standing still: layers, what they are, their state, their mode.
+
+What happens while a model runs is in ``watch.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import paddle
+
+from parfocal.backends import reading, tree
+from parfocal.backends.checks import check_mode
+from parfocal.backends.paddle import kinds
+from parfocal.backends.paddle.tensors import Tensors, has_memory
+from parfocal.backends.protocol import Array, Mode, Role, StateTensor
+
+# Registered as parameters, yet what the layer keeps count of: kind -> local names.
+STATISTICS = {
+    **dict.fromkeys(
+        ("BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"), ("_mean", "_variance")
+    ),
+    "SpectralNorm": ("weight_u", "weight_v"),
+}
+DETERMINISTIC_FLAGS = ("FLAGS_cudnn_deterministic", "FLAGS_embedding_deterministic")
+
+
+def children(module: Any) -> Mapping[str, Any]:
+    """A layer's named children, as registered."""
+    return module._sub_layers
+
+
+class Models(Tensors):
+    """What ``ModelBackend`` asks for, without the watching."""
+
+    def is_model(self, value: object) -> bool:
+        return isinstance(value, paddle.nn.Layer)
+
+    def modules(self, model: Any) -> dict[str, Any]:
+        return tree.first_paths(model, children)
+
+    def kind(self, module: Any) -> str:
+        return kinds.kind_of(type(module)) or type(module).__name__
+
+    def is_framework_layer(self, module: Any) -> bool:
+        return kinds.is_framework_class(type(module))
+
+    def settings(self, module: Any) -> dict[str, Any]:
+        return reading.read(module, kinds.settings_of(type(module)))
+
+    def state(self, model: Any) -> list[StateTensor]:
+        first: dict[int, str] = {}
+        found: list[StateTensor] = []
+        for path, module in tree.every_path(model, children):
+            for name, role, persistent, value in _own_state(module):
+                whole = tree.join(path, name)
+                known = first.setdefault(id(value), whole)
+                found.append(
+                    StateTensor(
+                        path=whole,
+                        module=path,
+                        name=name,
+                        role=role,
+                        trainable=role == "parameter" and not value.stop_gradient,
+                        persistent=persistent,
+                        tied_to=known if known != whole else None,
+                        value=value,
+                    )
+                )
+        return found
+
+    def gradient(self, tensor: Any) -> Array | None:
+        return None if tensor.grad is None else self.to_array(tensor.grad)
+
+    def clear_gradients(self, model: Any) -> None:
+        for entry in self.state(model):
+            entry.value.clear_gradient(False)
+
+    def training_flags(self, model: Any) -> dict[str, bool]:
+        return {path: bool(module.training) for path, module in self.modules(model).items()}
+
+    @contextmanager
+    def mode(self, model: Any, mode: Mode) -> Iterator[None]:
+        check_mode(mode)
+        before = [(module, module.training) for module in self.modules(model).values()]
+        try:
+            if mode != "keep":
+                model.train() if mode == "train" else model.eval()
+            yield
+        finally:
+            for module, training in before:
+                module.training = training
+
+    def no_grad(self) -> Any:
+        return paddle.no_grad()
+
+    def seed(self, value: int) -> None:
+        paddle.seed(value)
+
+    def rng_state(self) -> Any:
+        cuda = paddle.get_cuda_rng_state() if paddle.is_compiled_with_cuda() else []
+        return paddle.get_rng_state("cpu"), cuda
+
+    def set_rng_state(self, state: Any) -> None:
+        cpu, cuda = state
+        paddle.set_rng_state(cpu, "cpu")
+        if cuda:
+            paddle.set_cuda_rng_state(cuda)
+
+    @contextmanager
+    def deterministic(self) -> Iterator[None]:
+        kept = paddle.get_flags(list(DETERMINISTIC_FLAGS))
+        try:
+            paddle.set_flags(dict.fromkeys(DETERMINISTIC_FLAGS, 1))
+            yield
+        finally:
+            paddle.set_flags(kept)
+
+
+def _own_state(module: Any) -> Iterator[tuple[str, Role, bool, Any]]:
+    statistics = STATISTICS.get(kinds.kind_of(type(module)) or "", ())
+    for name, value in module._parameters.items():
+        if value is not None:
+            yield name, "buffer" if name in statistics else "parameter", True, value
+    derived = _derived(module)
+    for name, value in module._buffers.items():
+        if value is not None and name not in derived and has_memory(value):
+            yield name, "buffer", name not in module._non_persistable_buffer_names_set, value
+
+
+def _derived(module: Any) -> set[str]:
+    """Weights that weight_norm and spectral_norm compute anew before each call: not state."""
+    return {
+        hook.name
+        for hook in module._forward_pre_hooks.values()
+        if type(hook).__module__.startswith("paddle.nn.utils.")
+    }

@@ -1,0 +1,121 @@
+"""Tier 1 for PaddlePaddle: tensors to arrays and back, every dtype NumPy can hold.
+
+A tensor in main memory is read and written through a NumPy view of its own storage, so
+nothing is copied twice and strides, aliases and ``stop_gradient`` stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import paddle
+
+from parfocal.backends.checks import as_native, check_write, no_dtype
+from parfocal.backends.protocol import Array
+from parfocal.errors import UnsupportedError
+
+_NAMES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    *("float8_e4m3fn", "float8_e5m2"),
+)
+DTYPES: dict[str, Any] = {name: getattr(paddle, name) for name in _NAMES if hasattr(paddle, name)}
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+# NumPy has no such type: the bits travel as integers of the same width.
+BITS: dict[str, tuple[str, Any]] = {
+    "bfloat16": ("int16", ml_dtypes.bfloat16),
+    "float8_e4m3fn": ("uint8", ml_dtypes.float8_e4m3fn),
+    "float8_e5m2": ("uint8", ml_dtypes.float8_e5m2),
+}
+
+
+def has_memory(tensor: Any) -> bool:
+    """Whether a tensor holds values; paddle calls one without elements uninitialised too."""
+    return tensor._is_initialized() or tensor.size == 0
+
+
+class Tensors:
+    """What ``TensorBackend`` asks for."""
+
+    name = "paddle"
+    version = str(paddle.__version__)
+    dtypes = frozenset(DTYPES)
+
+    def is_tensor(self, value: object) -> bool:
+        return isinstance(value, paddle.Tensor)
+
+    def dtype(self, tensor: Any) -> str:
+        return DTYPE_NAMES.get(tensor.dtype) or str(tensor.dtype).removeprefix("paddle.")
+
+    def shape(self, tensor: Any) -> tuple[int, ...]:
+        return tuple(tensor.shape)
+
+    def device(self, tensor: Any) -> str:
+        if tensor.place.is_gpu_place():
+            return f"cuda:{tensor.place.gpu_device_id()}"
+        return "cpu" if tensor.place.is_cpu_place() else str(tensor.place)
+
+    def to_array(self, tensor: Any, *, copy: bool = True) -> Array:
+        on_cpu = tensor.place.is_cpu_place()
+        plain = self._dense(tensor).detach()
+        array = self._view(plain if on_cpu else plain.cpu())
+        return np.array(array, copy=True, order="C") if copy and on_cpu else array
+
+    def from_array(self, array: Array, *, requires_grad: bool = False, device: str = "cpu") -> Any:
+        name = array.dtype.name
+        if name not in DTYPES:
+            raise no_dtype("paddle", array.dtype, DTYPES)
+        native = as_native(array)
+        place = device.replace("cuda", "gpu")
+        if name in BITS:
+            bits = np.array(native, copy=None, order="C").view(BITS[name][0])
+            tensor = paddle.to_tensor(bits, place=place).view(name)
+        else:
+            tensor = paddle.to_tensor(native, place=place)
+        tensor.stop_gradient = not requires_grad
+        return tensor
+
+    def cast(self, tensor: Any, dtype: str) -> Any:
+        if dtype not in DTYPES:
+            raise no_dtype("paddle", dtype, DTYPES)
+        return tensor.astype(DTYPES[dtype])
+
+    def write(self, tensor: Any, array: Array) -> None:
+        check_write(self.shape(tensor), self.dtype(self._dense(tensor)), array)
+        if tensor.place.is_cpu_place():
+            np.copyto(self._view(tensor.detach()), array)
+        else:
+            with paddle.no_grad():
+                paddle.assign(self.from_array(array), output=tensor)
+
+    def requires_grad(self, tensor: Any) -> bool:
+        return not tensor.stop_gradient
+
+    def is_leaf(self, tensor: Any) -> bool:
+        return bool(tensor.is_leaf)
+
+    def _view(self, tensor: Any) -> Array:
+        name = self.dtype(tensor)
+        if name not in DTYPES:
+            raise no_dtype("NumPy", name, DTYPES)
+        if name not in BITS:
+            return np.from_dlpack(tensor)
+        bits, dtype = BITS[name]
+        return np.from_dlpack(tensor.view(bits)).view(dtype)
+
+    def _dense(self, tensor: Any) -> Any:
+        if not tensor.is_dense():
+            form = "sparse" if tensor.is_sparse() else str(tensor.type)
+            raise UnsupportedError(
+                f"a {form} tensor of shape {self.shape(tensor)} has no plain array of values",
+                hint="make it a dense tensor first (.to_dense())",
+            )
+        if not has_memory(tensor):
+            raise UnsupportedError(
+                f"the tensor {tensor.name!r} has no memory yet",
+                hint="initialise it (or run the model once) before handing it over",
+            )
+        return tensor

@@ -1,0 +1,96 @@
+"""Which framework an object comes from, and the one backend object that speaks to it.
+
+Frameworks are found by name only: this module imports none of them. ``of`` looks at the
+modules that an object's classes were defined in, so a framework that is not loaded costs
+nothing; ``get`` loads one on demand. Third parties add theirs under the entry point
+group ``parfocal.backends``; the entry's name is the framework's top-level module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import sys
+from functools import cache
+
+from parfocal.backends.protocol import Backend
+from parfocal.errors import InputError, MissingFrameworkError
+
+ENTRY_POINT_GROUP = "parfocal.backends"
+
+# Present without package metadata, e.g. when the source tree is put on the path as it is.
+BUILTIN = {
+    "torch": "parfocal.backends.torch:TorchBackend",
+    "paddle": "parfocal.backends.paddle:PaddleBackend",
+}
+TITLES = {"torch": "PyTorch", "paddle": "PaddlePaddle"}
+
+_loaded: dict[str, Backend] = {}
+
+
+@cache
+def _known() -> dict[str, str]:
+    """Framework's top-level module -> "module:class" of its backend; the builtin ones win."""
+    found = {entry.name: entry.value for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)}
+    return {**found, **BUILTIN}
+
+
+def names() -> tuple[str, ...]:
+    """Every framework parfocal has a backend for, installed or not."""
+    return tuple(sorted(_known()))
+
+
+def available() -> tuple[str, ...]:
+    """The frameworks that are installed; none of them is imported to find out."""
+    return tuple(
+        name for name in names() if name in sys.modules or importlib.util.find_spec(name) is not None
+    )
+
+
+def get(name: str) -> Backend:
+    """The backend for a framework, by its module name ("torch", "paddle"); always the same object."""
+    if name in _loaded:
+        return _loaded[name]
+    if name not in _known():
+        raise InputError(
+            f"there is no backend called {name!r}; there are: {', '.join(names())}",
+            hint=f"a package can add one under the entry point group {ENTRY_POINT_GROUP!r}",
+        )
+    if name not in available():
+        title = TITLES.get(name, name)
+        extra = f"pip install 'parfocal[{name}]'" if name in BUILTIN else f"pip install {name}"
+        raise MissingFrameworkError(
+            f"{title} is not installed: no module named {name!r} in this environment", hint=extra
+        )
+    module, _, attribute = _known()[name].partition(":")
+    _loaded[name] = getattr(importlib.import_module(module), attribute)()
+    return _loaded[name]
+
+
+def of(value: object) -> Backend:
+    """The backend of a tensor, module, optimizer or scheduler."""
+    for name in _roots(type(value)):
+        if name in _known() and name in sys.modules:
+            backend = get(name)
+            if _speaks_for(backend, value):
+                return backend
+    kind = type(value)
+    raise InputError(
+        f"an object of type {kind.__module__}.{kind.__qualname__} belongs to no known framework; "
+        f"expected a tensor, module, optimizer or scheduler of {' or '.join(names())}",
+        hint="pass the framework's own object, not a state dict, an array or a class",
+    )
+
+
+def _roots(kind: type) -> dict[str, None]:
+    return dict.fromkeys(base.__module__.partition(".")[0] for base in kind.__mro__)
+
+
+def _speaks_for(backend: Backend, value: object) -> bool:
+    return (
+        backend.is_tensor(value)
+        or backend.is_model(value)
+        or backend.is_optimizer(value)
+        or backend.is_scheduler(value)
+    )

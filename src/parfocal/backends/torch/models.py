@@ -1,0 +1,126 @@
+"""Tier 2 for PyTorch, standing still: modules, what they are, their state, their mode.
+
+What happens while a model runs is in ``watch.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from parfocal.backends import reading, tree
+from parfocal.backends.checks import check_mode
+from parfocal.backends.protocol import Array, Mode, StateTensor
+from parfocal.backends.torch import kinds
+from parfocal.backends.torch.tensors import Tensors
+
+
+def children(module: Any) -> Mapping[str, Any]:
+    """A module's named children, as registered."""
+    return module._modules
+
+
+class Models(Tensors):
+    """What ``ModelBackend`` asks for, without the watching."""
+
+    def is_model(self, value: object) -> bool:
+        return isinstance(value, torch.nn.Module)
+
+    def modules(self, model: Any) -> dict[str, Any]:
+        return tree.first_paths(model, children)
+
+    def kind(self, module: Any) -> str:
+        written = kinds.framework_class(type(module))
+        return kinds.kind_of(written) or written.__name__
+
+    def is_framework_layer(self, module: Any) -> bool:
+        return kinds.is_framework_class(type(module))
+
+    def settings(self, module: Any) -> dict[str, Any]:
+        return reading.read(module, kinds.settings_of(type(module)))
+
+    def state(self, model: Any) -> list[StateTensor]:
+        first: dict[int, str] = {}
+        found: list[StateTensor] = []
+        for path, module in tree.every_path(model, children):
+            for name, role, persistent, value in _own_state(module):
+                whole = tree.join(path, name)
+                known = first.setdefault(id(value), whole)
+                found.append(
+                    StateTensor(
+                        path=whole,
+                        module=path,
+                        name=name,
+                        role=role,
+                        trainable=role == "parameter" and bool(value.requires_grad),
+                        persistent=persistent,
+                        tied_to=known if known != whole else None,
+                        value=value,
+                    )
+                )
+        return found
+
+    def gradient(self, tensor: Any) -> Array | None:
+        return None if tensor.grad is None else self.to_array(tensor.grad)
+
+    def clear_gradients(self, model: Any) -> None:
+        for entry in self.state(model):
+            entry.value.grad = None
+
+    def training_flags(self, model: Any) -> dict[str, bool]:
+        return {path: bool(module.training) for path, module in self.modules(model).items()}
+
+    @contextmanager
+    def mode(self, model: Any, mode: Mode) -> Iterator[None]:
+        check_mode(mode)
+        before = [(module, module.training) for module in self.modules(model).values()]
+        try:
+            if mode != "keep":
+                model.train(mode == "train")
+            yield
+        finally:
+            for module, training in before:
+                module.training = training
+
+    def no_grad(self) -> Any:
+        return torch.no_grad()
+
+    def seed(self, value: int) -> None:
+        torch.manual_seed(value)
+
+    def rng_state(self) -> Any:
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+        return torch.get_rng_state(), cuda
+
+    def set_rng_state(self, state: Any) -> None:
+        cpu, cuda = state
+        torch.set_rng_state(cpu)
+        if cuda:
+            torch.cuda.set_rng_state_all(cuda)
+
+    @contextmanager
+    def deterministic(self) -> Iterator[None]:
+        chosen = torch.are_deterministic_algorithms_enabled()
+        warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+        cudnn = torch.backends.cudnn
+        kept = (cudnn.deterministic, cudnn.benchmark)
+        try:
+            # Warn only: an op without a deterministic kernel must still run.
+            torch.use_deterministic_algorithms(True, warn_only=True)
+            cudnn.deterministic, cudnn.benchmark = True, False
+            yield
+        finally:
+            torch.use_deterministic_algorithms(chosen, warn_only=warn_only)
+            cudnn.deterministic, cudnn.benchmark = kept
+
+
+def _own_state(module: Any) -> Iterator[tuple[str, Any, bool, Any]]:
+    for name, value in module._parameters.items():
+        if value is not None:
+            yield name, "parameter", True, value
+    for name, value in module._buffers.items():
+        if value is not None:
+            yield name, "buffer", name not in module._non_persistent_buffers_set, value

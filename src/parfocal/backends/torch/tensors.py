@@ -1,0 +1,113 @@
+"""Tier 1 for PyTorch: tensors to arrays and back, every dtype NumPy can hold.
+
+A tensor in main memory is read and written through a NumPy view of its own storage, so
+nothing is copied twice and strides, aliases and ``requires_grad`` stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import torch
+
+from parfocal.backends.checks import as_native, check_write, no_dtype
+from parfocal.backends.protocol import Array
+from parfocal.errors import UnsupportedError
+
+_NAMES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    *("float8_e4m3fn", "float8_e5m2"),
+)
+DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in _NAMES if hasattr(torch, name)}
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+# NumPy has no such type: the bits travel as integers of the same width.
+BITS: dict[str, tuple[torch.dtype, Any]] = {
+    "bfloat16": (torch.int16, ml_dtypes.bfloat16),
+    "float8_e4m3fn": (torch.uint8, ml_dtypes.float8_e4m3fn),
+    "float8_e5m2": (torch.uint8, ml_dtypes.float8_e5m2),
+}
+
+
+class Tensors:
+    """What ``TensorBackend`` asks for."""
+
+    name = "torch"
+    version = str(torch.__version__)
+    dtypes = frozenset(DTYPES)
+
+    def is_tensor(self, value: object) -> bool:
+        return isinstance(value, torch.Tensor)
+
+    def dtype(self, tensor: Any) -> str:
+        return DTYPE_NAMES.get(tensor.dtype) or str(tensor.dtype).removeprefix("torch.")
+
+    def shape(self, tensor: Any) -> tuple[int, ...]:
+        return tuple(tensor.shape)
+
+    def device(self, tensor: Any) -> str:
+        return str(tensor.device)
+
+    def to_array(self, tensor: Any, *, copy: bool = True) -> Array:
+        plain = self._dense(tensor).detach()
+        local = plain.cpu().resolve_conj().resolve_neg()
+        array = self._view(local)
+        # ``local`` is the tensor itself when nothing had to be moved or resolved.
+        return np.array(array, copy=True, order="C") if copy and local is plain else array
+
+    def from_array(self, array: Array, *, requires_grad: bool = False, device: str = "cpu") -> Any:
+        name = array.dtype.name
+        if name not in DTYPES:
+            raise no_dtype("torch", array.dtype, DTYPES)
+        owned = np.array(as_native(array), copy=True, order="C")
+        if name in BITS:
+            tensor = torch.from_numpy(owned.view(f"i{owned.itemsize}")).view(DTYPES[name])
+        else:
+            tensor = torch.from_numpy(owned)
+        return tensor.to(device).requires_grad_(requires_grad)
+
+    def cast(self, tensor: Any, dtype: str) -> Any:
+        if dtype not in DTYPES:
+            raise no_dtype("torch", dtype, DTYPES)
+        return tensor.to(DTYPES[dtype])
+
+    def write(self, tensor: Any, array: Array) -> None:
+        check_write(self.shape(tensor), self.dtype(self._dense(tensor)), array)
+        # ``data`` shares the storage, not the version counter: what autograd saved stays valid.
+        target = tensor.data
+        if target.device.type == "cpu" and not (target.is_conj() or target.is_neg()):
+            np.copyto(self._view(target), array)
+        else:
+            target.copy_(self.from_array(array))
+
+    def requires_grad(self, tensor: Any) -> bool:
+        return bool(tensor.requires_grad)
+
+    def is_leaf(self, tensor: Any) -> bool:
+        return bool(tensor.is_leaf)
+
+    def _view(self, tensor: Any) -> Array:
+        name = self.dtype(tensor)
+        if name not in DTYPES:
+            raise no_dtype("NumPy", name, DTYPES)
+        if name not in BITS:
+            return np.asarray(tensor.numpy())
+        bits, dtype = BITS[name]
+        return np.asarray(tensor.view(bits).numpy()).view(dtype)
+
+    def _dense(self, tensor: Any) -> Any:
+        if torch.nn.parameter.is_lazy(tensor):
+            raise UnsupportedError(
+                "this parameter of a lazy module has no shape and no values yet",
+                hint="run the model once on an input before handing it over",
+            )
+        if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
+            form = "meta" if tensor.is_meta else "quantized" if tensor.is_quantized else str(tensor.layout)
+            raise UnsupportedError(
+                f"a {form} tensor of shape {self.shape(tensor)} has no plain array of values",
+                hint="make it a dense tensor first (.to_dense(), .dequantize(), or load its weights)",
+            )
+        return tensor
