@@ -1,0 +1,239 @@
+"""The arithmetic of one block: two equally long 1-D arrays in, ``Totals`` out.
+
+``quick_block`` works in float32 or float64 without allocating, and gives up (None) when the
+block holds a non-finite value or numbers whose squares could leave the range; ``careful_block``
+then does the same block in float64 (or complex128), with a census and scaling.
+``integer_block`` is exact for every integer type.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from parfocal.judge.reading import Array, Scratch
+from parfocal.judge.scaled import Scaled
+from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.totals import SideTotals, Totals
+
+CHUNK = 256  # products are summed in the block's dtype over this many elements, beyond in float64
+_FLOAT64 = np.dtype(np.float64)
+_BOOL = np.dtype(np.bool_)
+_MASK32 = np.uint64(0xFFFFFFFF)
+
+# Squares of numbers in this range neither overflow nor lose digits to underflow.
+_SAFE = {np.dtype(np.float32): (1e-12, 1e15), _FLOAT64: (1e-140, 1e140)}
+
+
+def chunked_dots(pairs: list[tuple[Array, Array]], scratch: Scratch) -> list[float]:
+    """The dot product of each pair, chunk by chunk in the pair's dtype, across chunks in float64."""
+    size = len(pairs[0][0])
+    whole = size - size % CHUNK
+    dtype = pairs[0][0].dtype
+    partial = scratch.get("partial", dtype, len(pairs) * (whole // CHUNK)).reshape(len(pairs), -1)
+    for row, (first, second) in zip(partial, pairs, strict=True):
+        left = first[:whole].reshape(-1, 1, CHUNK)
+        np.matmul(left, second[:whole].reshape(-1, CHUNK, 1), out=row.reshape(-1, 1, 1))
+    sums: list[float] = partial.sum(axis=1, dtype=np.float64).tolist()
+    if whole < size:
+        sums = [sum_ + float(np.dot(x[whole:], y[whole:])) for sum_, (x, y) in zip(sums, pairs, strict=True)]
+    return sums
+
+
+def quick_block(
+    x: Array, y: Array, start: int, tolerance: Tolerance, scratch: Scratch, known: float
+) -> Totals | None:
+    """Everything about a block of ordinary numbers; None when it needs ``careful_block``.
+
+    The place of the maximum is looked for only if it exceeds the one already ``known``.
+    """
+    dtype, size = x.dtype, len(x)
+    difference = scratch.get("difference", dtype, size)
+    np.subtract(x, y, out=difference)
+    np.abs(difference, out=difference)
+    largest = float(np.maximum.reduce(difference))
+    if not math.isfinite(largest):  # also whenever x or y holds a non-finite value
+        return None
+    first = SideTotals(minimum=float(np.minimum.reduce(x)), maximum=float(np.maximum.reduce(x)))
+    second = SideTotals(minimum=float(np.minimum.reduce(y)), maximum=float(np.maximum.reduce(y)))
+    scales = largest, max(-first.minimum, first.maximum), max(-second.minimum, second.maximum)
+    low, high = _SAFE[dtype]
+    if any(scale and not low < scale < high for scale in scales):
+        return None
+    magnitude = scratch.get("magnitude", dtype, size)
+    np.abs(y, out=magnitude)
+    work = scratch.get("work", dtype, size)
+    relative = _largest_ratio(difference, magnitude, work)
+    mismatched = _count_mismatches(difference, magnitude, tolerance, work, scratch)
+    if relative is None or mismatched is None:
+        return None
+    ones = scratch.ones(dtype, size)
+    pairs = [(difference, ones), (difference, difference), (x, x), (y, y), (x, y)]
+    absolute, square, square_x, square_y, product = chunked_dots(pairs, scratch)
+    first.square, second.square = Scaled(square_x), Scaled(square_y)
+    return Totals(
+        first=first,
+        second=second,
+        counted=size,
+        maximum=largest,
+        maximum_position=start + int(difference.argmax()) if largest > known else None,
+        minimum=float(np.minimum.reduce(difference)),
+        absolute=Scaled(absolute),
+        square=Scaled(square),
+        product=Scaled(product),
+        relative=relative,
+        mismatched=mismatched,
+    )
+
+
+def _largest_ratio(difference: Array, magnitude: Array, work: Array) -> float | None:
+    """max(difference / magnitude) with 0/0 = 0 and x/0 = inf; None if the division overflowed."""
+    np.divide(difference, magnitude, out=work)
+    ratio = float(np.fmax.reduce(work))  # fmax passes over the NaN of 0/0
+    if math.isnan(ratio):
+        return 0.0
+    if math.isinf(ratio) and not np.any((magnitude == 0) & (difference > 0)):
+        return None
+    return ratio
+
+
+def _count_mismatches(
+    difference: Array, magnitude: Array, tolerance: Tolerance, work: Array, scratch: Scratch
+) -> int | None:
+    """How many differences exceed the tolerance; None if rounding could change the count."""
+    mask = scratch.get("mask", _BOOL, len(difference))
+    if tolerance.exact:
+        np.greater(difference, 0, out=mask)
+        return int(np.count_nonzero(mask))
+    slack = 8 * float(np.finfo(difference.dtype).eps)
+    counts = []
+    for factor in (1 - slack, 1 + slack):
+        np.multiply(magnitude, difference.dtype.type(tolerance.rtol * factor), out=work)
+        np.add(work, difference.dtype.type(tolerance.atol * factor), out=work)
+        np.greater(difference, work, out=mask)
+        counts.append(int(np.count_nonzero(mask)))
+        if counts[0] == 0:
+            return 0
+    return counts[0] if counts[0] == counts[1] else None
+
+
+def careful_block(x: Array, y: Array, start: int, tolerance: Tolerance) -> Totals:
+    """A block in float64 or complex128: non-finite values counted and set aside, sums scaled."""
+    wide = np.dtype(np.complex128) if x.dtype.kind == "c" else _FLOAT64
+    x, y = x.astype(wide, copy=False), y.astype(wide, copy=False)
+    totals = Totals(first=_census(x), second=_census(y))
+    finite = np.isfinite(x) & np.isfinite(y)
+    positions: Array | None = None
+    if not finite.all():
+        agreeing = ~finite & ((x == y) | (np.isnan(x) & np.isnan(y)))
+        totals.agreeing = int(np.count_nonzero(agreeing))
+        disagreeing = np.flatnonzero(~finite & ~agreeing)
+        totals.disagreeing = totals.mismatched = len(disagreeing)
+        if len(disagreeing):
+            totals.disagreement_position = start + int(disagreeing[0])
+        positions = np.flatnonzero(finite)
+        x, y = x[finite], y[finite]
+    if len(x):
+        _careful_differences(totals, x, y, tolerance)
+        place = int(totals.maximum_position or 0)
+        totals.maximum_position = start + (place if positions is None else int(positions[place]))
+    return totals
+
+
+def _census(values: Array) -> SideTotals:
+    """Non-finite values by kind, and the range of the others (of their magnitude if complex)."""
+    nan = np.isnan(values)
+    infinite = np.isinf(values)
+    direction = values
+    if values.dtype.kind == "c":  # the part that is infinite gives the sign, the real one first
+        direction = np.where(np.isinf(values.real), values.real, values.imag)
+    side = SideTotals(nan=int(np.count_nonzero(nan)))
+    infinite &= ~nan
+    side.negative_infinity = int(np.count_nonzero(infinite & (direction < 0)))
+    side.positive_infinity = int(np.count_nonzero(infinite)) - side.negative_infinity
+    usual = values[np.isfinite(values)]
+    if len(usual):
+        ordered = np.abs(usual) if usual.dtype.kind == "c" else usual
+        side.minimum, side.maximum = float(ordered.min()), float(ordered.max())
+    return side
+
+
+def _careful_differences(totals: Totals, x: Array, y: Array, tolerance: Tolerance) -> None:
+    """Fill in the difference statistics of finite values; ``maximum_position`` is local."""
+    difference, magnitude = np.abs(x - y), np.abs(y)
+    place = int(difference.argmax())
+    totals.counted = len(x)
+    totals.maximum, totals.maximum_position = float(difference[place]), place
+    totals.minimum = float(difference.min())
+    ratio = np.divide(difference, magnitude, out=np.zeros_like(difference), where=difference > 0)
+    totals.relative = float(ratio.max())
+    allowed = tolerance.atol + tolerance.rtol * magnitude
+    totals.mismatched += int(np.count_nonzero(difference > allowed))
+    small, exponent = _scaled(difference)
+    totals.absolute = Scaled(float(small.sum()), exponent)
+    totals.square = Scaled(float(np.vdot(small, small)), 2 * exponent)
+    small_x, exponent_x = _scaled(x)
+    small_y, exponent_y = _scaled(y)
+    totals.first.square = Scaled(float(np.vdot(small_x, small_x).real), 2 * exponent_x)
+    totals.second.square = Scaled(float(np.vdot(small_y, small_y).real), 2 * exponent_y)
+    totals.product = Scaled(float(np.vdot(small_y, small_x).real), exponent_x + exponent_y)
+
+
+def _scaled(values: Array) -> tuple[Array, int]:
+    """``values * 2**-exponent`` with an exponent that keeps squares in range, mostly 0."""
+    parts = (values.real, values.imag) if values.dtype.kind == "c" else (values,)
+    largest = max(float(np.abs(part).max()) for part in parts)
+    low, high = _SAFE[_FLOAT64]
+    if largest == 0 or low < largest < high or math.isinf(largest):
+        return values, 0
+    exponent = math.frexp(largest)[1]
+    # In two steps: 2**-exponent alone may itself be out of range.
+    half = exponent // 2
+    return values * math.ldexp(1.0, -half) * math.ldexp(1.0, half - exponent), exponent
+
+
+def integer_block(x: Array, y: Array, start: int, tolerance: Tolerance) -> Totals:
+    """A block of int64, uint64 or Python integers: differences, extremes and their sum are exact."""
+    if x.dtype == object:
+        difference = np.abs(x - y)
+        absolute = int(difference.sum())
+    else:  # larger minus smaller fits uint64 even where int64 wraps around
+        difference = (np.maximum(x, y) - np.minimum(x, y)).view(np.uint64)
+        high, low = difference >> np.uint64(32), difference & _MASK32
+        absolute = (int(high.sum()) << 32) + int(low.sum())
+    place = int(difference.argmax())
+    wide, wide_x, wide_y = (values.astype(np.float64) for values in (difference, x, y))
+    magnitude = np.abs(wide_y)
+    ratio = np.divide(wide, magnitude, out=np.zeros_like(wide), where=wide > 0)
+    if tolerance.rtol == 0:
+        mismatches = _exceeds(difference, math.floor(tolerance.atol))
+    else:
+        mismatches = wide > tolerance.atol + tolerance.rtol * magnitude
+    return Totals(
+        first=_integer_side(x, wide_x),
+        second=_integer_side(y, wide_y),
+        counted=len(x),
+        maximum=int(difference[place]),
+        maximum_position=start + place,
+        minimum=int(difference.min()),
+        absolute=Scaled(absolute),
+        square=Scaled(float(np.dot(wide, wide))),
+        product=Scaled(float(np.dot(wide_x, wide_y))),
+        relative=float(ratio.max()),
+        mismatched=int(np.count_nonzero(mismatches)),
+    )
+
+
+def _exceeds(difference: Array, allowed: int) -> Any:
+    """Where an exact difference is larger than a whole number of any size."""
+    if difference.dtype != object and allowed > np.iinfo(np.uint64).max:
+        return np.zeros(len(difference), np.bool_)
+    limit: Any = allowed if difference.dtype == object else np.uint64(allowed)
+    return np.asarray(difference > limit, np.bool_)
+
+
+def _integer_side(values: Array, wide: Array) -> SideTotals:
+    square = Scaled(float(np.dot(wide, wide)))
+    return SideTotals(minimum=int(values.min()), maximum=int(values.max()), square=square)

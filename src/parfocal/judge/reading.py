@@ -1,0 +1,142 @@
+"""Reads an array of any dtype, layout and byte order in flat C-order blocks.
+
+Admission of dtypes, the choice of the arithmetic for a pair of dtypes, and the copy of one
+block into a native, contiguous buffer live here, so that the kernels see plain 1-D arrays only.
+A block that is already native and contiguous is handed out as a view, without a copy.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from parfocal.errors import InputError
+
+Array = NDArray[Any]
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+BLOCK = 32768  # elements: the handful of float32 buffers of one block fit a core's second-level cache
+_ALIGNMENT = 64  # bytes: vector loads that cross a cache line cost twice
+
+
+def is_narrow_float(dtype: np.dtype[Any]) -> bool:
+    """Whether ``dtype`` is one of the extension floats (bfloat16, float8_*), all exact in float32."""
+    name: str = dtype.name
+    return name == "bfloat16" or name.startswith("float8_")
+
+
+def admitted(value: Any, side: str) -> Array:
+    """``value`` as an array of a dtype that can be compared; an InputError otherwise."""
+    array = np.asarray(value)
+    if array.dtype.kind in "biufc" or is_narrow_float(array.dtype):
+        return array
+    raise InputError(
+        f"{side} has dtype {array.dtype}, which holds no numbers to compare",
+        hint="pass an array of bool, integers, floats or complex numbers",
+    )
+
+
+def arithmetic(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which a pair is compared.
+
+    Integers and booleans: int64, uint64, or Python integers (object) for uint64 against a signed
+    type, always exact. Complex with anything: complex128. Floats of at most 32 bits: float32.
+    Everything else (float64, integers against floats): float64.
+    """
+    kinds = {first.kind, second.kind}
+    if "c" in kinds:
+        return np.dtype(np.complex128)
+    if kinds <= set("biu"):
+        if np.uint64 not in (first.type, second.type):
+            return np.dtype(np.int64)
+        return np.dtype(np.uint64) if kinds <= set("bu") else np.dtype(object)
+    if all(_fits_float32(dtype) for dtype in (first, second)):
+        return np.dtype(np.float32)
+    return np.dtype(np.float64)
+
+
+def _fits_float32(dtype: np.dtype[Any]) -> bool:
+    return is_narrow_float(dtype) or (dtype.kind == "f" and dtype.itemsize <= 4)
+
+
+def aligned_empty(count: int, dtype: np.dtype[Any]) -> Array:
+    """An uninitialised 1-D array that begins at a cache line."""
+    if dtype.hasobject:
+        return np.empty(count, dtype)
+    raw = np.empty(count * dtype.itemsize + _ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % _ALIGNMENT
+    return raw[start : start + count * dtype.itemsize].view(dtype)
+
+
+class Scratch:
+    """Named buffers of one worker, allocated once and used for every block."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._buffers: dict[tuple[str, np.dtype[Any]], Array] = {}
+
+    def get(self, name: str, dtype: np.dtype[Any], count: int) -> Array:
+        """The first ``count`` elements of a buffer; its content is whatever was left there."""
+        buffer = self._buffers.get((name, dtype))
+        if buffer is None:
+            buffer = self._buffers[name, dtype] = aligned_empty(self.size, dtype)
+        return buffer[:count]
+
+    def ones(self, dtype: np.dtype[Any], count: int) -> Array:
+        """``count`` ones."""
+        if ("ones", dtype) not in self._buffers:
+            self.get("ones", dtype, self.size).fill(1)
+        return self._buffers["ones", dtype][:count]
+
+
+class Reader:
+    """One array as a sequence of flat blocks in the dtype of the arithmetic."""
+
+    def __init__(self, array: Array, dtype: np.dtype[Any], name: str) -> None:
+        self._bits = array.dtype == BFLOAT16 and dtype == np.float32
+        self._array = array.view(np.uint16) if self._bits else array
+        self._dtype = dtype
+        self._name = name
+        contiguous = array.flags.c_contiguous
+        self._flat = self._array.reshape(-1) if contiguous else None
+        self._direct = contiguous and array.dtype == dtype and array.dtype.isnative
+
+    def read(self, start: int, stop: int, scratch: Scratch) -> Array:
+        """Elements ``start`` to ``stop`` in C order; valid until the next read with this scratch."""
+        if self._direct and self._flat is not None:
+            return self._flat[start:stop]
+        buffer = scratch.get(self._name, self._dtype, stop - start)
+        target = buffer.view(np.uint32) if self._bits else buffer
+        if self._flat is not None:
+            np.copyto(target, self._flat[start:stop], casting="unsafe")
+        else:
+            _copy_range(self._array, start, stop, target)
+        if self._bits:  # a bfloat16 is the upper half of a float32
+            np.left_shift(target, np.uint32(16), out=target)
+        return buffer
+
+
+def _copy_range(source: Array, start: int, stop: int, target: Array) -> None:
+    """Copy elements ``start`` to ``stop`` (C order) of a strided array, as few rectangles."""
+    if source.ndim <= 1:
+        np.copyto(target, source.reshape(-1)[start:stop], casting="unsafe")
+        return
+    row = math.prod(source.shape[1:])
+    first, head = divmod(start, row)
+    last, tail = divmod(stop, row)
+    if first == last:
+        _copy_range(source[first], head, tail, target)
+        return
+    position = 0
+    if head:
+        position = row - head
+        _copy_range(source[first], head, row, target[:position])
+        first += 1
+    whole = source[first:last]
+    np.copyto(target[position : position + whole.size].reshape(whole.shape), whole, casting="unsafe")
+    if tail:
+        _copy_range(source[last], 0, tail, target[position + whole.size :])
