@@ -1,0 +1,72 @@
+"""The comparison of two logs: load, compare, report.
+
+The module bears the class's name because the original's does, so that
+``from reprod_log.ReprodDiffHelper import ReprodDiffHelper`` keeps working.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from parfocal.compat.reprod_log.differences import DifferenceTree, absolute, figures, map_pairs, pair_up
+from parfocal.compat.reprod_log.utils import check_print_diff, methods_of, report_logger
+from parfocal.errors import EmptyComparisonError, FileFormatError, InputError
+from parfocal.run.files import load_arrays
+
+
+class ReprodDiffHelper:
+    """Compares what two ``ReprodLogger`` saved, prints the differences and writes them to a file."""
+
+    def __init__(self) -> None:
+        self.diff_dict: DifferenceTree | None = None
+
+    def load_info(self, path: str | os.PathLike[str]) -> dict[str, Any]:
+        """The values of a saved log by key. Nothing in the file is ever executed."""
+        info = load_arrays(path)
+        if list(info) == [""]:
+            raise FileFormatError(
+                f"{os.fspath(path)} holds a single value, not a dict of arrays by key",
+                hint="save it with ReprodLogger.add and ReprodLogger.save",
+            )
+        return info
+
+    def compare_info(self, info1: Mapping[str, Any], info2: Mapping[str, Any]) -> dict[str, Any]:
+        """Compare two logs; ``report`` then tells the result.
+
+        Returns ``|info1[key] - info2[key]|`` by key, exact in every dtype. Where there is no such
+        number (NaN, another shape, a key that one log lacks) it is infinite, so that no threshold
+        lets it pass.
+        """
+        for name, info in (("info1", info1), ("info2", info2)):
+            if not isinstance(info, Mapping):
+                raise InputError(
+                    f"{name} is a {type(info).__name__}, not a dict of arrays by key",
+                    hint="pass what load_info returned, or the data of a ReprodLogger",
+                )
+        pairs = pair_up(info1, info2, names=("info1", "info2"))
+        self.diff_dict = map_pairs(pairs, figures)
+        return map_pairs(pairs, absolute)
+
+    def report(
+        self,
+        diff_method: str | Sequence[str] = "mean",
+        diff_threshold: float = 1e-6,
+        path: str | os.PathLike[str] | None = "./diff.txt",
+    ) -> bool:
+        """Print the last comparison, write it to ``path`` unless that is None, and return the verdict.
+
+        ``diff_method`` is "min", "max", "mean", "all" or a list of these. A value passes when it is not
+        greater than ``diff_threshold``.
+        """
+        if self.diff_dict is None:
+            raise EmptyComparisonError(
+                "report has nothing to tell: no two logs were compared",
+                hint="call compare_info(info1, info2) first",
+            )
+        methods = methods_of(diff_method)
+        with report_logger(path) as logger:
+            passed = check_print_diff(self.diff_dict, methods, diff_threshold, print_func=logger.info)
+            logger.info("diff check passed" if passed else "diff check failed")
+        return passed
