@@ -5,12 +5,13 @@ Only NumPy here: dtype names, byte order, the agreement that ``write`` demands, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 import numpy as np
 
-from parfocal.backends.protocol import Array, Mode
+from parfocal.backends.protocol import Array, Mode, TensorBackend
 from parfocal.errors import InputError, UnsupportedError
 
 
@@ -46,3 +47,26 @@ def no_dtype(where: str, dtype: Any, allowed: Iterable[str]) -> UnsupportedError
         f"{where} has no dtype {dtype}; it has: {', '.join(sorted(allowed))}",
         hint="convert to one of these first",
     )
+
+
+def check_backward(backend: TensorBackend, outputs: Sequence[Any], gradients: Sequence[Any | None]) -> None:
+    """Refuse what frameworks answer differently: missing gradients, outputs without a graph."""
+    if len(outputs) != len(gradients):
+        raise InputError(f"backward got {len(outputs)} outputs and {len(gradients)} gradients")
+    for index, (output, gradient) in enumerate(zip(outputs, gradients, strict=True)):
+        shape = backend.shape(output)
+        if not backend.requires_grad(output):
+            raise InputError(
+                f"output {index} of shape {shape} takes no part in autograd, so nothing can flow back",
+                hint="leave it out, or make an input or a parameter require a gradient",
+            )
+        if gradient is None and math.prod(shape) != 1:
+            raise InputError(
+                f"output {index} has shape {shape}: only a single number can go without a gradient",
+                hint="give a gradient of the same shape, or reduce the output to a scalar",
+            )
+        if gradient is not None and backend.shape(gradient) != shape:
+            raise InputError(
+                f"output {index} has shape {shape} and its gradient {backend.shape(gradient)}",
+                hint="both must be the same",
+            )

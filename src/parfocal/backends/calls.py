@@ -1,0 +1,108 @@
+"""Keeping track of which module call is under way, for frameworks with hooks around calls.
+
+One ``CallTracker`` belongs to one watch. A backend's hooks tell it when a call begins, ends
+and is over (also by an exception); it numbers the calls, nests them and runs the watcher's
+callbacks. Every thread has its own stack, so models running side by side do not mix.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from parfocal.backends.protocol import Call, OnEnter, OnExit
+
+_callbacks = threading.local()
+
+
+def in_callback() -> bool:
+    """Whether a watcher's callback is running in this thread: its own ops are not the model's."""
+    return getattr(_callbacks, "running", False)
+
+
+@contextmanager
+def callback_running() -> Iterator[None]:
+    """While inside, ``in_callback`` says yes."""
+    before = in_callback()
+    _callbacks.running = True
+    try:
+        yield
+    finally:
+        _callbacks.running = before
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a watched module stands, and whether ops made by its code count as part of itself."""
+
+    path: str
+    folds: bool
+
+
+@dataclass(slots=True)
+class Frame:
+    """A call that is under way."""
+
+    call: Call
+    place: Place
+    in_op: bool = False  # an op is under way: what it calls in turn is part of it
+
+
+class CallTracker:
+    """The calls of one watch."""
+
+    def __init__(self, places: Mapping[int, Place], on_enter: OnEnter | None, on_exit: OnExit | None) -> None:
+        self._places = places
+        self._on_enter = on_enter
+        self._on_exit = on_exit
+        self._orders = count()
+        self._threads = threading.local()
+
+    def current(self) -> Frame | None:
+        """The innermost call that is under way in this thread."""
+        stack = self._stack()
+        return stack[-1] if stack else None
+
+    def begin(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call begins. Returns replaced ``(args, kwargs)``, or None to keep them."""
+        stack = self._stack()
+        place = self._places[id(module)]
+        parent = stack[-1].call.order if stack else None
+        call = Call(next(self._orders), parent, len(stack), place.path, module, args, kwargs)
+        stack.append(Frame(call, place))
+        if self._on_enter is None:
+            return None
+        with callback_running():
+            replaced = self._on_enter(call)
+        if replaced is not None:
+            call.args, call.kwargs = replaced
+        return replaced
+
+    def end(self, module: Any, output: Any) -> Any:
+        """A call returned. Returns a replaced output, or None to keep it."""
+        stack = self._stack()
+        if not any(frame.call.module is module for frame in stack):
+            return None  # the watch was started in the middle of this call
+        while stack[-1].call.module is not module:
+            stack.pop()  # left by an exception that the framework does not announce
+        if self._on_exit is None:
+            return None
+        with callback_running():
+            return self._on_exit(stack[-1].call, output)
+
+    def over(self, module: Any) -> None:
+        """A call is over, by returning or by raising."""
+        stack = self._stack()
+        if stack and stack[-1].call.module is module:
+            stack.pop()
+
+    def _stack(self) -> list[Frame]:
+        try:
+            return self._threads.stack  # type: ignore[no-any-return]
+        except AttributeError:
+            self._threads.stack = []
+            return self._stack()

@@ -1,0 +1,76 @@
+"""Tier 2 for PaddlePaddle, running: hooks around layer calls, gradients, backward.
+
+Our first hook runs before any of the user's and our last ones after them, so whatever the
+user's hooks do counts as part of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import paddle
+
+from parfocal.backends.calls import CallTracker, Place
+from parfocal.backends.checks import check_backward
+from parfocal.backends.paddle import kinds, ops
+from parfocal.backends.paddle.models import Models
+from parfocal.backends.protocol import OnEnter, OnExit, OnOp
+
+
+class Watching(Models):
+    """What ``ModelBackend`` asks for while a model runs."""
+
+    @contextmanager
+    def watch(
+        self,
+        model: Any,
+        on_enter: OnEnter | None = None,
+        on_exit: OnExit | None = None,
+        on_op: OnOp | None = None,
+    ) -> Iterator[None]:
+        modules = self.modules(model)
+        places = {
+            id(module): Place(path, kinds.runs_framework_code(module)) for path, module in modules.items()
+        }
+        tracker = CallTracker(places, on_enter, on_exit)
+        with ExitStack() as undo:
+            for module in modules.values():
+                for handle in _hook(module, tracker):
+                    undo.callback(handle.remove)
+            if on_op is not None:
+                undo.enter_context(ops.watch_ops(tracker, on_op))
+            yield
+
+    def watch_gradient(self, tensor: Any, callback: Callable[[Any], Any]) -> Callable[[], None] | None:
+        # The hook stays with the value the tensor has now, also when it is changed in place later.
+        return None if tensor.stop_gradient else tensor.register_hook(callback).remove
+
+    def backward(
+        self, outputs: Sequence[Any], gradients: Sequence[Any | None], *, retain: bool = False
+    ) -> None:
+        check_backward(self, outputs, gradients)
+        # paddle refuses the same tensor twice: its gradients add up, as the chain rule has it.
+        tensors: dict[int, Any] = {}
+        sums: dict[int, Any] = {}
+        for output, gradient in zip(outputs, gradients, strict=True):
+            given = paddle.ones_like(output) if gradient is None else gradient
+            sums[id(output)] = sums[id(output)] + given if id(output) in tensors else given
+            tensors[id(output)] = output
+        paddle.autograd.backward(list(tensors.values()), list(sums.values()), retain_graph=retain)
+
+
+def _hook(module: Any, tracker: CallTracker) -> Iterator[Any]:
+    def begin(module: Any, args: Any, kwargs: Any) -> Any:
+        return tracker.begin(module, args, kwargs)
+
+    def end(module: Any, args: Any, output: Any) -> Any:
+        return tracker.end(module, output)
+
+    def over(module: Any, args: Any, output: Any) -> None:
+        tracker.over(module)
+
+    yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
+    yield module.register_forward_post_hook(end)
+    yield module.register_forward_post_hook(over, always_call=True)

@@ -1,0 +1,81 @@
+"""Tier 2 for PyTorch, running: hooks around module calls, gradients, backward.
+
+Our first hook runs before any of the user's and our last ones after them, so whatever the
+user's hooks do counts as part of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+
+from parfocal.backends.calls import CallTracker, Place
+from parfocal.backends.checks import check_backward
+from parfocal.backends.protocol import OnEnter, OnExit, OnOp
+from parfocal.backends.torch import kinds, ops
+from parfocal.backends.torch.models import Models
+
+
+class Watching(Models):
+    """What ``ModelBackend`` asks for while a model runs."""
+
+    @contextmanager
+    def watch(
+        self,
+        model: Any,
+        on_enter: OnEnter | None = None,
+        on_exit: OnExit | None = None,
+        on_op: OnOp | None = None,
+    ) -> Iterator[None]:
+        modules = self.modules(model)
+        places = {
+            id(module): Place(path, kinds.runs_framework_code(module)) for path, module in modules.items()
+        }
+        tracker = CallTracker(places, on_enter, on_exit)
+        with ExitStack() as undo:
+            undo.enter_context(_without_fast_path())
+            for module in modules.values():
+                for handle in _hook(module, tracker):
+                    undo.callback(handle.remove)
+            if on_op is not None:
+                undo.enter_context(ops.watch_ops(tracker, on_op))
+            yield
+
+    def watch_gradient(self, tensor: Any, callback: Callable[[Any], Any]) -> Callable[[], None] | None:
+        # The hook stays with the value the tensor has now, also when it is changed in place later.
+        return tensor.register_hook(callback).remove if tensor.requires_grad else None
+
+    def backward(
+        self, outputs: Sequence[Any], gradients: Sequence[Any | None], *, retain: bool = False
+    ) -> None:
+        check_backward(self, outputs, gradients)
+        torch.autograd.backward(list(outputs), list(gradients), retain_graph=retain)
+
+
+def _hook(module: Any, tracker: CallTracker) -> Iterator[Any]:
+    def begin(module: Any, args: Any, kwargs: Any) -> Any:
+        return tracker.begin(module, args, kwargs)
+
+    def end(module: Any, args: Any, output: Any) -> Any:
+        return tracker.end(module, output)
+
+    def over(module: Any, args: Any, output: Any) -> None:
+        tracker.over(module)
+
+    yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
+    yield module.register_forward_hook(end)
+    yield module.register_forward_hook(over, always_call=True)
+
+
+@contextmanager
+def _without_fast_path() -> Iterator[None]:
+    """The fused path of torch's transformer layers calls no submodule; do without it."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
