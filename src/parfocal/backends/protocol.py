@@ -166,6 +166,18 @@ class ModelBackend(TensorBackend, Protocol):
     def deterministic(self) -> AbstractContextManager[None]:
         """Ask the framework for deterministic kernels where it has them; restored on leaving."""
 
+    def alias(self, tensor: Any) -> Any:
+        """Another tensor on the same memory: its gradient is that of its own uses alone."""
+
+    def substitute(self, tensor: Any, array: Array) -> Any:
+        """A new tensor with the array's values that passes its gradient on to ``tensor`` unchanged."""
+
+    def version(self, tensor: Any) -> int:
+        """How often the tensor was changed in place."""
+
+    def copy_as(self, module: Any, dtype: str) -> Any:
+        """A deep copy of a module in another floating dtype, without gradients."""
+
 
 class TrainingBackend(ModelBackend, Protocol):
     """Tier 3: optimizers and schedules."""

@@ -1,0 +1,50 @@
+"""Tier 2 for PaddlePaddle, replaying: tensors with other values in the same graph, layers in another dtype."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import paddle
+
+from parfocal.backends.paddle.tensors import Tensors
+from parfocal.backends.protocol import Array
+from parfocal.errors import UnsupportedError
+
+
+class _Substitute(paddle.autograd.PyLayer):
+    """Other values forward, the same gradient backward."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, make: Callable[[], Any]) -> Any:
+        return make()  # made inside: a tensor that comes in and goes out counts as changed in place
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient
+
+
+class Surgery(Tensors):
+    """What replaying asks of a backend."""
+
+    def alias(self, tensor: Any) -> Any:
+        return tensor.view(tensor.shape)  # reshape would hand back the very same object
+
+    def substitute(self, tensor: Any, array: Array) -> Any:
+        def make() -> Any:
+            return self.from_array(array).astype(tensor.dtype)
+
+        return make() if tensor.stop_gradient else _Substitute.apply(tensor, make)
+
+    def version(self, tensor: Any) -> int:
+        return int(tensor.inplace_version)
+
+    def copy_as(self, module: Any, dtype: str) -> Any:
+        try:
+            twin = copy.deepcopy(module)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
+        twin.clear_gradients(set_to_zero=False)
+        twin.to(dtype=dtype)
+        return twin

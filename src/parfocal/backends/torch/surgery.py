@@ -1,0 +1,50 @@
+"""Tier 2 for PyTorch, replaying: tensors with other values in the same graph, modules in another dtype."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from parfocal.backends.protocol import Array
+from parfocal.backends.torch.tensors import DTYPES, Tensors
+from parfocal.errors import UnsupportedError
+
+
+class _Substitute(torch.autograd.Function):
+    """Other values forward, the same gradient backward."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, make: Callable[[], Any]) -> Any:
+        return make()  # made inside: a tensor that comes in and goes out counts as a view of itself
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return gradients[0], None
+
+
+class Surgery(Tensors):
+    """What replaying asks of a backend."""
+
+    def alias(self, tensor: Any) -> Any:
+        return tensor.view_as(tensor)
+
+    def substitute(self, tensor: Any, array: Array) -> Any:
+        def make() -> Any:
+            return self.from_array(array).to(device=tensor.device, dtype=tensor.dtype)
+
+        return _Substitute.apply(tensor, make) if tensor.requires_grad else make()
+
+    def version(self, tensor: Any) -> int:
+        return 0 if tensor.is_inference() else int(tensor._version)
+
+    def copy_as(self, module: Any, dtype: str) -> Any:
+        try:
+            twin = copy.deepcopy(module)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
+        for parameter in twin.parameters():
+            parameter.grad = None
+        return twin.to(DTYPES[dtype])
