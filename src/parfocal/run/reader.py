@@ -6,7 +6,6 @@ views into memory-mapped segments. Whatever is damaged is named: file, line, fie
 
 from __future__ import annotations
 
-import mmap
 import os
 import zlib
 from collections.abc import Iterator
@@ -42,7 +41,7 @@ from parfocal.run.records import (
     ValueRecord,
 )
 from parfocal.run.serial import decode_header, decode_record
-from parfocal.run.storage import open_for_reading, read_limited, storage_errors
+from parfocal.run.storage import map_file, open_for_reading, read_limited, storage_errors
 
 MAX_LINE_BYTES = 64 * 2**20
 
@@ -76,7 +75,7 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.path = path
         header_path = path / HEADER_FILE
-        if path.is_dir() and not header_path.exists():
+        if os.path.isdir(path) and not os.path.exists(header_path):
             raise FileFormatError(
                 f"{path} is not a Run: it has no {HEADER_FILE}", hint="give the folder that a recording made"
             )
@@ -225,7 +224,8 @@ class Run:
         key = (ref.rank, ref.segment)
         end = ref.offset + ref.nbytes
         if key not in self._mapped or end > self._mapped[key].nbytes:
-            self._mapped[key] = _map(path)  # again, when the file has grown since
+            _size(path)
+            self._mapped[key] = map_file(path)  # again, when the file has grown since
         if end > self._mapped[key].nbytes:
             raise _too_short(path, self._mapped[key].nbytes, end)
         return self._mapped[key][ref.offset : end]
@@ -282,18 +282,6 @@ def _whole_lines(path: Path) -> tuple[int, int]:
                 return size, start + found + 1
             end = start
         return size, 0
-
-
-def _map(path: Path) -> NDArray[np.uint8]:
-    if _size(path) == 0:  # an empty file cannot be mapped
-        return np.empty(0, np.uint8)
-    descriptor = open_for_reading(path)
-    try:
-        with storage_errors("read", path):
-            mapped = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-    finally:
-        os.close(descriptor)
-    return np.frombuffer(mapped, np.uint8)
 
 
 def _refs(value: Any) -> Iterator[TensorRef]:

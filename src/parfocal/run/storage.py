@@ -8,12 +8,16 @@ and a pipe or device in place of a file is refused instead of waited for.
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from parfocal.errors import FileFormatError, StorageError
 
@@ -65,6 +69,18 @@ def read_limited(path: Path, limit: int) -> bytes:
             raise FileFormatError(f"{path} has {size} bytes; at most {limit} are allowed")
         with storage_errors("read", path):
             return file.read(limit)
+
+
+def map_file(path: Path) -> NDArray[np.uint8]:
+    """A file's bytes as a read-only array that is read from disk as it is looked at."""
+    descriptor = open_for_reading(path)
+    try:
+        if os.fstat(descriptor).st_size == 0:  # an empty file cannot be mapped
+            return np.empty(0, np.uint8)
+        with storage_errors("read", path):
+            return np.frombuffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ), np.uint8)
+    finally:
+        os.close(descriptor)
 
 
 def write_all(descriptor: int, data: memoryview) -> None:

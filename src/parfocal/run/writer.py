@@ -101,9 +101,9 @@ class RunWriter:
 
     def append(self, record: Record) -> None:
         """Append one finished record; its tensors' bytes are with the operating system already."""
+        line = encode_record(record)
         if record.rank != self.rank:
             raise InputError(f"the record is of rank {record.rank}, this writer is of rank {self.rank}")
-        line = encode_record(record)
         with self._lock:
             self._check_open()
             try:

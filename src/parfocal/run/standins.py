@@ -1,0 +1,284 @@
+"""What the functions and classes that a pickled NumPy array names stand for.
+
+While a pickle is read, these stand-ins only collect what NumPy would have been given; the
+arrays are built afterwards by ``Resolver``, from a dtype out of a fixed list and from bytes
+whose number must fit the shape. None of NumPy's own pickling functions is ever called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from parfocal.run.dtypes import DTYPES, checked_size
+
+MAX_DEPTH = 64
+MAX_VALUES = 5_000_000
+MAX_CODE_POINT = 0x10FFFF
+
+_DTYPE_SPEC = re.compile(r"b1|[iu][1248]|f(?:2|4|8|16)|c(?:8|16|32)|O[48]?|[SU][0-9]{1,9}")
+_REORDER: dict[str, Callable[[np.dtype[Any]], np.dtype[Any]]] = {
+    "<": lambda dtype: dtype.newbyteorder("<"),
+    ">": lambda dtype: dtype.newbyteorder(">"),
+    "=": lambda dtype: dtype,
+    "|": lambda dtype: dtype,
+}
+
+
+class MalformedError(Exception):
+    """The file does not hold what it should; the caller adds the file's name."""
+
+
+def dtype_from_spec(spec: str) -> np.dtype[Any]:
+    """The dtype of a specification such as "f4" or "U12", out of a fixed list."""
+    if not _DTYPE_SPEC.fullmatch(spec):
+        raise MalformedError(f"dtype {spec[:50]!r} is none of numbers, strings or objects")
+    try:
+        return np.dtype("O" if spec.startswith("O") else spec)
+    except (TypeError, ValueError) as error:  # a long double that this platform lacks, a string too long
+        raise MalformedError(f"dtype {spec!r} does not exist on this machine: {error}") from None
+
+
+def with_byte_order(dtype: np.dtype[Any], order: str) -> np.dtype[Any]:
+    if dtype.isbuiltin != 2:  # 2: registered by ml_dtypes
+        return _REORDER[order](dtype)
+    if order == ">":
+        raise MalformedError(f"big-endian {dtype.name} is not supported")
+    return dtype
+
+
+class WorkBudget:
+    """How many bytes may be copied or inspected in all, so that sharing cannot multiply work."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.left = limit
+
+    def spend(self, amount: int) -> None:
+        self.left -= amount
+        if self.left < 0:
+            raise MalformedError(f"reading it takes more than {self.limit} bytes of work")
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalName:
+    """An admitted function or class, by its meaning."""
+
+    meaning: str
+
+    @staticmethod
+    def known(module: str, name: str) -> GlobalName | None:
+        meaning = GLOBALS.get((module, name))
+        return None if meaning is None else GlobalName(meaning)
+
+
+@dataclass(eq=False, slots=True)
+class DtypeStandIn:
+    """A pickled dtype: its specification, and the byte order that its state adds."""
+
+    base: np.dtype[Any]
+
+    def set_state(self, state: tuple[Any, ...]) -> None:
+        match state:
+            case (3 | 4, str(order), None, None, None, int(), int(), int(), *_) if order in _REORDER:
+                self.base = with_byte_order(self.base, order)
+            case _:
+                raise MalformedError("a dtype is structured or its state is wrong")
+
+
+@dataclass(eq=False, slots=True)
+class ArrayStandIn:
+    """A pickled array, possibly still without its state."""
+
+    shape: tuple[int, ...] | None = None
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(object))
+    fortran: bool = False
+    data: bytes | list[Any] = b""
+    built: NDArray[Any] | None = None
+
+    def set_state(self, state: tuple[Any, ...]) -> None:
+        match state:
+            case (int(), tuple(shape), DtypeStandIn(base=dtype), bool() | int() as fortran, data):
+                self.describe(shape, dtype, bool(fortran), data)
+            case _:
+                raise MalformedError("an array's state is wrong")
+
+    def describe(self, shape: tuple[Any, ...], dtype: np.dtype[Any], fortran: bool, data: Any) -> None:
+        if not all(type(extent) is int for extent in shape):
+            raise MalformedError("an array's shape is not made of integers")
+        expected = list if dtype.kind == "O" else bytes
+        if type(data) is not expected:
+            raise MalformedError(f"an array of {dtype} has its values as {type(data).__name__}")
+        size = checked_size(shape, max(1, 0 if dtype.kind == "O" else dtype.itemsize))
+        if size != len(data) or dtype.itemsize == 0:
+            raise MalformedError(
+                f"an array of {dtype} {shape} needs {size} bytes or values, it has {len(data)}"
+            )
+        self.shape, self.dtype, self.fortran, self.data = shape, dtype, fortran, data
+
+
+class Resolver:
+    """Turns what the stack held at the end into plain values and arrays."""
+
+    def __init__(self, budget: WorkBudget) -> None:
+        self._budget = budget
+        self._values = 0
+
+    def resolve(self, value: Any, depth: int = 0) -> Any:
+        """The value with every stand-in replaced. Shared containers are written out."""
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise MalformedError(f"it holds more than {MAX_VALUES} values")
+        if depth > MAX_DEPTH:
+            raise MalformedError(f"it is nested deeper than {MAX_DEPTH} levels, or contains itself")
+        if isinstance(value, dict):
+            return {key: self.resolve(item, depth + 1) for key, item in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(self.resolve(item, depth + 1) for item in value)
+        if isinstance(value, ArrayStandIn):
+            return self._array(value, depth)
+        if isinstance(value, (GlobalName, DtypeStandIn)):
+            raise MalformedError("it holds a function or a dtype where a value is expected")
+        return value
+
+    def _array(self, stand_in: ArrayStandIn, depth: int) -> NDArray[Any]:
+        if stand_in.shape is None:
+            raise MalformedError("an array never got its values")
+        if isinstance(stand_in.data, list):
+            return self._object_array(stand_in.shape, stand_in.data, depth)
+        if stand_in.built is None:
+            stand_in.built = build_array(
+                stand_in.shape, stand_in.dtype, stand_in.data, stand_in.fortran, self._budget
+            )
+        return stand_in.built
+
+    def _object_array(self, shape: tuple[int, ...], data: list[Any], depth: int) -> NDArray[Any]:
+        array = np.empty(len(data), dtype=object)
+        for index, item in enumerate(data):
+            array[index] = self.resolve(item, depth + 1)
+        return array.reshape(shape)
+
+
+def build_array(
+    shape: tuple[int, ...], dtype: np.dtype[Any], data: bytes, fortran: bool, budget: WorkBudget
+) -> NDArray[Any]:
+    """A read-only array on bytes whose number was compared with the shape before."""
+    array: NDArray[Any] = np.ndarray(shape, dtype, buffer=data, order="F" if fortran else "C")
+    if dtype.kind == "U":
+        budget.spend(len(data))
+        check_code_points(data, dtype)
+    return array
+
+
+def check_code_points(data: bytes, dtype: np.dtype[Any]) -> None:
+    """NumPy takes the bytes of a string array on trust and fails only when one is looked at."""
+    points = np.frombuffer(data, np.dtype(np.uint32).newbyteorder(dtype.byteorder))
+    if points.size and int(points.max()) > MAX_CODE_POINT:
+        raise MalformedError(f"a string array holds {int(points.max()):#x}, which is no character")
+
+
+# Calls: what each admitted function gives for its arguments.
+
+
+def reduce_global(function: GlobalName, arguments: tuple[Any, ...], budget: WorkBudget) -> Any:
+    reducer = _REDUCERS.get(function.meaning)
+    if reducer is None:
+        raise MalformedError(f"{function.meaning} is called, which only stands for a type")
+    return reducer(arguments, budget)
+
+
+def _reconstruct(arguments: tuple[Any, ...], budget: WorkBudget) -> ArrayStandIn:
+    match arguments:
+        case (GlobalName(meaning="ndarray"), (0,), b"b"):
+            return ArrayStandIn()
+        case _:
+            raise MalformedError("an array is reconstructed from something else")
+
+
+def _from_buffer(arguments: tuple[Any, ...], budget: WorkBudget) -> ArrayStandIn:
+    match arguments:
+        case (bytes(data), DtypeStandIn(base=dtype), tuple(shape), "C" | "F" as order):
+            result = ArrayStandIn()
+            result.describe(shape, dtype, order == "F", data)
+            return result
+        case _:
+            raise MalformedError("an array is made from a buffer with wrong arguments")
+
+
+def _dtype(arguments: tuple[Any, ...], budget: WorkBudget) -> DtypeStandIn:
+    match arguments:
+        case (str(spec), *_):
+            return DtypeStandIn(dtype_from_spec(spec))
+        case (GlobalName(meaning=meaning), *_) if meaning in DTYPES:
+            return DtypeStandIn(DTYPES[meaning])
+        case _:
+            raise MalformedError("a dtype is made from something else than a name")
+
+
+def _scalar(arguments: tuple[Any, ...], budget: WorkBudget) -> Any:
+    match arguments:
+        case (DtypeStandIn(base=dtype), bytes(data)) if dtype.kind != "O" and len(data) == dtype.itemsize:
+            if not data:
+                return dtype.type()
+            return build_array((), dtype, data, False, budget)[()]
+        case _:
+            raise MalformedError("a NumPy scalar has a wrong dtype or size")
+
+
+def _empty(kind: type[Any]) -> Callable[[tuple[Any, ...], WorkBudget], Any]:
+    def reducer(arguments: tuple[Any, ...], budget: WorkBudget) -> Any:
+        if arguments:
+            raise MalformedError(f"an empty {kind.__name__} is made from something")
+        return kind()
+
+    return reducer
+
+
+def _encode(arguments: tuple[Any, ...], budget: WorkBudget) -> bytes:
+    """Protocol 2 has no bytes: it writes them as text that encodes to them in Latin-1."""
+    match arguments:
+        case (str(text), "latin1"):
+            budget.spend(len(text))
+            return text.encode("latin1")
+        case _:
+            raise MalformedError("_codecs.encode is called with something other than Latin-1 text")
+
+
+def _complex(arguments: tuple[Any, ...], budget: WorkBudget) -> complex:
+    match arguments:
+        case (float(real), float(imaginary)):
+            return complex(real, imaginary)
+        case _:
+            raise MalformedError("a complex number is not made of two floats")
+
+
+_REDUCERS: dict[str, Callable[[tuple[Any, ...], WorkBudget], Any]] = {
+    "reconstruct": _reconstruct,
+    "from_buffer": _from_buffer,
+    "dtype": _dtype,
+    "scalar": _scalar,
+    "ordered_dict": _empty(dict),
+    "empty_bytes": _empty(bytes),
+    "encode": _encode,
+    "complex": _complex,
+}
+
+# NumPy 1 says numpy.core, NumPy 2 numpy._core; protocol 2 says __builtin__, and writes b"" as bytes().
+GLOBALS: dict[tuple[str, str], str] = {
+    ("numpy", "ndarray"): "ndarray",
+    ("numpy", "dtype"): "dtype",
+    ("collections", "OrderedDict"): "ordered_dict",
+    ("_codecs", "encode"): "encode",
+    **{(builtins, "complex"): "complex" for builtins in ("builtins", "__builtin__")},
+    **{(builtins, "bytes"): "empty_bytes" for builtins in ("builtins", "__builtin__")},
+    **{(f"numpy.{core}.multiarray", "_reconstruct"): "reconstruct" for core in ("core", "_core")},
+    **{(f"numpy.{core}.multiarray", "scalar"): "scalar" for core in ("core", "_core")},
+    **{(f"numpy.{core}.numeric", "_frombuffer"): "from_buffer" for core in ("core", "_core")},
+    **{("ml_dtypes", name): name for name in DTYPES if hasattr(ml_dtypes, name)},
+}

@@ -1,0 +1,111 @@
+"""``.safetensors`` files as memory-mapped arrays, with every offset checked.
+
+The format is eight bytes of length, a JSON header and the raw values. It is read here
+because the library's NumPy loader copies, and lacks bfloat16 and the 8-bit floats.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parfocal.errors import FileFormatError
+from parfocal.run.dtypes import DTYPES, checked_size
+from parfocal.run.jsonvalues import FieldError
+from parfocal.run.storage import map_file
+
+MAX_HEADER_BYTES = 100_000_000  # the format's own limit
+
+_DTYPE_NAMES = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "U16": "uint16",
+    "I16": "int16",
+    "U32": "uint32",
+    "I32": "int32",
+    "U64": "uint64",
+    "I64": "int64",
+    "F16": "float16",
+    "F32": "float32",
+    "F64": "float64",
+    "C64": "complex64",
+    "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+}
+
+
+def is_safetensors(start: bytes, size: int) -> bool:
+    """Whether a file of this size that begins with these (nine or more) bytes looks like one."""
+    return len(start) > 8 and start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= size - 8
+
+
+def load_safetensors(path: Path) -> dict[str, NDArray[Any]]:
+    """Name -> read-only array, read from disk as it is looked at."""
+    data = map_file(path)
+    length = int.from_bytes(data[:8].tobytes(), "little")
+    if data.nbytes < 8 or length > min(data.nbytes - 8, MAX_HEADER_BYTES):
+        raise FileFormatError(f"{path}: a header of {length} bytes in a file of {data.nbytes}")
+    try:
+        header = _parse(data[8 : 8 + length].tobytes())
+        return _arrays(header, data[8 + length :])
+    except FieldError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise FieldError("header", f"is not JSON: {error}") from None
+    if not isinstance(header, dict):
+        raise FieldError("header", "is not a JSON object")
+    header.pop("__metadata__", None)
+    return header
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise FieldError("header", "has one name twice")
+    return result
+
+
+def _arrays(header: dict[str, Any], data: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
+    """The arrays, which must cover the data without gaps or overlaps, as the format demands."""
+    arrays = {}
+    position = 0
+    spans = {name: _span(name, entry) for name, entry in header.items()}
+    for name, (dtype, shape, begin, end) in sorted(spans.items(), key=lambda item: item[1][2:]):
+        size = checked_size(shape, dtype.itemsize)
+        if begin != position or size != end - begin or end > data.nbytes:
+            raise FieldError(
+                f"tensor {name!r}",
+                f"({dtype} {tuple(shape)}) lies at {begin} to {end}; expected {position} to "
+                f"{None if size is None else position + size} within {data.nbytes} bytes",
+            )
+        arrays[name] = data[begin:end].view(dtype).reshape(shape)
+        position = end
+    if position != data.nbytes:
+        raise FieldError("header", f"describes {position} bytes of values, {data.nbytes} are there")
+    return {name: arrays[name] for name in header}
+
+
+def _span(name: str, entry: Any) -> tuple[np.dtype[Any], list[int], int, int]:
+    match entry:
+        case {"dtype": str(code), "shape": list(shape), "data_offsets": [int(begin), int(end)]}:
+            pass
+        case _:
+            raise FieldError(f"tensor {name!r}", "has no dtype, shape and data_offsets")
+    dtype = DTYPES.get(_DTYPE_NAMES.get(code, ""))
+    if dtype is None:
+        raise FieldError(f"tensor {name!r}", f"has dtype {code!r}; known are {', '.join(_DTYPE_NAMES)}")
+    if not all(type(extent) is int for extent in (*shape, begin, end)):
+        raise FieldError(f"tensor {name!r}", "has a shape or offsets that are not integers")
+    return dtype, shape, begin, end
