@@ -175,6 +175,21 @@ class ModelBackend(TensorBackend, Protocol):
     def version(self, tensor: Any) -> int:
         """How often the tensor was changed in place."""
 
+    def counts_changes(self, tensor: Any) -> bool:
+        """Whether ``version`` sees changes of this tensor; torch keeps no count in inference mode."""
+
+    def watch_backward(
+        self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[], None]
+    ) -> AbstractContextManager[None]:
+        """Call back around every backward pass: with the tensors it starts from, and when it is done.
+
+        Passes inside a pass (recomputation) belong to the outer one. ``on_end`` is not called for a
+        pass that raises.
+        """
+
+    def watch_outermost(self, on_model: Callable[[Any], None]) -> AbstractContextManager[None]:
+        """Call back with a module right before it is called from outside of any other module."""
+
     def copy_as(self, module: Any, dtype: str) -> Any:
         """A deep copy of a module in another floating dtype, without gradients."""
 
@@ -186,6 +201,11 @@ class TrainingBackend(ModelBackend, Protocol):
     def is_scheduler(self, value: object) -> bool: ...
     def optimizer_step(self, optimizer: Any) -> None: ...
     def scheduler_step(self, scheduler: Any, metric: float | None = None) -> None: ...
+
+    def watch_optimizer(
+        self, optimizer: Any, before: Callable[[], None], after: Callable[[], None]
+    ) -> AbstractContextManager[None]:
+        """Call back around every step of the optimizer, whoever makes it."""
 
     def optimizer_kind(self, optimizer: Any) -> str:
         """Common name: "SGD", "Momentum", "Adam", "AdamW", ... (torch's SGD with momentum is Momentum)."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from parfocal.backends.paddle.models import Models
+from parfocal.backends.paddle.recording import Recording
+from parfocal.backends.paddle.surgery import Surgery
+from parfocal.backends.paddle.watch import Watching
 
 
-class PaddleBackend(Models):
+class PaddleBackend(Watching, Recording, Surgery):
     """PaddlePaddle, as ``protocol.py`` wants it."""

@@ -1,0 +1,81 @@
+"""What a recording needs beyond watching: backward passes, steps, and a model not known beforehand.
+
+Each patch and hook is a context manager that puts back exactly what it found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+
+class Recording:
+    """What ``ModelBackend`` and ``TrainingBackend`` ask for on behalf of recordings."""
+
+    def counts_changes(self, tensor: Any) -> bool:
+        return not tensor.is_inference()
+
+    @contextmanager
+    def watch_backward(
+        self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[], None]
+    ) -> Iterator[None]:
+        original = torch.autograd._engine_run_backward  # the one door for backward() and grad()
+        depth = 0
+
+        def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal depth
+            if depth == 0:
+                on_start(tuple(outputs))
+            depth += 1
+            try:
+                result = original(outputs, *args, **kwargs)
+            finally:
+                depth -= 1
+            if depth == 0:
+                on_end()
+            return result
+
+        torch.autograd._engine_run_backward = run
+        try:
+            yield
+        finally:
+            torch.autograd._engine_run_backward = original
+
+    @contextmanager
+    def watch_optimizer(
+        self, optimizer: Any, before: Callable[[], None], after: Callable[[], None]
+    ) -> Iterator[None]:
+        handles = (
+            optimizer.register_step_pre_hook(lambda *_: before()),
+            optimizer.register_step_post_hook(lambda *_: after()),
+        )
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    @contextmanager
+    def watch_outermost(self, on_model: Callable[[Any], None]) -> Iterator[None]:
+        original = torch.nn.Module.__call__
+        inside = False
+
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal inside
+            if inside:
+                return original(self, *args, **kwargs)
+            inside = True
+            try:
+                on_model(self)
+                return original(self, *args, **kwargs)
+            finally:
+                inside = False
+
+        torch.nn.Module.__call__ = call
+        try:
+            yield
+        finally:
+            torch.nn.Module.__call__ = original
