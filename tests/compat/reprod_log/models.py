@@ -52,7 +52,8 @@ def pair(**options):
 
 
 def copy_weights(reference, port, turned=()):
-    parameters = dict(port.named_parameters())
+    """By name; ``turned`` are the weights of linear layers. Paddle's PReLU says ``_weight``."""
+    parameters = {name.replace("._weight", ".weight"): tensor for name, tensor in port.named_parameters()}
     for name, tensor in reference.named_parameters():
         values = tensor.detach().numpy()
         parameters[name].set_value(np.ascontiguousarray(values.T if name in turned else values))

@@ -40,6 +40,13 @@ def test_the_originals_files_are_read():
     np.testing.assert_array_equal(info["far"], original["far"], strict=True)
 
 
+def test_what_was_loaded_can_be_changed_in_place():
+    info = ReprodDiffHelper().load_info(golden.TORCH)
+    info["logits"] *= 2
+    info["nested"]["loss"][...] = 0
+    np.testing.assert_array_equal(info["logits"], 2 * ReprodDiffHelper().load_info(golden.TORCH)["logits"])
+
+
 def test_the_original_reads_ours(tmp_path):
     narrow = np.array([0.5, -2.0], ml_dtypes.bfloat16)
     logger = logged(x=np.arange(6, dtype=np.float32).reshape(2, 3), n=3, b=narrow, d={"e": np.ones(2)})

@@ -10,12 +10,9 @@ REPOSITORY = Path(__file__).parents[3]
 WHEEL = REPOSITORY / "compat-dist"
 LOADED = "import sys; print([name for name in ('torch', 'paddle') if name in sys.modules])"
 BLOCKED = """
-import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name in ("torch", "paddle"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Absent())
+from importlib.machinery import PathFinder
+find = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *rest: None if name in ("torch", "paddle") else find(name, *rest)
 """
 USE = """
 import numpy as np

@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from parfocal.compat.reprod_log.differences import DifferenceTree, absolute, figures, map_pairs, pair_up
 from parfocal.compat.reprod_log.utils import check_print_diff, methods_of, report_logger
 from parfocal.errors import EmptyComparisonError, FileFormatError, InputError
@@ -23,14 +25,14 @@ class ReprodDiffHelper:
         self.diff_dict: DifferenceTree | None = None
 
     def load_info(self, path: str | os.PathLike[str]) -> dict[str, Any]:
-        """The values of a saved log by key. Nothing in the file is ever executed."""
+        """The values of a saved log by key, the caller's to change. Nothing in the file is executed."""
         info = load_arrays(path)
         if list(info) == [""]:
             raise FileFormatError(
                 f"{os.fspath(path)} holds a single value, not a dict of arrays by key",
                 hint="save it with ReprodLogger.add and ReprodLogger.save",
             )
-        return info
+        return {key: _writable(value) for key, value in info.items()}
 
     def compare_info(self, info1: Mapping[str, Any], info2: Mapping[str, Any]) -> dict[str, Any]:
         """Compare two logs; ``report`` then tells the result.
@@ -70,3 +72,10 @@ class ReprodDiffHelper:
             passed = check_print_diff(self.diff_dict, methods, diff_threshold, print_func=logger.info)
             logger.info("diff check passed" if passed else "diff check failed")
         return passed
+
+
+def _writable(value: Any) -> Any:
+    """The arrays in a nesting as copies: those of a file are read-only views of it."""
+    if isinstance(value, dict):
+        return {key: _writable(item) for key, item in value.items()}
+    return value.copy() if isinstance(value, np.ndarray) else value

@@ -76,7 +76,8 @@ def figures(pair: Pair) -> Difference:
         return _no_difference(f"NaN: {comparison.a.nan} against {comparison.b.nan} of {comparison.size}")
     difference = absolute_difference(pair.first, pair.second)
     with np.errstate(over="ignore"):
-        mean, largest, smallest = difference.mean().item(), difference.max().item(), difference.min().item()
+        reduced = (difference.mean(), difference.max(), difference.min())
+    mean, largest, smallest = (np.asarray(one).item() for one in reduced)
     if not comparison.same_nonfinite_places:
         return Difference(mean, largest, smallest)
     return Difference(
