@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
 
-from tests.conformance.models import KITS, Kit
-
-_kits: dict[str, Kit] = {}
+from tests.conformance.models import KITS, kit_for
 
 
 @pytest.fixture(params=sorted(KITS))
 def kit(request: pytest.FixtureRequest) -> Any:
-    if request.param not in _kits:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what a framework says while it is being imported
-            _kits[request.param] = KITS[request.param]()
-    return _kits[request.param]
+    return kit_for(request.param)
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ once, with operators that mean the same everywhere.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -140,3 +142,11 @@ class PaddleKit(Kit):
 
 
 KITS: dict[str, type[Kit]] = {"torch": TorchKit, "paddle": PaddleKit}
+
+
+@cache
+def kit_for(name: str) -> Any:
+    """The one kit of a framework; a framework that is not installed raises."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a framework says while it is being imported
+        return KITS[name]()

@@ -70,3 +70,21 @@ def check_backward(backend: TensorBackend, outputs: Sequence[Any], gradients: Se
                 f"output {index} has shape {shape} and its gradient {backend.shape(gradient)}",
                 hint="both must be the same",
             )
+
+
+def check_plateau(metric: float | None) -> float:
+    """Refuse to step a schedule that follows a metric without one."""
+    if metric is None:
+        raise InputError(
+            "this schedule lowers the learning rate when a metric stops improving, and got no metric",
+            hint="pass the value it should follow, e.g. the validation loss",
+        )
+    return metric
+
+
+def not_of_model(count: int, model: str) -> InputError:
+    """The error for an optimizer that has nothing to do with the model it was given with."""
+    return InputError(
+        f"none of the optimizer's {count} parameters is a parameter of this {model}",
+        hint="make the optimizer from the parameters of the very model that is passed",
+    )

@@ -78,7 +78,7 @@ class TensorBackend(Protocol):
     """Tier 1: arrays in and out."""
 
     name: str  # "torch", "paddle"
-    version: str
+    framework_version: str
     dtypes: frozenset[str]  # names that exist on both sides of ``to_array``/``from_array``
 
     def is_tensor(self, value: object) -> bool: ...
@@ -178,6 +178,9 @@ class ModelBackend(TensorBackend, Protocol):
     def counts_changes(self, tensor: Any) -> bool:
         """Whether ``version`` sees changes of this tensor; torch keeps no count in inference mode."""
 
+    def grad_enabled(self) -> bool:
+        """Whether what is computed now becomes part of a graph."""
+
     def watch_backward(
         self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[], None]
     ) -> AbstractContextManager[None]:
@@ -199,6 +202,10 @@ class TrainingBackend(ModelBackend, Protocol):
 
     def is_optimizer(self, value: object) -> bool: ...
     def is_scheduler(self, value: object) -> bool: ...
+
+    def sgd(self, model: Any, learning_rate: float) -> Any:
+        """A new optimizer of the framework's own for all parameters: plain gradient descent."""
+
     def optimizer_step(self, optimizer: Any) -> None: ...
     def scheduler_step(self, scheduler: Any, metric: float | None = None) -> None: ...
 

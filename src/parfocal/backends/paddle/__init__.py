@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from parfocal.backends.paddle.recording import Recording
 from parfocal.backends.paddle.surgery import Surgery
-from parfocal.backends.paddle.watch import Watching
+from parfocal.backends.paddle.training import Training
 
 
-class PaddleBackend(Watching, Recording, Surgery):
+class PaddleBackend(Training, Recording, Surgery):
     """PaddlePaddle, as ``protocol.py`` wants it."""

@@ -41,7 +41,7 @@ class Tensors:
     """What ``TensorBackend`` asks for."""
 
     name = "paddle"
-    version = str(paddle.__version__)
+    framework_version = str(paddle.__version__)
     dtypes = frozenset(DTYPES)
 
     def is_tensor(self, value: object) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from parfocal.backends.torch.recording import Recording
 from parfocal.backends.torch.surgery import Surgery
-from parfocal.backends.torch.watch import Watching
+from parfocal.backends.torch.training import Training
 
 
-class TorchBackend(Watching, Recording, Surgery):
+class TorchBackend(Training, Recording, Surgery):
     """PyTorch, as ``protocol.py`` wants it."""

@@ -36,7 +36,7 @@ class Tensors:
     """What ``TensorBackend`` asks for."""
 
     name = "torch"
-    version = str(torch.__version__)
+    framework_version = str(torch.__version__)
     dtypes = frozenset(DTYPES)
 
     def is_tensor(self, value: object) -> bool:

@@ -1,0 +1,151 @@
+"""Tier 3 for PyTorch: what an optimizer is, its settings and state by parameter path, schedules.
+
+Facts are tables: common kind -> common name -> PyTorch's name. A new optimizer is one entry
+in ``SETTINGS`` and one in ``SLOTS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from parfocal.backends.checks import check_plateau, not_of_model
+from parfocal.backends.protocol import Array
+from parfocal.backends.torch.watch import Watching
+from parfocal.errors import UnsupportedError
+
+KINDS = {"RMSprop": "RMSProp"}
+
+_ADAM = {"betas": "betas", "epsilon": "eps"}
+SETTINGS: dict[str, dict[str, str]] = {
+    "SGD": {},
+    "Momentum": {"momentum": "momentum", "dampening": "dampening", "nesterov": "nesterov"},
+    "Adam": {**_ADAM, "amsgrad": "amsgrad"},
+    "AdamW": {**_ADAM, "amsgrad": "amsgrad"},
+    "Adamax": _ADAM,
+    "NAdam": {**_ADAM, "momentum_decay": "momentum_decay"},
+    "RAdam": _ADAM,
+    "Adagrad": {
+        "epsilon": "eps",
+        "lr_decay": "lr_decay",
+        "initial_accumulator": "initial_accumulator_value",
+    },
+    "Adadelta": {"rho": "rho", "epsilon": "eps"},
+    "RMSProp": {"rho": "alpha", "epsilon": "eps", "momentum": "momentum", "centered": "centered"},
+    "Rprop": {"etas": "etas", "step_sizes": "step_sizes"},
+    "ASGD": {"lambd": "lambd", "alpha": "alpha", "t0": "t0"},
+    "LBFGS": {
+        "max_iterations": "max_iter",
+        "history_size": "history_size",
+        "tolerance_gradient": "tolerance_grad",
+        "tolerance_change": "tolerance_change",
+        "line_search": "line_search_fn",
+    },
+}
+
+_MOMENTS = {"moment1": "exp_avg", "moment2": "exp_avg_sq", "step": "step"}
+SLOTS: dict[str, dict[str, str]] = {
+    "Momentum": {"momentum": "momentum_buffer"},
+    "Adam": {**_MOMENTS, "moment2_max": "max_exp_avg_sq"},
+    "AdamW": {**_MOMENTS, "moment2_max": "max_exp_avg_sq"},
+    "Adamax": {"moment1": "exp_avg", "infinity_norm": "exp_inf", "step": "step"},
+    "NAdam": {**_MOMENTS, "momentum_product": "mu_product"},
+    "RAdam": _MOMENTS,
+    "Adagrad": {"square_sum": "sum", "step": "step"},
+    "Adadelta": {
+        "average_squared_gradient": "square_avg",
+        "average_squared_update": "acc_delta",
+        "step": "step",
+    },
+    "RMSProp": {
+        "average_squared_gradient": "square_avg",
+        "average_gradient": "grad_avg",
+        "momentum": "momentum_buffer",
+        "step": "step",
+    },
+    "Rprop": {"previous_gradient": "prev", "step_size": "step_size", "step": "step"},
+    "ASGD": {"average": "ax", "step_length": "eta", "averaging_weight": "mu", "step": "step"},
+}
+
+
+class Training(Watching):
+    """What ``TrainingBackend`` asks for."""
+
+    def is_optimizer(self, value: object) -> bool:
+        return isinstance(value, torch.optim.Optimizer)
+
+    def is_scheduler(self, value: object) -> bool:
+        return isinstance(value, torch.optim.lr_scheduler.LRScheduler)
+
+    def sgd(self, model: Any, learning_rate: float) -> Any:
+        return torch.optim.SGD(model.parameters(), lr=learning_rate)
+
+    def optimizer_step(self, optimizer: Any) -> None:
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise UnsupportedError(
+                "LBFGS computes the loss again inside its step, which a recorded step cannot give it",
+                hint="compare a step with another optimizer, or call optimizer.step(closure) yourself",
+            )
+        optimizer.step()
+
+    def scheduler_step(self, scheduler: Any, metric: float | None = None) -> None:
+        if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+            scheduler.step(check_plateau(metric))
+        else:
+            scheduler.step()
+
+    def optimizer_kind(self, optimizer: Any) -> str:
+        for base in type(optimizer).__mro__:
+            if base.__module__.startswith("torch.optim."):
+                kind = KINDS.get(base.__name__, base.__name__)
+                if kind == "SGD" and any(group["momentum"] for group in optimizer.param_groups):
+                    return "Momentum"
+                if kind in SETTINGS:
+                    return kind
+        return type(optimizer).__name__
+
+    def optimizer_settings(self, optimizer: Any, model: Any) -> dict[str, dict[str, Any]]:
+        kind = self.optimizer_kind(optimizer)
+        found: dict[str, dict[str, Any]] = {}
+        for path, group, _ in self._parameters(optimizer, model):
+            settings = {name: group[key] for name, key in SETTINGS.get(kind, {}).items() if key in group}
+            settings["lr"] = float(group["lr"])
+            settings["weight_decay"] = float(group.get("weight_decay", 0.0))
+            decoupled = kind == "AdamW" or group.get("decoupled_weight_decay", False)
+            settings["decay"] = "decoupled" if decoupled else "l2"
+            found[path] = settings
+        return found
+
+    def optimizer_state(self, optimizer: Any, model: Any) -> dict[str, dict[str, Array]]:
+        slots = SLOTS.get(self.optimizer_kind(optimizer), {})
+        found: dict[str, dict[str, Array]] = {}
+        for path, _, parameter in self._parameters(optimizer, model):
+            state = optimizer.state.get(parameter, {})
+            found[path] = {
+                name: self._slot(state[key]) for name, key in slots.items() if state.get(key) is not None
+            }
+        return found
+
+    def learning_rate(self, optimizer: Any) -> float:
+        return float(optimizer.param_groups[0]["lr"])
+
+    def _slot(self, value: Any) -> Array:
+        return self.to_array(value) if self.is_tensor(value) else np.asarray(value, dtype="float32")
+
+    def _parameters(self, optimizer: Any, model: Any) -> Iterator[tuple[str, Any, Any]]:
+        groups = {
+            id(parameter): (group, parameter)
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        }
+        known = [
+            (entry.path, *groups[id(entry.value)])
+            for entry in self.state(model)
+            if entry.tied_to is None and id(entry.value) in groups
+        ]
+        if not known:
+            raise not_of_model(len(groups), type(model).__name__)
+        return iter(known)
