@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from parfocal.capture.recording import record
     from parfocal.errors import ParfocalError
     from parfocal.judge.metrics import compare_arrays
     from parfocal.judge.tolerance import Tolerance
@@ -22,9 +23,10 @@ _HOMES = {
     "Tolerance": "parfocal.judge.tolerance",
     "compare_arrays": "parfocal.judge.metrics",
     "load_run": "parfocal.run.reader",
+    "record": "parfocal.capture.recording",
 }
 
-__all__ = ["ParfocalError", "Tolerance", "compare_arrays", "load_run"]
+__all__ = ["ParfocalError", "Tolerance", "compare_arrays", "load_run", "record"]
 
 
 def __getattr__(name: str) -> Any:

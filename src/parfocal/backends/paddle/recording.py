@@ -19,6 +19,9 @@ class Recording:
     def counts_changes(self, tensor: Any) -> bool:
         return True
 
+    def grad_enabled(self) -> bool:
+        return bool(paddle.is_grad_enabled())
+
     @contextmanager
     def watch_backward(
         self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[], None]

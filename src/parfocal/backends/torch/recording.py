@@ -18,6 +18,9 @@ class Recording:
     def counts_changes(self, tensor: Any) -> bool:
         return not tensor.is_inference()
 
+    def grad_enabled(self) -> bool:
+        return bool(torch.is_grad_enabled())
+
     @contextmanager
     def watch_backward(
         self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[], None]

@@ -1,0 +1,119 @@
+"""Gradients at the tensors of calls, recorded as the backward pass brings them.
+
+One hook for each tensor in each of its versions: a tensor that leaves one call and enters
+the next has one gradient, kept once and recorded for both. A hook stays with the value a
+tensor had when it was set, so a change in place afterwards does not disturb it.
+
+The hooks are owned by the framework's graph and die with it; nothing here keeps a tensor
+alive. A gradient that never came is recorded as absent when the step ends.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from parfocal.backends.protocol import Backend
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One place where a gradient is awaited."""
+
+    call: int
+    side: str  # "input" or "output"
+    slot: str
+    step: int
+
+
+Arrived = Callable[[Target, Any], None]  # the target, and the gradient: None says that none came
+Exchange = Callable[[Any], Any]  # a gradient in, the one to use instead out (None: keep it)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """The hook at one version of one tensor."""
+
+    tensor: weakref.ref[Any]
+    version: int | None
+    leaf: bool
+    targets: list[Target] = field(default_factory=list)
+    exchange: Exchange | None = None
+    arrived: int = 0  # how many gradients so far
+
+
+class GradientWatch:
+    """Awaits gradients on behalf of one recording."""
+
+    def __init__(self, backend: Backend, arrived: Arrived) -> None:
+        self._backend = backend
+        self._arrived = arrived
+        self._known: dict[int, _Watched] = {}
+        self._awaited: dict[Target, None] = {}
+        self._removers: list[Callable[[], None]] = []
+        self._closed = False
+
+    def await_gradient(self, tensor: Any, target: Target, exchange: Exchange | None = None) -> None:
+        """Record the gradient of ``tensor`` as it is now; one outside autograd has none."""
+        if not (self._backend.requires_grad(tensor) and self._backend.grad_enabled()):
+            return
+        watched = self._watched(tensor)
+        if watched is None:
+            return
+        if watched.leaf and watched.arrived:
+            # The next gradient of a leaf belongs to the calls made since the last one came.
+            watched.targets.clear()
+            watched.arrived = 0
+        watched.targets.append(target)
+        watched.exchange = exchange or watched.exchange
+        self._awaited[target] = None
+
+    def report_absent(self) -> None:
+        """Record what never came, at the end of a step."""
+        for target in self._awaited:
+            self._arrived(target, None)
+        self._awaited.clear()
+
+    def end_step(self) -> None:
+        """Await nothing any more, and take the hooks off tensors that outlive their graph."""
+        self._awaited.clear()
+        for remove in self._removers:
+            remove()
+        self._removers.clear()
+        self._known = {key: watched for key, watched in self._known.items() if not watched.leaf}
+
+    def close(self) -> None:
+        """From now on every hook that is still on a graph does nothing."""
+        self.end_step()
+        self._closed = True
+        self._known.clear()
+
+    def _watched(self, tensor: Any) -> _Watched | None:
+        identity = id(tensor)
+        version = self._backend.version(tensor) if self._backend.counts_changes(tensor) else None
+        known = self._known.get(identity)
+        if known is not None and known.tensor() is tensor and known.version == version:
+            return known
+        leaf = self._backend.is_leaf(tensor)
+        reference = weakref.ref(tensor, lambda _: self._known.pop(identity, None))
+        watched = _Watched(reference, version, leaf)
+        remove = self._backend.watch_gradient(tensor, lambda gradient: self._on_gradient(watched, gradient))
+        if remove is None:
+            return None
+        if leaf:
+            self._removers.append(remove)
+        self._known[identity] = watched
+        return watched
+
+    def _on_gradient(self, watched: _Watched, gradient: Any) -> Any:
+        if self._closed:
+            return None
+        watched.arrived += 1
+        replacement = watched.exchange(gradient) if watched.exchange is not None else None
+        used = gradient if replacement is None else replacement
+        for target in watched.targets:
+            self._awaited.pop(target, None)
+            self._arrived(target, used)
+        return replacement

@@ -1,0 +1,111 @@
+"""What is kept of a tensor: its bytes, a sketch, or statistics only, and each once.
+
+The output of one layer is the input of the next and often the output of its container, so
+a tensor that was kept and has not changed since is answered from memory. It is known by
+the live object itself and its version counter; a few of its values are looked at again,
+because a write through ``.data`` or NumPy moves no counter.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array, Backend
+from parfocal.capture.tree import Flat
+from parfocal.errors import UnsupportedError
+from parfocal.run.dtypes import dtype_name
+from parfocal.run.records import Leaf, Structure, TensorValue
+
+Keep = Callable[[Array], TensorValue]
+
+MAX_TEXT = 200
+MAX_STRING = 10_000
+_SAMPLES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    tensor: weakref.ref[Any]
+    version: int
+    sample: bytes
+    value: TensorValue
+
+    def matches(self, tensor: Any, version: int, sample: bytes) -> bool:
+        return self.tensor() is tensor and self.version == version and self.sample == sample
+
+
+class Keeper:
+    """Turns live values into leaves of records. ``keep`` says what becomes of an array."""
+
+    def __init__(self, backend: Backend, keep: Keep) -> None:
+        self._backend = backend
+        self._keep = keep
+        self._known: dict[int, _Kept] = {}
+
+    def structure(self, flat: Flat) -> Structure:
+        """The leaves of a live value, kept."""
+        return Structure({slot: self.leaf(value) for slot, value in flat.leaves.items()}, flat.shape)
+
+    def leaf(self, value: Any) -> Leaf:
+        """A tensor or array is kept, a plain value is itself, anything else is described."""
+        if self._backend.is_tensor(value):
+            return self.tensor(value)
+        if isinstance(value, np.ndarray) and dtype_name(value.dtype) is not None:
+            return self._keep(value)
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, (bool, int, float)):
+            return value
+        if isinstance(value, str) and len(value) <= MAX_STRING:
+            return str(value)
+        return describe(value)
+
+    def tensor(self, tensor: Any) -> Leaf:
+        """What is kept of a tensor; a kind of tensor that has no plain values is described."""
+        try:
+            array = self._backend.to_array(tensor, copy=False)
+        except UnsupportedError as error:
+            return {"repr": error.message}
+        if not self._backend.counts_changes(tensor):
+            return self._keep(array)
+        version = self._backend.version(tensor)
+        sample = _sample(array)
+        known = self._known.get(id(tensor))
+        if known is not None and known.matches(tensor, version, sample):
+            return known.value
+        value = self._keep(array)
+        identity = id(tensor)
+        self._known[identity] = _Kept(
+            weakref.ref(tensor, lambda _: self._known.pop(identity, None)), version, sample, value
+        )
+        return value
+
+    def forget(self) -> None:
+        """Start afresh: nothing kept before is answered from memory any more."""
+        self._known.clear()
+
+
+def _sample(array: Array) -> bytes:
+    """A few values from all over the array."""
+    step = max(1, array.size // _SAMPLES)
+    return array.flat[::step].tobytes()
+
+
+def describe(value: Any) -> dict[str, str]:
+    """Any object in a few words, without an address, which would differ in every run."""
+    kind = type(value)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if isinstance(value, str):
+        return {"repr": f"{value[:MAX_TEXT]!r}... ({len(value)} characters)"}
+    if kind.__repr__ in (object.__repr__,) or callable(value):
+        return {"repr": f"<{getattr(value, '__qualname__', name)}>"}
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001 - a broken __repr__ is the user's, and no reason to stop
+        text = f"<{name}: its repr raised {type(error).__name__}>"
+    return {"repr": text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."}

@@ -1,0 +1,121 @@
+"""The recorder: one recording's life, its steps, and the Run it leaves."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from parfocal.capture.calls import CallListener
+from parfocal.capture.session import Session
+from parfocal.capture.state import StateListener
+from parfocal.errors import InputError
+from parfocal.run.reader import Run, load_run
+
+
+class Recorder:
+    """What a recording yields: marks steps, logs values, and has the ``run`` afterwards."""
+
+    def __init__(
+        self, session: Session, calls: CallListener, state: StateListener, optimizers: Sequence[Any]
+    ) -> None:
+        self._session = session
+        self._calls = calls
+        self._state = state
+        self._optimizers = tuple(optimizers)
+        self._closed = False
+        self._run: Run | None = None
+
+    @property
+    def path(self) -> Path:
+        """The folder of the run."""
+        return self._session.writer.path
+
+    @property
+    def run(self) -> Run:
+        """What was recorded; there once the recording is over."""
+        if not self._closed:
+            raise InputError(
+                f"the recording to {self.path} is not over", hint="use .run after the with block"
+            )
+        if self._run is None:
+            self._run = load_run(self.path)
+        return self._run
+
+    def step(self, loss: Any = None, optimizer: Any = None) -> None:
+        """Mark the end of a training step: after the update, before the schedule moves on.
+
+        Not needed when ``record`` was given the optimizer. ``loss`` defaults to the sum of the
+        scalars that the step's backward passes started from; ``optimizer`` tells the learning rate.
+        """
+        if self._optimizers:
+            raise InputError(
+                "this recording takes its steps from the optimizer it was given",
+                hint="leave out recorder.step(), or record without optimizer=",
+            )
+        steps = self._session.steps
+        if loss is not None:
+            steps.loss = self._number(loss)
+        if optimizer is not None:
+            steps.learning_rate = self._session.backend.learning_rate(optimizer)
+        self._end_step()
+        self._state.record("before")
+
+    def log(self, name: str, value: Any) -> None:
+        """Record any value under a name: a tensor, an array, a number, a text."""
+        self._session.log(name, value)
+
+    def begin(self) -> None:
+        """The watch is on."""
+        self._state.record("before")
+
+    def finish(self) -> None:
+        """The user's code is done; what came after the last mark is a step if it went backward."""
+        if self._session.steps.backward >= 0:
+            self._end_step()
+
+    def close(self, temporary: Path | None) -> None:
+        """Let go of everything, whatever happened. A temporary folder lives as long as its Run."""
+        if self._calls.gradients is not None:
+            self._calls.gradients.close()
+        self._session.keeper.forget()
+        self._closed = True
+        if temporary is not None:
+            weakref.finalize(self.run, shutil.rmtree, temporary, ignore_errors=True)
+
+    def on_backward_start(self, outputs: Sequence[Any]) -> None:
+        """A backward pass begins; a single number it starts from is the loss."""
+        scalar = len(outputs) == 1 and math.prod(self._session.backend.shape(outputs[0])) == 1
+        self._session.steps.begin_backward(self._number(outputs[0]) if scalar else None)
+
+    def on_backward_end(self) -> None:
+        """A backward pass is done."""
+        if self._calls.gradients is not None and self._session.wanted:
+            self._state.record_gradients("before")
+
+    def before_update(self, optimizer: Any) -> None:
+        """An optimizer is about to make its step."""
+        self._session.steps.learning_rate = self._session.backend.learning_rate(optimizer)
+
+    def after_update(self) -> None:
+        """An optimizer made its step, which ends the recording's step too."""
+        self._end_step()
+        self._state.record("before")
+
+    def _end_step(self) -> None:
+        steps, gradients = self._session.steps, self._calls.gradients
+        if gradients is not None:
+            if steps.backward >= 0:
+                gradients.report_absent()
+            gradients.end_step()
+        self._state.record("after")
+        self._session.writer.append(steps.finish(self._session.rank))
+
+    def _number(self, value: Any) -> float:
+        backend = self._session.backend
+        if backend.is_tensor(value):
+            value = backend.to_array(value).reshape(-1)[0]
+        return float(value)

@@ -1,0 +1,147 @@
+"""``record``: a context manager around any code that runs a model, the user's loop included."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+import parfocal
+from parfocal.backends import registry
+from parfocal.backends.protocol import Array, Backend
+from parfocal.capture.calls import CallListener
+from parfocal.capture.filters import make_filter
+from parfocal.capture.keep import Keep, Keeper
+from parfocal.capture.recorder import Recorder
+from parfocal.capture.session import Session
+from parfocal.capture.state import StateListener, check_roles
+from parfocal.errors import InputError
+from parfocal.run.launch import current_launch
+from parfocal.run.records import RunHeader, TensorValue
+from parfocal.run.writer import RunWriter
+
+Level = Literal["modules", "ops"]
+Tensors = Literal["full"]
+
+
+@contextmanager
+def record(
+    model: Any,
+    path: str | PathLike[str] | None = None,
+    *,
+    level: Level = "modules",
+    tensors: Tensors = "full",
+    grads: bool = True,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    kinds: Collection[str] | None = None,
+    every: int = 1,
+    max_bytes: int | None = None,
+    optimizer: Any = None,
+    state: Sequence[str] = (),
+) -> Iterator[Recorder]:
+    """Record what ``model`` does inside the with block; ``recorder.run`` has it afterwards.
+
+    path: the run's folder; without one it lives in a temporary folder, as long as the Run does.
+    grads: also the gradients at every call's inputs and outputs and at every parameter.
+    include, exclude: path patterns (``layer1.*``); kinds: e.g. ``{"Linear"}``; every: each n-th step.
+    max_bytes: of a larger tensor only dtype and shape are kept.
+    optimizer: one or several; each of their steps ends a step of the recording.
+    state: any of "parameter", "buffer", "gradient", "optimizer", before and after every step.
+    """
+    _check_choice("level", level, Level)
+    _check_choice("tensors", tensors, Tensors)
+    backend = registry.of(model)
+    if not backend.is_model(model):
+        raise InputError(f"record needs a model, got a {type(model).__name__}")
+    optimizers = _as_tuple(optimizer)
+    roles = check_roles(state, bool(optimizers))
+    chosen = make_filter(include, exclude, kinds, every)
+    temporary = Path(tempfile.mkdtemp(prefix="parfocal-")) if path is None else None
+    writer = _open_writer(path, temporary, _header(model, backend, level, tensors))
+    session = Session(model, backend, writer, Keeper(backend, _keep(tensors, writer, max_bytes)), chosen)
+    calls = CallListener(session, grads=grads)
+    recorder = Recorder(session, calls, StateListener(session, roles, optimizers), optimizers)
+    try:
+        with ExitStack() as watches:
+            on_op = calls.on_op if level == "ops" else None
+            watches.enter_context(backend.watch(model, calls.on_enter, calls.on_exit, on_op))
+            watches.enter_context(
+                backend.watch_backward(recorder.on_backward_start, recorder.on_backward_end)
+            )
+            for each in optimizers:
+                watches.enter_context(_watch_updates(backend, each, recorder))
+            recorder.begin()
+            yield recorder
+        recorder.finish()
+        writer.close()
+    finally:
+        writer.close(complete=False)  # of no effect on a run that is closed already
+        recorder.close(temporary)
+
+
+def _watch_updates(backend: Backend, optimizer: Any, recorder: Recorder) -> AbstractContextManager[None]:
+    return backend.watch_optimizer(
+        optimizer, partial(recorder.before_update, optimizer), recorder.after_update
+    )
+
+
+def _open_writer(path: str | PathLike[str] | None, temporary: Path | None, header: RunHeader) -> RunWriter:
+    """A writer to the user's folder, which the ranks of a launch share, or to one of this process alone."""
+    if path is None:
+        assert temporary is not None
+        return RunWriter(temporary / "run", header)
+    launch = current_launch()
+    return RunWriter(path, header, rank=launch.rank, ranks=launch.ranks, run_id=launch.run_id)
+
+
+def _header(model: Any, backend: Backend, level: str, tensors: str) -> RunHeader:
+    first = next((tensor.value for tensor in backend.state(model) if tensor.role == "parameter"), None)
+    kind = type(model)
+    return RunHeader(
+        framework=backend.name,
+        versions={
+            backend.name: backend.framework_version,
+            "parfocal": parfocal.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        device="cpu" if first is None else backend.device(first),
+        dtype="float32" if first is None else backend.dtype(first),
+        command=tuple(sys.argv),
+        model_class=f"{kind.__module__}.{kind.__qualname__}",
+        level=level,
+        tensors=tensors,
+    )
+
+
+def _keep(tensors: str, writer: RunWriter, max_bytes: int | None) -> Keep:
+    """What becomes of an array."""
+    if max_bytes is not None and max_bytes < 0:
+        raise InputError(f"max_bytes is {max_bytes}, must not be negative")
+
+    def full(array: Array) -> TensorValue:
+        if max_bytes is not None and array.nbytes > max_bytes:
+            return TensorValue(array.dtype.name, tuple(array.shape))
+        return writer.tensor_value(array)
+
+    return full
+
+
+def _check_choice(name: str, value: str, allowed: Any) -> None:
+    if value not in get_args(allowed):
+        raise InputError(f"{name} is {value!r}; allowed are {', '.join(map(repr, get_args(allowed)))}")
+
+
+def _as_tuple(optimizer: Any) -> tuple[Any, ...]:
+    if optimizer is None:
+        return ()
+    return tuple(optimizer) if isinstance(optimizer, (tuple, list)) else (optimizer,)

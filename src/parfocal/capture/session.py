@@ -1,0 +1,62 @@
+"""What the parts of one recording share: the model under watch, where records go, where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from parfocal.backends.protocol import Backend
+from parfocal.capture.filters import Filter
+from parfocal.capture.keep import Keeper, describe
+from parfocal.capture.steps import Steps
+from parfocal.run.records import TensorValue, ValueRecord
+from parfocal.run.writer import RunWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One recording."""
+
+    model: Any
+    backend: Backend
+    writer: RunWriter
+    keeper: Keeper
+    chosen: Filter
+    steps: Steps = field(default_factory=Steps)
+
+    @property
+    def rank(self) -> int:
+        return self.writer.rank
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the step that is under way is recorded."""
+        return self.chosen.wants_step(self.steps.step)
+
+    def log(self, name: str, value: Any) -> None:
+        """Record a value under a name."""
+        self.writer.append(ValueRecord(name, self.keeper.leaf(value), self.steps.step, self.rank))
+
+    def tensor_value(self, tensor: Any, what: str) -> TensorValue | None:
+        """A tensor, kept; one without plain values (a sparse one) is logged in words, as ``what``."""
+        leaf = self.keeper.leaf(tensor)
+        if isinstance(leaf, TensorValue):
+            return leaf
+        self.writer.append(ValueRecord(what, leaf, self.steps.step, self.rank))
+        return None
+
+
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that can be stored: what has no plain form is described."""
+    return {name: _plain(value) for name, value in settings.items()}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return (
+            type(value)(_plain(item) for item in value) if type(value) in (tuple, list) else describe(value)
+        )
+    return describe(value)
