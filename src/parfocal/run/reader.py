@@ -218,6 +218,8 @@ class Run:
         return [record for record in self.records(rank) if isinstance(record, kind)]
 
     def _bytes(self, ref: TensorRef) -> NDArray[np.uint8]:
+        if not ref.nbytes:
+            return np.empty(0, np.uint8)
         path = self.path / segment_file(ref.rank, self.header.ranks, ref.segment)
         if ref.offset % ALIGNMENT:
             raise FileFormatError(f"{path}: offset {ref.offset} is not a multiple of {ALIGNMENT}")

@@ -91,7 +91,7 @@ def write_all(descriptor: int, data: memoryview) -> None:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file's content in one step: a reader sees the old or the new, never a part."""
-    partial = _write_partial(path, data)
+    partial = _write_partial(path, data, synchronise=True)
     try:
         with storage_errors("write", path):
             os.replace(partial, path)
@@ -103,7 +103,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def create_exclusively(path: Path, data: bytes) -> bool:
     """Create a file together with its content in one step; False when it exists already."""
-    partial = _write_partial(path, data)
+    partial = _write_partial(path, data, synchronise=False)
     try:
         with storage_errors("write", path):
             _link(partial, path, data)
@@ -130,15 +130,16 @@ def _link(partial: Path, path: Path, data: bytes) -> None:
             os.close(descriptor)
 
 
-def _write_partial(path: Path, data: bytes) -> Path:
-    """A complete, synchronised temporary file next to ``path``."""
+def _write_partial(path: Path, data: bytes, *, synchronise: bool) -> Path:
+    """A complete temporary file next to ``path``, on the disk itself if asked for."""
     partial = path.with_name(f".{path.name}-{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
     try:
         with storage_errors("write", path):
             descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
             try:
                 write_all(descriptor, memoryview(data))
-                os.fsync(descriptor)
+                if synchronise:
+                    os.fsync(descriptor)
             finally:
                 os.close(descriptor)
     except StorageError:
