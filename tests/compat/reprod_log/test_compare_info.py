@@ -57,6 +57,14 @@ def test_what_is_no_number_is_infinite_so_that_nothing_passes():
         assert returned[key].item() == math.inf
 
 
+def test_equal_infinities_differ_by_nothing_and_others_infinitely():
+    first = np.array([np.inf, -np.inf, np.inf, 1.0])
+    second = np.array([np.inf, -np.inf, -np.inf, 1.5])
+    assert compare({"x": first}, {"x": second})["x"].tolist() == [0.0, 0.0, math.inf, 0.5]
+    figures = compute_diff({"x": first}, {"x": second})["x"]
+    assert figures == {"mean": math.inf, "max": math.inf, "min": 0.0}
+
+
 def test_the_inputs_are_left_alone():
     first, second = np.array([np.nan, 2.0]), np.array([1.0, 1.0])
     compare({"x": first}, {"x": second})

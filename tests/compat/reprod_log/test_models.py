@@ -158,6 +158,26 @@ def test_equal_training_passes_every_step(capsys):
     ]
 
 
+def test_convolutions_and_norms_are_compared_as_they_are(capsys):
+    reference = TorchFunction(
+        lambda x, *layers: layers[1](layers[0](x)), torch.nn.Conv2d(2, 2, 2), torch.nn.BatchNorm2d(2)
+    )
+    port = PaddleFunction(
+        lambda x, *layers: layers[1](layers[0](x)), paddle.nn.Conv2D(2, 2, 2), paddle.nn.BatchNorm2D(2)
+    )
+    copy_weights(reference, port)
+    inputs = {"x": np.random.default_rng(5).standard_normal((1, 2, 4, 4))}
+
+    def loss(inputs, outputs):
+        return (outputs**2).mean()
+
+    assert compare_loss_and_backward(reference, port, loss, loss, inputs, steps=2) is True
+    names = [line.strip(": ") for line in printed_lines(capsys) if line.startswith("layers")]
+    assert names[:4] == ["layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias"]
+    port.layers[0].weight.set_value(port.layers[0].weight.numpy().transpose(1, 0, 2, 3))
+    assert compare_loss_and_backward(reference, port, loss, loss, inputs, steps=1) is False
+
+
 def test_training_moves_the_weights_of_both_models_and_leaves_no_gradients():
     reference, port = pair()
     before = reference.square.weight.detach().numpy().copy()

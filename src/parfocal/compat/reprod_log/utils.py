@@ -168,13 +168,12 @@ def _print_leaf(
     print_func: Callable[[str], Any],
     margin: str,
 ) -> bool:
-    problem = getattr(difference, "problem", "")
+    problem = getattr(difference, "problem", "")  # of a Difference; its values are NaN then
     if problem:
         print_func(f"{margin}{problem}")
-    passed_all = not problem
+    verdicts = []
     for method in methods:
         value = difference[method]
-        passed = bool(value <= threshold)
-        print_func(f"{margin}{method} diff: check passed: {passed}, value: {value}")
-        passed_all = passed_all and passed
-    return passed_all
+        verdicts.append(bool(value <= threshold))
+        print_func(f"{margin}{method} diff: check passed: {verdicts[-1]}, value: {value}")
+    return all(verdicts)
