@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.judge.comparison import Comparison, Number, SideFacts
-from parfocal.judge.kernels import careful_block, integer_block, quick_block
+from parfocal.judge.kernels import SLICE, careful_block, integer_block, quick_block
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic
 from parfocal.judge.scaled import cosine
@@ -62,25 +62,28 @@ def _totals(actual: Array, reference: Array, dtype: np.dtype[Any], tolerance: To
     def span(start: int, stop: int, scratch: Scratch) -> Totals:
         found = Totals()
         with np.errstate(all="ignore"):
-            for begin, end in blocks(start, stop):
+            for begin, end in blocks(start, stop, dtype):
                 x, y = read_actual(begin, end, scratch), read_reference(begin, end, scratch)
-                found.merge(_block(x, y, begin, tolerance, scratch, found.maximum))
+                _add_block(found, x, y, begin, tolerance, scratch)
         return found
 
     totals = Totals()
-    for found in run_spans(actual.size, span):
+    for found in run_spans(actual.size, dtype, span):
         totals.merge(found)
     return totals
 
 
-def _block(x: Array, y: Array, start: int, tolerance: Tolerance, scratch: Scratch, known: float) -> Totals:
-    if x.dtype.kind in "iuO":
-        return integer_block(x, y, start, tolerance)
+def _add_block(found: Totals, x: Array, y: Array, start: int, tolerance: Tolerance, scratch: Scratch) -> None:
+    """Add one block, by the quickest way that is right for it."""
     if x.dtype.kind == "f":
-        quick = quick_block(x, y, start, tolerance, scratch, known)
+        quick = quick_block(x, y, start, tolerance, scratch, found.maximum)
         if quick is not None:
-            return quick
-    return careful_block(x, y, start, tolerance)
+            found.merge(quick)
+            return
+    kernel = integer_block if x.dtype.kind in "iuO" else careful_block
+    for begin in range(0, len(x), SLICE):
+        part = slice(begin, begin + SLICE)
+        found.merge(kernel(x[part], y[part], start + begin, tolerance))
 
 
 def _comparison(
@@ -174,13 +177,16 @@ def _side(array: Array, totals: SideTotals) -> SideFacts:
 
 def _all_equal(array: Array) -> bool:
     """Whether every element equals the first one."""
-    read = Reader(array, array.dtype.newbyteorder("="), "actual").read
+    dtype = array.dtype.newbyteorder("=")
+    read = Reader(array, dtype, "actual").read
     first = array[(0,) * array.ndim]
 
     def span(start: int, stop: int, scratch: Scratch) -> bool:
-        return all(bool((read(begin, end, scratch) == first).all()) for begin, end in blocks(start, stop))
+        return all(
+            bool((read(begin, end, scratch) == first).all()) for begin, end in blocks(start, stop, dtype)
+        )
 
-    return all(run_spans(array.size, span))
+    return all(run_spans(array.size, dtype, span))
 
 
 def _exact(array: Array, facts: SideFacts, dtype: np.dtype[Any]) -> bool:

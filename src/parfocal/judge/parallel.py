@@ -11,38 +11,44 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from parfocal.judge import reading
 from parfocal.judge.reading import Scratch
 
 Result = TypeVar("Result")
 
-THREADED_BLOCKS = 8  # below this many blocks starting threads costs more than it saves
+THREADED_BLOCKS = 2  # below this many blocks starting threads costs more than it saves
 SPANS = 32
 MAX_WORKERS = 4  # bounds the scratch memory; the work is bound by memory bandwidth anyway
 
 
-def blocks(start: int, stop: int) -> Iterator[tuple[int, int]]:
+def blocks(start: int, stop: int, dtype: np.dtype[Any]) -> Iterator[tuple[int, int]]:
     """The blocks of one span."""
-    for begin in range(start, stop, reading.BLOCK):
-        yield begin, min(begin + reading.BLOCK, stop)
+    length = reading.block_length(dtype)
+    for begin in range(start, stop, length):
+        yield begin, min(begin + length, stop)
 
 
-def run_spans(size: int, job: Callable[[int, int, Scratch], Result]) -> Iterator[Result]:
+def run_spans(
+    size: int, dtype: np.dtype[Any], job: Callable[[int, int, Scratch], Result]
+) -> Iterator[Result]:
     """``job(start, stop, scratch)`` for every span of ``range(size)``; results in order."""
-    count = -(-size // reading.BLOCK)
-    width = -(-count // SPANS) * reading.BLOCK
+    length = reading.block_length(dtype)
+    count = -(-size // length)
+    width = -(-count // SPANS) * length
     spans = [(start, min(start + width, size)) for start in range(0, size, width or 1)]
     workers = min(_cores(), MAX_WORKERS, len(spans))
     if count < THREADED_BLOCKS or workers < 2:
-        scratch = Scratch(min(size, reading.BLOCK))
+        scratch = Scratch(min(size, length))
         for start, stop in spans:
             yield job(start, stop, scratch)
         return
     free: SimpleQueue[Scratch] = SimpleQueue()
     for _ in range(workers):
-        free.put(Scratch(reading.BLOCK))
+        free.put(Scratch(length))
 
     def borrowed(span: tuple[int, int]) -> Result:
         scratch = free.get()

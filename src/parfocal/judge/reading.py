@@ -19,7 +19,9 @@ from parfocal.errors import InputError
 Array = NDArray[Any]
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-BLOCK = 32768  # elements: the handful of float32 buffers of one block fit a core's second-level cache
+# Of one buffer: large enough that threads rarely wait for the interpreter lock, small enough that
+# the few buffers of a block stay in the cache.
+BLOCK_BYTES = 1 << 20
 _ALIGNMENT = 64  # bytes: vector loads that cross a cache line cost twice
 
 
@@ -61,6 +63,11 @@ def arithmetic(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
 
 def _fits_float32(dtype: np.dtype[Any]) -> bool:
     return is_narrow_float(dtype) or (dtype.kind == "f" and dtype.itemsize <= 4)
+
+
+def block_length(dtype: np.dtype[Any]) -> int:
+    """Elements of one block; Python integers take 32 bytes besides their pointer."""
+    return BLOCK_BYTES // (64 if dtype.hasobject else dtype.itemsize)
 
 
 def aligned_empty(count: int, dtype: np.dtype[Any]) -> Array:

@@ -25,6 +25,11 @@ class SideTotals:
     maximum: float = -math.inf
     square: Scaled = ZERO  # over the pairs that enter the difference statistics
 
+    @property
+    def reach(self) -> float:
+        """The largest magnitude."""
+        return max(-self.minimum, self.maximum)
+
     def merge(self, other: SideTotals) -> None:
         """Add what came from a later block."""
         self.nan += other.nan

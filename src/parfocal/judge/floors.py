@@ -1,0 +1,80 @@
+"""Errors in units of what cannot be avoided.
+
+An error and a floor are both two numbers, the root mean square and the maximum: a small error
+everywhere shows in the first, one wrong element in the second. The score is the larger of the
+two ratios. Floors are combined by taking the largest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.judge.metrics import Comparison, compare_arrays
+
+# What one unit in the last place is, relative to the value.
+EPSILON = {
+    "float16": 2.0**-10,
+    "bfloat16": 2.0**-7,
+    "float32": 2.0**-23,
+    "float64": 2.0**-52,
+    "complex64": 2.0**-23,
+    "complex128": 2.0**-52,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large something is: root mean square and maximum."""
+
+    rms: float
+    peak: float
+
+    def __or__(self, other: Size) -> Size:
+        return Size(max(self.rms, other.rms), max(self.peak, other.peak))
+
+    def __mul__(self, factor: float) -> Size:
+        return Size(self.rms * factor, self.peak * factor)
+
+
+NOTHING = Size(0.0, 0.0)
+
+
+def coarser(*dtypes: str) -> float:
+    """The largest epsilon among the dtypes; 0 for integers, which have no rounding."""
+    return max(EPSILON.get(dtype, 0.0) for dtype in dtypes)
+
+
+def size_of(array: Array) -> Size:
+    """Over the finite values."""
+    wide = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64, copy=False))
+    finite = wide[np.isfinite(wide)]
+    if not finite.size:
+        return NOTHING
+    peak = float(finite.max())
+    if peak == 0.0:
+        return NOTHING
+    return Size(peak * math.sqrt(float(np.mean(np.square(finite / peak)))), peak)
+
+
+def error_of(comparison: Comparison) -> Size:
+    """Infinite where the two could not be compared or a NaN met a number."""
+    return Size(float(comparison.rmse), float(comparison.max_abs))
+
+
+def difference(a: Array, b: Array) -> Size:
+    return error_of(compare_arrays(a, b))
+
+
+def score(error: Size, floor: Size) -> float:
+    """The error in units of the floor; anything over a floor of zero is infinite."""
+    return max(_ratio(error.rms, floor.rms), _ratio(error.peak, floor.peak))
+
+
+def _ratio(error: float, floor: float) -> float:
+    if error == 0.0:
+        return 0.0
+    return error / floor if floor > 0.0 else math.inf

@@ -1,0 +1,81 @@
+"""What a comparison of two models can say, as frozen data.
+
+A ``Divergence`` is a difference that rounding does not explain; a ``Finding`` is worth knowing
+also when all is well; a ``Cause`` is a divergence explained and proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from parfocal.judge.floors import Size
+from parfocal.judge.metrics import Comparison
+
+PHASES = (
+    *("weights", "forward", "loss", "backward", "gradient", "optimizer", "buffer"),
+    *("lr", "data", "metric", "init"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in a model: the module's path and where in the user's code it was called."""
+
+    path: str
+    kind: str
+    op: str | None = None
+    file: str | None = None
+    line: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why two calls differ: proven by computing again with the cause removed."""
+
+    code: str
+    message: str
+    fix: str
+    score_after: float
+    alternatives: tuple[Cause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """One difference above the noise."""
+
+    phase: str
+    reference: Site | None
+    port: Site | None
+    what: str  # which tensor: "output 0", "input 0 of blocks.1.norm", "gradient of weight"
+    error: Comparison | None  # None when there is nothing to compare (absent, another shape)
+    noise: Size
+    score: float
+    message: str = ""  # what numbers alone do not say
+    inherited: bool = False
+    cause: Cause | None = None
+    step: int = 0
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something worth knowing."""
+
+    code: str
+    message: str
+    reference: Site | None = None
+    port: Site | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PairResult:
+    """Two calls that stand for each other, and their own errors in units of noise."""
+
+    reference: Site
+    port: Site
+    why: str
+    forward: float | None  # None: nothing was compared in this direction
+    backward: float | None
