@@ -23,6 +23,7 @@ CHUNK = 1024  # products are summed in the block's dtype over this many elements
 SLICE = 16384  # elements at a time where temporaries are allocated, to bound their memory
 _FLOAT64 = np.dtype(np.float64)
 _BOOL = np.dtype(np.bool_)
+_ONES = {np.dtype(name): np.ones(CHUNK, name) for name in (np.float32, np.float64)}
 _MASK32 = np.uint64(0xFFFFFFFF)
 
 # Squares of numbers in this range neither overflow nor lose digits to underflow.
@@ -36,13 +37,15 @@ def chunked_dots(pairs: Sequence[tuple[Array, Array]], scratch: Scratch) -> list
     """
     size = len(pairs[0][0])
     whole = size - size % CHUNK
-    dtype = pairs[0][0].dtype
-    partial = scratch.get("partial", dtype, len(pairs) * (whole // CHUNK)).reshape(len(pairs), -1)
-    for row, (first, second) in zip(partial, pairs, strict=True):
-        right = second if len(second) == CHUNK else second[:whole]
-        left = first[:whole].reshape(-1, 1, CHUNK)
-        np.matmul(left, right.reshape(-1, CHUNK, 1), out=row.reshape(-1, 1, 1))
-    sums: list[float] = partial.sum(axis=1, dtype=np.float64).tolist()
+    sums = [0.0] * len(pairs)
+    if whole:
+        partial = scratch.get("partial", pairs[0][0].dtype, len(pairs) * (whole // CHUNK))
+        partial = partial.reshape(len(pairs), -1)
+        for row, (first, second) in zip(partial, pairs, strict=True):
+            right = second if len(second) == CHUNK else second[:whole]
+            left = first[:whole].reshape(-1, 1, CHUNK)
+            np.matmul(left, right.reshape(-1, CHUNK, 1), out=row.reshape(-1, 1, 1))
+        sums = partial.sum(axis=1, dtype=np.float64).tolist()
     if whole < size:
         for place, (first, second) in enumerate(pairs):
             rest = first[whole:]
@@ -67,16 +70,14 @@ def quick_block(
     low, high = _SAFE[x.dtype]
     if any(scale and not low < scale < high for scale in (largest, first.reach, second.reach)):
         return None
-    relative = _largest_ratio(difference, y, scratch)
-    mismatched = _count_mismatches(difference, least, largest, y, tolerance, scratch)
-    if relative is None or mismatched is None:
+    magnitude = y if tolerance.exact else np.abs(y, out=scratch.get("magnitude", y.dtype, len(y)))
+    relative = _largest_ratio(difference, magnitude, scratch)
+    if relative is None:
         return None
-    pairs = [
-        (difference, scratch.ones(x.dtype, min(CHUNK, len(x)))),
-        (difference, difference),
-        (x, x),
-        (y, y),
-    ]
+    mismatched = _count_mismatches(difference, (least, largest, relative), magnitude, tolerance, scratch)
+    if mismatched is None:
+        return None
+    pairs = [(difference, _ONES[x.dtype]), (difference, difference), (x, x), (y, y)]
     absolute, square, square_x, square_y = chunked_dots(pairs, scratch)
     first.square, second.square = Scaled(square_x), Scaled(square_y)
     return Totals(
@@ -119,20 +120,27 @@ def _largest_ratio(difference: Array, y: Array, scratch: Scratch) -> float | Non
 
 
 def _count_mismatches(
-    difference: Array, least: float, largest: float, y: Array, tolerance: Tolerance, scratch: Scratch
+    difference: Array,
+    extremes: tuple[float, float, float],
+    magnitude: Array,
+    tolerance: Tolerance,
+    scratch: Scratch,
 ) -> int | None:
-    """How many differences exceed the tolerance; None if rounding could change the count."""
-    size, number = len(y), y.dtype.type
-    slack = 8 * float(np.finfo(y.dtype).eps)
-    if largest <= tolerance.atol * (1 - slack):
+    """How many differences exceed the tolerance; None if rounding could change the count.
+
+    ``extremes`` are the least, the largest and the largest relative difference.
+    """
+    least, largest, relative = extremes
+    number = magnitude.dtype.type
+    slack = 8 * float(np.finfo(magnitude.dtype).eps)
+    if largest <= tolerance.atol * (1 - slack) or relative <= tolerance.rtol * (1 - slack):
         return 0
     if tolerance.exact and least > 0:
-        return size
-    mask = scratch.get("mask", _BOOL, size)
+        return len(difference)
+    mask = scratch.get("mask", _BOOL, len(difference))
     if tolerance.exact:
         return int(np.count_nonzero(np.greater(difference, 0, out=mask)))
-    magnitude, allowed = (scratch.get(name, y.dtype, size) for name in ("magnitude", "work"))
-    np.abs(y, out=magnitude)
+    allowed = scratch.get("work", magnitude.dtype, len(magnitude))
     counts = []
     for factor in (1 - slack, 1 + slack):
         np.multiply(magnitude, number(tolerance.rtol * factor), out=allowed)

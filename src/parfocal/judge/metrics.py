@@ -18,7 +18,7 @@ import numpy as np
 from parfocal.judge.comparison import Comparison, Number, SideFacts
 from parfocal.judge.kernels import SLICE, careful_block, integer_block, quick_block
 from parfocal.judge.parallel import blocks, run_spans
-from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic
+from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic, dtype_name
 from parfocal.judge.scaled import cosine
 from parfocal.judge.shape import error_shape, layout_shape
 from parfocal.judge.tolerance import Tolerance
@@ -101,7 +101,7 @@ def _comparison(
         b=side_b,
         comparable=True,
         reason="",
-        arithmetic="integer" if dtype.kind in "iuO" else dtype.name,
+        arithmetic="integer" if dtype.kind in "iuO" else dtype_name(dtype),
         inputs_exact=_exact(actual, side_a, dtype) and _exact(reference, side_b, dtype),
         tolerance=tolerance,
         size=actual.size,
@@ -163,7 +163,7 @@ def _side(array: Array, totals: SideTotals) -> SideFacts:
         constant = _all_equal(array)
     return SideFacts(
         shape=tuple(array.shape),
-        dtype=array.dtype.name,
+        dtype=dtype_name(array.dtype),
         size=int(array.size),
         nan=totals.nan,
         positive_infinity=totals.positive_infinity,
@@ -211,7 +211,7 @@ def _incomparable(actual: Array, reference: Array, tolerance: Tolerance, shape: 
         b=sides[1],
         comparable=False,
         reason=f"shapes differ: {sides[0].shape} against {sides[1].shape}",
-        arithmetic="integer" if dtype.kind in "iuO" else dtype.name,
+        arithmetic="integer" if dtype.kind in "iuO" else dtype_name(dtype),
         inputs_exact=True,
         tolerance=tolerance,
         size=size,

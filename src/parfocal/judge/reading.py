@@ -8,6 +8,7 @@ A block that is already native and contiguous is handed out as a view, without a
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -23,12 +24,19 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # the few buffers of a block stay in the cache.
 BLOCK_BYTES = 1 << 20
 _ALIGNMENT = 64  # bytes: vector loads that cross a cache line cost twice
+_WORTH_ALIGNING = 4096  # elements
+
+
+@cache
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """``dtype.name``, which NumPy spells anew at every access."""
+    name: str = dtype.name
+    return name
 
 
 def is_narrow_float(dtype: np.dtype[Any]) -> bool:
     """Whether ``dtype`` is one of the extension floats (bfloat16, float8_*), all exact in float32."""
-    name: str = dtype.name
-    return name == "bfloat16" or name.startswith("float8_")
+    return dtype.kind not in "biufc" and dtype_name(dtype).startswith(("bfloat16", "float8_"))
 
 
 def admitted(value: Any, side: str) -> Array:
@@ -72,7 +80,7 @@ def block_length(dtype: np.dtype[Any]) -> int:
 
 def aligned_empty(count: int, dtype: np.dtype[Any]) -> Array:
     """An uninitialised 1-D array that begins at a cache line."""
-    if dtype.hasobject:
+    if dtype.hasobject or count < _WORTH_ALIGNING:
         return np.empty(count, dtype)
     raw = np.empty(count * dtype.itemsize + _ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
@@ -92,12 +100,6 @@ class Scratch:
         if buffer is None:
             buffer = self._buffers[name, dtype] = aligned_empty(self.size, dtype)
         return buffer[:count]
-
-    def ones(self, dtype: np.dtype[Any], count: int) -> Array:
-        """``count`` ones."""
-        if ("ones", dtype) not in self._buffers:
-            self.get("ones", dtype, self.size).fill(1)
-        return self._buffers["ones", dtype][:count]
 
 
 class Reader:
