@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from parfocal.backends.protocol import Backend
 
 
@@ -33,6 +35,17 @@ Exchange = Callable[[Any], Any]  # a gradient in, the one to use instead out (No
 
 
 @dataclass(slots=True)
+class _Share:
+    """What one use of a tensor contributes to its gradient."""
+
+    target: Target
+    gradient: Any = None
+
+    def take(self, gradient: Any) -> None:
+        self.gradient = gradient
+
+
+@dataclass(slots=True)
 class _Watched:
     """The hook at one version of one tensor."""
 
@@ -40,6 +53,7 @@ class _Watched:
     version: int | None
     leaf: bool
     targets: list[Target] = field(default_factory=list)
+    shares: list[_Share] = field(default_factory=list)
     exchange: Exchange | None = None
     arrived: int = 0  # how many gradients so far
 
@@ -69,6 +83,21 @@ class GradientWatch:
         watched.targets.append(target)
         watched.exchange = exchange or watched.exchange
         self._awaited[target] = None
+
+    def await_own(self, tensor: Any, fed: Any, target: Target) -> None:
+        """Record what one use alone sends back: ``fed`` was made from ``tensor`` for it.
+
+        Other runs have the whole gradient of a tensor, so this one is recorded only where it is
+        the whole: a tensor that is used elsewhere too gets no record.
+        """
+        if not self._backend.requires_grad(fed):
+            return
+        watched = self._watched(tensor)
+        if watched is not None:
+            share = _Share(target)
+            watched.shares.append(share)
+            self._backend.watch_gradient(fed, share.take)
+            self._awaited[target] = None
 
     def report_absent(self) -> None:
         """Record what never came, at the end of a step."""
@@ -111,9 +140,22 @@ class GradientWatch:
         if self._closed:
             return None
         watched.arrived += 1
+        self._settle_shares(watched, gradient)
         replacement = watched.exchange(gradient) if watched.exchange is not None else None
         used = gradient if replacement is None else replacement
         for target in watched.targets:
             self._awaited.pop(target, None)
             self._arrived(target, used)
         return replacement
+
+    def _settle_shares(self, watched: _Watched, whole: Any) -> None:
+        sent = [share for share in watched.shares if share.gradient is not None]
+        for share in sent:
+            self._awaited.pop(share.target, None)
+            if len(sent) == 1 and self._equal(share.gradient, whole):
+                self._arrived(share.target, whole)
+            share.gradient = None
+
+    def _equal(self, one: Any, other: Any) -> bool:
+        to_array = self._backend.to_array
+        return np.array_equal(to_array(one, copy=False), to_array(other, copy=False), equal_nan=True)

@@ -26,6 +26,7 @@ Keep = Callable[[Array], TensorValue]
 MAX_TEXT = 200
 MAX_STRING = 10_000
 _SAMPLES = 16
+_PLAIN_REPR: Any = object.__repr__
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def describe(value: Any) -> dict[str, str]:
     name = f"{kind.__module__}.{kind.__qualname__}"
     if isinstance(value, str):
         return {"repr": f"{value[:MAX_TEXT]!r}... ({len(value)} characters)"}
-    if kind.__repr__ in (object.__repr__,) or callable(value):
+    if getattr(kind, "__repr__", None) is _PLAIN_REPR or callable(value):
         return {"repr": f"<{getattr(value, '__qualname__', name)}>"}
     try:
         text = repr(value)

@@ -19,12 +19,14 @@ from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
 from parfocal.capture.calls import CallListener
 from parfocal.capture.filters import make_filter
+from parfocal.capture.follow import Follower
 from parfocal.capture.keep import Keep, Keeper
 from parfocal.capture.recorder import Recorder
 from parfocal.capture.session import Session
 from parfocal.capture.state import StateListener, check_roles
 from parfocal.errors import InputError
 from parfocal.run.launch import current_launch
+from parfocal.run.reader import Run
 from parfocal.run.records import RunHeader, TensorValue
 from parfocal.run.writer import RunWriter
 
@@ -40,6 +42,7 @@ def record(
     level: Level = "modules",
     tensors: Tensors = "full",
     grads: bool = True,
+    follow: Run | str | PathLike[str] | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     kinds: Collection[str] | None = None,
@@ -52,6 +55,7 @@ def record(
 
     path: the run's folder; without one it lives in a temporary folder, as long as the Run does.
     grads: also the gradients at every call's inputs and outputs and at every parameter.
+    follow: another run, whose inputs and output gradients every matching call is fed.
     include, exclude: path patterns (``layer1.*``); kinds: e.g. ``{"Linear"}``; every: each n-th step.
     max_bytes: of a larger tensor only dtype and shape are kept.
     optimizer: one or several; each of their steps ends a step of the recording.
@@ -65,10 +69,11 @@ def record(
     optimizers = _as_tuple(optimizer)
     roles = check_roles(state, bool(optimizers))
     chosen = make_filter(include, exclude, kinds, every)
+    follower = None if follow is None else Follower(follow, backend)
     temporary = Path(tempfile.mkdtemp(prefix="parfocal-")) if path is None else None
     writer = _open_writer(path, temporary, _header(model, backend, level, tensors))
     session = Session(model, backend, writer, Keeper(backend, _keep(tensors, writer, max_bytes)), chosen)
-    calls = CallListener(session, grads=grads)
+    calls = CallListener(session, grads=grads, follower=follower)
     recorder = Recorder(session, calls, StateListener(session, roles, optimizers), optimizers)
     try:
         with ExitStack() as watches:

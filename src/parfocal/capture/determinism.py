@@ -1,0 +1,101 @@
+"""Taking chance out of a run, one context manager for each source of it.
+
+Each puts everything back exactly as it was, also after an exception: generator states,
+probabilities, every module's own train flag.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends import registry
+from parfocal.backends.protocol import Backend
+
+# Kind -> the attribute that holds a probability of dropping something.
+DROPPING_KINDS = {
+    **dict.fromkeys(
+        ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"), "p"
+    ),
+    **dict.fromkeys(("MultiheadAttention", "RNN", "LSTM", "GRU"), "dropout"),
+}
+
+# Users write stochastic depth themselves, under names like these (compared in lower case).
+DROPPING_CLASSES = ("droppath", "drop_path", "stochasticdepth", "dropblock", "dropout")
+PROBABILITIES = ("p", "drop_prob", "drop_path_prob", "drop_path", "drop_rate", "dropout", "prob")
+
+
+@contextmanager
+def seeded(value: int) -> Iterator[None]:
+    """Seed Python's, NumPy's and every loaded framework's generator for a while."""
+    backends = _loaded_backends()
+    with ExitStack() as undo:
+        undo.callback(random.setstate, random.getstate())
+        undo.callback(np.random.set_state, np.random.get_state())
+        for backend in backends:
+            undo.callback(backend.set_rng_state, backend.rng_state())
+        random.seed(value)
+        np.random.seed(value % 2**32)
+        for backend in backends:
+            backend.seed(value)
+        yield
+
+
+@contextmanager
+def no_dropout(model: Any) -> Iterator[None]:
+    """Let nothing be dropped, in train mode too: dropout, drop path and stochastic depth.
+
+    Found by kind, and by class name for classes that users write. Dropout that a model's own
+    code asks of a function (``F.dropout``) is out of reach: use ``evaluating`` for that.
+    """
+    backend = registry.of(model)
+    with ExitStack() as undo:
+        for module in backend.modules(model).values():
+            for name in _probabilities(backend, module):
+                undo.callback(setattr, module, name, getattr(module, name))
+                setattr(module, name, 0.0)
+        yield
+
+
+def evaluating(model: Any) -> AbstractContextManager[None]:
+    """The model in eval mode for a while."""
+    return registry.of(model).mode(model, "eval")
+
+
+def training(model: Any) -> AbstractContextManager[None]:
+    """The model in train mode for a while."""
+    return registry.of(model).mode(model, "train")
+
+
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """Deterministic kernels in every loaded framework, where it has them."""
+    with ExitStack() as undo:
+        for backend in _loaded_backends():
+            undo.enter_context(backend.deterministic())
+        yield
+
+
+def _loaded_backends() -> list[Backend]:
+    return [registry.get(name) for name in registry.names() if name in sys.modules]
+
+
+def _probabilities(backend: Backend, module: Any) -> list[str]:
+    """The attributes that hold the probabilities of a module that drops something."""
+    known = DROPPING_KINDS.get(backend.kind(module))
+    if known is not None:
+        return [known] if _is_probability(module, known) else []
+    name = type(module).__name__.lower()
+    if backend.is_framework_layer(module) or not any(part in name for part in DROPPING_CLASSES):
+        return []
+    return [attribute for attribute in PROBABILITIES if _is_probability(module, attribute)]
+
+
+def _is_probability(module: Any, attribute: str) -> bool:
+    value = getattr(module, attribute, None)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
