@@ -1,13 +1,200 @@
-"""Functional ops under watch; not there yet."""
+"""Functional ops of PaddlePaddle under watch, and the common names of those that are named otherwise here.
+
+Paddle has no mode that sees API calls, so the public functions, the Tensor's methods and
+operators and the kernels below them (``paddle._C_ops``, for functions imported by name
+earlier) are wrapped while a watch is on, and put back exactly when the last one ends.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import functools
+import threading
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import paddle
 
 from parfocal.backends.calls import CallTracker
+from parfocal.backends.opcalls import OpReporter, as_passed, base_name, holds_tensor, works_in_place
 from parfocal.backends.protocol import OnOp
-from parfocal.errors import UnsupportedError
+
+# Paddle's name, without a trailing underscore -> common name. Others keep their own.
+RENAMED = {
+    **dict.fromkeys(("__add__", "__radd__", "elementwise_add"), "add"),
+    **dict.fromkeys(("subtract", "__sub__"), "sub"),
+    "__rsub__": "rsub",
+    **dict.fromkeys(("multiply", "__mul__", "__rmul__"), "mul"),
+    **dict.fromkeys(("divide", "true_divide", "__div__", "__truediv__"), "div"),
+    **dict.fromkeys(("__rdiv__", "__rtruediv__"), "rdiv"),
+    **dict.fromkeys(("floor_divide", "__floordiv__"), "floor_divide"),
+    **dict.fromkeys(("mod", "floor_mod", "remainder", "__mod__"), "remainder"),
+    **dict.fromkeys(("__pow__", "elementwise_pow"), "pow"),
+    "__rpow__": "rpow",
+    **dict.fromkeys(("negative", "__neg__"), "neg"),
+    **dict.fromkeys(("__abs__", "absolute"), "abs"),
+    **dict.fromkeys(("mm", "bmm", "__matmul__"), "matmul"),
+    "__rmatmul__": "rmatmul",
+    **dict.fromkeys(("view", "view_as", "flatten", "unflatten", "ravel"), "reshape"),
+    **dict.fromkeys(("t", "T", "mT", "permute", "swapaxes", "swapdims", "moveaxis", "movedim"), "transpose"),
+    **dict.fromkeys(("cat", "concatenate"), "concat"),
+    **dict.fromkeys(("chunk", "tensor_split", "split_with_num"), "split"),
+    **dict.fromkeys(("slice", "strided_slice", "narrow", "select"), "getitem"),
+    **dict.fromkeys(
+        (
+            *("astype", "to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long"),
+            *("short", "bool", "byte", "char", "cpu", "cuda"),
+        ),
+        "cast",
+    ),
+    **dict.fromkeys(("expand_as", "broadcast_to"), "expand"),
+    "repeat": "tile",
+    "clip": "clamp",
+    **dict.fromkeys(("lt", "less", "less_than", "__lt__"), "less_than"),
+    **dict.fromkeys(("le", "__le__"), "less_equal"),
+    **dict.fromkeys(("gt", "greater", "__gt__"), "greater_than"),
+    **dict.fromkeys(("ge", "__ge__"), "greater_equal"),
+    **dict.fromkeys(("eq", "__eq__"), "equal"),
+    **dict.fromkeys(("ne", "__ne__"), "not_equal"),
+    **dict.fromkeys(("logical_not", "bitwise_not", "__invert__"), "logical_not"),
+    **dict.fromkeys(("logical_and", "bitwise_and", "__and__", "__rand__"), "logical_and"),
+    **dict.fromkeys(("logical_or", "bitwise_or", "__or__", "__ror__"), "logical_or"),
+    **dict.fromkeys(("logical_xor", "bitwise_xor", "__xor__", "__rxor__"), "logical_xor"),
+    "swish": "silu",
+    "logsigmoid": "log_sigmoid",
+    "linear_v2": "linear",
+    "depthwise_conv2d": "conv2d",
+    "lookup_table_v2": "embedding",
+    "softmax_with_cross_entropy": "cross_entropy",
+    "cross_entropy_with_softmax": "cross_entropy",
+    **{f"{mode}_interp": "interpolate" for mode in ("nearest", "bilinear", "bicubic", "linear", "trilinear")},
+    **dict.fromkeys(("pad3d", "pad2d"), "pad"),
+    "upsample": "interpolate",
+    "to_tensor": "tensor",
+    **{f"new_{name}": name for name in ("zeros", "ones", "full", "empty", "tensor")},
+    "assign": "clone",
+}
+NAMESPACES = (
+    *("paddle.nn.functional", "paddle", "paddle.linalg", "paddle.fft", "paddle.incubate.nn.functional"),
+    *("paddle.compat", "paddle.compat.nn.functional"),
+)
+# Give back a tensor without computing one, or are about something else than values.
+NOT_OPS = frozenset(
+    {
+        *("grad", "load", "save", "create_parameter", "create_global_var", "summary", "flops", "seed"),
+        *("backward", "register_hook", "gradient", "get_tensor", "set_value", "requires_grad_", "cauchy_"),
+        *("numpy", "item", "tolist", "values", "apply", "apply_", "retain_grads", "value", "pin_memory"),
+        *("is_tensor", "is_complex", "is_floating_point", "is_integer", "is_empty", "numel", "rank", "shape"),
+    }
+)
+OPERATORS = frozenset(
+    f"__{name}__"
+    for name in (
+        *("add", "radd", "sub", "rsub", "mul", "rmul", "div", "truediv", "rdiv", "rtruediv", "floordiv"),
+        *("rfloordiv", "pow", "rpow", "mod", "rmod", "matmul", "rmatmul", "gt", "ge", "lt", "le", "eq", "ne"),
+        *("neg", "abs", "and", "rand", "or", "ror", "xor", "rxor", "invert", "getitem", "setitem"),
+    )
+)
+COMPUTED_ATTRIBUTES = ("T", "mT")
+FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType)
+
+_lock = threading.Lock()
+_reporters: list[OpReporter] = []
+_replaced: list[tuple[Any, str, Any]] = []
 
 
-def watch_ops(tracker: CallTracker, on_op: OnOp) -> AbstractContextManager[None]:
-    raise UnsupportedError("functional ops cannot be watched yet")
+@contextmanager
+def watch_ops(tracker: CallTracker, on_op: OnOp) -> Iterator[None]:
+    """While inside, ops that the user's modules make are reported."""
+    reporter = OpReporter(tracker, on_op)
+    with _lock:
+        if not _reporters:
+            _install()
+        _reporters.append(reporter)
+    try:
+        yield
+    finally:
+        with _lock:
+            _reporters.remove(reporter)
+            if not _reporters:
+                _restore()
+
+
+def _install() -> None:
+    try:
+        for owner, native, name, original in _targets():
+            setattr(owner, name, _replacement(native, original))
+            _replaced.append((owner, name, original))
+    except BaseException:
+        _restore()
+        raise
+
+
+def _restore() -> None:
+    while _replaced:
+        owner, name, original = _replaced.pop()
+        setattr(owner, name, original)
+
+
+@functools.cache
+def _replacement(native: str, original: Any) -> Any:
+    if isinstance(original, property):
+        getter = _wrapped(native, original.fget)
+        return property(getter, original.fset, original.fdel, original.__doc__)
+    return _wrapped(native, original)
+
+
+def _targets() -> list[tuple[Any, str, str, Any]]:
+    """Owner, full name, name and what is there now."""
+    found: list[tuple[Any, str, str, Any]] = []
+    for namespace in NAMESPACES:
+        module = functools.reduce(getattr, namespace.split(".")[1:], paddle)
+        for name in getattr(module, "__all__", ()):
+            original = vars(module).get(name)
+            if isinstance(original, FUNCTIONS) and name not in NOT_OPS:
+                found.append((module, f"{namespace}.{name}", name, original))
+    for name, original in vars(paddle.Tensor).items():
+        public = not name.startswith("_") and isinstance(original, FUNCTIONS) and name not in NOT_OPS
+        if public or name in OPERATORS or name in COMPUTED_ATTRIBUTES:
+            found.append((paddle.Tensor, f"paddle.Tensor.{name}", name, original))
+    for name, original in vars(paddle._C_ops).items():
+        if isinstance(original, FUNCTIONS):
+            found.append((paddle._C_ops, f"paddle._C_ops.{name}", name, original))
+    return found
+
+
+def _wrapped(native: str, original: Any) -> Callable[..., Any]:
+    name = base_name(native, RENAMED)
+    sets_item = native.endswith("__setitem__")
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        listening = [(reporter, frame) for reporter in _reporters if (frame := reporter.listening())]
+        if not listening:
+            return original(*args, **kwargs)
+        for _, frame in listening:
+            frame.in_op = True
+        try:
+            in_place = works_in_place(native, kwargs)
+            given = as_passed(args, _is_tensor, _copy) if in_place else args
+            output = original(*args, **kwargs)
+        finally:
+            for _, frame in listening:
+                frame.in_op = False
+        reported = args[0] if sets_item else output
+        if not holds_tensor(reported, _is_tensor):
+            return output
+        for reporter, frame in listening:
+            reported = reporter.report(frame, name, native, given, kwargs, reported)
+        return output if sets_item else reported
+
+    return call
+
+
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, paddle.Tensor)
+
+
+def _copy(tensor: Any) -> Any:
+    return tensor.detach().clone()

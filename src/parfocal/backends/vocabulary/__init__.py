@@ -1,0 +1,14 @@
+"""The names that mean the same on every side: kinds, settings, ops, optimizers and their slots.
+
+Each has one meaning, given in a line. Backends translate; nobody else has to know that one
+framework says ``eps`` and another ``_epsilon``. Add names freely, never change one.
+"""
+
+from __future__ import annotations
+
+from parfocal.backends.vocabulary.kinds import KINDS, family
+from parfocal.backends.vocabulary.ops import OPS
+from parfocal.backends.vocabulary.settings import SETTINGS
+from parfocal.backends.vocabulary.training import OPTIMIZER_SETTINGS, OPTIMIZERS, SLOTS
+
+__all__ = ["KINDS", "OPS", "OPTIMIZERS", "OPTIMIZER_SETTINGS", "SETTINGS", "SLOTS", "family"]
