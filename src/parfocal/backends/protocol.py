@@ -193,6 +193,9 @@ class ModelBackend(TensorBackend, Protocol):
     def watch_outermost(self, on_model: Callable[[Any], None]) -> AbstractContextManager[None]:
         """Call back with a module right before it is called from outside of any other module."""
 
+    def works_in_place(self, module: Any) -> bool:
+        """Whether the module says that it overwrites its input."""
+
     def copy_as(self, module: Any, dtype: str) -> Any:
         """A deep copy of a module in another floating dtype, without gradients."""
 

@@ -35,10 +35,16 @@ class Surgery(Tensors):
         def make() -> Any:
             return self.from_array(array).astype(tensor.dtype)
 
-        return make() if tensor.stop_gradient else _Substitute.apply(tensor, make)
+        if tensor.stop_gradient:
+            return make()
+        # What a hook on a PyLayer's own output returns is not used; on an alias of it it is.
+        return self.alias(_Substitute.apply(tensor, make))
 
     def version(self, tensor: Any) -> int:
         return int(tensor.inplace_version)
+
+    def works_in_place(self, module: Any) -> bool:
+        return bool(getattr(module, "inplace", False))
 
     def copy_as(self, module: Any, dtype: str) -> Any:
         try:

@@ -40,6 +40,9 @@ class Surgery(Tensors):
     def version(self, tensor: Any) -> int:
         return 0 if tensor.is_inference() else int(tensor._version)
 
+    def works_in_place(self, module: Any) -> bool:
+        return bool(getattr(module, "inplace", False))
+
     def copy_as(self, module: Any, dtype: str) -> Any:
         try:
             twin = copy.deepcopy(module)
