@@ -1,0 +1,48 @@
+"""Which folder a model dumps to: its name below the root, and never another model's.
+
+PaDiff empties the folder when a model is created. Here that happens once for each model and
+process, and a second model of the same name gets a folder of its own, so that no dump is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+from parfocal.compat.padiff.utils import log, reset_dir
+
+_taken: dict[str, weakref.ref[Any]] = {}
+
+
+def claim_folder(root: str, name: str, model: Any) -> str:
+    """An empty folder for this model; the same one when the same model comes again."""
+    wished = f"{root}/{name}"
+    folder = wished
+    count = 0
+    while _belongs_to_another(folder, model):
+        count += 1
+        folder = f"{wished}_{count}"
+    if folder != wished:
+        log(f"Another model has dumped to {wished} already; this {name} dumps to {folder}")
+    _taken[os.path.abspath(folder)] = weakref.ref(model)
+    if _local_rank() == 0:
+        reset_dir(folder)
+    else:
+        os.makedirs(folder, exist_ok=True)
+    return folder
+
+
+def rank() -> int:
+    """The number of this process among those launched together."""
+    return int(os.environ.get("PADDLE_TRAINER_ID") or os.environ.get("RANK") or 0)
+
+
+def _local_rank() -> int:
+    """The number among those on this machine, which share the folder."""
+    return int(os.environ.get("PADDLE_RANK_IN_NODE") or os.environ.get("LOCAL_RANK") or rank())
+
+
+def _belongs_to_another(folder: str, model: Any) -> bool:
+    owner = _taken.get(os.path.abspath(folder))
+    return owner is not None and owner() is not model

@@ -1,0 +1,190 @@
+"""Writing dumps in PaDiff's layout: a JSON file with the tree, and one ``.npy`` file a tensor.
+
+The tree names each ``.npy`` file by the path it was written to; readers look next to the JSON
+file first, so a dump can be moved. bfloat16 is widened to float32, which loses nothing; the JSON
+keeps the name of the real dtype.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array, StateTensor
+from parfocal.compat.padiff.abstracts.tree import ModuleNode, describe, route
+from parfocal.compat.padiff.places import beside_the_script
+from parfocal.compat.padiff.report.report import Kept, ReportNode
+from parfocal.compat.padiff.utils import reset_dir
+from parfocal.run.storage import storage_errors, write_atomically
+
+if TYPE_CHECKING:
+    from parfocal.compat.padiff.abstracts.proxy_model import ProxyModel
+
+_dump_root_path = beside_the_script("padiff_dump")
+
+
+def set_dump_root_path(path: str | os.PathLike[str]) -> None:
+    """Where models created from now on dump to, unless they are told otherwise."""
+    global _dump_root_path
+    _dump_root_path = os.fspath(path)
+
+
+def get_dump_root_path() -> str:
+    """Where models created now dump to."""
+    return _dump_root_path
+
+
+def dump_report(model: ProxyModel, dump_path: str | os.PathLike[str]) -> None:
+    """``report.json`` and ``tensors/``: what the model did since its report was cleared."""
+    folder = os.fspath(dump_path)
+    save = _saver(folder, "tensors", "tensor")
+    document = {
+        **_heading(model, folder, "report.json"),
+        "tree": [_report_entry(model, root, save) for root in model.report.roots],
+    }
+    _write_json(document, folder, "report.json")
+
+
+def dump_params(model: ProxyModel, path: str | os.PathLike[str]) -> None:
+    """``params.json``, ``weights/`` and ``grads/``: parameters, buffers and gradients as they are now."""
+    _dump_state(model, os.fspath(path), "params.json", weights=True, grads=True)
+
+
+def dump_weights(model: ProxyModel, path: str | os.PathLike[str]) -> None:
+    """``weights.json`` and ``weights/``: parameters and buffers as they are now."""
+    _dump_state(model, os.fspath(path), "weights.json", weights=True)
+
+
+def dump_grads(model: ProxyModel, path: str | os.PathLike[str]) -> None:
+    """``grads.json`` and ``grads/``: the parameters' gradients as they are now."""
+    _dump_state(model, os.fspath(path), "grads.json", grads=True)
+
+
+Save = Callable[[Array], str]
+
+
+def _saver(folder: str, subfolder: str, prefix: str) -> Save:
+    """A function that saves an array in an emptied subfolder and returns the file's path."""
+    target = f"{folder}/{subfolder}"
+    reset_dir(target)
+    count = 0
+
+    def save(array: Array) -> str:
+        nonlocal count
+        path = f"{target}/{prefix}_{count}.npy"
+        count += 1
+        plain = array if array.dtype.isbuiltin == 1 else array.astype(np.float32)
+        with storage_errors("write", path):
+            np.save(path, plain, allow_pickle=False)
+        return path
+
+    return save
+
+
+def _heading(model: ProxyModel, folder: str, file_name: str) -> dict[str, Any]:
+    mapped = model.marker.layer_map
+    return {
+        "model_name": model.name,
+        "framework": model.framework,
+        "file_path": f"{folder}/{file_name}",
+        "layer_map": {
+            "route": [route(model.name, entry.path) for entry in mapped],
+            "fullname": [model.marker.fullname(entry.module) for entry in mapped],
+        },
+    }
+
+
+def _write_json(document: dict[str, Any], folder: str, file_name: str) -> None:
+    write_atomically(Path(folder) / file_name, json.dumps(document, indent=4).encode("utf-8"))
+
+
+def _report_entry(model: ProxyModel, node: ReportNode, save: Save) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "route": route(model.name, node.path) if node.layer_type != "api" else "",
+        "type": node.layer_type,
+        "kind": node.kind,
+        "builtin": node.builtin,
+        "fwd_outputs": [_tensor_entry(model, kept, save) for kept in node.outputs],
+        "bwd_grads": [_tensor_entry(model, kept, save) for kept in node.input_gradients.values()],
+        "metas": {"fwd_step": 2 * node.step, "bwd_step": 2 * node.step + 1, "net_id": node.net_id},
+        "children": [_report_entry(model, child, save) for child in node.children],
+        "stack": node.stack(),
+    }
+
+
+def _tensor_entry(model: ProxyModel, kept: Kept | None, save: Save) -> dict[str, Any]:
+    """One tensor; a gradient that never arrived keeps its place with ``path`` null."""
+    if kept is None:
+        return {"path": None, "shape": None, "dtype": None, "place": None, "layout": None}
+    return {
+        "path": save(kept.array),
+        "shape": str(list(kept.array.shape)),
+        "dtype": f"{model.framework}.{kept.dtype}",
+        "place": kept.device,
+        "layout": "strided" if model.framework == "torch" else "NCHW",
+    }
+
+
+def _dump_state(
+    model: ProxyModel, folder: str, file_name: str, *, weights: bool = False, grads: bool = False
+) -> None:
+    save_weight = _saver(folder, "weights", "weights") if weights else None
+    save_grad = _saver(folder, "grads", "grads") if grads else None
+    own: dict[str, list[StateTensor]] = {}
+    for tensor in model.backend.state(model.model):
+        if tensor.tied_to is None:  # a tied tensor stands where it was first defined
+            own.setdefault(tensor.module, []).append(tensor)
+    elements = _elements(model.report.finished)
+
+    def entry(node: ModuleNode) -> dict[str, Any]:
+        available = model.marker.listed(node) and model.marker.assigned(node)
+        tensors = own.get(node.path, []) if available else []
+        parameters = [tensor for tensor in tensors if tensor.role == "parameter"]
+        buffers = [tensor for tensor in tensors if tensor.role == "buffer" and tensor.persistent]
+        return {
+            "name": node.class_name,
+            "route": route(model.name, node.path),
+            "repr": describe(node.module),
+            "kind": model.backend.kind(node.module),
+            "weight_layout": model.backend.settings(node.module).get("weight_layout"),
+            "available": available,
+            "elements": elements.get(node.path, 0),
+            "shapes": {
+                tensor.name: list(model.backend.shape(tensor.value)) for tensor in (*parameters, *buffers)
+            },
+            "weights": _saved(parameters, model, save_weight),
+            "buffers": _saved(buffers, model, save_weight),
+            "grads": _saved_gradients(parameters, model, save_grad),
+            "children": [entry(child) for child in node.children],
+        }
+
+    tree = entry(model.marker.tree())
+    _write_json({**_heading(model, folder, file_name), "tree": tree}, folder, file_name)
+
+
+def _elements(calls: Iterable[ReportNode]) -> dict[str, int]:
+    """Path -> the fewest numbers a call in training mode was given."""
+    found: dict[str, int] = {}
+    for call in calls:
+        if call.training and call.elements and call.layer_type != "api":
+            found[call.path] = min(call.elements, found.get(call.path, call.elements))
+    return found
+
+
+def _saved(tensors: list[StateTensor], model: ProxyModel, save: Save | None) -> dict[str, str]:
+    return {tensor.name: save(model.backend.to_array(tensor.value)) for tensor in tensors} if save else {}
+
+
+def _saved_gradients(
+    tensors: list[StateTensor], model: ProxyModel, save: Save | None
+) -> dict[str, str | None]:
+    if save is None:
+        return {}
+    gradients = {tensor.name: model.gradient(tensor.value) for tensor in tensors}
+    return {name: None if array is None else save(array) for name, array in gradients.items()}

@@ -1,0 +1,169 @@
+"""Running two models and checking what they dumped: the inside of ``auto_diff``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from parfocal.backends import registry
+from parfocal.backends.protocol import Backend
+from parfocal.capture.tree import flatten
+from parfocal.compat.padiff.abstracts import ProxyModel
+from parfocal.compat.padiff.checker import check_grads, check_report, check_weights
+from parfocal.compat.padiff.interfaces.options import Options
+from parfocal.compat.padiff.interfaces.undisturbed import undisturbed
+from parfocal.compat.padiff.report.following import Follower
+from parfocal.compat.padiff.report.report import Report
+from parfocal.compat.padiff.utils import log
+from parfocal.errors import InputError
+
+Models = tuple[ProxyModel, ProxyModel]
+
+
+def pipeline(
+    models: Models, inputs: Sequence[Mapping[str, Any]], losses: Sequence[Any], optimizers: Sequence[Any],
+    options: Options,
+) -> bool:  # fmt: skip
+    """Run both models and check; the first step that differs ends it."""
+    for step in range(options.steps):
+        if options.steps > 1:
+            log(f"Step {step}")
+        run = _single_step if options.single_step else _plain_step
+        if not run(models, inputs, losses, optimizers, options):
+            return False
+    return True
+
+
+def _plain_step(
+    models: Models, inputs: Sequence[Any], losses: Sequence[Any], optimizers: Sequence[Any], options: Options
+) -> bool:
+    for model, given, loss, optimizer in zip(models, inputs, losses, optimizers, strict=True):
+        model.clear_report()
+        _finish_run(model, model(**given), loss, optimizer, options)
+        model.clear_report()
+    paths = [folder(model) for model in models]
+    phase = "forward" if options.diff_phase == "forward" else "both"
+    return _check(paths, phase, options, single_step=False)
+
+
+def _single_step(
+    models: Models, inputs: Sequence[Any], losses: Sequence[Any], optimizers: Sequence[Any], options: Options
+) -> bool:
+    base, raw = models
+    base.clear_report()
+    output = base.run_single_step(dict(inputs[0]))
+    _finish_run(base, output, losses[0], optimizers[0], options)
+    follower = Follower(base.report, _rehearsal(raw, inputs[1]), layer_map(models))
+    raw.clear_report()
+    output = raw.run_single_step(dict(inputs[1]), follower)
+    _finish_run(raw, output, losses[1], optimizers[1], options)
+    for model in models:
+        model.clear_report()
+    paths = [folder(model) for model in models]
+    for stage in ("forward", "backward"):
+        if options.diff_phase in (stage, "both") and not _check(paths, stage, options, single_step=True):
+            log(f"In single step mode, diff found at {stage} stage!")
+            return False
+    return True
+
+
+def _rehearsal(model: ProxyModel, inputs: Mapping[str, Any]) -> Report:
+    """The calls a model makes, found out by running it without leaving a trace."""
+    model.clear_report()
+    with undisturbed(model.backend, model.model), model.backend.no_grad():
+        model(**inputs)
+    report = model.report
+    report.release()
+    model.report = Report()
+    return report
+
+
+def layer_map(models: Models) -> dict[str, str]:
+    """Base path -> raw path of mapped layers."""
+    base, raw = ([node.path for node in model.marker.layer_map] for model in models)
+    return dict(zip(base, raw, strict=False))
+
+
+def folder(model: ProxyModel) -> str:
+    """Where ``auto_diff`` dumps a model."""
+    return f"{model.dump_path}/auto_diff"
+
+
+def _finish_run(model: ProxyModel, output: Any, loss: Any, optimizer: Any, options: Options) -> None:
+    """Backward, dumps and the optimizer's step, as far as they are wanted."""
+    path = folder(model)
+    if options.diff_phase == "forward":
+        model.dump_report(path)
+        return
+    model.backward(loss(output) if options.use_loss else default_loss(output, model.framework))
+    model.dump_report(path)
+    model.dump_grads(path)
+    if options.use_opt:
+        optimizer.step()
+        model.dump_weights(path)
+
+
+def _check(paths: Sequence[str], phase: str, options: Options, *, single_step: bool) -> bool:
+    cfg = options.config.as_dict()
+    if not check_report(paths[0], paths[1], cfg, phase, single_step=single_step):
+        return False
+    if phase == "forward":
+        return True
+    return check_grads(paths[0], paths[1], cfg) and (
+        not options.use_opt or check_weights(paths[0], paths[1], cfg)
+    )
+
+
+def default_loss(inp: Any, mode: str) -> Any:
+    """The mean of the output; of several outputs the mean of their means, in float32."""
+    backend = registry.get(mode)
+    if backend.is_tensor(inp):
+        return inp.mean()
+    means = [
+        backend.cast(leaf, "float32").mean()
+        for leaf in flatten(inp).leaves.values()
+        if backend.is_tensor(leaf)
+    ]
+    if not means:
+        raise InputError(
+            f"the output of type {type(inp).__name__} holds no tensor of {mode} to take a mean of"
+        )
+    return sum(means[1:], means[0]) / len(means)
+
+
+def show_options(options: Options) -> None:
+    """Print the options as PaDiff does."""
+    log("Your options:")
+    print("{")
+    for key, value in options.shown().items():
+        print(f"  {key}: `{value}`")
+    print("}")
+
+
+class OptimizerHelper:
+    """An optimizer of either framework, or a function that does the step and clears the gradients."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self.optimizer = optimizer
+
+    @staticmethod
+    def accepts(value: Any) -> bool:
+        return callable(value) or _backend_of(value) is not None
+
+    def step(self) -> None:
+        """One step, and the gradients are cleared."""
+        backend = _backend_of(self.optimizer)
+        if backend is None:
+            self.optimizer()
+            return
+        backend.optimizer_step(self.optimizer)
+        clear = getattr(self.optimizer, "clear_grad", None) or self.optimizer.zero_grad
+        clear()
+
+
+def _backend_of(value: Any) -> Backend | None:
+    try:
+        backend = registry.of(value)
+    except InputError:
+        return None
+    return backend if backend.is_optimizer(value) else None

@@ -1,0 +1,188 @@
+"""Recording one call of a model into its report, through the backend's watch.
+
+With ``follow`` the inputs of every call are replaced by those of the corresponding call of
+another report, and the gradients of its outputs too, so that each call shows its own error only;
+``isolate`` gives every call its own copy of its inputs, so that the gradients recorded there are
+that call's alone and two such reports can be compared.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from parfocal.backends.protocol import Backend, Call, OpCall
+from parfocal.capture.tree import flatten, flatten_call, replace_call
+from parfocal.compat.padiff.abstracts.marker import Marker
+from parfocal.compat.padiff.abstracts.tree import ModuleNode
+from parfocal.compat.padiff.report.following import Follower
+from parfocal.compat.padiff.report.report import Frame, Kept, Report, ReportNode
+
+_OWN_FILES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+
+@contextmanager
+def record_call(
+    backend: Backend,
+    model: Any,
+    marker: Marker,
+    report: Report,
+    *,
+    isolate: bool = False,
+    follower: Follower | None = None,
+) -> Iterator[None]:
+    """Record every call of the model's modules until the context is left."""
+    recorder = _Recorder(backend, marker, report, isolate, follower)
+    on_op = recorder.on_op if os.environ.get("PADIFF_API_CHECK") == "ON" else None
+    try:
+        with backend.watch(model, recorder.on_enter, recorder.on_exit, on_op):
+            yield
+    finally:
+        recorder.abandon()
+
+
+class _Recorder:
+    """The callbacks of one watch, and the calls that are under way."""
+
+    def __init__(
+        self, backend: Backend, marker: Marker, report: Report, isolate: bool, follower: Follower | None
+    ) -> None:
+        self.backend = backend
+        self.report = report
+        self.isolate = isolate or follower is not None
+        self.follower = follower
+        self.wanted: dict[str, ModuleNode] = {
+            node.path: node for node in marker.tree().walk() if marker.recorded(node)
+        }
+        self.mapped = {id(entry.module) for entry in marker.layer_map}
+        self.open: list[ReportNode] = []
+        self.known_roots = len(report.roots)
+
+    def on_enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        module_node = self.wanted.get(call.path)
+        if module_node is None:
+            return None
+        node = self._begin(module_node)
+        call.note["padiff"] = node
+        inputs = self._tensors(flatten_call(call.args, call.kwargs).leaves)
+        if not self.isolate:
+            self._watch_inputs(node, inputs)
+            return None
+        replaced = self._replace_inputs(node, inputs)
+        self._watch_inputs(node, {**inputs, **replaced})
+        return replace_call(call.args, call.kwargs, replaced)
+
+    def on_exit(self, call: Call, output: Any) -> None:
+        node = call.note.get("padiff")
+        if node is None:
+            return
+        del self.open[self.open.index(node) :]  # with calls inside that raised and were caught
+        self._fill(node, self._tensors(flatten(output).leaves))
+
+    def on_op(self, operation: OpCall) -> None:
+        if not self.open or self.open[-1].path != operation.module or self.open[-1].builtin:
+            return
+        outputs = self._tensors(flatten(operation.output).leaves)
+        if not outputs:
+            return
+        name = f"{self.backend.name}.{operation.name}"
+        node = ReportNode(name, operation.module, operation.name, "api", -1, False, False, stack_frames())
+        self.open[-1].children.append(node)
+        inputs = self._tensors(flatten_call(operation.args, operation.kwargs).leaves)
+        produced = {id(tensor) for tensor in outputs.values()}
+        self._watch_inputs(node, {s: tensor for s, tensor in inputs.items() if id(tensor) not in produced})
+        self._fill(node, outputs)
+
+    def abandon(self) -> None:
+        """Forget calls that never ended, because the model raised."""
+        if self.open:
+            del self.report.roots[self.known_roots :]
+            self.open.clear()
+
+    def _begin(self, module_node: ModuleNode) -> ReportNode:
+        module = module_node.module
+        node = ReportNode(
+            name=module_node.class_name,
+            path=module_node.path,
+            kind=self.backend.kind(module),
+            layer_type="in map" if id(module) in self.mapped else "net",
+            net_id=module_node.index,
+            builtin=self.backend.is_framework_layer(module),
+            training=bool(module.training),
+            frames=stack_frames(),
+            module_class=type(module),
+        )
+        (self.open[-1].children if self.open else self.report.roots).append(node)
+        self.open.append(node)
+        return node
+
+    def _fill(self, node: ReportNode, outputs: Mapping[str, Any]) -> None:
+        node.outputs = [Kept.of(self.backend, tensor) for tensor in outputs.values()]
+        self.report.finish(node)
+        if self.isolate and node.layer_type != "api":
+            self._watch_outputs(node, outputs)
+
+    def _tensors(self, leaves: Mapping[str, Any]) -> dict[str, Any]:
+        return {slot: leaf for slot, leaf in leaves.items() if self.backend.is_tensor(leaf)}
+
+    def _replace_inputs(self, node: ReportNode, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Every floating input as a tensor of this call alone, with the followed call's values if any."""
+        floating = {slot: tensor for slot, tensor in inputs.items() if _is_float(self.backend.dtype(tensor))}
+        node.inputs = {slot: Kept.of(self.backend, tensor) for slot, tensor in floating.items()}
+        given = self.follower.inputs(node) if self.follower else {}
+        return {
+            slot: self.backend.substitute(tensor, given[slot])
+            if slot in given
+            else self.backend.alias(tensor)
+            for slot, tensor in floating.items()
+        }
+
+    def _watch_inputs(self, node: ReportNode, inputs: Mapping[str, Any]) -> None:
+        node.elements = _elements(self.backend, inputs)
+        for slot, tensor in inputs.items():
+            if self.backend.requires_grad(tensor):
+                node.input_gradients[slot] = None
+                self._watch(tensor, node.input_gradients, slot)
+
+    def _watch_outputs(self, node: ReportNode, outputs: Mapping[str, Any]) -> None:
+        given = self.follower.output_gradients(node) if self.follower else {}
+        for position, tensor in enumerate(outputs.values()):
+            if self.backend.requires_grad(tensor):
+                slot = str(position)
+                node.output_gradients[slot] = None
+                self._watch(tensor, node.output_gradients, slot, given.get(slot))
+
+    def _watch(self, tensor: Any, store: dict[str, Kept | None], slot: str, replacement: Any = None) -> None:
+        backend = self.backend
+
+        def arrived(gradient: Any) -> Any:
+            kept = store[slot] = Kept.of(backend, gradient)
+            if replacement is None or replacement.shape != kept.array.shape:
+                return None
+            return backend.substitute(gradient, replacement.astype(kept.array.dtype))
+
+        self.report.keep_hook(backend.watch_gradient(tensor, arrived))
+
+
+def stack_frames() -> tuple[Frame, ...]:
+    """The frames of the current call, innermost first, without parfocal's own."""
+    frames: list[Frame] = []
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_OWN_FILES):
+            frames.append((code.co_filename, frame.f_lineno, code.co_name))
+        frame = frame.f_back  # type: ignore[assignment]
+    return tuple(frames)
+
+
+def _is_float(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat", "complex"))
+
+
+def _elements(backend: Backend, inputs: Mapping[str, Any]) -> int:
+    return next((math.prod(backend.shape(tensor)) for tensor in inputs.values()), 0)

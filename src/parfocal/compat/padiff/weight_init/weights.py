@@ -1,0 +1,161 @@
+"""``assign_weight``: the transfer, within PaDiff's lists and layer maps.
+
+Layers of the layer map are copied by their special init and layers of the unassigned list not at
+all. The black and white lists say what is recorded and compared: weights outside of them are
+copied where they correspond, but nothing is demanded of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from parfocal.backends.protocol import Array, StateTensor
+from parfocal.compat.padiff.utils import log
+from parfocal.compat.padiff.weight_init.failure import failure_text
+from parfocal.compat.padiff.weight_init.special_init import build_name, global_special_init_pool
+from parfocal.errors import ParfocalError, TransferError
+from parfocal.weights.plan import Plan
+from parfocal.weights.state import read_model
+from parfocal.weights.transfer import transfer
+from parfocal.weights.units import Unit, read_units
+
+if TYPE_CHECKING:
+    from parfocal.compat.padiff.abstracts.proxy_model import ProxyModel
+
+Models = tuple["ProxyModel", "ProxyModel"]
+Values = Mapping[str, Array]
+
+
+class SpecialInitError(ParfocalError):
+    """A special init raised."""
+
+    code = "padiff.special_init"
+
+
+def assign_weight_(base_model: ProxyModel, raw_model: ProxyModel) -> bool:
+    """Give the raw model the base model's weights; on failure the raw model is left as it was."""
+    models = (base_model, raw_model)
+    restricted = any(_restricted(model) for model in models)
+    before = _values(raw_model) if restricted else {}  # without lists the transfer undoes itself
+    try:
+        if restricted:
+            _assign_within_lists(models, before)
+        else:
+            _transfer(models, partial=False)
+    except TransferError as error:
+        _restore(raw_model, before)
+        log("Assign weight Failed !!!\n")
+        print(failure_text(models, _demanded(models), error))
+        return False
+    except SpecialInitError as error:
+        _restore(raw_model, before)
+        print(error.message)
+        log("Assign weight Failed !!!")
+        return False
+    log("Assign weight success !!!")
+    return True
+
+
+def _restricted(model: ProxyModel) -> bool:
+    marker = model.marker
+    lists = (marker.black_list, marker.black_list_recursively, marker.layer_map)
+    unassigned = (marker.unassigned_weights_list, marker.unassigned_weights_list_recursively)
+    return marker.use_white_list or any(map(bool, (*lists, *unassigned)))
+
+
+def _assign_within_lists(models: Models, before: Values) -> None:
+    raw = models[1]
+    _special_inits(models)
+    mapped = _values(raw)
+    plan = _transfer(models, partial=True)
+    # What was copied along although it is none of the transfer's business gets its values back.
+    _restore(
+        raw, {tensor.path: mapped[tensor.path] for tensor in _tensors(raw) if _is_mapped(raw, tensor.module)}
+    )
+    kept = {node.path for node in raw.marker.tree().walk() if not raw.marker.assigned(node)}
+    _restore(raw, {tensor.path: before[tensor.path] for tensor in _tensors(raw) if tensor.module in kept})
+    leftovers = (plan.unmatched_reference, plan.unmatched_port)
+    missing = [
+        f"{leftover.path}: {leftover.reason}"
+        for found, units in zip(leftovers, _demanded(models), strict=True)
+        for leftover in found
+        if any(leftover.path == slot.stored.path for unit in units for slot in unit.required)
+    ]
+    if missing:
+        raise TransferError("\n".join(missing))
+
+
+def _special_inits(models: Models) -> None:
+    base, raw = models
+    for first, second in zip(base.marker.layer_map, raw.marker.layer_map, strict=False):
+        names = base.marker.fullname(first.module), raw.marker.fullname(second.module)
+        key = build_name(base.framework, first.class_name, raw.framework, second.class_name)
+        function = global_special_init_pool.funcs.get(key)
+        if function is None and names[0] == names[1]:
+            function = transfer
+        if function is None:
+            log(f"*** Special init `{names[0]}` and `{names[1]}` is not supported ***")
+            log("    Checkout the parameters are inited by yourself,")
+            log("    or call `add_special_init` to register your init logic!")
+            continue
+        try:
+            function(first.module, second.module)
+        except Exception as error:
+            raise SpecialInitError(
+                f"Special init `{names[0]}` and `{names[1]}` failed.\n{type(error).__name__}:  {error}"
+            ) from error
+
+
+def _transfer(models: Models, *, partial: bool) -> Plan:
+    """By names, kinds and shapes; where these leave it open, by definition order, as PaDiff does."""
+    base, raw = (model.model for model in models)
+    try:
+        return transfer(base, raw, partial=partial)
+    except TransferError:
+        ordered = _by_definition_order(models)
+        if ordered is None:
+            raise
+        return transfer(base, raw, layers=ordered, partial=partial)
+
+
+def _by_definition_order(models: Models) -> dict[str, str] | None:
+    """Base path -> raw path of all layers with weights, when these are alike one by one."""
+    base, raw = (_units(model) for model in models)
+    if len(base) != len(raw) or any(a.key != b.key for a, b in zip(base, raw, strict=True)):
+        return None
+    return {a.path: b.path for a, b in zip(base, raw, strict=True)}
+
+
+def _units(model: ProxyModel) -> list[Unit]:
+    return [unit for unit in read_units(read_model(model.backend, model.model)) if unit.required]
+
+
+def _demanded(models: Models) -> tuple[list[Unit], list[Unit]]:
+    """The units of both models that must be assigned."""
+    base, raw = ([unit for unit in _units(model) if _is_demanded(model, unit)] for model in models)
+    return base, raw
+
+
+def _is_demanded(model: ProxyModel, unit: Unit) -> bool:
+    node = next(node for node in model.marker.tree().walk() if node.path == unit.module)
+    return model.marker.listed(node) and model.marker.assigned(node) and not _is_mapped(model, unit.module)
+
+
+def _is_mapped(model: ProxyModel, path: str) -> bool:
+    heads = [entry.path for entry in model.marker.layer_map]
+    return any(path == head or not head or path.startswith(f"{head}.") for head in heads)
+
+
+def _tensors(model: ProxyModel) -> list[StateTensor]:
+    return [tensor for tensor in model.backend.state(model.model) if tensor.tied_to is None]
+
+
+def _values(model: ProxyModel) -> dict[str, Array]:
+    return {tensor.path: model.backend.to_array(tensor.value) for tensor in _tensors(model)}
+
+
+def _restore(model: ProxyModel, values: Values) -> None:
+    for tensor in _tensors(model):
+        if tensor.path in values:
+            model.backend.write(tensor.value, values[tensor.path])

@@ -1,0 +1,227 @@
+"""PPAutoDiff's ``autodiff``: one forward and backward of both models, compared call by call.
+
+What it prints is what PPAutoDiff's document shows, its spelling included. It also returns the
+verdict.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from parfocal.backends.protocol import Array, Backend, StateTensor
+from parfocal.capture.tree import flatten
+from parfocal.compat.padiff.abstracts import ProxyModel
+from parfocal.compat.padiff.abstracts.tree import describe
+from parfocal.compat.padiff.comparing import CompareConfig, compare
+from parfocal.compat.padiff.interfaces.diff_utils import default_loss
+from parfocal.compat.padiff.pairing import pair_calls
+from parfocal.compat.padiff.report.report import Frame, Kept, ReportNode
+from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.inputs import convert
+from parfocal.judge.metrics import compare_arrays
+from parfocal.weights.state import read_model
+from parfocal.weights.transfer import transfer
+from parfocal.weights.units import Slot, Unit, read_units
+from parfocal.weights.views import apply
+
+OPTIONS = ("atol", "rtol")
+
+
+@dataclass(frozen=True, slots=True)
+class CallPair:
+    """The same call in both models."""
+
+    torch: ReportNode
+    paddle: ReportNode
+
+
+def autodiff(
+    layer: Any,
+    module: Any,
+    example_inp: Any,
+    auto_weights: bool = True,
+    options: Mapping[str, Any] | None = None,
+) -> bool:
+    """Whether a paddle ``layer`` and a torch ``module`` agree on an input, forward and backward.
+
+    ``example_inp`` is an array, or a tuple of arrays for several arguments. With ``auto_weights``
+    the layer first gets the module's weights. ``options`` may hold ``atol`` (0) and ``rtol`` (1e-7).
+    """
+    config = _config(options or {})
+    models = _proxy(module, "torch"), _proxy(layer, "paddle")
+    if auto_weights:
+        transfer(module, layer)
+    outputs = [_run(model, example_inp) for model in models]
+    print(f"Max output diff is {_largest_difference(*outputs)}")
+    same_state = _compare_state(models, config)
+    pairs = list(_paired(*(model.report.roots for model in models)))
+    for model in models:
+        model.report.release()
+    same_calls = _compare_calls(pairs, config)
+    if same_calls:
+        print("SUCCESS !!!" if same_state else "FAILED !!!")
+    return same_state and same_calls
+
+
+def _config(options: Mapping[str, Any]) -> CompareConfig:
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        raise InputError(
+            f"autodiff has no option called {', '.join(map(repr, unknown))}", hint="there are: atol, rtol"
+        )
+    return CompareConfig.of({**options, "compare_mode": "strict"})
+
+
+def _proxy(model: Any, framework: str) -> ProxyModel:
+    proxy = ProxyModel(model)
+    if proxy.framework != framework:
+        raise InputError(
+            f"{type(model).__name__} is a model of {proxy.framework}, where one of {framework} is expected",
+            hint="autodiff(paddle_layer, torch_module, inputs)",
+        )
+    return proxy
+
+
+def _run(model: ProxyModel, example: Any) -> list[Array]:
+    """Forward and backward of one model; its output tensors as arrays."""
+    backend = model.backend
+    backend.clear_gradients(model.model)
+    given = example if isinstance(example, tuple) else (example,)
+    output = model(*(_with_gradient(convert(value, backend), backend) for value in given))
+    model.backward(default_loss(output, model.framework))
+    return [backend.to_array(leaf) for leaf in flatten(output).leaves.values() if backend.is_tensor(leaf)]
+
+
+def _with_gradient(value: Any, backend: Backend) -> Any:
+    """Floating inputs take part in the backward too; some kernels of paddle demand it."""
+    if backend.is_tensor(value) and "float" in backend.dtype(value):
+        return backend.from_array(backend.to_array(value), requires_grad=True)
+    return value
+
+
+def _largest_difference(torch_outputs: Sequence[Array], paddle_outputs: Sequence[Array]) -> float:
+    if len(torch_outputs) != len(paddle_outputs):
+        return float("inf")
+    differences = [compare_arrays(b, a).max_abs for a, b in zip(torch_outputs, paddle_outputs, strict=True)]
+    return float(max(differences, default=0.0))
+
+
+# Weights and gradients
+
+
+def _compare_state(models: tuple[ProxyModel, ProxyModel], config: CompareConfig) -> bool:
+    """Weights, buffers and gradients after the run, layer by layer in definition order."""
+    units = [[unit for unit in read_units(read_model(m.backend, m.model)) if unit.required] for m in models]
+    if len(units[0]) != len(units[1]):
+        print(
+            f"After training, {len(units[0])} torch layers with weights face {len(units[1])} paddle layers.\n"
+        )
+        return False
+    tensors = [{tensor.path: tensor for tensor in m.backend.state(m.model)} for m in models]
+    agree = True
+    for torch_unit, paddle_unit in zip(*units, strict=True):
+        for torch_slot in torch_unit.slots:
+            paddle_slot = paddle_unit.slot(torch_slot.role)
+            if paddle_slot is None:
+                continue
+            slots = (torch_slot, paddle_slot)
+            stored = tuple(known[slot.stored.path] for known, slot in zip(tensors, slots, strict=True))
+            for what, read in (("weight", _weight), ("grad", ProxyModel.gradient)):
+                if what == "grad" and stored[0].role != "parameter":
+                    continue
+                arrays = [read(m, tensor.value) for m, tensor in zip(models, stored, strict=True)]
+                if not _same(arrays, slots, config):
+                    agree = False
+                    _print_state(what, models, (torch_unit, paddle_unit), stored[1])
+    return agree
+
+
+def _weight(model: ProxyModel, tensor: Any) -> Array:
+    return model.backend.to_array(tensor)
+
+
+def _same(arrays: Sequence[Array | None], slots: Sequence[Slot], config: CompareConfig) -> bool:
+    if arrays[0] is None or arrays[1] is None:
+        return arrays[0] is None and arrays[1] is None
+    return compare(apply(slots[0].view, arrays[0]), apply(slots[1].view, arrays[1]), config).equal
+
+
+def _print_state(
+    what: str, models: Sequence[ProxyModel], units: tuple[Unit, Unit], tensor: StateTensor
+) -> None:
+    torch_module, paddle_module = (
+        model.backend.modules(model.model)[unit.module] for model, unit in zip(models, units, strict=True)
+    )
+    print(
+        f"After training, {what} value is different for param `{tensor.name}`.\n"
+        f"paddle: at `{describe(paddle_module)}`.\n"
+        f"torch: at `{describe(torch_module)}`.\n"
+    )
+
+
+# Calls
+
+
+def _paired(torch_calls: Sequence[ReportNode], paddle_calls: Sequence[ReportNode]) -> Iterator[CallPair]:
+    """Every pair of calls, in the order in which the torch ones began."""
+    for first, second in pair_calls(torch_calls, paddle_calls, {}).of(torch_calls, paddle_calls):
+        yield CallPair(first, second)
+        yield from _paired(first.children, second.children)
+
+
+def _compare_calls(pairs: list[CallPair], config: CompareConfig) -> bool:
+    if not pairs:
+        raise EmptyComparisonError("no call of the torch module has a counterpart in the paddle layer")
+    forward = sorted(pairs, key=lambda pair: pair.torch.step)
+    # A container's own input gradient is complete last, so backward is the reverse of how calls began.
+    stages: tuple[tuple[str, str, list[CallPair], Callable[[ReportNode], list[Kept | None]]], ...] = (
+        ("Forward  Stagy", "forward", forward, lambda node: list(node.outputs)),
+        ("Backward Stagy", "bacward", pairs[::-1], lambda node: list(node.input_gradients.values())),
+    )
+    for title, word, ordered, tensors in stages:
+        for step, pair in enumerate(ordered):
+            text = _difference(tensors(pair.torch), tensors(pair.paddle), config)
+            if text is not None:
+                _print_failure(title, step, pair, text)
+                return False
+        print(f"{word} {len(ordered)} steps compared.")
+    return True
+
+
+def _difference(
+    first: Sequence[Kept | None], second: Sequence[Kept | None], config: CompareConfig
+) -> str | None:
+    if len(first) != len(second):
+        return f"\nnumber of tensors for compare is not equal, {len(first)} vs {len(second)}"
+    for left, right in zip(first, second, strict=True):
+        if left is None or right is None:
+            if left is not right:
+                return "\na gradient arrived in one of the two models only"
+            continue
+        outcome = compare(left.array, right.array, config)
+        if not outcome.equal:
+            return outcome.text
+    return None
+
+
+def _print_failure(title: str, step: int, pair: CallPair, text: str) -> None:
+    print("FAILED !!!")
+    print(
+        f"    Diff found in `{title}` in step: {step}, net_id is {pair.torch.net_id} vs {pair.paddle.net_id}"
+    )
+    print(f"    Type of layer is  : {pair.torch.module_class} vs {pair.paddle.module_class}")
+    print(f"{text}\n\n")
+    for heading, node in (("Paddle Stacks:", pair.paddle), ("Torch  Stacks:", pair.torch)):
+        print(f"{heading}\n{'=' * 25}")
+        print(_stack(node.frames))
+
+
+def _stack(frames: tuple[Frame, ...]) -> str:
+    lines = []
+    for file, number, function in frames:
+        lines.append(f"{' ' * 9}File {file}: {number}    {function}")
+        lines.append(f"{' ' * 16}{linecache.getline(file, number).strip()}")
+    return "\n".join(lines)
