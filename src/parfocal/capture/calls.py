@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
@@ -24,9 +25,19 @@ FOLLOWED = "follow."  # a logged value of this name and a call's order is the or
 
 
 @dataclass(frozen=True, slots=True)
+class _Around:
+    """What the calls and ops inside a call need to know of it; ``order`` of the nearest recorded one."""
+
+    order: int | None = None
+    depth: int = -1
+    training: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Begun:
     """What is known of a call when it begins."""
 
+    order: int
     parent: int | None
     occurrence: int
     kind: str
@@ -34,6 +45,9 @@ class _Begun:
     line: int | None
     training: bool
     inputs: Structure
+
+
+_OUTSIDE = _Around()
 
 
 class CallListener:
@@ -45,8 +59,9 @@ class CallListener:
         self._sites = Sites((session.backend.name,))
         self.gradients = GradientWatch(session.backend, self._on_gradient) if grads else None
         self._kinds: dict[int, str] = {}
-        # A call under way -> itself, or the nearest call around it that is recorded.
-        self._recorded: dict[int | None, int | None] = {None: None}
+        # Records are numbered here: the watch counts calls and ops apart, and those not wanted too.
+        self._orders = count()
+        self._under_way: dict[int | None, _Around] = {}
 
     def on_enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         session = self._session
@@ -54,36 +69,31 @@ class CallListener:
             return None
         kind = self._kind(call.module)
         occurrence = session.steps.occurrence(call.path)
-        parent = self._recorded.get(call.parent)
+        parent = self._under_way.get(call.parent, _OUTSIDE).order
+        training = bool(call.module.training)
         if not session.chosen.wants_call(call.path, kind):
-            self._recorded[call.order] = parent
+            self._under_way[call.order] = _Around(parent, call.depth, training)
             return None
-        self._recorded[call.order] = call.order
+        order = next(self._orders)
+        self._under_way[call.order] = _Around(order, call.depth, training)
         inputs = flatten_call(call.args, call.kwargs)
         file, line = self._sites.find()
-        call.note[_NOTE] = _Begun(
-            parent=parent,
-            occurrence=occurrence,
-            kind=kind,
-            file=file,
-            line=line,
-            training=bool(call.module.training),
-            inputs=session.keeper.structure(inputs),
-        )
+        kept = session.keeper.structure(inputs)
+        call.note[_NOTE] = _Begun(order, parent, occurrence, kind, file, line, training, kept)
         if self._follower is not None:
-            return self._feed(self._follower, call, kind, inputs)
-        self._await_gradients(call.order, "input", inputs)
+            return self._feed(self._follower, call, order, inputs, kind)
+        self._await_gradients(order, "input", inputs)
         return None
 
     def on_exit(self, call: Call, output: Any) -> Any:
-        self._recorded.pop(call.order, None)
+        self._under_way.pop(call.order, None)
         begun: _Begun | None = call.note.pop(_NOTE, None)
         if begun is None:
             return None
         session = self._session
         outputs = flatten(output)
         record = CallRecord(
-            order=call.order,
+            order=begun.order,
             parent=begun.parent,
             depth=call.depth,
             path=call.path,
@@ -106,20 +116,21 @@ class CallListener:
             fed, exchanges = self._follower.end(call, outputs)
             output = replace(output, fed)
             outputs = flatten(output)
-        self._await_gradients(call.order, "output", outputs, exchanges)
+        self._await_gradients(begun.order, "output", outputs, exchanges)
         return output if self._follower is not None else None
 
     def on_op(self, op: OpCall) -> None:
-        """An op returned. What it was given is kept as it is now, so an op in place shows its result."""
         session = self._session
-        if not (session.wanted and session.chosen.wants_path(op.module)):
+        if not (session.wanted and session.chosen.wants_call(op.module, op.name)):
             return
+        around = self._under_way.get(op.call, _OUTSIDE)
+        order = next(self._orders)
         file, line = self._sites.find()
         inputs, outputs = flatten_call(op.args, op.kwargs), flatten(op.output)
         record = CallRecord(
-            order=op.order,
-            parent=self._recorded.get(op.call),
-            depth=0,
+            order=order,
+            parent=around.order,
+            depth=around.depth + 1,
             path=op.module,
             kind=op.name,
             class_name=op.native,
@@ -127,7 +138,7 @@ class CallListener:
             occurrence=session.steps.occurrence(op.module, op.name),
             file=file,
             line=line,
-            training=False,
+            training=around.training,
             settings={},
             inputs=session.keeper.structure(inputs),
             outputs=session.keeper.structure(outputs),
@@ -135,21 +146,25 @@ class CallListener:
             rank=session.rank,
         )
         session.writer.append(record)
-        self._await_gradients(op.order, "output", outputs)
+        self._await_gradients(order, "output", outputs)
+
+    def end_step(self) -> None:
+        """Nothing is under way between two steps; what is left was ended by an exception."""
+        self._under_way.clear()
 
     def _feed(
-        self, follower: Follower, call: Call, kind: str, inputs: Flat
+        self, follower: Follower, call: Call, order: int, inputs: Flat, kind: str
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         """Exchange a call's inputs for those of the run that is followed."""
         session = self._session
         other, fed = follower.begin(call, kind, inputs, session.steps.step)
         if other is not None:
-            session.log(f"{FOLLOWED}{call.order}", other)
+            session.log(f"{FOLLOWED}{order}", other)
         kept = Flat({slot: leaf for slot, leaf in inputs.leaves.items() if slot not in fed}, inputs.shape)
-        self._await_gradients(call.order, "input", kept)
+        self._await_gradients(order, "input", kept)
         if self.gradients is not None:
             for slot, new in fed.items():
-                target = Target(call.order, "input", slot, session.steps.step)
+                target = Target(order, "input", slot, session.steps.step)
                 self.gradients.await_own(inputs.leaves[slot], new, target)
         return replace_call(call.args, call.kwargs, fed) if fed else None
 

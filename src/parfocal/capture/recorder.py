@@ -111,6 +111,7 @@ class Recorder:
             if steps.backward >= 0:
                 gradients.report_absent()
             gradients.end_step()
+        self._calls.end_step()
         self._state.record("after")
         self._session.writer.append(steps.finish(self._session.rank))
 

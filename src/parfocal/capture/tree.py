@@ -47,7 +47,8 @@ def flatten_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Flat:
     leaves: dict[str, Any] = {}
     names = _names([*range(len(args)), *kwargs])
     shapes = [
-        _flatten(value, name, leaves, 1) for name, value in zip(names, [*args, *kwargs.values()], strict=True)
+        _flatten(value, _join("", name), leaves, 1)
+        for name, value in zip(names, [*args, *kwargs.values()], strict=True)
     ]
     positional = ["tuple", shapes[: len(args)]]
     keyword = ["dict", dict(zip(names[len(args) :], shapes[len(args) :], strict=True))]
@@ -65,7 +66,8 @@ def replace_call(
     """The inputs of a call with the leaves of the given slots exchanged."""
     names = _names([*range(len(args)), *kwargs])
     values = [
-        _replace(value, name, leaves, 1) for name, value in zip(names, [*args, *kwargs.values()], strict=True)
+        _replace(value, _join("", name), leaves, 1)
+        for name, value in zip(names, [*args, *kwargs.values()], strict=True)
     ]
     return tuple(values[: len(args)]), dict(zip(kwargs, values[len(args) :], strict=True))
 
@@ -114,11 +116,13 @@ def _replace(value: Any, slot: str, leaves: Mapping[str, Any], depth: int) -> An
 
 
 def _join(slot: str, name: str) -> str:
+    """The way one step further; a dot inside a name is escaped."""
+    name = name.replace("\\", "\\\\").replace(".", "\\.")
     return f"{slot}.{name}" if slot else name
 
 
 def _names(keys: Sequence[Any]) -> list[str]:
-    """One name for each key; a dot inside a name is escaped, equal spellings are told apart."""
+    """One name for each key; keys that are spelt alike are told apart, and none is empty."""
     names: dict[str, None] = {}
     for key in keys:
         name = key if isinstance(key, str) else repr(key)
@@ -127,7 +131,7 @@ def _names(keys: Sequence[Any]) -> list[str]:
         while name in names:  # two keys with the same repr
             name += "'"
         names[name] = None
-    return [name.replace("\\", "\\\\").replace(".", "\\.") for name in names]
+    return list(names)
 
 
 # The kinds of containers, first match wins.
