@@ -23,7 +23,7 @@ CHUNK = 1024  # products are summed in the block's dtype over this many elements
 SLICE = 16384  # elements at a time where temporaries are allocated, to bound their memory
 _FLOAT64 = np.dtype(np.float64)
 _BOOL = np.dtype(np.bool_)
-_ONES = {np.dtype(name): np.ones(CHUNK, name) for name in (np.float32, np.float64)}
+ONES = {np.dtype(name): np.ones(CHUNK, name) for name in (np.float32, np.float64)}
 _MASK32 = np.uint64(0xFFFFFFFF)
 
 # Squares of numbers in this range neither overflow nor lose digits to underflow.
@@ -77,7 +77,7 @@ def quick_block(
     mismatched = _count_mismatches(difference, (least, largest, relative), magnitude, tolerance, scratch)
     if mismatched is None:
         return None
-    pairs = [(difference, _ONES[x.dtype]), (difference, difference), (x, x), (y, y)]
+    pairs = [(difference, ONES[x.dtype]), (difference, difference), (x, x), (y, y)]
     absolute, square, square_x, square_y = chunked_dots(pairs, scratch)
     first.square, second.square = Scaled(square_x), Scaled(square_y)
     return Totals(

@@ -18,7 +18,7 @@ import numpy as np
 from parfocal.judge.comparison import Comparison, Number, SideFacts
 from parfocal.judge.kernels import SLICE, careful_block, integer_block, quick_block
 from parfocal.judge.parallel import blocks, run_spans
-from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic, dtype_name
+from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic, block_length, dtype_name
 from parfocal.judge.scaled import cosine
 from parfocal.judge.shape import error_shape, layout_shape
 from parfocal.judge.tolerance import Tolerance
@@ -56,19 +56,20 @@ def compare_arrays(
 
 def _totals(actual: Array, reference: Array, dtype: np.dtype[Any], tolerance: Tolerance) -> Totals:
     """One pass over both arrays."""
+    length = block_length(dtype)
     read_actual = Reader(actual, dtype, "actual").read
     read_reference = Reader(reference, dtype, "reference").read
 
     def span(start: int, stop: int, scratch: Scratch) -> Totals:
         found = Totals()
         with np.errstate(all="ignore"):
-            for begin, end in blocks(start, stop, dtype):
+            for begin, end in blocks(start, stop, length):
                 x, y = read_actual(begin, end, scratch), read_reference(begin, end, scratch)
                 _add_block(found, x, y, begin, tolerance, scratch)
         return found
 
     totals = Totals()
-    for found in run_spans(actual.size, dtype, span):
+    for found in run_spans(actual.size, length, span):
         totals.merge(found)
     return totals
 
@@ -178,15 +179,16 @@ def _side(array: Array, totals: SideTotals) -> SideFacts:
 def _all_equal(array: Array) -> bool:
     """Whether every element equals the first one."""
     dtype = array.dtype.newbyteorder("=")
+    length = block_length(dtype)
     read = Reader(array, dtype, "actual").read
     first = array[(0,) * array.ndim]
 
     def span(start: int, stop: int, scratch: Scratch) -> bool:
         return all(
-            bool((read(begin, end, scratch) == first).all()) for begin, end in blocks(start, stop, dtype)
+            bool((read(begin, end, scratch) == first).all()) for begin, end in blocks(start, stop, length)
         )
 
-    return all(run_spans(array.size, dtype, span))
+    return all(run_spans(array.size, length, span))
 
 
 def _exact(array: Array, facts: SideFacts, dtype: np.dtype[Any]) -> bool:

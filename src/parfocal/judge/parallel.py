@@ -11,11 +11,8 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import numpy as np
-
-from parfocal.judge import reading
 from parfocal.judge.reading import Scratch
 
 Result = TypeVar("Result")
@@ -25,18 +22,17 @@ SPANS = 32
 MAX_WORKERS = 4  # bounds the scratch memory; the work is bound by memory bandwidth anyway
 
 
-def blocks(start: int, stop: int, dtype: np.dtype[Any]) -> Iterator[tuple[int, int]]:
+def blocks(start: int, stop: int, length: int) -> Iterator[tuple[int, int]]:
     """The blocks of one span."""
-    length = reading.block_length(dtype)
     for begin in range(start, stop, length):
         yield begin, min(begin + length, stop)
 
 
-def run_spans(
-    size: int, dtype: np.dtype[Any], job: Callable[[int, int, Scratch], Result]
-) -> Iterator[Result]:
-    """``job(start, stop, scratch)`` for every span of ``range(size)``; results in order."""
-    length = reading.block_length(dtype)
+def run_spans(size: int, length: int, job: Callable[[int, int, Scratch], Result]) -> Iterator[Result]:
+    """``job(start, stop, scratch)`` for every span of ``range(size)``; results in order.
+
+    A span is a whole number of blocks of ``length`` elements, but for the last.
+    """
     count = -(-size // length)
     width = -(-count // SPANS) * length
     spans = [(start, min(start + width, size)) for start in range(0, size, width or 1)]

@@ -97,8 +97,8 @@ class Scratch:
     def get(self, name: str, dtype: np.dtype[Any], count: int) -> Array:
         """The first ``count`` elements of a buffer; its content is whatever was left there."""
         buffer = self._buffers.get((name, dtype))
-        if buffer is None:
-            buffer = self._buffers[name, dtype] = aligned_empty(self.size, dtype)
+        if buffer is None or len(buffer) < count:
+            buffer = self._buffers[name, dtype] = aligned_empty(max(self.size, count), dtype)
         return buffer[:count]
 
 

@@ -20,7 +20,7 @@ from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch
 _DIGIT = 16  # bits settled per pass of the selection
 # Fraction bits, coarsest first, of the dtypes that have such a distance.
 _FRACTION_BITS = {BFLOAT16: 7, np.dtype(np.float16): 10, np.dtype(np.float32): 23, np.dtype(np.float64): 52}
-_FLOAT64 = np.dtype(np.float64)  # the width of a distance decides the length of a block
+_LENGTH = 1 << 15  # elements of a block; its temporaries are 64 bits wide
 _SIGNED = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
@@ -66,13 +66,13 @@ def _rank(values: Array) -> Array:
 def _count_and_maximum(distances: Callable[[int, int, Scratch], Array], size: int) -> tuple[int, int]:
     def span(start: int, stop: int, scratch: Scratch) -> tuple[int, int]:
         counted = maximum = 0
-        for begin, end in blocks(start, stop, _FLOAT64):
+        for begin, end in blocks(start, stop, _LENGTH):
             found = distances(begin, end, scratch)
             counted += len(found)
             maximum = max(maximum, int(found.max(initial=0)))
         return counted, maximum
 
-    results = list(run_spans(size, _FLOAT64, span))
+    results = list(run_spans(size, _LENGTH, span))
     return sum(counted for counted, _ in results), max((top for _, top in results), default=0)
 
 
@@ -95,11 +95,11 @@ def _digit_counts(distances: Callable[[int, int, Scratch], Array], size: int, pr
 
     def span(start: int, stop: int, scratch: Scratch) -> Array:
         counts = np.zeros(1 << _DIGIT, np.int64)
-        for begin, end in blocks(start, stop, _FLOAT64):
+        for begin, end in blocks(start, stop, _LENGTH):
             found = distances(begin, end, scratch) >> np.uint64(shift)
             same = found[(found >> np.uint64(_DIGIT)) == np.uint64(prefix >> (shift + _DIGIT))]
             digits = (same & np.uint64((1 << _DIGIT) - 1)).astype(np.int64)
             counts += np.bincount(digits, minlength=1 << _DIGIT)
         return counts
 
-    return sum(run_spans(size, _FLOAT64, span), np.zeros(1 << _DIGIT, np.int64))
+    return sum(run_spans(size, _LENGTH, span), np.zeros(1 << _DIGIT, np.int64))

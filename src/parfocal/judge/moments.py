@@ -1,0 +1,211 @@
+"""One pass over one array: census, range, sums of powers and, if asked for, the projection.
+
+The pass is shared by ``sketch`` and ``stats``. Floats of up to 32 bits are summed in float32
+over small chunks and in float64 beyond; everything else is read as float64, complex numbers as
+their real and imaginary parts.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parfocal.judge.kernels import ONES, chunked_dots
+from parfocal.judge.parallel import blocks, run_spans
+from parfocal.judge.projection import ROWS, TILES, project_lanes, random_bits, turn
+from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, arithmetic
+from parfocal.judge.scaled import Scaled
+from parfocal.judge.totals import ZERO
+
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+# Cubes of numbers in this range neither overflow nor lose digits to underflow.
+_SAFE = {_FLOAT32: (1e-7, 1e10), _FLOAT64: (1e-90, 1e90)}
+_PIECE = 1 << 17  # elements: a piece and its powers fit a core's second-level cache
+_HIGH_HALF, _HALF = np.uint32(0xFFFF0000), np.uint32(16)
+_INFINITY_BITS = 0x7F80  # of a bfloat16 without its sign
+
+
+@dataclass(slots=True)
+class Moments:
+    """What one array adds up to; the sums are over its finite values."""
+
+    count: int = 0
+    nan: int = 0
+    positive_infinity: int = 0
+    negative_infinity: int = 0
+    places: int = 0  # a number that changes when a non-finite value moves
+    minimum: float = math.inf
+    maximum: float = -math.inf
+    total: float = 0.0
+    absolute: Scaled = ZERO
+    square: Scaled = ZERO
+    cube: Scaled = ZERO
+    buckets: Any = field(default=0.0)
+
+    @property
+    def finite(self) -> int:
+        """How many values are finite."""
+        return self.count - self.nan - self.positive_infinity - self.negative_infinity
+
+    def merge(self, other: Moments) -> None:
+        """Add what came from a later block."""
+        for name in ("count", "nan", "positive_infinity", "negative_infinity", "total"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.places = (self.places + other.places) % 2**64
+        self.minimum = min(self.minimum, other.minimum)
+        self.maximum = max(self.maximum, other.maximum)
+        self.absolute = self.absolute.plus(other.absolute)
+        self.square = self.square.plus(other.square)
+        self.cube = self.cube.plus(other.cube)
+        self.buckets = self.buckets + other.buckets
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What to gather besides census, range, sum and sum of squares."""
+
+    powers: bool = False  # the sums of magnitudes and of cubes
+    project: bool = False  # the projection of an array that is not small
+    width: int = 256
+    seed: int = 0
+
+    @property
+    def length(self) -> int:
+        """Elements of a block: part of the projection's definition."""
+        return TILES * ROWS * self.width
+
+
+def real_view(array: Array) -> Array:
+    """Complex numbers as pairs of reals along a new last axis; other arrays as they are."""
+    if array.dtype.kind != "c":
+        return array
+    return np.stack([array.real, array.imag], axis=-1)
+
+
+def working_dtype(array: Array) -> np.dtype[Any]:
+    """float32 for floats of up to 32 bits, else float64."""
+    return _FLOAT32 if arithmetic(array.dtype, array.dtype) == _FLOAT32 else _FLOAT64
+
+
+def gather(array: Array, what: Pass) -> Moments:
+    """The moments of a real array, over the blocks of a pass."""
+    read = Reader(array, working_dtype(array), "actual").read
+    halves = _packed_pairs(array)
+
+    def span(start: int, stop: int, scratch: Scratch) -> Moments:
+        found = Moments()
+        with np.errstate(all="ignore"):
+            for begin, end in blocks(start, stop, what.length):
+                block = None
+                if halves is not None and (end - begin) % 2 == 0:
+                    block = _pair_block(halves[begin // 2 : end // 2], what, scratch)
+                if block is None:
+                    block = _block(read(begin, end, scratch), begin, what, scratch)
+                if what.project:
+                    block.buckets = turn(block.buckets, begin // what.length, what.seed)
+                found.merge(block)
+        return found
+
+    moments = Moments()
+    for found in run_spans(array.size, what.length, span):
+        moments.merge(found)
+    return moments
+
+
+def _block(values: Array, start: int, what: Pass, scratch: Scratch) -> Moments:
+    """A block of float32 or float64 numbers of any kind."""
+    low, high = float(np.minimum.reduce(values)), float(np.maximum.reduce(values))
+    moments = Moments(count=len(values), minimum=low, maximum=high)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        values = _set_aside(values, start, moments)
+    reach = max(-moments.minimum, moments.maximum)
+    floor, ceiling = _SAFE[values.dtype]
+    exponent = 0
+    if reach > 0 and not floor < reach < ceiling:
+        if values.dtype == _FLOAT32:
+            values = values.astype(np.float64)
+        else:
+            values, exponent = np.ldexp(values, -math.frexp(reach)[1]), math.frexp(reach)[1]
+    _sums(moments, [values], exponent, what, scratch)
+    return moments
+
+
+def _set_aside(values: Array, start: int, moments: Moments) -> Array:
+    """Count the non-finite values by kind, note their places, and put zeros in their stead."""
+    moments.nan = int(np.count_nonzero(np.isnan(values)))
+    moments.positive_infinity = int(np.count_nonzero(np.isposinf(values)))
+    moments.negative_infinity = int(np.count_nonzero(np.isneginf(values)))
+    finite = np.isfinite(values)
+    for seed, mask in enumerate((np.isnan(values), np.isposinf(values), np.isneginf(values))):
+        if mask.any():
+            codes = random_bits(seed, "element", start, len(values))[mask]
+            moments.places = (moments.places + int(codes.sum(dtype=np.uint64))) % 2**64
+    usual = values[finite]
+    moments.minimum = float(usual.min()) if usual.size else math.inf
+    moments.maximum = float(usual.max()) if usual.size else -math.inf
+    return np.where(finite, values, values.dtype.type(0))
+
+
+def _sums(moments: Moments, lanes: list[Array], exponent: int, what: Pass, scratch: Scratch) -> None:
+    """Add the sums of powers and the projection of finite ``lanes * 2**exponent``."""
+    absolute = square = cube = total = 0.0
+    for lane in lanes:
+        for begin in range(0, len(lane), _PIECE):
+            piece = lane[begin : begin + _PIECE]
+            square += chunked_dots([(piece, piece)], scratch)[0]
+            if not what.project:
+                total += chunked_dots([(piece, ONES[piece.dtype])], scratch)[0]
+            if not what.powers:
+                continue
+            work = scratch.get("work", piece.dtype, len(piece))
+            absolute += chunked_dots([(np.abs(piece, out=work), ONES[piece.dtype])], scratch)[0]
+            cube += chunked_dots([(np.square(piece, out=work), piece)], scratch)[0]
+    if what.project:
+        buckets, total = project_lanes(lanes, what.width, what.seed, scratch)
+        moments.buckets = np.ldexp(buckets, exponent)
+    moments.total = float(np.ldexp(total, exponent))
+    moments.absolute = Scaled(absolute, exponent)
+    moments.square = Scaled(square, 2 * exponent)
+    moments.cube = Scaled(cube, 3 * exponent)
+
+
+def _packed_pairs(array: Array) -> Array | None:
+    """A bfloat16 array as 32-bit words of two elements each, where memory allows that view."""
+    if array.dtype != BFLOAT16 or not array.flags.c_contiguous or sys.byteorder != "little":
+        return None
+    bits = array.reshape(-1).view(np.uint16)
+    words = bits[: bits.size - bits.size % 2].view(np.uint32)
+    return words if words.flags.aligned else None
+
+
+def _pair_block(words: Array, what: Pass, scratch: Scratch) -> Moments | None:
+    """A block of bfloat16 pairs, in two lanes; None if it holds anything out of the ordinary.
+
+    The upper half of a float32 is a bfloat16, so each lane is one bit operation away. Ordered as
+    integers, non-negative floats ascend and negative ones descend, which gives the range cheaply.
+    """
+    bits = words.view(np.uint16)
+    lowest, highest = int(np.maximum.reduce(bits)), int(np.maximum.reduce(bits.view(np.int16)))
+    if lowest < 0x8000 or highest < 0:  # one sign only: the other end is the smallest magnitude
+        smallest = int(np.minimum.reduce(bits))
+        lowest, highest = (smallest, highest) if lowest < 0x8000 else (lowest, smallest)
+    reach_bits = max(lowest & 0x7FFF, highest & 0x7FFF)
+    reach = _bfloat16(reach_bits)
+    floor, ceiling = _SAFE[_FLOAT32]
+    if reach_bits >= _INFINITY_BITS or (reach > 0 and not floor < reach < ceiling):
+        return None
+    low, high = (scratch.get(name, np.dtype(np.uint32), len(words)) for name in ("low", "high"))
+    np.left_shift(words, _HALF, out=low)
+    np.bitwise_and(words, _HIGH_HALF, out=high)
+    moments = Moments(count=2 * len(words), minimum=_bfloat16(lowest), maximum=_bfloat16(highest))
+    _sums(moments, [low.view(np.float32), high.view(np.float32)], 0, what, scratch)
+    return moments
+
+
+def _bfloat16(bits: int) -> float:
+    """The value of one bfloat16, given its bits."""
+    return float(np.array([bits << 16], np.uint32).view(np.float32)[0])
