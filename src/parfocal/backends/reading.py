@@ -112,6 +112,8 @@ def name_of(attribute: str) -> Callable[[Any], Any]:
 
     def reader(module: Any) -> Any:
         value = getattr(module, attribute)
-        return getattr(value, "__name__", type(value).__name__) if callable(value) else value
+        if not callable(value):
+            return value
+        return getattr(value, "__name__", type(value).__name__).lstrip("_")
 
     return reader
