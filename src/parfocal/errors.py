@@ -67,6 +67,19 @@ class EmptyComparisonError(ParfocalError):
 
 
 class TransferError(ParfocalError):
-    """Weights could not be copied completely; the target was left as it was."""
+    """Weights could not be copied completely; the target was left as it was.
+
+    ``plan`` is how far the matching came (a ``parfocal.weights.plan.Plan``), or None.
+    """
 
     code = "transfer"
+
+    def __init__(self, message: str, *, hint: str = "", plan: object = None) -> None:
+        super().__init__(message, hint=hint)
+        self.plan = plan
+
+
+class DivergedError(ParfocalError):
+    """Two models, runs or files that should agree do not; raised only when asked for."""
+
+    code = "diverged"

@@ -1,0 +1,212 @@
+"""Matching by what stands in the models: names, shapes, kinds, order. Solved per group of equal keys.
+
+Exactly equal names come first, so that large models stay fast. What is left is scored by names
+and by position (in definition order, and in execution order where the models were run) and solved
+as an assignment problem. A link that nothing speaks for clearly is marked as undecided.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parfocal.weights.linking import Link
+from parfocal.weights.names import likeness, normalised, word_likeness
+from parfocal.weights.units import Key, Unit
+
+TRUSTED_NAME = 0.5  # a likeness below this says nothing
+MARGIN = 0.08  # by how much the best name must beat the next one
+TRUSTED_ORDER = 0.9  # share of units that lie in the same order, for order to count
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Position of every unit, by path; units that are missing come nowhere."""
+
+    words: str  # "definition order", "execution order"
+    reference: Mapping[str, int]
+    port: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Matching:
+    """What was linked and what is left."""
+
+    links: list[Link] = field(default_factory=list)
+    references: list[Unit] = field(default_factory=list)  # left over
+    ports: list[Unit] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alignment:
+    """Pairs that lie at the same place of the two sequences of keys."""
+
+    words: str
+    pairs: frozenset[tuple[str, str]]
+    trusted: bool
+
+
+def definition_order(references: Sequence[Unit], ports: Sequence[Unit]) -> Order:
+    return Order(
+        "definition order",
+        {unit.path: unit.rank for unit in references},
+        {unit.path: unit.rank for unit in ports},
+    )
+
+
+def match(
+    references: Sequence[Unit],
+    ports: Sequence[Unit],
+    orders: Sequence[Order],
+    regions: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+    key: Callable[[Unit], Key] = lambda unit: unit.key,
+) -> Matching:
+    """Link units of equal key (and equal region, where the user drew any)."""
+    alignments = [_align(references, ports, order, key) for order in orders]
+    groups: dict[tuple[str, Key], tuple[list[Unit], list[Unit]]] = defaultdict(lambda: ([], []))
+    for side, units in enumerate((references, ports)):
+        for unit in units:
+            groups[regions[side].get(unit.path, ""), key(unit)][side].append(unit)
+    matching = Matching()
+    for (region, _), (mine, yours) in groups.items():
+        links = _solve(mine, yours, alignments, "the layers argument" if region else "")
+        matching.links += links
+        taken = {link.reference.path for link in links}, {link.port.path for link in links}
+        matching.references += [unit for unit in mine if unit.path not in taken[0]]
+        matching.ports += [unit for unit in yours if unit.path not in taken[1]]
+    return matching
+
+
+def _align(
+    references: Sequence[Unit], ports: Sequence[Unit], order: Order, key: Callable[[Unit], Key]
+) -> _Alignment:
+    mine = sorted(
+        (unit for unit in references if unit.path in order.reference), key=lambda u: order.reference[u.path]
+    )
+    yours = sorted((unit for unit in ports if unit.path in order.port), key=lambda u: order.port[u.path])
+    codes: dict[Key, int] = {}
+    sequences = [[codes.setdefault(key(unit), len(codes)) for unit in side] for side in (mine, yours)]
+    if sequences[0] == sequences[1]:
+        pairs = frozenset((r.path, p.path) for r, p in zip(mine, yours, strict=True))
+        return _Alignment(order.words, pairs, trusted=True)
+    blocks = SequenceMatcher(None, sequences[0], sequences[1], autojunk=False).get_matching_blocks()
+    pairs = frozenset(
+        (mine[block.a + step].path, yours[block.b + step].path)
+        for block in blocks
+        for step in range(block.size)
+    )
+    shorter = min(len(mine), len(yours))
+    return _Alignment(order.words, pairs, trusted=bool(shorter) and len(pairs) >= TRUSTED_ORDER * shorter)
+
+
+def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[_Alignment], said: str) -> list[Link]:
+    if not mine or not yours:
+        return []
+    if len(mine) == len(yours) == 1:
+        same = normalised(mine[0].path) == normalised(yours[0].path)
+        words, confidence = ("same name", 1.0) if same else (said or "the only one of this shape", 0.9)
+        return [Link(mine[0], yours[0], (words,), confidence)]
+    exact = _by_exact_name(mine, yours)
+    if exact is not None:
+        return exact
+    names = _name_scores(mine, yours)
+    score = names.copy()
+    for alignment in alignments:
+        bonus = 0.5 if alignment.trusted else 0.2
+        for row, unit in enumerate(mine):
+            for column, other in enumerate(yours):
+                if (unit.path, other.path) in alignment.pairs:
+                    score[row, column] += bonus
+    by_name, by_score = _assign(names), _assign(score)
+    if _words_differ(mine, yours, by_name, by_score):
+        by_score = by_name
+    clear = _clear_names(names, by_name)
+    return [_link(mine[row], yours[column], names, (row, column), clear, alignments, len(mine) == len(yours))
+            for row, column in by_score]  # fmt: skip
+
+
+def _by_exact_name(mine: list[Unit], yours: list[Unit]) -> list[Link] | None:
+    """Both sides use the very same set of names for this shape: they are the pairs."""
+    named = {normalised(unit.path): unit for unit in yours}
+    forms = [normalised(unit.path) for unit in mine]
+    if len(named) != len(yours) or len(set(forms)) != len(forms) or set(forms) != set(named):
+        return None
+    return [Link(unit, named[form], ("same name",), 1.0) for unit, form in zip(mine, forms, strict=True)]
+
+
+def _name_scores(mine: list[Unit], yours: list[Unit]) -> NDArray[np.float64]:
+    score = np.zeros((len(mine), len(yours)))
+    for row, unit in enumerate(mine):
+        for column, other in enumerate(yours):
+            alike = (
+                1.0
+                if normalised(unit.path) == normalised(other.path)
+                else 0.95 * likeness(unit.path, other.path)
+            )
+            score[row, column] = alike + (0.02 if unit.kind == other.kind else 0.0)
+    return score
+
+
+def _assign(score: NDArray[np.float64]) -> list[tuple[int, int]]:
+    from scipy.optimize import linear_sum_assignment
+
+    # Of equally good solutions, the one that keeps the order of definition.
+    rows, columns = score.shape
+    places = np.abs(np.arange(rows)[:, None] / rows - np.arange(columns)[None, :] / columns)
+    chosen = linear_sum_assignment(score - 1e-4 * places, maximize=True)
+    return [(int(row), int(column)) for row, column in zip(*chosen, strict=True)]
+
+
+def _words_differ(
+    mine: list[Unit], yours: list[Unit], by_name: list[tuple[int, int]], by_score: list[tuple[int, int]]
+) -> bool:
+    """Whether position would pair units whose *words* disagree, while names pair ones that agree.
+
+    Numbers alone do not overrule position: the same list may be counted from another start.
+    """
+
+    def words(pairs: list[tuple[int, int]]) -> float:
+        return sum(word_likeness(mine[row].path, yours[column].path) for row, column in pairs) / len(pairs)
+
+    return words(by_name) - words(by_score) > MARGIN
+
+
+def _clear_names(names: NDArray[np.float64], pairs: list[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Pairs whose names beat every other choice on both sides."""
+    found = set()
+    for row, column in pairs:
+        others = np.concatenate([np.delete(names[row], column), np.delete(names[:, column], row)])
+        best = float(others.max()) if others.size else 0.0
+        if names[row, column] >= TRUSTED_NAME and names[row, column] - best >= MARGIN:
+            found.add((row, column))
+    return found
+
+
+def _link(
+    unit: Unit,
+    other: Unit,
+    names: NDArray[np.float64],
+    place: tuple[int, int],
+    clear: set[tuple[int, int]],
+    alignments: Sequence[_Alignment],
+    balanced: bool,
+) -> Link:
+    ordered = [a.words for a in alignments if a.trusted and (unit.path, other.path) in a.pairs and balanced]
+    if normalised(unit.path) == normalised(other.path) and place in clear:
+        return Link(unit, other, ("same name", *ordered), 0.98)
+    if place in clear:
+        return Link(unit, other, ("alike names", *ordered), 0.9 if ordered else 0.8)
+    if ordered:
+        return Link(unit, other, tuple(ordered), 0.7 if "execution order" in ordered else 0.6)
+    return Link(unit, other, ("best guess",), 0.3, decided=False)
+
+
+def surplus(references: Sequence[Unit], ports: Sequence[Unit]) -> set[Key]:
+    """Keys that one side has more of than the other."""
+    mine, yours = Counter(unit.key for unit in references), Counter(unit.key for unit in ports)
+    return {key for key in mine.keys() | yours.keys() if mine[key] != yours[key]}

@@ -1,0 +1,79 @@
+"""Keeps the port's memory in step with the draft while links and choices change.
+
+Every port unit has the copies that its link or its choice asks for; ``sync`` writes those that
+changed since the last time, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from parfocal.weights.drafting import Draft
+from parfocal.weights.linking import Link, entries_of
+from parfocal.weights.plan import Entry
+from parfocal.weights.writer import Side, write
+
+Copies = tuple[tuple[object, ...], ...]
+
+
+class Book:
+    """The draft, the two models, and what is written already."""
+
+    def __init__(self, draft: Draft, reference: Side, port: Side) -> None:
+        self.draft = draft
+        self.reference = reference
+        self.port = port
+        self.holders = {link.reference.path: path for path, link in draft.links.items()}
+        self._written: dict[str, Copies] = {}
+        self._choice = {unit.path: choice for choice in draft.choices for unit in choice.ports}
+
+    def in_choice(self, port_path: str) -> bool:
+        return port_path in self._choice
+
+    def sync(self, port_paths: Iterable[str] | None = None) -> None:
+        """Write what changed, of some units or of all."""
+        paths = list(self.draft.links) + list(self._choice) if port_paths is None else list(port_paths)
+        entries: list[Entry] = []
+        for path in dict.fromkeys(paths):
+            wanted = self._wanted(path)
+            copies = tuple((e.source, e.source_view, e.target, e.target_view) for e in wanted)
+            if self._written.get(path) != copies:
+                self._written[path] = copies
+                entries += wanted
+        write(entries, self.reference, self.port)
+
+    def relink(self, port_path: str, link: Link) -> None:
+        """Give a port unit another partner; the partner's former holder takes what was free."""
+        before = self.draft.links.get(port_path)
+        holder = self.holders.get(link.reference.path)
+        self.draft.links[port_path] = link
+        self.holders[link.reference.path] = port_path
+        if before and before.reference.path == link.reference.path:
+            return
+        if before and self.holders.get(before.reference.path) == port_path:
+            del self.holders[before.reference.path]
+        if holder is not None and holder != port_path:
+            self._evict(holder, before)
+        else:
+            self.draft.left_references = [
+                u for u in self.draft.left_references if u.path != link.reference.path
+            ]
+            if before:
+                self.draft.left_references.append(before.reference)
+        self.draft.left_ports = [unit for unit in self.draft.left_ports if unit.path != port_path]
+
+    def _evict(self, holder: str, freed: Link | None) -> None:
+        evicted = self.draft.links[holder]
+        if freed is None:
+            del self.draft.links[holder]
+            self.draft.left_ports.append(evicted.port)
+            return
+        self.draft.links[holder] = Link(freed.reference, evicted.port, ("what was left",), 0.3, decided=False)
+        self.holders[freed.reference.path] = holder
+
+    def _wanted(self, path: str) -> Sequence[Entry]:
+        choice = self._choice.get(path)
+        if choice is not None:
+            return choice.entries
+        link = self.draft.links.get(path)
+        return entries_of(link) if link else ()

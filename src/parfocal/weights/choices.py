@@ -1,0 +1,76 @@
+"""Choices: where several ways to copy are possible, the options in order of plausibility.
+
+Which option is right shows when the port runs: the one that reproduces the reference's output
+(``follow.py``). Without inputs a choice with more than one option stays open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from parfocal.weights.linking import Link, entries_of, entry, raw_views
+from parfocal.weights.plan import Entry
+from parfocal.weights.units import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way: its copies, and what it means in words."""
+
+    entries: tuple[Entry, ...]
+    words: str
+    named: bool = False  # the names of the tensors ask for exactly this
+
+
+@dataclass(slots=True)
+class Choice:
+    """Units that hang together and the options for them."""
+
+    references: tuple[Unit, ...]
+    ports: tuple[Unit, ...]
+    options: list[Option]
+    subject: str  # "fused", "orientation": what the options differ in
+    current: int = 0
+    evidence: tuple[str, ...] = ()
+    confidence: float = 0.5
+    open: bool = True
+    rivals: list[int] = field(default_factory=list)  # options that fit as well
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return self.options[self.current].entries
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Paths of the port's modules that are touched."""
+        return tuple(unit.module for unit in self.ports)
+
+
+def orientation(link: Link) -> Choice | None:
+    """The choice behind a square weight of which nobody knows how it lies; None where all is clear."""
+    if not (link.reference.flexible or link.port.flexible):
+        return None
+    options = [
+        Option(
+            tuple(entries_of(Link(link.reference, link.port, link.evidence, link.confidence, turned=turned))),
+            words,
+        )
+        for turned, words in ((False, "as it is"), (True, "transposed"))
+    ]
+    return Choice((link.reference,), (link.port,), options, "orientation", evidence=link.evidence)
+
+
+def raw(link: Link) -> Choice | None:
+    """The ways to see one single tensor as another; None when the shapes cannot meet."""
+    source, target = link.reference.slots[0], link.port.slots[0]
+    options = []
+    for view in raw_views(source.shape, target.shape):
+        made = entry(source, target, link.evidence, link.confidence, source_view=view)
+        options.append(Option((made,), made.rule))
+    if not options:
+        return None
+    choice = Choice((link.reference,), (link.port,), options, "orientation", evidence=link.evidence)
+    choice.confidence = link.confidence
+    # More than two axes in the same shape: nobody transposes those on the way.
+    choice.open = len(options) > 1 and (len(target.shape) == 2 or source.shape != target.shape)
+    return choice

@@ -1,0 +1,223 @@
+"""The draft of a plan: every unit linked as well as can be told without trying.
+
+Composites whose counterpart is not a composite are taken apart first. Then units of equal key are
+linked; one-against-many becomes a choice; raw parameters find the layers that hold them elsewhere.
+The draft is plain state that ``follow.py`` improves when inputs are given.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from parfocal.weights import choices, fused
+from parfocal.weights.assignment import Order, definition_order, match, surplus
+from parfocal.weights.choices import Choice
+from parfocal.weights.fingerprint import distances
+from parfocal.weights.linking import Link, entries_of
+from parfocal.weights.observe import Observation
+from parfocal.weights.plan import Entry
+from parfocal.weights.units import Key, Unit, parts_of
+
+Regions = tuple[Mapping[str, str], Mapping[str, str]]
+Runs = tuple[Observation, Observation]
+STEALABLE = 0.75  # links below this confidence may be undone for a better explanation
+
+
+@dataclass(slots=True)
+class Draft:
+    """Links by port path, open and closed choices, and what is left on both sides."""
+
+    references: list[Unit]
+    ports: list[Unit]
+    links: dict[str, Link] = field(default_factory=dict)
+    choices: list[Choice] = field(default_factory=list)
+    left_references: list[Unit] = field(default_factory=list)
+    left_ports: list[Unit] = field(default_factory=list)
+    regions: Regions = ({}, {})  # unit path -> the pair of the layers argument it belongs to, on each side
+
+    def choice_of(self, port_path: str) -> Choice | None:
+        return next((c for c in self.choices if any(unit.path == port_path for unit in c.ports)), None)
+
+    def entries(self) -> list[Entry]:
+        """All copies as things stand; a choice speaks for its units."""
+        chosen = {unit.path for choice in self.choices for unit in choice.ports}
+        found = [
+            entry for path, link in self.links.items() if path not in chosen for entry in entries_of(link)
+        ]
+        for choice in self.choices:
+            found += [
+                replace(
+                    entry,
+                    evidence=(*choice.evidence, choice.options[choice.current].words),
+                    confidence=choice.confidence,
+                )
+                for entry in choice.entries
+            ]
+        return found
+
+
+def build(
+    references: Sequence[Unit], ports: Sequence[Unit], runs: Runs | None, regions: Regions = ({}, {})
+) -> Draft:
+    """The best draft from names, shapes and order, and from the order of execution if there were runs."""
+    apart = surplus(references, ports)
+    draft = Draft(_taken_apart(references, apart), _taken_apart(ports, apart), regions=regions)
+    orders = [definition_order(draft.references, draft.ports)]
+    if runs:
+        orders.append(_execution_order(draft.references, draft.ports, runs))
+    _link(draft, draft.references, draft.ports, orders, regions)
+    _find_fused(draft, orders[-1], runs)
+    _link(draft, draft.left_references, draft.left_ports, orders, regions)
+    _link_raw(draft, orders, regions)
+    _open_orientations(draft)
+    return draft
+
+
+def _taken_apart(units: Sequence[Unit], keys: set[Key]) -> list[Unit]:
+    found: list[Unit] = []
+    for unit in units:
+        found += parts_of(unit) if unit.key in keys else [unit]
+    return [replace(unit, rank=rank) for rank, unit in enumerate(found)]
+
+
+def _execution_order(references: Sequence[Unit], ports: Sequence[Unit], runs: Runs) -> Order:
+    positions: list[dict[str, int]] = []
+    for units, run in zip((references, ports), runs, strict=True):
+        called = [(seen.order, unit.rank, unit.path) for unit in units if (seen := run.first(unit.module))]
+        positions.append({path: place for place, (_, _, path) in enumerate(sorted(called))})
+    return Order("execution order", *positions)
+
+
+def _link(
+    draft: Draft, references: Sequence[Unit], ports: Sequence[Unit], orders: Sequence[Order], regions: Regions
+) -> None:
+    matching = match(references, ports, orders, regions)
+    draft.links.update({link.port.path: link for link in matching.links})
+    draft.left_references, draft.left_ports = matching.references, matching.ports
+
+
+def _find_fused(draft: Draft, order: Order, runs: Runs | None) -> None:
+    """Explain what is left over as one-against-many, both ways."""
+    for whole_is_reference in (True, False):
+        wholes = draft.left_references if whole_is_reference else draft.left_ports
+        run = runs[1 if whole_is_reference else 0] if runs else None
+        for whole in [unit for unit in wholes if fused.may_be_fused(unit)]:
+            pool = _pool(draft, whole_is_reference)
+            parts = fused.find_parts(whole, pool, _together(run), _places(draft, order))
+            if parts:
+                _claim(draft, whole, parts, whole_is_reference)
+
+
+def _pool(draft: Draft, whole_is_reference: bool) -> list[Unit]:
+    if whole_is_reference:
+        return draft.left_ports + [link.port for link in draft.links.values() if link.confidence < STEALABLE]
+    weak = [link.reference for link in draft.links.values() if link.confidence < STEALABLE]
+    return draft.left_references + weak
+
+
+def _together(run: Observation | None) -> Callable[[Unit, Unit], bool]:
+    """Whether two units take the same input: seen in a run, or standing side by side."""
+
+    def together(first: Unit, second: Unit) -> bool:
+        calls = (run.first(first.module), run.first(second.module)) if run else (None, None)
+        if first.module != second.module and calls[0] and calls[1]:
+            return distances(calls[0].inputs, calls[1].inputs) == 0.0
+        return first.path.rpartition(".")[0] == second.path.rpartition(".")[0]
+
+    return together
+
+
+def _places(draft: Draft, order: Order) -> Callable[[Unit], float]:
+    """Where a unit stands, counted in linked units before it, so that both sides use one scale."""
+    positions: dict[int, list[int]] = {}
+    sides = (order.reference, order.port)
+    for number, positions_of in enumerate(sides):
+        linked = (link.reference if number == 0 else link.port for link in draft.links.values())
+        positions[number] = sorted(positions_of[unit.path] for unit in linked if unit.path in positions_of)
+    mine = {id(unit) for unit in draft.references}
+
+    def place(unit: Unit) -> float:
+        number = 0 if id(unit) in mine else 1
+        position = sides[number].get(unit.path)
+        if position is None:
+            return float(unit.rank)
+        return bisect_left(positions[number], position) + position / (1.0 + len(sides[number]))
+
+    return place
+
+
+def _claim(draft: Draft, whole: Unit, parts: tuple[Unit, ...], whole_is_reference: bool) -> None:
+    """Turn whole and parts into a choice; links that had one of the parts are undone."""
+    taken = {unit.path for unit in parts}
+    for path, link in list(draft.links.items()):
+        if (link.port.path if whole_is_reference else link.reference.path) in taken:
+            del draft.links[path]
+            (draft.left_references if whole_is_reference else draft.left_ports).append(
+                link.reference if whole_is_reference else link.port
+            )
+    ends = ({whole.path}, taken) if whole_is_reference else (taken, {whole.path})
+    draft.left_references = [unit for unit in draft.left_references if unit.path not in ends[0]]
+    draft.left_ports = [unit for unit in draft.left_ports if unit.path not in ends[1]]
+    draft.choices.append(fused.fused_choice(whole, parts, whole_is_reference))
+
+
+def _link_raw(draft: Draft, orders: Sequence[Order], regions: Regions) -> None:
+    """Single tensors against single tensors, whatever family they are of, if one side is raw."""
+    singles = [_singles(draft.left_references), _singles(draft.left_ports)]
+    matching = match(singles[0], singles[1], orders, regions, key=_sizes)
+    raw = {unit.path for unit in (*draft.left_references, *draft.left_ports) if unit.family == "raw"}
+    for link in matching.links:
+        if link.reference.path in raw or link.port.path in raw:
+            choice = choices.raw(link)
+            if choice:
+                draft.links[link.port.path] = link
+                draft.choices.append(choice)
+    linked = set(draft.links), {link.reference.path for link in draft.links.values()}
+    draft.left_ports = _still_left(draft.left_ports, linked[0])
+    draft.left_references = _still_left(draft.left_references, linked[1])
+
+
+def _singles(units: Sequence[Unit]) -> list[Unit]:
+    """Every required slot as a unit of its own."""
+    return [
+        replace(
+            unit,
+            path=unit.path if len(unit.required) == 1 else slot.stored.path,
+            slots=(replace(slot, role="value"),),
+        )
+        for unit in units
+        for slot in unit.required
+    ]
+
+
+def _sizes(unit: Unit) -> Key:
+    """The key of a single tensor that may lie in another order of axes on the other side."""
+    lengths = tuple(sorted(length for length in unit.slots[0].shape if length != 1))
+    return "single", (("value", lengths),)
+
+
+def _still_left(units: Sequence[Unit], linked: set[str]) -> list[Unit]:
+    left = []
+    for unit in units:
+        slots = unit.required
+        open_slots = tuple(s for s in slots if s.stored.path not in linked) if len(slots) > 1 else slots
+        if unit.path in linked and len(slots) <= 1:
+            continue
+        if open_slots:
+            left.append(replace(unit, slots=open_slots) if len(open_slots) < len(slots) else unit)
+    return left
+
+
+def _open_orientations(draft: Draft) -> None:
+    settled = {unit.path for choice in draft.choices for unit in choice.ports}
+    for path, link in draft.links.items():
+        if path in settled:
+            continue
+        if link.port.family == "raw":
+            choice = choices.raw(link)
+        else:
+            choice = choices.orientation(link)
+        if choice and len(choice.options) > 1:
+            draft.choices.append(choice)

@@ -1,0 +1,125 @@
+"""A few numbers that tell a tensor's values apart from any other tensor's.
+
+The first seven do not depend on the layout (NCHW against NHWC, time first against batch first);
+the sums over stretches do, and count only between tensors of the same shape. They see what the
+others cannot: two branches joined in the wrong order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+STRETCHES = 16
+COMB = 13
+# Relative difference that rounding alone may cause after many layers, by dtype.
+NOISE = {"float16": 2e-2, "bfloat16": 1e-1}
+USUAL_NOISE = 2e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Moments of a tensor and sums over its stretches."""
+
+    shape: tuple[int, ...]  # without axes of length 1
+    size: int
+    total: float
+    absolute: float  # sum of magnitudes
+    square: float
+    cube: float
+    least: float
+    greatest: float
+    stretches: NDArray[np.float64]
+    noise: float
+
+    @property
+    def live(self) -> bool:
+        """Whether the values say anything: finite, and not all the same."""
+        return bool(np.isfinite(self.square)) and self.greatest > self.least
+
+
+def fingerprint(array: Array) -> Fingerprint:
+    """The fingerprint of an array of any dtype."""
+    noise = NOISE.get(array.dtype.name, USUAL_NOISE)
+    plain = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    flat = plain.reshape(-1)
+    shape = tuple(length for length in array.shape if length != 1)
+    if flat.size == 0:
+        return Fingerprint(shape, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, np.zeros(0), noise)
+    with np.errstate(all="ignore"):
+        squares = flat * flat
+        return Fingerprint(
+            shape,
+            flat.size,
+            float(flat.sum(dtype=np.float64)),
+            float(np.abs(flat).sum(dtype=np.float64)),
+            float(squares.sum(dtype=np.float64)),
+            float(np.dot(squares.astype(np.float64, copy=False), flat)),
+            float(flat.min()),
+            float(flat.max()),
+            _stretches(flat),
+            noise,
+        )
+
+
+def _stretches(flat: Array) -> NDArray[np.float64]:
+    edges = np.unique(np.arange(STRETCHES) * flat.size // STRETCHES)
+    sums = np.add.reduceat(flat, edges, dtype=np.float64)
+    whole = flat.size // COMB * COMB
+    teeth = flat[:whole].reshape(-1, COMB).sum(axis=0, dtype=np.float64) if whole else np.zeros(0)
+    return np.concatenate([sums, teeth])
+
+
+def distance(first: Fingerprint, second: Fingerprint) -> float:
+    """Relative difference, 0 for equal values; infinite when they cannot be the same tensor."""
+    if first.size != second.size:
+        return float("inf")
+    if first.size == 0:
+        return 0.0
+    numbers = (first.square, second.square)
+    if not all(np.isfinite(number) for number in numbers):
+        return 0.0 if first.live == second.live else float("inf")
+    absolute = max(first.absolute, second.absolute)
+    if absolute == 0.0:
+        return 0.0
+    peak = max(abs(number) for side in (first, second) for number in (side.least, side.greatest))
+    square = max(numbers)
+    differences = [
+        abs(first.total - second.total) / absolute,
+        abs(first.absolute - second.absolute) / absolute,
+        abs(first.square - second.square) / square if square else 0.0,
+        abs(first.cube - second.cube) / (square * peak) if square * peak else 0.0,
+        abs(first.least - second.least) / peak,
+        abs(first.greatest - second.greatest) / peak,
+    ]
+    if first.shape == second.shape and len(first.stretches):
+        gap = float(np.abs(first.stretches - second.stretches).max())
+        differences.append(gap / (absolute / STRETCHES))
+    return max(differences)
+
+
+def distances(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> float:
+    """Between the tensors of two calls: every one of the shorter list has an equal in the longer."""
+    if not first or not second:
+        return float("inf")
+    fewer, more = sorted((list(first), list(second)), key=len)
+    worst = 0.0
+    for wanted in fewer:
+        best, place = min((distance(wanted, other), number) for number, other in enumerate(more))
+        worst = max(worst, best)
+        if best < float("inf"):
+            more = more[:place] + more[place + 1 :]
+        if not more:
+            break
+    return worst
+
+
+def noise_of(*sides: Sequence[Fingerprint]) -> float:
+    """The relative difference up to which the values count as equal."""
+    return max((each.noise for side in sides for each in side), default=USUAL_NOISE)

@@ -1,0 +1,172 @@
+"""Turns a draft into a plan: copies, leftovers with their reasons, ambiguities and notes.
+
+Tied tensors are settled here: a tensor that is written through its twin needs no counterpart of
+its own, and one that would get two different values is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from parfocal.weights.choices import Choice
+from parfocal.weights.diagnose import diagnose
+from parfocal.weights.drafting import Draft
+from parfocal.weights.linking import entries_of
+from parfocal.weights.plan import Ambiguity, Entry, Leftover, Plan
+from parfocal.weights.state import Contents
+from parfocal.weights.tables import COUNTERS
+from parfocal.weights.units import Unit
+
+SHOWN = 4
+
+
+def conclude(
+    draft: Draft, contents: tuple[Contents, Contents], same_values: Callable[[Entry, Entry], bool]
+) -> Plan:
+    """The plan that follows from a draft."""
+    notes: list[str] = []
+    entries = [*_useful(draft, notes)]
+    left_references = _not_accounted(draft.left_references, {e.source for e in entries}, "reference", notes)
+    left_ports = _not_accounted(draft.left_ports, {e.target for e in entries}, "port", notes)
+    found = diagnose(left_references, left_ports, draft.references, draft.ports)
+    entries += [entry for link in found.partial for entry in entries_of(link) if _same_shape(entry)]
+    entries, conflicts = _once(entries, same_values)
+    notes += _tied_notes(entries, contents)
+    notes += _counter_notes(contents)
+    notes += _cast_notes(entries, contents)
+    return Plan(
+        entries=tuple(entries),
+        unmatched_reference=tuple(found.reference),
+        unmatched_port=(*found.port, *conflicts),
+        ambiguous=(*_ambiguous_links(draft), *_ambiguous_choices(draft.choices)),
+        notes=tuple(notes),
+    )
+
+
+def _useful(draft: Draft, notes: list[str]) -> list[Entry]:
+    """All copies but those of buffers that are mere guesses."""
+    guessed = {
+        slot.memory
+        for link in draft.links.values()
+        if link.port.family == "buffer" and not link.decided
+        for slot in link.port.slots
+    }
+    if guessed:
+        notes.append(f"buffers left alone, not clear what belongs to them: {_list(sorted(guessed))}")
+    return [entry for entry in draft.entries() if entry.target not in guessed]
+
+
+def _not_accounted(units: Sequence[Unit], known: set[str], side: str, notes: list[str]) -> list[Unit]:
+    """Units that really lack a counterpart: neither optional nor tied to something that has one."""
+    left = []
+    for unit in units:
+        if not unit.required:
+            notes.append(f"buffer without counterpart, left alone: {unit.path} in the {side}")
+        elif all(slot.memory in known for slot in unit.required):
+            ties = ", ".join(dict.fromkeys(slot.memory for slot in unit.required))
+            notes.append(f"{unit.path} in the {side} is tied to {ties} and needs no counterpart of its own")
+        else:
+            left.append(unit)
+    return left
+
+
+def _same_shape(entry: Entry) -> bool:
+    from parfocal.weights.views import shape_of
+
+    return shape_of(entry.source_view, entry.source_shape) == shape_of(entry.target_view, entry.target_shape)
+
+
+def _once(
+    entries: Sequence[Entry], same_values: Callable[[Entry, Entry], bool]
+) -> tuple[list[Entry], list[Leftover]]:
+    """Every part of a target once; two different sources for a tied target are a conflict."""
+    kept: dict[tuple[object, ...], Entry] = {}
+    conflicts = []
+    for entry in entries:
+        first = kept.setdefault((entry.target, entry.target_view), entry)
+        if first is entry or (first.source, first.source_view) == (entry.source, entry.source_view):
+            continue
+        if not same_values(first, entry):
+            reason = (
+                f"it is one tied tensor in the port, and the reference has two different ones for it: "
+                f"{first.source} and {entry.source}"
+            )
+            conflicts.append(Leftover(entry.target, entry.target_shape, reason, (first.source, entry.source)))
+    return list(kept.values()), conflicts
+
+
+def _tied_notes(entries: Sequence[Entry], contents: tuple[Contents, Contents]) -> list[str]:
+    targets: dict[tuple[object, ...], list[str]] = {}
+    for entry in entries:
+        targets.setdefault((entry.source, entry.source_view), []).append(entry.target)
+    notes = []
+    tied = {tensor.tied_to for tensor in contents[0].stored if tensor.tied_to}
+    for (source, _), paths in targets.items():
+        if source in tied and len(set(paths)) > 1:
+            notes.append(f"{source} is tied in the reference and separate in the port: {_list(paths)}")
+    return notes
+
+
+def _counter_notes(contents: tuple[Contents, Contents]) -> list[str]:
+    notes = []
+    for side, words in zip(contents, ("reference", "port"), strict=True):
+        count = sum(tensor.name in COUNTERS for tensor in side.stored)
+        if count:
+            notes.append(
+                f"num_batches_tracked: {count} counters of the {words} left out, eval does not use them"
+            )
+    return notes
+
+
+def _cast_notes(entries: Sequence[Entry], contents: tuple[Contents, Contents]) -> list[str]:
+    dtypes = [{tensor.path: tensor.dtype for tensor in side.stored} for side in contents]
+    casts: dict[tuple[str, str], list[str]] = {}
+    for entry in entries:
+        pair = dtypes[0][entry.source], dtypes[1][entry.target]
+        if pair[0] != pair[1]:
+            casts.setdefault(pair, []).append(entry.target)
+    return [f"converted from {a} to {b}: {_list(paths)}" for (a, b), paths in casts.items()]
+
+
+def _ambiguous_links(draft: Draft) -> list[Ambiguity]:
+    groups: dict[object, list[tuple[str, str]]] = {}
+    chosen = {unit.path for choice in draft.choices for unit in choice.ports if not choice.open}
+    for link in draft.links.values():
+        if not link.decided and link.port.family != "buffer" and link.port.path not in chosen:
+            groups.setdefault(link.port.key, []).append((link.port.path, link.reference.path))
+    return [
+        Ambiguity(
+            tuple(port for port, _ in pairs),
+            tuple(reference for _, reference in pairs),
+            "same shapes, and neither names nor order say which is which",
+        )
+        for pairs in groups.values()
+    ]
+
+
+def _ambiguous_choices(choices: Sequence[Choice]) -> list[Ambiguity]:
+    return [
+        Ambiguity(
+            tuple(unit.path for unit in choice.ports),
+            tuple(unit.path for unit in choice.references),
+            _why(choice),
+        )
+        for choice in choices
+        if len(choice.options) > 1
+        and (choice.open or choice.rivals)
+        and not choice.options[choice.current].named
+    ]
+
+
+def _why(choice: Choice) -> str:
+    if choice.rivals:
+        fitting = [choice.options[number].words for number in (choice.current, *choice.rivals)]
+        return f"several ways fit these inputs equally well ({'; '.join(fitting[:SHOWN])})"
+    ways = "; ".join(option.words for option in choice.options[:SHOWN])
+    more = f"; {len(choice.options) - SHOWN} more" if len(choice.options) > SHOWN else ""
+    return f"{len(choice.options)} ways to copy and none shown to be right ({ways}{more})"
+
+
+def _list(paths: Sequence[str]) -> str:
+    shown = ", ".join(paths[:SHOWN])
+    return shown + (f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else "")

@@ -1,0 +1,174 @@
+"""One layer against several: qkv against q, k and v; gate_up against gate and up; kv; and back.
+
+Proposed by shape arithmetic among affine units with the same input: the rows of the parts add up
+to the rows of the whole. The options are the orders of the parts and the ways their rows can lie:
+one part after the other, or interleaved by head.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+from parfocal.weights.choices import Choice, Option
+from parfocal.weights.linking import entry
+from parfocal.weights.names import tokens
+from parfocal.weights.plan import Entry
+from parfocal.weights.units import Unit
+from parfocal.weights.views import View, part, reshape
+
+MOST_PARTS = 4
+MOST_OPTIONS = 160
+# The place of a part by its name, in the order nearly everybody packs them.
+PLACES = {"q": 0, "k": 1, "v": 2, "gate": 0, "up": 1, "self": 0}
+
+
+def rows(unit: Unit) -> int:
+    weight = unit.slot("weight")
+    return weight.shape[0] if weight else 0
+
+
+def may_be_fused(unit: Unit) -> bool:
+    weight = unit.slot("weight")
+    return unit.family == "affine" and weight is not None and len(weight.shape) >= 2 and not unit.flexible
+
+
+def same_input(whole: Unit, piece: Unit) -> bool:
+    """Equal roles and equal shapes but for the rows."""
+    if not (may_be_fused(whole) and may_be_fused(piece)):
+        return False
+    mine, yours = ({slot.role: slot.shape[1:] for slot in unit.required} for unit in (whole, piece))
+    return mine == yours and rows(piece) < rows(whole)
+
+
+def find_parts(
+    whole: Unit, pool: Sequence[Unit], together: Callable[[Unit, Unit], bool], place: Callable[[Unit], float]
+) -> tuple[Unit, ...] | None:
+    """The units of the pool that make up the whole: they belong together, and lie nearest to it."""
+    fitting = [unit for unit in pool if same_input(whole, unit)]
+    best: tuple[float, tuple[Unit, ...]] | None = None
+    for group in _sums(whole, fitting, together):
+        distance = sum(abs(place(unit) - place(whole)) for unit in group) / len(group)
+        spread = max(place(unit) for unit in group) - min(place(unit) for unit in group)
+        if best is None or distance + spread < best[0]:
+            best = distance + spread, group
+    return best[1] if best else None
+
+
+def _sums(
+    whole: Unit, fitting: Sequence[Unit], together: Callable[[Unit, Unit], bool]
+) -> Iterator[tuple[Unit, ...]]:
+    for number, first in enumerate(fitting):
+        company = [unit for unit in fitting[number + 1 :] if together(first, unit)][: 2 * MOST_PARTS]
+        for count in range(1, MOST_PARTS):
+            for others in itertools.combinations(company, count):
+                if rows(first) + sum(map(rows, others)) == rows(whole):
+                    yield (first, *others)
+
+
+def fused_choice(whole: Unit, parts: Sequence[Unit], whole_is_reference: bool) -> Choice:
+    """All plausible arrangements, the usual ones first."""
+    options: list[Option] = []
+    for words, arrangement, named in _arrangements(whole, parts):
+        entries = tuple(_entries(whole, arrangement, whole_is_reference, words))
+        if not any(option.entries == entries for option in options):
+            options.append(Option(entries, words, named))
+        if len(options) >= MOST_OPTIONS:
+            break
+    references, ports = ((whole,), tuple(parts)) if whole_is_reference else (tuple(parts), (whole,))
+    return Choice(references, ports, options, "fused")
+
+
+# How a part lies in the whole: the views on the whole and on the part, from the shape of a slot on.
+Arrangement = list[tuple[Unit, Callable[[tuple[int, ...]], View], Callable[[tuple[int, ...]], View]]]
+
+
+def _arrangements(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[str, Arrangement, bool]]:
+    orders = list(_orders(whole, parts))
+    for groups in _head_counts(whole, parts):
+        for order, named in orders:
+            names = ", ".join(_short(unit) for unit in order)
+            how = "one after the other" if groups == 1 else f"interleaved in {groups} groups"
+            yield f"fused {names}, {how}", _arrange(order, groups), named and groups == 1
+
+
+def _orders(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[tuple[Unit, ...], bool]]:
+    known = [(place, unit) for unit in parts if (place := _place(unit)) is not None]
+    named = None
+    if len({place for place, _ in known}) == len(parts):
+        named = _spelled(whole, parts) or tuple(unit for _, unit in sorted(known, key=lambda pair: pair[0]))
+        yield named, True
+    for order in itertools.permutations(parts):
+        if order != named:
+            yield order, False
+
+
+def _place(unit: Unit) -> int | None:
+    found = [PLACES[word] for word in tokens(unit.path).words if word in PLACES]
+    return found[-1] if found else None
+
+
+def _spelled(whole: Unit, parts: Sequence[Unit]) -> tuple[Unit, ...] | None:
+    """The whole's own name may spell the order: ``kvq``."""
+    letters = {
+        word: unit for unit in parts for word in tokens(unit.path).words[-2:] if word in ("q", "k", "v")
+    }
+    for word in reversed(tokens(whole.path).words):
+        if len(word) == len(parts) and set(word) == set(letters):
+            return tuple(letters[letter] for letter in word)
+    return None
+
+
+def _short(unit: Unit) -> str:
+    return ".".join(unit.path.split(".")[-1:])
+
+
+def _head_counts(whole: Unit, parts: Sequence[Unit]) -> Iterator[int]:
+    """1 (not interleaved), then what the modules say about heads, then every common divisor."""
+    smallest = min(map(rows, parts))
+    said = [
+        number if number > 0 else smallest // -number
+        for unit in (whole, *parts)
+        for number in unit.heads
+        if number > 0 or smallest % -number == 0
+    ]
+    divisors = [
+        number for number in range(smallest, 1, -1) if all(rows(unit) % number == 0 for unit in parts)
+    ]
+    fitting = [number for number in said if number in divisors]
+    # The finest interleaving (row by row) and the powers of two are likelier than the rest.
+    usual = [number for number in divisors if number == smallest or number & (number - 1) == 0]
+    yield from dict.fromkeys([1, *fitting, *usual[::-1], *divisors])
+
+
+def _arrange(order: Sequence[Unit], groups: int) -> Arrangement:
+    """Parts as ``[groups, rows in a group, ...]`` of the whole seen as ``[groups, all rows, ...]``."""
+    arranged: Arrangement = []
+    width = sum(map(rows, order)) // groups
+    start = 0
+    for unit in order:
+        stop = start + rows(unit) // groups
+
+        def on_whole(shape: tuple[int, ...], start: int = start, stop: int = stop) -> View:
+            if groups == 1:
+                return (part(0, start, stop),)
+            return (reshape(groups, width, *shape[1:]), part(1, start, stop))
+
+        def on_part(shape: tuple[int, ...], size: int = stop - start) -> View:
+            return () if groups == 1 else (reshape(groups, size, *shape[1:]),)
+
+        arranged.append((unit, on_whole, on_part))
+        start = stop
+    return arranged
+
+
+def _entries(whole: Unit, arrangement: Arrangement, whole_is_reference: bool, words: str) -> Iterator[Entry]:
+    for unit, on_whole, on_part in arrangement:
+        for slot in unit.required:
+            big = whole.slot(slot.role)
+            assert big is not None  # same_input compared the roles
+            views = on_whole(big.shape), on_part(slot.shape)
+            if whole_is_reference:
+                yield entry(big, slot, (words,), 0.5, source_view=views[0], target_view=views[1])
+            else:
+                yield entry(slot, big, (words,), 0.5, source_view=views[1], target_view=views[0])

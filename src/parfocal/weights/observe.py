@@ -1,0 +1,100 @@
+"""Runs a model once and notes, for every module call, what went in and what came out.
+
+Only fingerprints are kept, so an observation is small whatever the activations weigh. Flags, RNG,
+gradients mode and buffers are as before when it is over, also after an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from parfocal.backends.protocol import Array, Backend, Call
+from parfocal.inputs import Arguments, leaves
+from parfocal.weights.fingerprint import Fingerprint, fingerprint
+from parfocal.weights.writer import Side
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One finished call."""
+
+    path: str
+    order: int
+    occurrence: int
+    inputs: tuple[Fingerprint, ...]
+    outputs: tuple[Fingerprint, ...]
+
+
+@dataclass(slots=True)
+class Observation:
+    """All calls of one run, in the order in which they began."""
+
+    calls: list[Seen] = field(default_factory=list)
+    by_path: dict[str, list[Seen]] = field(default_factory=dict)
+
+    def add(self, seen: Seen) -> None:
+        self.calls.append(seen)
+        self.by_path.setdefault(seen.path, []).append(seen)
+
+    def first(self, path: str) -> Seen | None:
+        return self.by_path.get(path, [None])[0]
+
+    def at(self, path: str, occurrence: int) -> Seen | None:
+        calls = self.by_path.get(path, [])
+        return calls[occurrence] if occurrence < len(calls) else None
+
+
+def prints(backend: Backend, value: Any) -> tuple[Fingerprint, ...]:
+    """Fingerprints of all tensors in a nested value."""
+    return tuple(fingerprint(_array(backend, leaf)) for leaf in leaves(value) if backend.is_tensor(leaf))
+
+
+def _array(backend: Backend, tensor: Any) -> Array:
+    return backend.to_array(tensor, copy=False)
+
+
+@contextmanager
+def quiet(side: Side) -> Iterator[None]:
+    """Eval mode without gradients; RNG, flags and buffers restored on leaving."""
+    backend = side.backend
+    buffers = side.snapshot(path for path, tensor in side.tensors.items() if tensor.role == "buffer")
+    state = backend.rng_state()
+    try:
+        with backend.mode(side.model, "eval"), backend.no_grad():
+            yield
+    finally:
+        backend.set_rng_state(state)
+        side.restore(buffers)
+
+
+def observe(side: Side, arguments: Arguments) -> Observation:
+    """Run the model once under watch."""
+    notebook = Notebook(side.backend)
+    with quiet(side), side.backend.watch(side.model, notebook.enter, notebook.exit):
+        args, kwargs = arguments
+        side.model(*args, **kwargs)
+    return notebook.observation
+
+
+class Notebook:
+    """The callbacks of an observation."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.observation = Observation()
+        self._counts: dict[str, int] = {}
+
+    def enter(self, call: Call) -> None:
+        occurrence = self._counts.get(call.path, 0)
+        self._counts[call.path] = occurrence + 1
+        call.note["occurrence"] = occurrence
+        call.note["inputs"] = prints(self.backend, (call.args, call.kwargs))
+
+    def exit(self, call: Call, output: Any) -> None:
+        seen = Seen(
+            call.path, call.order, call.note["occurrence"], call.note["inputs"], prints(self.backend, output)
+        )
+        self.observation.add(seen)

@@ -1,0 +1,168 @@
+"""The plan of a transfer: which tensor goes where, by which view, and why.
+
+Plain frozen data. A plan is printed as a table, saved as JSON that a person can edit, and handed
+back to ``transfer``; ``plan_file.py`` reads and writes the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from parfocal.weights.views import Shape, View, describe
+
+SHOWN = 60  # rows of a printed plan; more are summed up by module
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One copy: a view of a reference tensor onto a view of a port tensor."""
+
+    source: str
+    target: str
+    source_view: View = ()
+    target_view: View = ()
+    rule: str = "as it is"  # in words
+    source_shape: Shape = ()
+    target_shape: Shape = ()
+    evidence: tuple[str, ...] = ()
+    confidence: float = 1.0  # 0 to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A tensor that has no counterpart, why, and what comes nearest on the other side."""
+
+    path: str
+    shape: Shape
+    reason: str
+    nearest: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguity:
+    """Tensors of the port that fit several of the reference equally well."""
+
+    targets: tuple[str, ...]
+    candidates: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What ``transfer`` found out and did."""
+
+    entries: tuple[Entry, ...] = ()
+    unmatched_reference: tuple[Leftover, ...] = ()
+    unmatched_port: tuple[Leftover, ...] = ()
+    ambiguous: tuple[Ambiguity, ...] = ()
+    notes: tuple[str, ...] = ()
+    verified: bool | None = None  # outputs agree on the inputs; None: not tried
+
+    @property
+    def complete(self) -> bool:
+        """Every tensor that matters has its counterpart."""
+        return not (self.unmatched_reference or self.unmatched_port or self.ambiguous)
+
+    def save(self, path: str | Path) -> None:
+        """Write the plan as JSON, to be read, edited and handed back."""
+        from parfocal.weights.plan_file import save
+
+        save(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> Plan:
+        """Read a plan that ``save`` wrote or a person edited."""
+        from parfocal.weights.plan_file import load
+
+        return load(Path(path))
+
+    def details(self) -> str:
+        """Every entry in full: views, evidence and confidence."""
+        return "\n".join([*_table(self.entries, detailed=True), *self._rest()])
+
+    def __str__(self) -> str:
+        rows = _table(self.entries) if len(self.entries) <= SHOWN else _summary(self.entries)
+        return "\n".join([*rows, *self._rest()])
+
+    def _rest(self) -> list[str]:
+        lines = [self._verdict()]
+        lines += problems(self)
+        lines += [f"note: {note}" for note in self.notes]
+        return lines
+
+    def _verdict(self) -> str:
+        state = "complete" if self.complete else "incomplete"
+        outputs = {
+            True: "the outputs agree on the inputs",
+            False: "the outputs differ on the inputs",
+            None: "not verified by running",
+        }[self.verified]
+        return f"{len(self.entries)} copies, {state}; {outputs}"
+
+
+def problems(plan: Plan) -> list[str]:
+    """Every tensor without a counterpart and every ambiguity, one line each."""
+    lines = [_leftover("reference", item) for item in plan.unmatched_reference]
+    lines += [_leftover("port", item) for item in plan.unmatched_port]
+    lines += [
+        f"ambiguous: port {', '.join(item.targets)}: {item.reason}; candidates in the reference: "
+        f"{', '.join(item.candidates)}"
+        for item in plan.ambiguous
+    ]
+    return lines
+
+
+def _leftover(side: str, item: Leftover) -> str:
+    nearest = f" (nearest: {', '.join(item.nearest)})" if item.nearest else ""
+    return f"unmatched in the {side}: {item.path} {list(item.shape)}: {item.reason}{nearest}"
+
+
+def _table(entries: Sequence[Entry], detailed: bool = False) -> list[str]:
+    if not entries:
+        return ["nothing to copy"]
+    rows = [("reference", "", "port", "", "rule", "because")]
+    for entry in entries:
+        rule = entry.rule
+        because = ", ".join(entry.evidence)
+        if detailed:
+            views = " <- ".join(describe(view) or "whole" for view in (entry.target_view, entry.source_view))
+            rule, because = f"{rule} [{views}]", f"{because} ({entry.confidence:.2f})"
+        rows.append(
+            (entry.source, _size(entry.source_shape), entry.target, _size(entry.target_shape), rule, because)
+        )
+    return _aligned(rows)
+
+
+def _summary(entries: Sequence[Entry]) -> list[str]:
+    """One line for each pair of first-level modules."""
+    groups: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault((_head(entry.source), _head(entry.target)), []).append(entry)
+    rows = [("reference", "port", "copies", "rules")]
+    for (source, target), group in groups.items():
+        rules = ", ".join(dict.fromkeys(entry.rule for entry in group))
+        rows.append((f"{source}.*", f"{target}.*", str(len(group)), rules))
+    if len(groups) > SHOWN:
+        rules = ", ".join(dict.fromkeys(entry.rule for entry in entries))
+        rows = [rows[0], ("*", "*", str(len(entries)), rules)]
+    return _aligned(rows)
+
+
+def _head(path: str) -> str:
+    parts = path.split(".")
+    return ".".join(parts[: 2 if len(parts) > 3 else 1])
+
+
+def _size(shape: Shape) -> str:
+    return str(list(shape))
+
+
+def _aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    table = list(rows)
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]

@@ -1,0 +1,182 @@
+"""A plan as a JSON file that a person can read, edit and hand back.
+
+Reading checks every field and says where a wrong one stands (``entries[3].target_view``). Fields
+that only inform (shapes, rule, evidence, confidence) may be left out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from parfocal.errors import FileFormatError, InputError, StorageError
+from parfocal.weights import views
+from parfocal.weights.plan import Ambiguity, Entry, Leftover, Plan
+
+FORMAT = "parfocal.plan"
+VERSION = 1
+
+
+def save(plan: Plan, path: Path) -> None:
+    """Write the plan; one entry a line would hide the views, so it is indented."""
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "entries": [_entry_to_json(entry) for entry in plan.entries],
+        "unmatched_reference": [asdict(item) for item in plan.unmatched_reference],
+        "unmatched_port": [asdict(item) for item in plan.unmatched_port],
+        "ambiguous": [asdict(item) for item in plan.ambiguous],
+        "notes": list(plan.notes),
+        "verified": plan.verified,
+    }
+    try:
+        path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"cannot write the plan to {path}: {error.strerror or error}") from error
+
+
+def load(path: Path) -> Plan:
+    """Read a plan; a FileFormatError names the place of anything wrong."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"cannot read the plan {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path} is not a plan: it is not UTF-8 text") from error
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FileFormatError(
+            f"{path} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}",
+            hint="a comma too many or a quote too few after editing is the usual reason",
+        ) from error
+    return _plan(document, _Reader(path))
+
+
+class _Reader:
+    """Fetches typed fields and knows where it is."""
+
+    def __init__(self, path: Path, place: str = "") -> None:
+        self.path = path
+        self.place = place
+
+    def at(self, place: str) -> _Reader:
+        return _Reader(self.path, f"{self.place}{place}")
+
+    def wrong(self, what: str, hint: str = "") -> FileFormatError:
+        where = f"{self.place}: " if self.place else ""
+        return FileFormatError(f"{self.path} is not a usable plan: {where}{what}", hint=hint)
+
+    def field(
+        self, mapping: dict[str, Any], name: str, kind: type | tuple[type, ...], default: Any = ...
+    ) -> Any:
+        if name not in mapping:
+            if default is ...:
+                raise self.wrong(f"the field {name!r} is missing")
+            return default
+        value = mapping[name]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind in (int, float, (int, float))):
+            wanted = kind.__name__ if isinstance(kind, type) else " or ".join(each.__name__ for each in kind)
+            raise self.wrong(f"the field {name!r} is {value!r}, expected a {wanted}")
+        return value
+
+    def mapping(self, value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self.wrong(f"expected an object, found {value!r}")
+        return value
+
+    def strings(self, mapping: dict[str, Any], name: str) -> tuple[str, ...]:
+        values = self.field(mapping, name, list, [])
+        if not all(isinstance(value, str) for value in values):
+            raise self.wrong(f"the field {name!r} must be a list of strings, found {values!r}")
+        return tuple(values)
+
+    def shape(self, mapping: dict[str, Any], name: str) -> tuple[int, ...]:
+        values = self.field(mapping, name, list, [])
+        if not all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in values):
+            raise self.wrong(f"the field {name!r} must be a list of sizes, found {values!r}")
+        return tuple(values)
+
+    def view(self, mapping: dict[str, Any], name: str) -> views.View:
+        try:
+            return views.from_json(mapping.get(name, []))
+        except InputError as error:
+            raise self.wrong(f"the field {name!r}: {error.message}", hint=error.hint) from error
+
+
+def _plan(document: Any, reader: _Reader) -> Plan:
+    top = reader.mapping(document)
+    if top.get("format") != FORMAT:
+        raise reader.wrong(f"its format is {top.get('format')!r}, expected {FORMAT!r}")
+    if top.get("version") != VERSION:
+        raise reader.wrong(f"its version is {top.get('version')!r}, this release reads version {VERSION}")
+    return Plan(
+        entries=tuple(_entry(*item) for item in _items(top, "entries", reader)),
+        unmatched_reference=tuple(_left(*item) for item in _items(top, "unmatched_reference", reader, [])),
+        unmatched_port=tuple(_left(*item) for item in _items(top, "unmatched_port", reader, [])),
+        ambiguous=tuple(_ambiguity(*item) for item in _items(top, "ambiguous", reader, [])),
+        notes=reader.strings(top, "notes"),
+        verified=reader.field(top, "verified", (bool, type(None)), None),
+    )
+
+
+def _items(
+    top: dict[str, Any], name: str, reader: _Reader, default: Any = ...
+) -> list[tuple[dict[str, Any], _Reader]]:
+    found = []
+    for number, item in enumerate(reader.field(top, name, list, default)):
+        inside = reader.at(f"{name}[{number}]")
+        found.append((inside.mapping(item), inside))
+    return found
+
+
+def _entry(item: dict[str, Any], reader: _Reader) -> Entry:
+    unknown = sorted(set(item) - set(Entry.__dataclass_fields__))
+    if unknown:
+        raise reader.wrong(
+            f"there is no field {unknown[0]!r}; the fields are: {', '.join(Entry.__dataclass_fields__)}"
+        )
+    return Entry(
+        source=reader.field(item, "source", str),
+        target=reader.field(item, "target", str),
+        source_view=reader.view(item, "source_view"),
+        target_view=reader.view(item, "target_view"),
+        rule=reader.field(item, "rule", str, "by hand"),
+        source_shape=reader.shape(item, "source_shape"),
+        target_shape=reader.shape(item, "target_shape"),
+        evidence=reader.strings(item, "evidence"),
+        confidence=float(reader.field(item, "confidence", (int, float), 1.0)),
+    )
+
+
+def _left(item: dict[str, Any], reader: _Reader) -> Leftover:
+    return Leftover(
+        path=reader.field(item, "path", str),
+        shape=reader.shape(item, "shape"),
+        reason=reader.field(item, "reason", str, ""),
+        nearest=reader.strings(item, "nearest"),
+    )
+
+
+def _ambiguity(item: dict[str, Any], reader: _Reader) -> Ambiguity:
+    return Ambiguity(
+        targets=reader.strings(item, "targets"),
+        candidates=reader.strings(item, "candidates"),
+        reason=reader.field(item, "reason", str, ""),
+    )
+
+
+def _entry_to_json(entry: Entry) -> dict[str, Any]:
+    return {
+        "source": entry.source,
+        "target": entry.target,
+        "source_view": views.to_json(entry.source_view),
+        "target_view": views.to_json(entry.target_view),
+        "rule": entry.rule,
+        "source_shape": list(entry.source_shape),
+        "target_shape": list(entry.target_shape),
+        "evidence": list(entry.evidence),
+        "confidence": entry.confidence,
+    }

@@ -1,0 +1,180 @@
+"""Facts about layers: which role a stored tensor plays, and the view that makes it canonical.
+
+The canonical form is torch's unpacked one, so a framework needs an entry only where it stores
+something else; pairs of frameworks need none. ``LAYOUTS[framework][kind][local name]`` is a list of
+``Piece``: several when one stored tensor packs several canonical ones. ``"*"`` stands for every
+framework. A new rule is one entry.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parfocal.weights.views import IDENTITY, Shape, View, part, reshape, transpose
+
+ViewOf = Callable[[Shape, Mapping[str, Any]], View]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A canonical role and how to see it in the stored tensor."""
+
+    role: str
+    view: ViewOf
+
+
+def same(shape: Shape, settings: Mapping[str, Any]) -> View:
+    return IDENTITY
+
+
+def flat(shape: Shape, settings: Mapping[str, Any]) -> View:
+    return IDENTITY if len(shape) == 1 else (reshape(math.prod(shape)),)
+
+
+def swapped(shape: Shape, settings: Mapping[str, Any]) -> View:
+    return (transpose(1, 0),)
+
+
+def linear(shape: Shape, settings: Mapping[str, Any]) -> View:
+    """[out, in]. A spectral norm's ``weight_v`` bears the name of a weight norm's, and is a vector."""
+    turned = settings.get("weight_layout") == "in,out" and len(shape) == 2
+    return (transpose(1, 0),) if turned else IDENTITY
+
+
+def kernel(shape: Shape, settings: Mapping[str, Any]) -> View:
+    """A convolution's weight without kernel axes of length 1, so that a 1x1 equals a Linear."""
+    short = (*shape[:2], *(length for length in shape[2:] if length > 1))
+    return IDENTITY if short == shape else (reshape(*short),)
+
+
+def third(number: int) -> ViewOf:
+    """One of three equal parts of the first axis."""
+
+    def view(shape: Shape, settings: Mapping[str, Any]) -> View:
+        rows = shape[0] // 3
+        return (part(0, number * rows, (number + 1) * rows),)
+
+    return view
+
+
+def _named(view: ViewOf, **roles: str) -> dict[str, list[Piece]]:
+    return {name: [Piece(role, view)] for name, role in roles.items()}
+
+
+_QKV = ("q", "k", "v")
+_LINEAR = _named(linear, weight="weight", weight_v="weight_v", weight_orig="weight_orig")
+_KERNEL = _named(kernel, weight="weight", weight_v="weight_v", weight_orig="weight_orig")
+_FLAT = _named(flat, weight="weight", bias="bias")
+_ATTENTION: dict[str, list[Piece]] = {
+    "in_proj_weight": [Piece(f"{letter}.weight", third(number)) for number, letter in enumerate(_QKV)],
+    "in_proj_bias": [Piece(f"{letter}.bias", third(number)) for number, letter in enumerate(_QKV)],
+    **{f"{letter}_proj_weight": [Piece(f"{letter}.weight", same)] for letter in _QKV},
+    **{f"{letter}_proj_bias": [Piece(f"{letter}.bias", same)] for letter in _QKV},
+    **{
+        f"{layer}_proj.{name}": [Piece(f"{layer}.{name}", view)]
+        for layer in (*_QKV, "out")
+        for name, view in (("weight", linear), ("bias", same))
+    },
+    "bias_k": [Piece("bias_k", flat)],
+    "bias_v": [Piece("bias_v", flat)],
+}
+_STATISTICS = {"_mean": [Piece("running_mean", same)], "_variance": [Piece("running_var", same)]}
+
+BATCH_NORMS = ("BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
+INSTANCE_NORMS = ("InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d")
+CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d")
+TRANSPOSED = ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
+CELLS = ("LSTMCell", "GRUCell", "RNNCell")
+RECURRENT = ("LSTM", "GRU", "RNN")
+
+LAYOUTS: dict[str, dict[str, dict[str, list[Piece]]]] = {
+    "*": {
+        "Linear": _LINEAR,
+        **dict.fromkeys(CONVOLUTIONS, _KERNEL),
+        "LayerNorm": _FLAT,
+        "RMSNorm": _FLAT,
+        "Bilinear": _named(flat, bias="bias"),
+        "MultiheadAttention": _ATTENTION,
+    },
+    "paddle": {
+        **dict.fromkeys(BATCH_NORMS, _STATISTICS),
+        **dict.fromkeys(INSTANCE_NORMS, _named(same, scale="weight")),
+        "PReLU": _named(same, _weight="weight"),
+        **dict.fromkeys(CELLS, _named(swapped, weight_ho="weight_hr")),
+        **dict.fromkeys(RECURRENT, _named(swapped, weight_ho="weight_hr")),
+    },
+}
+
+FAMILIES: dict[str, str] = {
+    "Linear": "affine",
+    **dict.fromkeys(CONVOLUTIONS, "affine"),
+    **dict.fromkeys(TRANSPOSED, "transposed convolution"),
+    **dict.fromkeys((*BATCH_NORMS, *INSTANCE_NORMS, "GroupNorm", "LayerNorm", "RMSNorm"), "norm"),
+    "Embedding": "embedding",
+    "EmbeddingBag": "embedding",
+    "PReLU": "prelu",
+    "Bilinear": "bilinear",
+    **dict.fromkeys(CELLS, "cell"),
+    **dict.fromkeys(RECURRENT, "recurrent"),
+    "MultiheadAttention": "attention",
+}
+# These own all state below them: what their submodules are called is the framework's business.
+COMPOSITES = frozenset({*RECURRENT, "MultiheadAttention"})
+
+# Buffers without which the outputs are wrong; every other buffer is welcome, not demanded.
+REQUIRED_BUFFERS = frozenset({"running_mean", "running_var"})
+# Counters that the other side need not have and that no output in eval mode depends on.
+COUNTERS = frozenset({"num_batches_tracked"})
+
+# The names that user-written norms, scales and linear layers give to the usual two.
+COMMON_NAMES = {
+    **dict.fromkeys(("weight", "gamma", "scale", "g", "w", "kernel"), "weight"),
+    **dict.fromkeys(("bias", "beta", "b", "shift", "offset"), "bias"),
+}
+
+# paddle's recurrent layers hold their cells as sublayers: "1.cell_bw.weight_ih".
+_CELL_NAME = re.compile(r"^(\d+)\.cell(_fw|_bw)?\.(\w+)$")
+_RECURRENT_ROLE = re.compile(r"^(\w+?)_l(\d+)(_reverse)?$")
+# torch's parametrizations: what they call the tensors that the older hooks called by name.
+_PARAMETRIZED = {
+    "original0": "{}_g",
+    "original1": "{}_v",
+    "original": "{}_orig",
+    "0._u": "{}_u",
+    "0._v": "{}_v",
+}
+
+
+def local_name(kind: str | None, name: str) -> str:
+    """The local name in the older, plainer spelling, for parametrized and recurrent modules."""
+    if name.startswith("parametrizations."):
+        _, target, rest = name.split(".", 2)
+        return _PARAMETRIZED.get(rest, f"{{}}.{rest}").format(target)
+    cell = _CELL_NAME.match(name) if kind in RECURRENT else None
+    if cell:
+        layer, direction, tensor = cell.groups()
+        return f"{tensor}_l{layer}" + ("_reverse" if direction == "_bw" else "")
+    return name
+
+
+def pieces(framework: str, kind: str | None, name: str) -> list[Piece]:
+    """The canonical pieces of a stored tensor, by the local name that ``local_name`` gave."""
+    layer = _RECURRENT_ROLE.match(name) if kind in RECURRENT else None
+    stem, suffix = (layer.group(1), name[len(layer.group(1)) :]) if layer else (name, "")
+    for table in (LAYOUTS.get(framework, {}), LAYOUTS["*"]):
+        found = table.get(kind or "", {}).get(stem)
+        if found:
+            return [Piece(piece.role + suffix, piece.view) for piece in found]
+    return [Piece(name, flat if name.endswith("_g") else same)]
+
+
+def recurrent_part(role: str) -> tuple[str, str]:
+    """``weight_ih_l1_reverse`` -> (``l1_reverse``, ``weight_ih``)."""
+    match = _RECURRENT_ROLE.match(role)
+    if not match:
+        return "", role
+    return f"l{match.group(2)}{match.group(3) or ''}", match.group(1)

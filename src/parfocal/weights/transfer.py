@@ -1,0 +1,167 @@
+"""``transfer``: copy a reference's weights into its port, all or nothing.
+
+Reads both sides, drafts a plan, lets values correct it when inputs are given, checks that nothing
+is left over, writes, and verifies. Whatever fails, the port is as it was before.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends import registry
+from parfocal.errors import InputError, TransferError
+from parfocal.inputs import arguments, split
+from parfocal.weights import ruling, views
+from parfocal.weights.drafting import Draft, Runs, build
+from parfocal.weights.finishing import conclude
+from parfocal.weights.follow import Follower
+from parfocal.weights.observe import Observation, observe
+from parfocal.weights.plan import Entry, Plan, problems
+from parfocal.weights.regions import regions_of
+from parfocal.weights.rules import Rule, all_rules
+from parfocal.weights.settings import setting_notes
+from parfocal.weights.state import Contents, read_model
+from parfocal.weights.units import read_units
+from parfocal.weights.verify import check_coverage, verify
+from parfocal.weights.writer import Side, check, write
+
+PASSES = 3
+
+
+@dataclass(slots=True)
+class _Work:
+    """What the steps of one transfer share."""
+
+    reference: Side
+    port: Side
+    contents: tuple[Contents, Contents]
+    inputs: Any
+    notes: list[str]
+
+
+def transfer(
+    reference: Any,
+    port: Any,
+    inputs: Any = None,
+    rules: Sequence[Rule] | None = None,
+    layers: Mapping[str, str] | None = None,
+    *,
+    partial: bool = False,
+    plan: Plan | str | Path | None = None,
+) -> Plan:
+    """Copy the weights of ``reference`` into ``port``; returns the plan that was carried out.
+
+    Works between frameworks and within one. ``inputs`` lets values decide which layer is which;
+    ``layers`` maps reference paths to port paths and wins over everything. A TransferError names
+    every tensor without a counterpart and leaves the port untouched, unless ``partial`` is true.
+    """
+    sides = Side(registry.of(reference), reference), Side(registry.of(port), port)
+    for side, words in zip(sides, ("reference", "port"), strict=True):
+        if not side.backend.is_model(side.model):
+            raise InputError(f"the {words} is a {type(side.model).__name__}, not a model")
+    if reference is port:
+        raise InputError("the reference and the port are the same object", hint="pass two models")
+    work = _Work(
+        *sides, (read_model(sides[0].backend, reference), read_model(sides[1].backend, port)), inputs, []
+    )
+    if plan is not None:
+        return _apply_plan(work, plan if isinstance(plan, Plan) else Plan.load(plan), partial)
+    before = sides[1].snapshot() if inputs is not None or all_rules(rules) else None
+    try:
+        return _carry_out(work, all_rules(rules), layers or {}, partial)
+    except BaseException:
+        if before is not None:
+            sides[1].restore(before)
+        raise
+
+
+def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], partial: bool) -> Plan:
+    ruled = ruling.pair(work.reference, work.port, rules, layers)
+    contents = ruling.without(work.contents, ruled)
+    references, ports = (read_units(each) for each in contents)
+    regions = regions_of(references, ports, layers, work.contents)
+    ruling.copy(ruled)
+    runs = _run_both(work)
+    draft = build(references, ports, runs, regions)
+    if runs:
+        _follow(work, draft, runs)
+    found = conclude(draft, work.contents, lambda first, second: _same_values(work.reference, first, second))
+    found = replace(found, notes=(*ruling.notes(ruled), *found.notes, *work.notes))
+    if not found.complete and not partial:
+        raise _failure(found, with_inputs=work.inputs is not None)
+    write(found.entries, work.reference, work.port)
+    found = replace(found, notes=(*found.notes, *setting_notes(draft, work.contents)))
+    return verify(found, draft, work.reference, work.port, runs[0], _arguments(work, 1)) if runs else found
+
+
+def _run_both(work: _Work) -> Runs | None:
+    if work.inputs is None:
+        return None
+    try:
+        reference = observe(work.reference, _arguments(work, 0))
+    except Exception as error:
+        raise InputError(
+            f"the reference cannot run on these inputs: {type(error).__name__}: {error}",
+            hint="a tuple is passed by position, a dict by keyword; pf.sides(a, b) gives each side its own",
+        ) from error
+    port = _try_port(work, lambda: observe(work.port, _arguments(work, 1)))
+    return (reference, port) if isinstance(port, Observation) else None
+
+
+def _follow(work: _Work, draft: Draft, runs: Runs) -> None:
+    for _ in range(PASSES):
+        follower = Follower(work.reference, work.port, draft, runs[0])
+        _try_port(work, functools.partial(follower.run, _arguments(work, 1)))
+        if not follower.unsettled_runs:
+            return
+
+
+def _try_port(work: _Work, run: Any) -> Any:
+    """Run the port; a port that cannot run can still take weights, so its error becomes a note."""
+    try:
+        return run()
+    except (InputError, TransferError):
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever the user's model raises
+        first = str(error).strip().splitlines()
+        note = f"the port does not run on these inputs: {type(error).__name__}: {first[0] if first else ''}"
+        if note not in work.notes:
+            work.notes.append(note)
+        return None
+
+
+def _same_values(side: Side, first: Entry, second: Entry) -> bool:
+    mine, yours = (views.apply(each.source_view, side.array(each.source)) for each in (first, second))
+    return mine.shape == yours.shape and bool(np.array_equal(mine, yours))
+
+
+def _arguments(work: _Work, number: int) -> Any:
+    return arguments(split(work.inputs)[number], (work.reference, work.port)[number].backend)
+
+
+def _apply_plan(work: _Work, plan: Plan, partial: bool) -> Plan:
+    check(plan.entries, work.reference, work.port)
+    found = check_coverage(plan, work.contents)
+    if not found.complete and not partial:
+        raise _failure(found, with_inputs=False)
+    write(found.entries, work.reference, work.port)
+    if work.inputs is None:
+        return replace(found, verified=None)
+    runs = _run_both(work)
+    draft = Draft([], [])
+    return verify(found, draft, work.reference, work.port, runs[0], _arguments(work, 1)) if runs else found
+
+
+def _failure(plan: Plan, with_inputs: bool) -> TransferError:
+    lines = problems(plan)
+    hint = "mend the port, or say which layer is which: layers={'reference path': 'port path'}"
+    if plan.ambiguous and not with_inputs:
+        hint = "pass inputs=..., so that values decide which layer is which; or layers={...}"
+    count = f"{len(lines)} problem{'s' * (len(lines) != 1)}"
+    return TransferError(f"{count}; nothing was written\n  " + "\n  ".join(lines), hint=hint, plan=plan)

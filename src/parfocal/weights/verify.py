@@ -1,0 +1,95 @@
+"""Runs the port with its new weights and compares; checks that a plan given by hand is whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from parfocal.errors import InputError
+from parfocal.inputs import Arguments
+from parfocal.weights import views
+from parfocal.weights.drafting import Draft
+from parfocal.weights.fingerprint import distances, noise_of
+from parfocal.weights.observe import Observation, Seen, observe
+from parfocal.weights.plan import Leftover, Plan
+from parfocal.weights.state import Contents
+from parfocal.weights.units import read_units
+from parfocal.weights.writer import Side
+
+
+def verify(
+    plan: Plan, draft: Draft, reference: Side, port: Side, seen: Observation, arguments: Arguments
+) -> Plan:
+    """The plan with ``verified`` set, and the first module whose own output differs named."""
+    run = observe(port, arguments)
+    expected, got = seen.first(""), run.first("")
+    if expected is None or got is None:
+        return plan
+    off = distances(expected.outputs, got.outputs)
+    if not any(each.live for each in expected.outputs):
+        return replace(
+            plan, notes=(*plan.notes, "not verified: the reference's outputs are constant on these inputs")
+        )
+    if off <= noise_of(expected.outputs, got.outputs):
+        return replace(plan, verified=True)
+    return replace(plan, verified=False, notes=(*plan.notes, *_first_difference(draft, seen, run)))
+
+
+def _first_difference(draft: Draft, seen: Observation, run: Observation) -> list[str]:
+    partners = {link.port.module: link.reference.module for link in draft.links.values()}
+    partners.update({path: path for path in run.by_path if path in seen.by_path and path not in partners})
+    for call in sorted(run.calls, key=lambda each: each.order, reverse=False):
+        expected = seen.at(partners[call.path], call.occurrence) if call.path in partners else None
+        if expected and _differs(expected, call):
+            inner = [
+                c
+                for c in run.calls
+                if c.path != call.path and c.path.startswith(f"{call.path}." if call.path else "")
+            ]
+            deeper = _deepest(inner, partners, seen)
+            path = deeper.path if deeper else call.path
+            return [
+                f"first difference: {path or 'the model'} gives another output than "
+                f"{partners[path] or 'the model'} of the reference on the same input"
+            ]
+    return ["the outputs differ, and no linked module is the first to differ on equal input"]
+
+
+def _deepest(calls: Sequence[Seen], partners: dict[str, str], seen: Observation) -> Seen | None:
+    for call in sorted(calls, key=lambda each: each.order):
+        expected = seen.at(partners[call.path], call.occurrence) if call.path in partners else None
+        if expected and _differs(expected, call):
+            inner = [c for c in calls if c.path.startswith(f"{call.path}.")]
+            return _deepest(inner, partners, seen) or call
+    return None
+
+
+def _differs(expected: Seen, call: Seen) -> bool:
+    noise = noise_of(expected.inputs, call.inputs)
+    return distances(expected.inputs, call.inputs) <= noise < distances(expected.outputs, call.outputs)
+
+
+def check_coverage(plan: Plan, contents: tuple[Contents, Contents]) -> Plan:
+    """A plan from outside: every tensor of the port that matters must be written, and written once."""
+    stored = {tensor.path: tensor for tensor in contents[1].stored}
+    written: dict[str, int] = {}
+    for entry in plan.entries:
+        tensor = stored[entry.target]
+        home = tensor.tied_to or tensor.path
+        written[home] = written.get(home, 0) + math.prod(views.shape_of(entry.target_view, tensor.shape))
+        if written[home] > math.prod(tensor.shape):
+            raise InputError(
+                f"the plan writes parts of {entry.target} more than once "
+                f"({written[home]} of {math.prod(tensor.shape)} elements)",
+                hint="remove one of the entries for it, or give them views of different parts",
+            )
+    missing = []
+    for unit in read_units(contents[1]):
+        for slot in unit.required:
+            size = math.prod(slot.stored.shape)
+            if written.get(slot.memory, 0) < size:
+                reason = f"the plan writes {written.get(slot.memory, 0)} of its {size} elements"
+                missing.append(Leftover(slot.stored.path, slot.stored.shape, reason))
+    unique = tuple({item.path: item for item in missing}.values())
+    return replace(plan, unmatched_reference=(), unmatched_port=unique, ambiguous=(), verified=None)

@@ -1,0 +1,177 @@
+"""Views: ways of looking at a tensor's memory, as data.
+
+A view is a tuple of four kinds of steps (transpose, reshape, slice, index), each of which is a
+NumPy view of the same memory. An entry of a plan copies a view of one tensor onto a view of
+another, so layouts are converted without intermediate arrays, and a view can be written to JSON.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parfocal.errors import InputError
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: ``kind`` is "transpose", "reshape", "slice" or "index"; ``numbers`` its arguments.
+
+    transpose: the permutation of the axes; reshape: the new shape; slice: axis, start, stop;
+    index: axis, position (the axis disappears).
+    """
+
+    kind: str
+    numbers: tuple[int, ...]
+
+
+View = tuple[Step, ...]
+IDENTITY: View = ()
+
+
+def transpose(*permutation: int) -> Step:
+    return Step("transpose", permutation)
+
+
+def reshape(*shape: int) -> Step:
+    return Step("reshape", shape)
+
+
+def part(axis: int, start: int, stop: int) -> Step:
+    return Step("slice", (axis, start, stop))
+
+
+def index(axis: int, position: int) -> Step:
+    return Step("index", (axis, position))
+
+
+def _transposed(shape: Shape, numbers: tuple[int, ...]) -> Shape | None:
+    if sorted(numbers) != list(range(len(shape))):
+        return None
+    return tuple(shape[axis] for axis in numbers)
+
+
+def _reshaped(shape: Shape, numbers: tuple[int, ...]) -> Shape | None:
+    fits = all(number >= 0 for number in numbers) and math.prod(numbers) == math.prod(shape)
+    return numbers if fits else None
+
+
+def _sliced(shape: Shape, numbers: tuple[int, ...]) -> Shape | None:
+    if len(numbers) != 3 or not 0 <= numbers[0] < len(shape):
+        return None
+    axis, start, stop = numbers
+    if not 0 <= start < stop <= shape[axis]:
+        return None
+    return (*shape[:axis], stop - start, *shape[axis + 1 :])
+
+
+def _indexed(shape: Shape, numbers: tuple[int, ...]) -> Shape | None:
+    if len(numbers) != 2 or not 0 <= numbers[0] < len(shape):
+        return None
+    axis, position = numbers
+    if not 0 <= position < shape[axis]:
+        return None
+    return (*shape[:axis], *shape[axis + 1 :])
+
+
+_SHAPES = {"transpose": _transposed, "reshape": _reshaped, "slice": _sliced, "index": _indexed}
+
+
+def shape_of(view: View, shape: Shape) -> Shape:
+    """The shape that a view of a tensor of this shape has."""
+    for step in view:
+        known = _SHAPES.get(step.kind)
+        if known is None:
+            raise InputError(
+                f"there is no view step {step.kind!r}; the steps are: {', '.join(_SHAPES)}",
+            )
+        after = known(shape, step.numbers)
+        if after is None:
+            raise InputError(
+                f"the view step {describe((step,))} does not fit a tensor of shape {list(shape)}",
+                hint="transpose names every axis once, reshape keeps the number of elements, "
+                "slice (axis, start, stop) and index (axis, position) stay inside the shape",
+            )
+        shape = after
+    return shape
+
+
+def apply(view: View, array: Array) -> Array:
+    """The view of an array; it shares the array's memory."""
+    shape_of(view, array.shape)
+    for step in view:
+        array = _apply(step, array)
+    return array
+
+
+def _apply(step: Step, array: Array) -> Array:
+    if step.kind == "transpose":
+        return array.transpose(step.numbers)
+    if step.kind == "reshape":
+        return _reshape(array, step.numbers)
+    if step.kind == "slice":
+        axis, start, stop = step.numbers
+        return array[(slice(None),) * axis + (slice(start, stop),)]
+    axis, position = step.numbers
+    chosen: Array = array[(slice(None),) * axis + (position, ...)]
+    return chosen
+
+
+def _reshape(array: Array, shape: Shape) -> Array:
+    reshaped = array.reshape(shape)
+    if array.size and not np.may_share_memory(array, reshaped):
+        raise InputError(
+            f"a tensor of shape {list(array.shape)} in this memory order cannot be viewed as {list(shape)}",
+            hint="reshape before transposing, or split one axis at a time",
+        )
+    return reshaped
+
+
+def describe(view: View) -> str:
+    """A view in words: ``transpose(1, 0), slice(0, 0:64)``."""
+    return ", ".join(_words(step) for step in view)
+
+
+def _words(step: Step) -> str:
+    if step.kind == "slice" and len(step.numbers) == 3:
+        axis, start, stop = step.numbers
+        return f"slice(axis {axis}, {start}:{stop})"
+    if step.kind == "index" and len(step.numbers) == 2:
+        return f"index(axis {step.numbers[0]}, {step.numbers[1]})"
+    return f"{step.kind}({', '.join(map(str, step.numbers))})"
+
+
+def to_json(view: View) -> list[list[Any]]:
+    """``[["transpose", 1, 0], ...]``."""
+    return [[step.kind, *step.numbers] for step in view]
+
+
+def from_json(value: Any) -> View:
+    """The inverse of ``to_json``; an InputError for anything else."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise InputError(f"a view is a list of steps, not {value!r}")
+    return tuple(_step(item) for item in value)
+
+
+def _step(item: Any) -> Step:
+    if (
+        not isinstance(item, Sequence)
+        or isinstance(item, str)
+        or not item
+        or item[0] not in _SHAPES
+        or not all(isinstance(number, int) and not isinstance(number, bool) for number in item[1:])
+    ):
+        raise InputError(
+            f"{item!r} is not a view step",
+            hint='write ["transpose", 1, 0], ["reshape", 3, 64], ["slice", axis, start, stop] '
+            'or ["index", axis, position]',
+        )
+    return Step(item[0], tuple(item[1:]))

@@ -1,0 +1,95 @@
+"""Carries a plan out on two live models, and can undo it.
+
+Tensors in main memory are read and written through views of their own storage; a tensor
+elsewhere is fetched once, changed and written back whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from parfocal.backends.protocol import Array, Backend, StateTensor
+from parfocal.errors import InputError
+from parfocal.weights import views
+from parfocal.weights.copying import copy_all
+from parfocal.weights.plan import Entry
+
+
+@dataclass(slots=True)
+class Side:
+    """A model with its backend and its live tensors by path."""
+
+    backend: Backend
+    model: Any
+    tensors: dict[str, StateTensor] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tensors = {tensor.path: tensor for tensor in self.backend.state(self.model)}
+
+    def array(self, path: str) -> Array:
+        """The tensor's values, sharing its memory where that is possible."""
+        return self.backend.to_array(self.tensors[path].value, copy=False)
+
+    def snapshot(self, paths: Iterable[str] | None = None) -> dict[str, Array]:
+        """Copies of all tensors, or of some."""
+        wanted = self.tensors if paths is None else paths
+        return {
+            path: self.backend.to_array(self.tensors[path].value, copy=True)
+            for path in wanted
+            if self.tensors[path].tied_to is None
+        }
+
+    def restore(self, snapshot: dict[str, Array]) -> None:
+        for path, array in snapshot.items():
+            self.backend.write(self.tensors[path].value, array)
+
+
+def write(entries: Sequence[Entry], reference: Side, port: Side) -> None:
+    """Carry out all copies."""
+    targets: dict[str, Array] = {}
+    away: list[str] = []  # targets whose array does not share the tensor's memory
+    copies = []
+    for entry in entries:
+        if entry.target not in targets:
+            targets[entry.target], shared = _writable(port, entry.target)
+            if not shared:
+                away.append(entry.target)
+        target = views.apply(entry.target_view, targets[entry.target])
+        copies.append((target, views.apply(entry.source_view, reference.array(entry.source))))
+    copy_all(copies)
+    for path in away:
+        port.backend.write(port.tensors[path].value, targets[path])
+
+
+def _writable(port: Side, path: str) -> tuple[Array, bool]:
+    value = port.tensors[path].value
+    array = port.array(path)
+    if port.backend.device(value) == "cpu" and array.flags.writeable:
+        return array, True
+    return port.backend.to_array(value, copy=True), False
+
+
+def check(entries: Sequence[Entry], reference: Side, port: Side) -> None:
+    """Refuse entries that name unknown tensors or whose two views differ in shape."""
+    for number, entry in enumerate(entries):
+        place = f"entry {number} ({entry.source} -> {entry.target})"
+        for side, words, path in ((reference, "reference", entry.source), (port, "port", entry.target)):
+            if path not in side.tensors:
+                raise InputError(
+                    f"{place}: the {words} has no tensor {path!r}",
+                    hint="paths are those of the model's state, e.g. layer1.0.conv1.weight",
+                )
+        shapes = [
+            views.shape_of(view, side.backend.shape(side.tensors[path].value))
+            for side, view, path in (
+                (reference, entry.source_view, entry.source),
+                (port, entry.target_view, entry.target),
+            )
+        ]
+        if shapes[0] != shapes[1]:
+            raise InputError(
+                f"{place}: the source view has shape {list(shapes[0])}, the target view {list(shapes[1])}",
+                hint="change source_view or target_view so that the two agree",
+            )
