@@ -143,7 +143,7 @@ def _dump_state(
     elements = _elements(model.report.finished)
 
     def entry(node: ModuleNode) -> dict[str, Any]:
-        available = model.marker.listed(node) and model.marker.assigned(node)
+        available = model.marker.weighed(node)
         tensors = own.get(node.path, []) if available else []
         parameters = [tensor for tensor in tensors if tensor.role == "parameter"]
         buffers = [tensor for tensor in tensors if tensor.role == "buffer" and tensor.persistent]

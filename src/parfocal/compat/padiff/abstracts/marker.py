@@ -15,6 +15,7 @@ from parfocal.compat.padiff.abstracts.tree import ModuleNode, module_tree
 from parfocal.compat.padiff.utils import log
 from parfocal.compat.padiff.weight_init.special_init.special_init_pool import global_special_init_pool
 from parfocal.errors import InputError
+from parfocal.weights.tables import COMPOSITES
 
 LIST_MODES = ("self", "sublayers", "all")
 PLACES = ("base", "raw")
@@ -94,6 +95,19 @@ class Marker:
     def recorded(self, node: ModuleNode) -> bool:
         """Whether calls of this module are recorded; depends on ``PADIFF_SIKP_WRAP_LAYER`` too."""
         return self.listed(node) and not (node.parent is not None and _skips_wrappers() and self._bare(node))
+
+    def weighed(self, node: ModuleNode) -> bool:
+        """Whether this module's weights are dumped and compared; a layer stands for what is inside it."""
+        mapped = {id(entry.module) for entry in self.layer_map}
+        whole = next(
+            (
+                above
+                for above in reversed(list(node.ancestors()))
+                if id(above.module) in mapped or self.backend.kind(above.module) in COMPOSITES
+            ),
+            node,
+        )
+        return self.listed(whole) and self.assigned(node)
 
     def assigned(self, node: ModuleNode) -> bool:
         """Whether this module's weights are to become those of the other model."""

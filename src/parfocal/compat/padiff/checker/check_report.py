@@ -110,12 +110,18 @@ class _ReportCheck:
                     log(f"The {stage.lower()} stage comparing failed !!!")
                     return False
         if not self.compared:
-            raise EmptyComparisonError(
-                f"no tensor of {self.dumps[0].folder} was compared with one of {self.dumps[1].folder}",
-                hint="check the black and white lists, and that the models were called before the dump",
-            )
+            self._tell_nothing(phase)
         tell_hidden(self.hidden, self.config)
         return True
+
+    def _tell_nothing(self, phase: str) -> None:
+        if self.single_step and phase == "backward":  # the forward was compared before
+            log("No gradient reached the input of a layer: the backward stage has the grads alone to compare.")
+            return
+        raise EmptyComparisonError(
+            f"no tensor of {self.dumps[0].folder} was compared with one of {self.dumps[1].folder}",
+            hint="check the black and white lists, and that the models were called before the dump",
+        )
 
     def _stage(self, stage: str, base: CallNode, raw: CallNode) -> bool:
         search = self._innermost_first if self.single_step else self._outermost_first

@@ -139,7 +139,7 @@ def _demanded(models: Models) -> tuple[list[Unit], list[Unit]]:
 
 def _is_demanded(model: ProxyModel, unit: Unit) -> bool:
     node = next(node for node in model.marker.tree().walk() if node.path == unit.module)
-    return model.marker.listed(node) and model.marker.assigned(node) and not _is_mapped(model, unit.module)
+    return model.marker.weighed(node) and not _is_mapped(model, unit.module)
 
 
 def _is_mapped(model: ProxyModel, path: str) -> bool:
