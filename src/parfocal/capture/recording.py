@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -25,13 +26,14 @@ from parfocal.capture.recorder import Recorder
 from parfocal.capture.session import Session
 from parfocal.capture.state import StateListener, check_roles
 from parfocal.errors import InputError
+from parfocal.judge.sketch import sketch, stats
 from parfocal.run.launch import current_launch
 from parfocal.run.reader import Run
 from parfocal.run.records import RunHeader, TensorValue
 from parfocal.run.writer import RunWriter
 
 Level = Literal["modules", "ops"]
-Tensors = Literal["full"]
+Tensors = Literal["full", "sketch", "stats"]
 
 
 @contextmanager
@@ -54,15 +56,18 @@ def record(
     """Record what ``model`` does inside the with block; ``recorder.run`` has it afterwards.
 
     path: the run's folder; without one it lives in a temporary folder, as long as the Run does.
+    tensors: "full" keeps every value, "sketch" a few hundred numbers each, "stats" statistics.
     grads: also the gradients at every call's inputs and outputs and at every parameter.
     follow: another run, whose inputs and output gradients every matching call is fed.
     include, exclude: path patterns (``layer1.*``); kinds: e.g. ``{"Linear"}``; every: each n-th step.
-    max_bytes: of a larger tensor only dtype and shape are kept.
+    max_bytes: of a larger tensor only statistics are kept.
     optimizer: one or several; each of their steps ends a step of the recording.
     state: any of "parameter", "buffer", "gradient", "optimizer", before and after every step.
     """
     _check_choice("level", level, Level)
     _check_choice("tensors", tensors, Tensors)
+    if max_bytes is not None and max_bytes < 0:
+        raise InputError(f"max_bytes is {max_bytes}, must not be negative")
     backend = registry.of(model)
     if not backend.is_model(model):
         raise InputError(f"record needs a model, got a {type(model).__name__}")
@@ -130,15 +135,21 @@ def _header(model: Any, backend: Backend, level: str, tensors: str) -> RunHeader
 
 def _keep(tensors: str, writer: RunWriter, max_bytes: int | None) -> Keep:
     """What becomes of an array."""
-    if max_bytes is not None and max_bytes < 0:
-        raise InputError(f"max_bytes is {max_bytes}, must not be negative")
+    keep = {"full": writer.tensor_value, "sketch": _sketched, "stats": _described}[tensors]
+    if max_bytes is None:
+        return keep
+    return lambda array: keep(array) if array.nbytes <= max_bytes else _described(array)
 
-    def full(array: Array) -> TensorValue:
-        if max_bytes is not None and array.nbytes > max_bytes:
-            return TensorValue(array.dtype.name, tuple(array.shape))
-        return writer.tensor_value(array)
 
-    return full
+def _sketched(array: Array) -> TensorValue:
+    found = sketch(array)
+    # The many numbers as one array: they are written several times, and far faster so.
+    kept = {**replace(found, projection=()).to_json(), "projection": np.array(found.projection)}
+    return TensorValue(array.dtype.name, tuple(array.shape), sketch=kept)
+
+
+def _described(array: Array) -> TensorValue:
+    return TensorValue(array.dtype.name, tuple(array.shape), stats=stats(array))
 
 
 def _check_choice(name: str, value: str, allowed: Any) -> None:

@@ -69,6 +69,8 @@ class Sketch:
             for name, item in marks.items()
         }
         projection = record["projection"]
+        if isinstance(projection, np.ndarray):  # a Run stores the many numbers as one array
+            projection = projection.tolist()
         if not isinstance(projection, list) or len(projection) not in _WIDTHS:
             raise FileFormatError(
                 "sketch: projection is not a list of 16 to 1024 numbers", hint="record the run again"
