@@ -1,0 +1,110 @@
+"""``parfocal diff A B``: compare two files or folders of named arrays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from parfocal.judge.named import Row
+
+
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="A", help=".npy, .npz, .safetensors or a Run folder.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="The same, on the other side.")],
+    method: Annotated[
+        list[str], typer.Option("--method", "-m", help="mean, max, min, rmse, relative or all; repeatable.")
+    ] = ["mean"],  # noqa: B006  (typer copies it)
+    threshold: Annotated[float, typer.Option("--threshold", "-t", help="What a value may be at most.")] = 1e-6,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    log: Annotated[Path | None, typer.Option("--log", help="Also write the reprod_log text here.")] = None,
+    limit: Annotated[int, typer.Option("--limit", help="Rows of the table; 0 for all.")] = 40,
+) -> None:
+    """Compare named arrays of two files, worst first. Exit status 0 aligned, 1 diverged, 2 bad input."""
+    from parfocal.judge.named import compare_named
+    from parfocal.run.files import load_arrays
+
+    rows = compare_named(load_arrays(first), load_arrays(second), method=method, threshold=threshold)
+    passed = all(row.passed for row in rows)
+    if log is not None:
+        _write_log(rows, log)
+    ordered = sorted(rows, key=lambda row: (row.passed, -row.badness))
+    if as_json:
+        typer.echo(json.dumps(_as_json(ordered, threshold, passed), indent=2))
+    else:
+        _print_table(ordered, threshold, limit, passed)
+    raise typer.Exit(0 if passed else 1)
+
+
+def _label(row: Row) -> str:
+    return "/".join(row.name) or "(array)"
+
+
+def _as_json(rows: Sequence[Row], threshold: float, passed: bool) -> dict[str, Any]:
+    return {
+        "ok": passed,
+        "threshold": threshold,
+        "compared": len(rows),
+        "failed": sum(not row.passed for row in rows),
+        "rows": [
+            {
+                "name": list(row.name),
+                "ok": row.passed,
+                "problem": row.problem,
+                "verdicts": dict(row.verdicts),
+                "comparison": row.comparison.to_json() if row.comparison else None,
+            }
+            for row in rows
+        ],
+    }
+
+
+def _print_table(rows: Sequence[Row], threshold: float, limit: int, passed: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from parfocal.cli.console import make_console
+
+    console: Console = make_console()
+    methods = tuple(rows[0].verdicts)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("name", overflow="fold")
+    table.add_column("")
+    for method in methods:
+        table.add_column(method, justify="right")
+    table.add_column("largest difference", overflow="fold")
+    shown = rows[:limit] if limit > 0 else rows
+    for row in shown:
+        verdict = "[green]same[/]" if row.passed else "[red]DIFFERS[/]"
+        numbers = [f"{row.values[method]:.3e}" if method in row.values else "-" for method in methods]
+        table.add_row(_escape(_label(row)), verdict, *numbers, _escape("; ".join(filter(None, (row.remark, _worst(row))))))
+    console.print(table)
+    if len(shown) < len(rows):
+        console.print(f"... and {len(rows) - len(shown)} more rows (--limit 0 shows all)")
+    failed = sum(not row.passed for row in rows)
+    summary = f"{len(rows)} compared, {failed} above {threshold:g}"
+    console.print(f"[green]same[/]: {summary}" if passed else f"[red]different[/]: {summary}")
+
+
+def _worst(row: Row) -> str:
+    comparison = row.comparison
+    if comparison is None or comparison.max_index is None or not comparison.max_abs > 0:
+        return ""
+    place = ", ".join(map(str, comparison.max_index or ()))
+    return f"{comparison.max_abs:.3e} at [{place}]: {comparison.max_a:.6g} vs {comparison.max_b:.6g}"
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def _write_log(rows: Sequence[Row], path: Path) -> None:
+    from parfocal.compat.reprod_log.report import write_report
+
+    write_report(rows, path)

@@ -1,0 +1,56 @@
+"""The command ``parfocal``: one file per sub-command, gathered here.
+
+Nothing heavy is imported before a command needs it, so that ``parfocal --help`` answers at
+once. Exit status: 0 aligned, 1 diverged, 2 the call or its input was wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from parfocal import __version__
+from parfocal.cli import diff, doctor
+from parfocal.errors import ParfocalError
+
+DIVERGED = 1
+WRONG_INPUT = 2
+
+app = typer.Typer(
+    name="parfocal",
+    help="Swap the framework, keep the numbers: compare a model with its port.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("diff")(diff.diff)
+app.command("doctor")(doctor.doctor)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"parfocal {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Swap the framework, keep the numbers: compare a model with its port."""
+
+
+def main() -> None:
+    try:
+        app()
+    except ParfocalError as error:
+        typer.echo(f"parfocal: {error}", err=True)
+        sys.exit(WRONG_INPUT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Compare two collections of named arrays: pair by name, measure, give each pair a verdict.
+
+This is the framework-free core of ``parfocal diff`` and of the reprod_log report. A name that
+stands on one side only, a shape that differs or a NaN is a failure of that row and never keeps
+the other rows from being compared; comparing nothing at all is an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.judge.metrics import Comparison, compare_arrays
+
+Name = tuple[str, ...]
+
+# method -> the metric it reads; reprod_log's three plus what it lacks
+METHODS: Mapping[str, str] = {
+    "mean": "mean_abs",
+    "max": "max_abs",
+    "min": "min_abs",
+    "rmse": "rmse",
+    "relative": "rel_l2",
+}
+ALL_METHODS = ("min", "max", "mean")  # what reprod_log's "all" stands for
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One name: what was measured and whether it passes, per method."""
+
+    name: Name
+    comparison: Comparison | None  # None when one side has no such name
+    problem: str  # why there is no number, "" when there is one
+    values: Mapping[str, float]
+    verdicts: Mapping[str, bool]
+
+    @property
+    def passed(self) -> bool:
+        return not self.problem and bool(self.verdicts) and all(self.verdicts.values())
+
+    @property
+    def remark(self) -> str:
+        """What a reader must know although, or because, there is a number."""
+        comparison = self.comparison
+        if self.problem or comparison is None:
+            return self.problem
+        if comparison.nonfinite_disagreeing:
+            return f"NaN or infinity on one side only at {comparison.nonfinite_disagreeing} places"
+        if comparison.nonfinite_agreeing:
+            return f"NaN or infinity on both sides at {comparison.nonfinite_agreeing} places"
+        return ""
+
+    @property
+    def badness(self) -> float:
+        """For sorting, worst first: rows without a number, then by the largest value."""
+        if self.problem:
+            return math.inf
+        return max(self.values.values(), default=0.0)
+
+
+def methods_of(method: str | Sequence[str]) -> tuple[str, ...]:
+    """``"all"``, one name, or several; unknown names are an error."""
+    names = (method,) if isinstance(method, str) else tuple(method)
+    expanded = tuple(dict.fromkeys(m for name in names for m in (ALL_METHODS if name == "all" else (name,))))
+    unknown = [name for name in expanded if name not in METHODS]
+    if unknown or not expanded:
+        raise InputError(
+            f"unknown diff method {', '.join(map(repr, unknown)) or '(none given)'}",
+            hint=f"use one or more of {', '.join(METHODS)}, or all",
+        )
+    return expanded
+
+
+def flatten(tree: Mapping[str, Any], prefix: Name = ()) -> Iterator[tuple[Name, Any]]:
+    """The leaves of nested dictionaries, in order."""
+    for key, value in tree.items():
+        name = (*prefix, str(key))
+        if isinstance(value, Mapping):
+            yield from flatten(value, name)
+        else:
+            yield name, value
+
+
+def compare_named(
+    first: Mapping[str, Any],
+    second: Mapping[str, Any],
+    *,
+    method: str | Sequence[str] = "mean",
+    threshold: float = 1e-6,
+) -> tuple[Row, ...]:
+    """Compare all names of both sides; a value equal to the threshold passes."""
+    methods = methods_of(method)
+    if not threshold >= 0:
+        raise InputError(f"the threshold is {threshold}; it must be a number >= 0")
+    left, right = dict(flatten(first)), dict(flatten(second))
+    names = tuple(dict.fromkeys([*left, *right]))
+    if not names:
+        raise EmptyComparisonError(
+            "both sides are empty: there is nothing to compare",
+            hint="record at least one array under the same name on both sides",
+        )
+    return tuple(_row(name, left, right, methods, threshold) for name in names)
+
+
+def _row(
+    name: Name,
+    left: Mapping[Name, Any],
+    right: Mapping[Name, Any],
+    methods: tuple[str, ...],
+    threshold: float,
+) -> Row:
+    for side, other in ((left, "first"), (right, "second")):
+        if name not in side:
+            return Row(name, None, f"missing in the {other}", {}, dict.fromkeys(methods, False))
+    comparison = compare_arrays(np.asarray(left[name]), np.asarray(right[name]))
+    if not comparison.comparable:
+        return Row(name, comparison, comparison.reason, {}, dict.fromkeys(methods, False))
+    values = {method: float(getattr(comparison, METHODS[method])) for method in methods}
+    # a NaN or an infinity that meets anything else fails every method, the smallest difference too
+    sound = comparison.nonfinite_disagreeing == 0
+    verdicts = {method: sound and value <= threshold for method, value in values.items()}
+    return Row(name, comparison, "", values, verdicts)

@@ -1,0 +1,1 @@
+"""Which call of the reference is which call of the port."""

@@ -1,0 +1,287 @@
+"""Pair the calls of two traces, without a map.
+
+Calls of modules that own weights are anchored by the weight transfer. Calls without weights are
+paired by the values they give, and where values do not help (after the first divergence, or
+where several are equal) by kind and order between their neighbours. Containers are paired by
+what was paired inside them, so names, nesting and definition order do not matter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from parfocal.matching.values import SAME, UNLIKE, distance, nearest
+from parfocal.replay.trace import Node, Trace
+
+MIN_SHARE = 0.5  # of the paired calls inside two containers that must be common to both
+FUSED_STEPS = 3  # how many calls one fused call may stand for, beyond the first
+
+
+@dataclass(frozen=True, slots=True)
+class CallPair:
+    """Two calls that stand for each other.
+
+    ``gives`` is the reference's call whose output the port's output is compared with: the same
+    call, or the last of a run that the port's call fuses; None when the port's run goes on.
+    ``takes`` is False for the end of such a run: its input has no counterpart.
+    """
+
+    reference: int
+    port: int
+    gives: int | None
+    takes: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    pairs: tuple[CallPair, ...]
+    unpaired_reference: tuple[int, ...]
+    unpaired_port: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Table:
+    """The pairs so far, from both sides."""
+
+    to_port: dict[int, int] = field(default_factory=dict)
+    to_reference: dict[int, int] = field(default_factory=dict)
+    why: dict[int, str] = field(default_factory=dict)
+
+    def add(self, reference: Node, port: Node, why: str) -> None:
+        self.to_port[reference.order] = port.order
+        self.to_reference[port.order] = reference.order
+        self.why[port.order] = why
+
+    def free(self, nodes: Iterable[Node], side: Mapping[int, int]) -> list[Node]:
+        return [node for node in nodes if node.order not in side]
+
+
+def pair_calls(reference: Trace, port: Trace, anchors: Mapping[str, str]) -> Pairing:
+    """``anchors``: path of the reference's module -> path of the port's, known to correspond."""
+    table = _Table()
+    _pair_anchors(table, reference, port, anchors)
+    fused = _find_fused(table, reference, port)
+    _pair_by_value(table, reference, port, fused)
+    _pair_by_order(table, reference, port, fused)
+    _pair_containers(table, reference, port)
+    pairs = tuple(
+        CallPair(ours, order, fused.gives(ours, order), order not in fused.goes_on.values(), why)
+        for order, why in sorted(table.why.items())
+        for ours in (table.to_reference[order],)
+    )
+    covered = fused.reference_inside | set(table.to_port)
+    return Pairing(
+        pairs,
+        tuple(node.order for node in reference.nodes if node.order not in covered),
+        tuple(
+            node.order
+            for node in port.nodes
+            if node.order not in table.to_reference and node.order not in fused.port_inside
+        ),
+    )
+
+
+def _pair_anchors(table: _Table, reference: Trace, port: Trace, anchors: Mapping[str, str]) -> None:
+    ours, theirs = _by_path(reference.nodes), _by_path(port.nodes)
+    for reference_path, port_path in anchors.items():
+        calls, others = ours.get(reference_path, []), theirs.get(port_path, [])
+        for call, other in _align(calls, others, _closeness):
+            table.add(call, other, "weights")
+
+
+def _closeness(a: Node, b: Node) -> float:
+    """For calls of two modules that correspond: any may pair, the nearest values are worth most."""
+    return 2.0 - min(nearest(a.outputs, b.outputs), 1.0)
+
+
+def _by_path(nodes: Iterable[Node]) -> dict[str, list[Node]]:
+    found: dict[str, list[Node]] = {}
+    for node in nodes:
+        found.setdefault(node.path, []).append(node)
+    return found
+
+
+@dataclass(slots=True)
+class _Fused:
+    """Runs of calls that the other side does in one."""
+
+    ends: dict[int, int] = field(default_factory=dict)  # reference call -> last call of its run
+    goes_on: dict[int, int] = field(default_factory=dict)  # port call -> last call of its run
+    reference_inside: set[int] = field(default_factory=set)
+    port_inside: set[int] = field(default_factory=set)
+
+    def gives(self, reference: int, port: int) -> int | None:
+        if port in self.goes_on:
+            return None
+        return self.ends.get(reference, reference)
+
+
+def _find_fused(table: _Table, reference: Trace, port: Trace) -> _Fused:
+    """One call against a run: the fused output equals the last of the run."""
+    fused = _Fused()
+    for ours, theirs in list(table.to_port.items()):
+        call, other = reference.nodes[ours], port.nodes[theirs]
+        apart = nearest(call.outputs, other.outputs)
+        if apart <= SAME or apart == UNLIKE or not (call.is_leaf and other.is_leaf):
+            continue
+        run = _run_that_gives(reference, call, other, apart, table.to_port)
+        if run:
+            fused.ends[ours] = run[-1].order
+            fused.reference_inside |= {node.order for node in run}
+            continue
+        run = _run_that_gives(port, other, call, apart, table.to_reference)
+        if run:
+            fused.goes_on[theirs] = run[-1].order
+            fused.port_inside |= {node.order for node in run[:-1]}
+            table.to_reference[run[-1].order] = ours
+            table.why[run[-1].order] = "end of a run that the reference does in one call"
+    return fused
+
+
+def _run_that_gives(
+    trace: Trace, first: Node, wanted: Node, apart: float, paired: Mapping[int, int]
+) -> list[Node]:
+    """The calls after ``first``, each fed by the one before, up to one that gives what is wanted."""
+    run: list[Node] = []
+    last = first
+    for _ in range(FUSED_STEPS):
+        following = next(
+            (node for node in trace.nodes[last.order + 1 :] if node.is_leaf and _feeds(last, node)), None
+        )
+        if following is None or following.order in paired:
+            return []
+        run.append(following)
+        if nearest(following.outputs, wanted.outputs) <= min(SAME, apart / 10):
+            return run
+        last = following
+    return []
+
+
+def _feeds(producer: Node, consumer: Node) -> bool:
+    given = [value.data for value in producer.outputs.values()]
+    return any(value.data is data for value in consumer.inputs.values() for data in given)
+
+
+def _pair_by_value(table: _Table, reference: Trace, port: Trace, fused: _Fused) -> None:
+    """Leaves that give the same values; of several equal ones the same kind, then the order decides."""
+    ours = [n for n in _free_leaves(table.to_port, reference) if n.order not in fused.reference_inside]
+    theirs = _free_leaves(table.to_reference, port)
+    by_size: dict[tuple[int, ...], list[Node]] = {}
+    for node in ours:
+        by_size.setdefault(_sizes(node), []).append(node)
+    for other in theirs:
+        candidates = [
+            node
+            for node in by_size.get(_sizes(other), [])
+            if node.order not in table.to_port and _output_distance(node, other) <= SAME
+        ]
+        if candidates:
+            best = min(candidates, key=lambda node: (node.kind != other.kind, node.order))
+            table.add(best, other, "values")
+
+
+def _output_distance(a: Node, b: Node) -> float:
+    pairs = zip(a.outputs.values(), b.outputs.values(), strict=False)
+    return max((distance(x.data.sketch, y.data.sketch) for x, y in pairs), default=UNLIKE)
+
+
+def _sizes(node: Node) -> tuple[int, ...]:
+    return tuple(value.data.sketch.fingerprint.size for value in node.outputs.values())
+
+
+def _free_leaves(side: Mapping[int, int], trace: Trace) -> list[Node]:
+    return [node for node in trace.nodes if node.is_leaf and node.outputs and node.order not in side]
+
+
+def _pair_by_order(table: _Table, reference: Trace, port: Trace, fused: _Fused) -> None:
+    """What is left between two paired neighbours: the same kind, or the only one there."""
+    ours = [n for n in reference.nodes if n.is_leaf and n.outputs and n.order not in fused.reference_inside]
+    theirs = [n for n in port.nodes if n.is_leaf and n.outputs and n.order not in fused.port_inside]
+    for window, others in _windows(ours, theirs, table):
+        for call, other in _align(window, others, _likeness):
+            table.add(call, other, "order and kind")
+
+
+def _windows(
+    ours: Sequence[Node], theirs: Sequence[Node], table: _Table
+) -> list[tuple[list[Node], list[Node]]]:
+    """The unpaired stretches between neighbours that are paired with each other, in order."""
+    position = {node.order: index for index, node in enumerate(ours)}
+    fixed: list[tuple[int, int]] = []
+    for index, node in enumerate(theirs):
+        partner = position.get(table.to_reference.get(node.order, -1))
+        if partner is not None and (not fixed or partner > fixed[-1][0]):
+            fixed.append((partner, index))
+    borders = [(-1, -1), *fixed, (len(ours), len(theirs))]
+    windows = []
+    for (left, below), (right, above) in zip(borders, borders[1:], strict=False):
+        free = table.free(ours[left + 1 : right], table.to_port)
+        others = table.free(theirs[below + 1 : above], table.to_reference)
+        if free and others:
+            windows.append((free, others))
+    return windows
+
+
+def _likeness(a: Node, b: Node) -> float:
+    """For calls whose values do not agree; positive means they may stand for each other."""
+    if _sizes(a) != _sizes(b):
+        return 0.0
+    return 2.0 if a.kind == b.kind else 0.5
+
+
+def _align(
+    ours: Sequence[Node], theirs: Sequence[Node], likeness: Callable[[Node, Node], float]
+) -> list[tuple[Node, Node]]:
+    """The order-keeping pairs with the greatest total likeness; 0 keeps two calls apart."""
+    worth = [[likeness(a, b) for b in theirs] for a in ours]
+    best = [[0.0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
+    for i in range(len(ours) - 1, -1, -1):
+        for j in range(len(theirs) - 1, -1, -1):
+            best[i][j] = max(best[i + 1][j + 1] + worth[i][j], best[i + 1][j], best[i][j + 1])
+    pairs, i, j = [], 0, 0
+    while i < len(ours) and j < len(theirs):
+        if worth[i][j] and best[i][j] == best[i + 1][j + 1] + worth[i][j]:
+            pairs.append((ours[i], theirs[j]))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return pairs
+
+
+def _pair_containers(table: _Table, reference: Trace, port: Trace) -> None:
+    """By the calls paired inside; of equals the same class, the same values, the same place in the nesting."""
+    inside = Counter(
+        (above, other_above)
+        for ours, theirs in table.to_port.items()
+        for above in _containers_above(reference, ours)
+        for other_above in _containers_above(port, theirs)
+    )
+    ours_total = Counter(above for ours in table.to_port for above in _containers_above(reference, ours))
+    theirs_total = Counter(above for theirs in table.to_reference for above in _containers_above(port, theirs))
+    ranked = sorted(
+        (
+            (-count / (ours_total[a] + theirs_total[b] - count), *_unlikeness(reference.nodes[a], port.nodes[b]), a, b)
+            for (a, b), count in inside.items()
+        ),
+    )
+    for share, *_, a, b in ranked:
+        if -share >= MIN_SHARE and a not in table.to_port and b not in table.to_reference:
+            table.add(reference.nodes[a], port.nodes[b], "what is inside")
+
+
+def _unlikeness(a: Node, b: Node) -> tuple[bool, bool, int]:
+    return nearest(a.outputs, b.outputs) > SAME, a.class_name != b.class_name, abs(a.depth - b.depth)
+
+
+def _containers_above(trace: Trace, order: int) -> list[int]:
+    found = []
+    above = trace.nodes[order].parent
+    while above is not None:
+        found.append(above)
+        above = trace.nodes[above].parent
+    return found

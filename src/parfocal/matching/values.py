@@ -1,0 +1,62 @@
+"""How alike two tensors are, judged by fingerprints that do not depend on their layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from parfocal.judge.sketch import Sketch
+from parfocal.replay.trace import Value
+
+SAME = 1e-3  # fingerprints this close belong to the same values, up to rounding noise in a deep model
+UNLIKE = math.inf
+
+
+def distance(a: Sketch, b: Sketch) -> float:
+    """0 for equal values in any order, about the relative difference for close ones, infinite for other sizes."""
+    x, y = a.fingerprint, b.fingerprint
+    if x.size != y.size:
+        return UNLIKE
+    scale = max(abs(x.l1), abs(y.l1))
+    if not scale > 0.0:
+        return 0.0 if x == y else 1.0
+    spread = max(abs(x.l2), abs(y.l2))
+    lows, highs = (x.minimum or 0.0, y.minimum or 0.0), (x.maximum or 0.0, y.maximum or 0.0)
+    peak = max(map(abs, (*lows, *highs)))
+    third = max(abs(x.third), abs(y.third), 1e-3 * spread**3 / math.sqrt(x.size))
+    parts = (
+        abs(x.sum - y.sum) / scale,
+        abs(x.l1 - y.l1) / scale,
+        abs(x.l2 - y.l2) / spread if spread else 0.0,
+        abs(x.third - y.third) / third,
+        abs(lows[0] - lows[1]) / peak if peak else 0.0,
+        abs(highs[0] - highs[1]) / peak if peak else 0.0,
+    )
+    worst = max(parts)
+    return worst if math.isfinite(worst) else 1.0
+
+
+def nearest(values: Mapping[str, Value], others: Mapping[str, Value]) -> float:
+    """The distance of the closest pair of tensors."""
+    return min(
+        (distance(a.data.sketch, b.data.sketch) for a in values.values() for b in others.values()),
+        default=UNLIKE,
+    )
+
+
+def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict[str, Value]:
+    """Port slot -> the reference's value there: nearest values first, equal ones by position and name."""
+    ranks = {slot: rank for rank, slot in enumerate(reference)}
+    candidates = sorted(
+        (distance(own.data.sketch, other.data.sketch), slot != name, abs(rank - ranks[name]), rank, slot, name)
+        for rank, (slot, own) in enumerate(port.items())
+        for name, other in reference.items()
+        if own.data.sketch.fingerprint.size == other.data.sketch.fingerprint.size
+    )
+    tied: dict[str, Value] = {}
+    taken: set[str] = set()
+    for _, _, _, _, slot, name in candidates:
+        if slot not in tied and name not in taken:
+            tied[slot] = reference[name]
+            taken.add(name)
+    return tied

@@ -1,0 +1,1 @@
+"""Running recorded calls again: on given inputs and gradients, in another dtype, or changed."""

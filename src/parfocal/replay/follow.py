@@ -1,0 +1,155 @@
+"""Run a model on a leash: every tied call gets the recorded inputs and gradients, not its own.
+
+What a call computes is looked at first and then replaced by what was recorded, going forward and
+going backward. So every stretch between two ties starts from exact values, and what differs at
+its end was made by this stretch alone: a layer's own error at its outputs, the surrounding
+code's at its inputs.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from parfocal.backends.protocol import Array, Backend, Call
+from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
+from parfocal.replay.layouts import Layout, fit
+from parfocal.replay.observe import RECENT, Drive
+from parfocal.replay.trace import Data, Value
+
+Side = Literal["input", "output"]
+Direction = Literal["forward", "backward"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """What the tensors of one call correspond to: own slot -> the recorded value."""
+
+    inputs: Mapping[str, Value]
+    outputs: Mapping[str, Value]
+    in_place: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One tensor of a tied call as it was computed, beside what was recorded there."""
+
+    order: int  # of the followed call
+    side: Side
+    slot: str
+    direction: Direction
+    observed: Array | None  # None: no gradient arrived, though one was recorded
+    expected: Array | None  # in the layout of ``observed``; None: none was recorded
+    layout: Layout | None  # None: the shapes do not fit
+
+
+Report = Callable[[Sighting], None]
+Supply = Callable[[Data], Array]
+
+
+class Follower:
+    """Follows a script of ties while a model runs."""
+
+    def __init__(
+        self, backend: Backend, script: Mapping[int, Tie], supply: Supply, report: Report, *, gradients: bool
+    ) -> None:
+        self.backend = backend
+        self.script = script
+        self.supply = supply
+        self.report = report
+        self.gradients = gradients
+        # tensors that hold recorded values already: an output is nearly always the next call's input
+        self._given: OrderedDict[int, tuple[Any, int, Data, Layout]] = OrderedDict()
+        self._waiting: dict[tuple[int, Side, str], tuple[Value, Layout]] = {}  # gradients not yet seen
+
+    def run(self, model: Any, args: Sequence[Any], kwargs: dict[str, Any], drive: Drive) -> None:
+        self.backend.clear_gradients(model)
+        try:
+            with self.backend.watch(model, self._enter, self._exit):
+                drive(model(*args, **kwargs))
+        finally:
+            self._given.clear()
+        for (order, side, slot), (value, layout) in self._waiting.items():
+            if value.gradient is not None:
+                expected = layout.apply(self.supply(value.gradient))
+                self.report(Sighting(order, side, slot, "backward", None, expected, layout))
+        self._waiting.clear()
+
+    def _enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        tie = self.script.get(call.order)
+        if tie is None:
+            return None
+        leaves = flatten_call(call.args, call.kwargs).leaves
+        exchanged = self._exchange(call.order, "input", leaves, tie.inputs, keep=tie.in_place)
+        return replace_call(call.args, call.kwargs, exchanged) if exchanged else None
+
+    def _exit(self, call: Call, output: Any) -> Any:
+        tie = self.script.get(call.order)
+        if tie is None:
+            return None
+        exchanged = self._exchange(call.order, "output", flatten(output).leaves, tie.outputs, keep=False)
+        return replace(output, exchanged) if exchanged else None
+
+    def _exchange(
+        self, order: int, side: Side, leaves: Mapping[str, Any], values: Mapping[str, Value], *, keep: bool
+    ) -> dict[str, Any]:
+        """Look at the tied tensors, and what to put in their place."""
+        exchanged: dict[str, Any] = {}
+        for slot, value in values.items():
+            tensor = leaves.get(slot)
+            if tensor is None or not self.backend.is_tensor(tensor):
+                continue
+            layout = self._look(order, side, slot, tensor, value)
+            if layout is None:
+                continue
+            new = self._replacement(tensor, value, layout, keep=keep)
+            if self.gradients and value.differentiable and self.backend.requires_grad(new):
+                self._waiting[order, side, slot] = (value, layout)
+                self.backend.watch_gradient(new, partial(self._arrived, order, side, slot))
+            if new is not tensor:
+                exchanged[slot] = new
+        return exchanged
+
+    def _look(self, order: int, side: Side, slot: str, tensor: Any, value: Value) -> Layout | None:
+        known = self._layout_if_given(tensor, value.data)
+        if known is not None:
+            return known
+        observed = self.backend.to_array(tensor, copy=False)
+        recorded = self.supply(value.data)
+        layout = fit(recorded, observed)
+        expected = recorded if layout is None else layout.apply(recorded)
+        self.report(Sighting(order, side, slot, "forward", observed, expected, layout))
+        return layout
+
+    def _replacement(self, tensor: Any, value: Value, layout: Layout, *, keep: bool) -> Any:
+        if keep:  # an in-place layer must get the caller's own tensor
+            return tensor
+        if self._layout_if_given(tensor, value.data) is None:
+            new = self.backend.substitute(tensor, layout.apply(self.supply(value.data)))
+        else:
+            new = self.backend.alias(tensor) if self.backend.requires_grad(tensor) else tensor
+        self._given[id(new)] = (new, self.backend.version(new), value.data, layout)
+        while len(self._given) > RECENT:
+            self._given.popitem(last=False)
+        return new
+
+    def _layout_if_given(self, tensor: Any, data: Data) -> Layout | None:
+        given = self._given.get(id(tensor))
+        if given is None or given[2] is not data or given[1] != self.backend.version(tensor):
+            return None
+        return given[3]
+
+    def _arrived(self, order: int, side: Side, slot: str, gradient: Any) -> Any:
+        value, layout = self._waiting.pop((order, side, slot), (None, None))
+        if value is None or layout is None:
+            return None
+        observed = self.backend.to_array(gradient, copy=False)
+        if value.gradient is None:
+            self.report(Sighting(order, side, slot, "backward", observed, None, layout))
+            return None
+        expected = layout.apply(self.supply(value.gradient))
+        self.report(Sighting(order, side, slot, "backward", observed, expected, layout))
+        return self.backend.cast(self.backend.from_array(expected), self.backend.dtype(gradient))

@@ -1,0 +1,69 @@
+"""How two tensors of the same values lie differently: an axis permutation, a reshape, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import permutations
+from math import prod
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+
+MAX_AXES = 5  # 120 permutations
+_SAMPLE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Makes the reference's array look like the port's."""
+
+    permutation: tuple[int, ...] | None  # None: as it is
+    shape: tuple[int, ...]
+
+    @property
+    def is_identity(self) -> bool:
+        return self.permutation is None
+
+    def apply(self, array: Array) -> Array:
+        moved = array if self.permutation is None else array.transpose(self.permutation)
+        return moved.reshape(self.shape)
+
+
+def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layout]:
+    """Every way in which the reference's shape can become the port's, the plainest first."""
+    if prod(reference) != prod(port):
+        return
+    if _without_ones(reference) == _without_ones(port):
+        yield Layout(None, port)
+    if len(reference) == len(port) <= MAX_AXES:
+        for order in permutations(range(len(reference))):
+            if order != tuple(range(len(order))) and tuple(reference[axis] for axis in order) == port:
+                yield Layout(order, port)
+
+
+def fit(reference: Array, port: Array) -> Layout | None:
+    """The layout under which the two agree best; None when no layout fits the shapes."""
+    candidates = list(layouts(reference.shape, port.shape))
+    if len(candidates) <= 1:
+        return candidates[0] if candidates else None
+    plain = candidates[0]
+    if _distance(plain.apply(reference), port) < 1e-2:
+        return plain
+    best = min(candidates, key=lambda layout: _distance(layout.apply(reference), port))
+    # Only a clear gain speaks for moved axes: a wrong port fits no layout well.
+    return best if _distance(best.apply(reference), port) < 1e-2 else plain
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(extent for extent in shape if extent != 1)
+
+
+def _distance(a: Array, b: Array) -> float:
+    """Relative distance over a regular sample of the elements."""
+    step = max(1, a.size // _SAMPLE)
+    indices = np.unravel_index(np.arange(0, a.size, step), a.shape)
+    left, right = a[indices].astype(np.float64), b[indices].astype(np.float64)
+    scale = float(np.linalg.norm(right))
+    return float(np.linalg.norm(left - right)) / scale if scale else float(np.any(left != 0))

@@ -1,0 +1,113 @@
+"""Tensors put aside for later: in memory up to a budget, beyond it in a nameless file.
+
+The file is unlinked as soon as it is open, so nothing is left on disk however the process
+ends. Reading gives a fresh array, never a mapping: what is not being looked at costs no memory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.errors import InputError, StorageError
+
+DEFAULT_BUDGET = 256 * 2**20
+_UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", re.IGNORECASE)
+
+
+def parse_amount(amount: str | int | None) -> int:
+    """Bytes from ``"2GB"``, ``"512 MiB"`` or a number; None is the default budget."""
+    if amount is None:
+        return DEFAULT_BUDGET
+    found = _AMOUNT.fullmatch(str(amount))
+    if found is None:
+        raise InputError(f"memory={amount!r} is not an amount of memory", hint='write e.g. memory="2GB"')
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A ticket for a tensor in the ledger."""
+
+    number: int
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class Ledger:
+    """Put arrays in, get equal arrays out. Use it as a context manager."""
+
+    def __init__(self, budget: int = DEFAULT_BUDGET) -> None:
+        self._budget = budget
+        self._arrays: dict[int, Array] = {}
+        self._places: dict[int, tuple[int, np.dtype[np.generic]]] = {}
+        self._file: IO[bytes] | None = None
+        self._end = 0
+        self._count = 0
+
+    def put(self, array: Array) -> Stored:
+        """Keep a copy of the array as it is now."""
+        ticket = Stored(self._count, array.dtype.name, tuple(array.shape))
+        self._count += 1
+        if array.nbytes <= self._budget:
+            self._budget -= array.nbytes
+            self._arrays[ticket.number] = np.array(array, order="C")
+        else:
+            self._spill(ticket.number, np.ascontiguousarray(array))
+        return ticket
+
+    def get(self, ticket: Stored) -> Array:
+        """The array; do not write to it."""
+        kept = self._arrays.get(ticket.number)
+        if kept is not None:
+            return kept
+        offset, dtype = self._places[ticket.number]
+        array = np.empty(ticket.shape, dtype)
+        self._read(array, offset)
+        return array
+
+    def close(self) -> None:
+        self._arrays.clear()
+        self._places.clear()
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _spill(self, number: int, array: Array) -> None:
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="parfocal-", buffering=0)
+            data = memoryview(array.reshape(-1).view(np.uint8))
+            position = self._end
+            while data:
+                written = os.pwrite(self._file.fileno(), data, position)
+                data, position = data[written:], position + written
+        except OSError as error:
+            raise StorageError(
+                f"cannot put {array.nbytes} bytes aside in {tempfile.gettempdir()}: {error.strerror}",
+                hint="free some space there, set TMPDIR to a larger disk, or raise memory=",
+            ) from error
+        self._places[number] = (self._end, array.dtype)
+        self._end = position
+
+    def _read(self, array: Array, offset: int) -> None:
+        assert self._file is not None
+        data = memoryview(array.reshape(-1).view(np.uint8))
+        while data:
+            read = os.preadv(self._file.fileno(), [data], offset)
+            data, offset = data[read:], offset + read

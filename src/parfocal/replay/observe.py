@@ -1,0 +1,159 @@
+"""Run a model under watch and keep what every call took, gave and got back as gradients.
+
+Each call's inputs pass through an alias, so that the gradient seen there is what this very
+call contributes, not the sum over all uses of the tensor. Equal tensors are kept once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from parfocal.backends.protocol import Array, Backend, Call
+from parfocal.capture.sites import Sites
+from parfocal.capture.tree import flatten, flatten_call, replace_call
+from parfocal.judge.sketch import sketch
+from parfocal.replay.ledger import Ledger
+from parfocal.replay.trace import Data, Node, Trace, Value
+
+FLOATING = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
+RECENT = 8  # tensors held on to: an output is nearly always the next call's input
+
+Drive = Callable[[Any], float | None]
+
+
+class Observer:
+    """Watches one run. ``ledger`` None keeps sketches only; ``gradients`` False watches forward only."""
+
+    def __init__(self, backend: Backend, model: Any, ledger: Ledger | None, *, gradients: bool) -> None:
+        self.backend = backend
+        self.model = model
+        self.ledger = ledger
+        self.gradients = gradients
+        self.trace = Trace()
+        self.parameter_gradients: dict[str, Array] = {}
+        self._sites = Sites((backend.name,))
+        self._occurrences: dict[str, int] = {}
+        self._settings: dict[str, tuple[str, dict[str, Any], bool]] = {}
+        self._recent: OrderedDict[int, tuple[Any, int, Data]] = OrderedDict()
+
+    def run(self, args: Sequence[Any], kwargs: dict[str, Any], drive: Drive) -> Trace:
+        """Call the model; ``drive`` gets its output, runs backward and returns the loss if there is one."""
+        self.backend.clear_gradients(self.model)
+        try:
+            with self.backend.watch(self.model, self._enter, self._exit):
+                output = self.model(*args, **kwargs)
+                self.trace.outputs = self._values(flatten(output).leaves)
+                self.trace.loss = drive(output)
+            if self.gradients:
+                self.parameter_gradients = self._parameter_gradients()
+        finally:
+            self._recent.clear()
+            self.backend.clear_gradients(self.model)
+        return self.trace
+
+    def _enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        node = self._begin(call)
+        aliases: dict[str, Any] = {}
+        leaves = flatten_call(call.args, call.kwargs).leaves
+        tensors = {slot: leaf for slot, leaf in leaves.items() if self.backend.is_tensor(leaf)}
+        node.arguments = replace_call(call.args, call.kwargs, dict.fromkeys(tensors))
+        for slot, leaf in tensors.items():
+            value = node.inputs[slot] = Value(self._note(leaf), differentiable=self._takes_gradient(leaf))
+            if not value.differentiable:
+                continue
+            watched = leaf
+            # An in-place layer must get the caller's own tensor: the caller may look at it again.
+            if not node.in_place:
+                watched = aliases[slot] = self.backend.alias(leaf)
+                self._remember(watched, value.data)
+                call.note[slot] = (watched, self.backend.version(watched))
+            self.backend.watch_gradient(watched, partial(self._arrived, value))
+        return replace_call(call.args, call.kwargs, aliases) if aliases else None
+
+    def _exit(self, call: Call, output: Any) -> None:
+        node = self.trace.nodes[call.order]
+        for slot, (alias, version) in call.note.items():
+            if self.backend.version(alias) != version:
+                # changed in place by code that did not say so: its gradient can no longer be seen
+                node.inputs[slot].differentiable = False
+        node.outputs = self._values(flatten(output).leaves)
+        node.finished = len(self.trace.nodes)
+
+    def _begin(self, call: Call) -> Node:
+        kind, settings, framework_layer = self._facts(call)
+        occurrence = self._occurrences.get(call.path, 0)
+        self._occurrences[call.path] = occurrence + 1
+        node = Node(
+            order=call.order,
+            parent=call.parent,
+            depth=call.depth,
+            path=call.path,
+            kind=kind,
+            class_name=type(call.module).__name__,
+            framework_layer=framework_layer,
+            occurrence=occurrence,
+            settings=settings,
+            training=bool(call.module.training),
+            in_place=self.backend.works_in_place(call.module),
+            file=(site := self._sites.find())[0],
+            line=site[1],
+        )
+        assert call.order == len(self.trace.nodes)
+        self.trace.nodes.append(node)
+        if call.parent is not None:
+            self.trace.nodes[call.parent].children.append(call.order)
+        return node
+
+    def _facts(self, call: Call) -> tuple[str, dict[str, Any], bool]:
+        if call.path not in self._settings:
+            backend, module = self.backend, call.module
+            self._settings[call.path] = (
+                backend.kind(module),
+                backend.settings(module),
+                backend.is_framework_layer(module),
+            )
+        return self._settings[call.path]
+
+    def _values(self, leaves: dict[str, Any]) -> dict[str, Value]:
+        values: dict[str, Value] = {}
+        for slot, leaf in leaves.items():
+            if self.backend.is_tensor(leaf):
+                values[slot] = Value(self._note(leaf), differentiable=self._takes_gradient(leaf))
+                if values[slot].differentiable:
+                    self.backend.watch_gradient(leaf, partial(self._arrived, values[slot]))
+        return values
+
+    def _takes_gradient(self, tensor: Any) -> bool:
+        return self.gradients and self.backend.requires_grad(tensor)
+
+    def _arrived(self, value: Value, gradient: Any) -> None:
+        value.gradient = self._note(gradient)
+
+    def _note(self, tensor: Any) -> Data:
+        """The tensor's values, kept once for as long as it stays the same."""
+        version = self.backend.version(tensor)
+        known = self._recent.get(id(tensor))
+        if known is not None and known[1] == version:
+            self._recent.move_to_end(id(tensor))
+            return known[2]
+        array = self.backend.to_array(tensor, copy=False)
+        stored = None if self.ledger is None else self.ledger.put(array)
+        data = Data(tuple(array.shape), array.dtype.name, sketch(array), stored)
+        self._remember(tensor, data)
+        return data
+
+    def _remember(self, tensor: Any, data: Data) -> None:
+        self._recent[id(tensor)] = (tensor, self.backend.version(tensor), data)
+        while len(self._recent) > RECENT:
+            self._recent.popitem(last=False)
+
+    def _parameter_gradients(self) -> dict[str, Array]:
+        gradients = {
+            entry.path: self.backend.gradient(entry.value)
+            for entry in self.backend.state(self.model)
+            if entry.role == "parameter" and entry.trainable and entry.tied_to is None
+        }
+        return {path: array for path, array in gradients.items() if array is not None}

@@ -1,0 +1,74 @@
+"""What one watched run of a model left behind: its calls, their tensors, their gradients.
+
+A ``Trace`` is the in-process sibling of a Run: the same facts, but with tickets into a
+``Ledger`` instead of file positions, and short enough lived to be thrown away after a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from parfocal.judge.sketch import Sketch
+from parfocal.replay.ledger import Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """One tensor's values at one moment. ``stored`` is None when only the sketch was kept."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    sketch: Sketch
+    stored: Stored | None
+
+
+@dataclass(slots=True)
+class Value:
+    """A tensor at one place of a call, with the gradient that arrived there later."""
+
+    data: Data
+    gradient: Data | None = None
+    differentiable: bool = False
+
+
+@dataclass(slots=True)
+class Node:
+    """One call of one module."""
+
+    order: int
+    parent: int | None
+    depth: int
+    path: str
+    kind: str
+    class_name: str
+    framework_layer: bool
+    occurrence: int
+    settings: Mapping[str, Any]
+    training: bool
+    in_place: bool
+    file: str | None
+    line: int | None
+    inputs: dict[str, Value] = field(default_factory=dict)
+    outputs: dict[str, Value] = field(default_factory=dict)
+    arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})  # None where a tensor was
+    children: list[int] = field(default_factory=list)
+    finished: int = -1  # how many calls had begun when this one ended
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.children
+
+
+@dataclass(slots=True)
+class Trace:
+    """All calls of one run, in the order in which they began."""
+
+    nodes: list[Node] = field(default_factory=list)
+    outputs: dict[str, Value] = field(default_factory=dict)  # of the whole model
+    loss: float | None = None
+
+    def subtree(self, order: int) -> Iterator[Node]:
+        """A call and everything called inside it, in order of beginning."""
+        return iter(self.nodes[order : self.nodes[order].finished])

@@ -1,0 +1,99 @@
+"""The answer to a comparison: a verdict, what led to it, and ways to read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from parfocal.errors import DivergedError, StorageError
+from parfocal.judge.comparison import to_plain
+from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
+from parfocal.weights.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How much was compared: nothing is hidden in a good verdict."""
+
+    calls: int = 0  # pairs of calls
+    tensors: int = 0  # tensors of paired calls, forward and backward
+    parameters: int = 0  # gradients of parameters
+    port_calls: int = 0  # all calls of the port
+    directions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One paired call on the way through the port, for the picture along the depth."""
+
+    path: str
+    own: float  # its own error in units of noise
+    carried: float  # relative difference of its output in the natural runs
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a comparison found. ``ok`` is the verdict; ``print(report)`` fits one screen."""
+
+    reference_name: str
+    port_name: str
+    divergences: tuple[Divergence, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    pairs: tuple[PairResult, ...] = ()
+    unpaired_reference: tuple[Site, ...] = ()
+    unpaired_port: tuple[Site, ...] = ()
+    transfer: Plan | None = None
+    compared: Compared = Compared()
+    along: tuple[Step, ...] = ()
+    limit: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return not self.divergences
+
+    @property
+    def first(self) -> Divergence | None:
+        return self.divergences[0] if self.divergences else None
+
+    def raise_if_diverged(self) -> None:
+        """Raise a DivergedError with the whole text when the two are not the same."""
+        if not self.ok:
+            raise DivergedError(str(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as plain JSON values."""
+        data: dict[str, Any] = {"ok": self.ok, "schema": 1}
+        for item in fields(self):
+            data[item.name] = _plain(getattr(self, item.name))
+        return data
+
+    def save(self, folder: str | Path) -> Path:
+        """Write report.json and report.txt into a folder; returns the folder."""
+        target = Path(folder)
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            (target / "report.json").write_text(json.dumps(self.to_json(), indent=2), encoding="utf-8")
+            (target / "report.txt").write_text(f"{self}\n", encoding="utf-8")
+        except OSError as error:
+            raise StorageError(f"cannot write the report to {target}: {error.strerror}") from error
+        return target
+
+    def __str__(self) -> str:
+        from parfocal.report.text import render
+
+        return render(self)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return to_plain(value) if isinstance(value, (float, complex)) else str(value)

@@ -1,0 +1,164 @@
+"""A report in words, on one screen: the verdict, the first divergence, what was and was not compared."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+
+from parfocal.judge.verdict import Divergence, Site
+from parfocal.report.report import Report, Step
+
+WIDTH = 100
+SHOWN = 5  # of a list, before it is summed up
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+def render(report: Report) -> str:
+    lines = [_headline(report), ""]
+    if report.first is not None:
+        lines += [*_divergence(report.first), ""]
+        lines += _others(report)
+    lines += _depth(report.along, report.limit)
+    lines += _compared(report)
+    lines += _listed("note", [finding.message for finding in report.findings])
+    lines.append(_next_step(report))
+    return "\n".join(lines)
+
+
+def _headline(report: Report) -> str:
+    verdict = "SAME" if report.ok else "DIFFERENT"
+    return f"{verdict}: {report.port_name} against {report.reference_name}"
+
+
+def _divergence(first: Divergence) -> list[str]:
+    place = (first.port or first.reference or Site("", "")).path or "the whole model"
+    head = f"first divergence: {first.phase}, {place}: {first.what}"
+    lines = [f"{head}, {_score(first.score)} the noise" if math.isfinite(first.score) else head]
+    for side, site in (("reference", first.reference), ("port", first.port)):
+        if site is not None:
+            lines.append(f"  {side:<10} {_site(site)}")
+    lines += [f"  settings   {line}" for line in _differing_settings(first)]
+    if first.message:
+        lines.append(f"  {first.message}")
+    if first.error is not None:
+        lines += _error(first)
+    if first.cause is not None:
+        lines += [f"  cause      {first.cause.message}", f"  fix        {first.cause.fix}"]
+    return lines
+
+
+def _site(site: Site) -> str:
+    where = f"  {_short_path(site.file)}:{site.line}" if site.file else ""
+    return f"{site.path or '(root)'}  {site.kind}{where}"
+
+
+def _short_path(path: str | None) -> str:
+    if path is None:
+        return ""
+    relative = os.path.relpath(path) if os.path.isabs(path) else path
+    return relative if not relative.startswith("..") else os.path.join(*path.split(os.sep)[-2:])
+
+
+def _differing_settings(first: Divergence) -> list[str]:
+    if first.reference is None or first.port is None:
+        return []
+    ours, theirs = first.reference.settings, first.port.settings
+    return [
+        f"{name}: {ours[name]!r} in the reference, {theirs[name]!r} in the port"
+        for name in ours
+        if name in theirs and ours[name] != theirs[name]
+    ]
+
+
+def _error(first: Divergence) -> list[str]:
+    error = first.error
+    assert error is not None
+    shape = "x".join(map(str, error.a.shape)) or "scalar"
+    lines = [
+        f"  error      {error.a.dtype} {shape}: rms {error.rmse:.3g}, relative {error.rel_l2:.3g}; "
+        f"unavoidable: rms {first.noise.rms:.3g}"
+    ]
+    if error.max_index is not None and error.max_a is not None and error.max_b is not None:
+        place = ", ".join(map(str, error.max_index))
+        lines.append(
+            f"  worst      at [{place}]: {error.max_b:.9g} in the reference, {error.max_a:.9g} in the port "
+            f"(apart by {error.max_abs:.3g})"
+        )
+    if error.nonfinite_disagreeing:
+        lines.append(f"  not finite on one side only: {error.nonfinite_disagreeing} elements")
+    return lines
+
+
+def _others(report: Report) -> list[str]:
+    rest = report.divergences[1:]
+    own = [d for d in rest if not d.inherited]
+    lines = _listed("also", [_one_line(divergence) for divergence in own])
+    inherited = len(rest) - len(own)
+    if inherited:
+        lines.append(f"inherited: {inherited} further differences follow from these")
+    return lines
+
+
+def _one_line(divergence: Divergence) -> str:
+    place = (divergence.port or divergence.reference or Site("", "")).path or "the whole model"
+    detail = f" ({divergence.message})" if divergence.message else ""
+    return f"{divergence.phase}, {place}: {divergence.what}, {_score(divergence.score)} the noise{detail}"
+
+
+def _depth(steps: Sequence[Step], limit: float) -> list[str]:
+    """One bar of the natural difference along the port, and a mark under what made it."""
+    if len(steps) < 2:
+        return []
+    count = min(len(steps), WIDTH - 12)
+    groups = [steps[i * len(steps) // count : (i + 1) * len(steps) // count] for i in range(count)]
+    carried = [max(step.carried for step in group) for group in groups]
+    logs = [math.log10(max(value, 1e-9)) for value in carried]
+    low, high = -9.0, max(0.0, *logs)
+    bar = "".join(_BLOCKS[max(0, min(8, round((value - low) / (high - low) * 8)))] for value in logs)
+    marks = "".join("^" if max(step.own for step in group) > limit > 0 else " " for group in groups).rstrip()
+    largest = max(carried)
+    return [f"carried    {bar} up to {largest:.1e}", *([f"own        {marks}"] if marks else [])]
+
+
+def _compared(report: Report) -> list[str]:
+    compared = report.compared
+    share = f" ({compared.calls / compared.port_calls:.0%})" if compared.port_calls else ""
+    own = [score for pair in report.pairs for score in (pair.forward, pair.backward) if score is not None]
+    finite = [score for score in own if math.isfinite(score)]
+    worst = f"; largest own error {_score(max(finite))} the noise, allowed {report.limit:g}x" if finite else ""
+    lines = [
+        f"compared   {compared.calls} of {compared.port_calls} calls{share}, {compared.tensors} tensors, "
+        f"{compared.parameters} parameter gradients, {' and '.join(compared.directions)}{worst}"
+    ]
+    for side, sites in (("reference", report.unpaired_reference), ("port", report.unpaired_port)):
+        if sites:
+            names = [f"{site.path or '(root)'} ({site.kind})" for site in sites]
+            lines += _listed(f"not paired in the {side}", names, inline=True)
+    return lines
+
+
+def _listed(label: str, items: Sequence[str], *, inline: bool = False) -> list[str]:
+    if not items:
+        return []
+    shown = list(items[:SHOWN])
+    if len(items) > SHOWN:
+        shown.append(f"... and {len(items) - SHOWN} more")
+    return [f"{label}: {', '.join(shown)}"] if inline else [f"{label}: {item}" for item in shown]
+
+
+def _score(score: float) -> str:
+    return f"{score:.3g}x" if score < 1e4 else f"{score:.1e}x"
+
+
+def _next_step(report: Report) -> str:
+    first = report.first
+    if first is None:
+        return "next: nothing to mend here"
+    if first.cause is not None:
+        return f"next: {first.cause.fix}, then align again"
+    if first.phase == "weights":
+        return "next: make the weights correspond (see the plan: report.transfer), then align again"
+    site = first.port or first.reference
+    where = f"{_short_path(site.file)}:{site.line}" if site and site.file else "the place named above"
+    return f"next: look at {where}, mend it, then align again"

@@ -1,0 +1,1 @@
+"""The stages put together: one function per question a user asks."""

@@ -1,0 +1,182 @@
+"""``align``: are two models the same, and where do they first part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends import registry
+from parfocal.backends.protocol import Array, Backend, Mode
+from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
+from parfocal.inputs import arguments, split
+from parfocal.judge.floors import EPSILON
+from parfocal.judge.tolerance import Tolerance
+from parfocal.replay.ledger import parse_amount
+from parfocal.report.report import Report
+from parfocal.weights.plan import Plan
+from parfocal.weights.transfer import transfer as copy_weights
+from parfocal.workflow import verdicts
+from parfocal.workflow.alignment import Alignment, Loss, Player
+
+CONFIDENT = 0.9  # a plan this sure needs no trial run: the alignment itself is the trial
+DEAD = 1e-7  # outputs below this say nothing about the weights that made them
+
+
+def align(
+    reference: Any,
+    port: Any,
+    inputs: Any,
+    *,
+    loss: Loss | tuple[Loss, Loss] | None = None,
+    backward: bool = True,
+    mode: Mode = "eval",
+    transfer: bool | str | Path | Plan = True,
+    tolerance: Tolerance | None = None,
+    layers: Mapping[str, str] | None = None,
+    memory: str | int | None = None,
+) -> Report:
+    """Compare a port with its reference, call by call, forward and backward.
+
+    The reference's weights are copied into the port first (``transfer``). Errors are judged in
+    units of what rounding makes unavoidable for this very call on this very input, or by a fixed
+    ``tolerance`` when one is given. Neither model is changed but for the port's weights.
+    """
+    if reference is port:
+        raise InputError("a model compared with itself is always the same", hint="pass two models")
+    players = _players(reference, port, inputs, loss, backward)
+    plan = _plan(reference, port, inputs, transfer, layers)
+    anchors = {**_anchors(plan), **(layers or {})}
+    alignment = Alignment(
+        *players,
+        plan,
+        anchors,
+        backward=backward,
+        mode=mode,
+        tolerance=tolerance,
+        budget=parse_amount(memory),
+    )
+    observation = alignment.run()
+    _check_alive(players[0])
+    if not observation.pairing.pairs:
+        raise EmptyComparisonError(
+            "no call of the port could be paired with one of the reference, so nothing was compared",
+            hint="check that both are the same architecture, or say layers={reference path: port path}",
+        )
+    limit, end_limit = verdicts.limits(tolerance is not None)
+    found = [
+        *verdicts.weight_divergences(plan),
+        *verdicts.divergences(alignment, observation, limit, end_limit),
+    ]
+    return Report(
+        reference_name=_name(players[0]),
+        port_name=_name(players[1]),
+        divergences=tuple(found),
+        findings=tuple(verdicts.findings(alignment, observation)),
+        pairs=tuple(verdicts.pair_results(alignment, observation)),
+        unpaired_reference=verdicts.unpaired(players[0].trace, observation.pairing.unpaired_reference),
+        unpaired_port=verdicts.unpaired(players[1].trace, observation.pairing.unpaired_port),
+        transfer=plan,
+        compared=verdicts.compared(alignment, observation),
+        along=tuple(verdicts.steps_along(alignment, observation)),
+        limit=limit,
+    )
+
+
+def _players(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) -> tuple[Player, Player]:
+    losses: Sequence[Loss | None] = loss if isinstance(loss, tuple) else (loss, loss)
+    players = []
+    for model, given, own_loss, words in zip(
+        (reference, port), split(inputs), losses, ("reference", "port"), strict=True
+    ):
+        backend = registry.of(model)
+        if not backend.is_model(model):
+            raise InputError(f"the {words} is a {type(model).__name__}, not a model")
+        players.append(Player(backend, model, _maker(backend, given, backward), own_loss))
+    return players[0], players[1]
+
+
+def _maker(backend: Backend, given: Any, backward: bool) -> Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Fresh inputs for every run; floating ones take part in autograd."""
+    from parfocal.capture.tree import flatten_call, replace_call
+
+    def make() -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args, kwargs = arguments(given, backend)
+        if not backward:
+            return args, kwargs
+        leaves = flatten_call(args, kwargs).leaves
+        grown = {
+            # an alias, because a leaf cannot be changed in place by the model
+            slot: backend.alias(backend.from_array(backend.to_array(leaf), requires_grad=True))
+            for slot, leaf in leaves.items()
+            if backend.is_tensor(leaf) and backend.dtype(leaf) in EPSILON
+        }
+        return replace_call(args, kwargs, grown)
+
+    return make
+
+
+def _plan(reference: Any, port: Any, inputs: Any, transfer: Any, layers: Mapping[str, str] | None) -> Plan:
+    if transfer is False:
+        raise UnsupportedError("transfer=False is not supported yet", hint="leave it out")
+    if transfer is not True:
+        return copy_weights(reference, port, inputs, layers=layers, plan=transfer)
+    try:
+        plan = copy_weights(reference, port, layers=layers)
+        if all(entry.confidence >= CONFIDENT for entry in plan.entries):
+            return plan
+    except TransferError:
+        pass  # with inputs there is more to go by
+    return copy_weights(reference, port, inputs, layers=layers, partial=True)
+
+
+def _anchors(plan: Plan) -> dict[str, str]:
+    """Modules that own corresponding weights, where it is one to one."""
+    pairs: dict[str, set[str]] = {}
+    for entry in plan.entries:
+        pairs.setdefault(entry.source.rpartition(".")[0], set()).add(entry.target.rpartition(".")[0])
+    anchors = {source: next(iter(targets)) for source, targets in pairs.items() if len(targets) == 1}
+    shared = [target for target in anchors.values()]
+    return {source: target for source, target in anchors.items() if shared.count(target) == 1}
+
+
+def _check_alive(player: Player) -> None:
+    """A verdict on nothing is an error: dead or constant outputs agree whatever the weights are."""
+    outputs = {slot: array for slot, array in player.outputs.items() if array.dtype.name in EPSILON}
+    if not outputs:
+        raise EmptyComparisonError(
+            "the reference gives no floating-point output, so there is nothing to compare",
+            hint="return the tensor that matters from forward",
+        )
+    for slot, array in outputs.items():
+        _check_finite(slot, array)
+    if all(_dead(array) for array in outputs.values()):
+        largest = max((float(np.abs(array.astype(np.float64)).max(initial=0.0)) for array in outputs.values()))
+        raise EmptyComparisonError(
+            f"the reference's outputs are all zero, constant or tiny (at most {largest:.3g}): "
+            "any weights would agree",
+            hint="load trained weights, or re-scale the random ones so that signals live "
+            "(e.g. normalisation weights to 1, larger initial weights)",
+        )
+
+
+def _check_finite(slot: str, array: Array) -> None:
+    bad = int(np.size(array) - np.count_nonzero(np.isfinite(array.astype(np.float64))))
+    if bad:
+        raise InputError(
+            f"output {slot} of the reference has {bad} NaN or infinite values of {array.size}",
+            hint="check the reference's weights and the inputs: a comparison of NaN with NaN says nothing",
+        )
+
+
+def _dead(array: Array) -> bool:
+    wide = np.abs(array.astype(np.float64))
+    if not wide.size or float(wide.max()) < DEAD:
+        return True
+    return wide.size > 1 and float(np.ptp(array.astype(np.float64))) == 0.0
+
+
+def _name(player: Player) -> str:
+    return f"{type(player.model).__name__} ({player.backend.name} {player.backend.framework_version})"

@@ -1,0 +1,137 @@
+"""Turn what a followed run shows into measured errors, and measured errors into scores.
+
+Every sighting is compared at once and its arrays are let go. The scale floor is free; only where
+an error is above it are the reference's calls repeated in float64 for the other two floors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.errors import ParfocalError
+from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score, size_of
+from parfocal.judge.metrics import Comparison, compare_arrays
+from parfocal.judge.tolerance import Tolerance
+from parfocal.replay.follow import Direction, Side, Sighting
+from parfocal.replay.precise import Floors, Precise
+from parfocal.replay.trace import Node, Trace
+
+# In units of noise. Correct calls of library layers stay below 2.5 (docs/noise.md), the smallest
+# real mistakes measured score 7.6.
+LIMIT = 4.0
+# Of whole models: the floor is one random trial of an amplified quantity, not a bound.
+END_LIMIT = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One tensor of one paired call: how far it is from the reference's."""
+
+    port: int  # order of the port's call
+    reference: int  # order of the reference's call it is compared with
+    side: Side
+    slot: str
+    reference_slot: str
+    direction: Direction
+    comparison: Comparison | None
+    error: Size
+    floor: Size
+    message: str = ""
+
+    @property
+    def score(self) -> float:
+        return score(self.error, self.floor)
+
+    @property
+    def own(self) -> bool:
+        """Made by the call itself; otherwise by the code around it."""
+        return (self.side == "output") == (self.direction == "forward")
+
+
+def judge_arrays(observed: Array, expected: Array, tolerance: Tolerance | None = None) -> tuple[Comparison, Size, Size]:
+    """Comparison, error and scale floor of the port's array against the reference's."""
+    comparison = compare_arrays(observed, expected, tolerance=tolerance)
+    if tolerance is not None:
+        # With a fixed tolerance a score above 1 is simply a violation of it.
+        return comparison, Size(float(comparison.mismatched), float(comparison.mismatched)), Size(0.5, 0.5)
+    error = error_of(comparison)
+    if error.peak == 0.0:
+        return comparison, error, NOTHING
+    epsilon = coarser(observed.dtype.name, expected.dtype.name)
+    return comparison, error, size_of(expected) * epsilon
+
+
+class Collector:
+    """Takes sightings of the followed port and measures them."""
+
+    def __init__(self, partners: Mapping[tuple[int, Side, str], tuple[int, str]], tolerance: Tolerance | None) -> None:
+        self.partners = partners  # port's place -> reference's call and slot
+        self.tolerance = tolerance
+        self.measures: list[Measure] = []
+
+    def __call__(self, sighting: Sighting) -> None:
+        reference, slot = self.partners[sighting.order, sighting.side, sighting.slot]
+        comparison, error, floor, message = self._compare(sighting)
+        self.measures.append(
+            Measure(
+                sighting.order, reference, sighting.side, sighting.slot, slot, sighting.direction,
+                comparison, error, floor, message,
+            )
+        )  # fmt: skip
+
+    def _compare(self, sighting: Sighting) -> tuple[Comparison | None, Size, Size, str]:
+        observed, expected = sighting.observed, sighting.expected
+        infinite = Size(math.inf, math.inf)
+        if observed is None or expected is None:
+            present = expected if observed is None else observed
+            assert present is not None
+            if not np.any(present):
+                return None, NOTHING, NOTHING, ""  # absent and all zero mean the same
+            side = "port" if observed is None else "reference"
+            return None, infinite, NOTHING, f"no gradient arrives in the {side}"
+        if sighting.layout is None:
+            message = f"shape {list(observed.shape)} in the port, {list(expected.shape)} in the reference"
+            return None, infinite, NOTHING, message
+        comparison, error, floor = judge_arrays(observed, expected, self.tolerance)
+        return comparison, error, floor, ""
+
+
+def refine(measures: Iterable[Measure], reference: Trace, precise: Precise) -> tuple[list[Measure], list[str]]:
+    """The same measures with the full floor where the scale floor alone would accuse.
+
+    The second part names what could not be repeated in float64, each with the reason.
+    """
+    refined: list[Measure] = []
+    floors: dict[int, Floors | None] = {}
+    problems: list[str] = []
+    for measure in measures:
+        if measure.score <= LIMIT or not math.isfinite(measure.error.rms):
+            refined.append(measure)
+            continue
+        order = _call_to_repeat(measure, reference.nodes)
+        if order not in floors:
+            try:
+                floors[order] = precise.floors([order])
+            except ParfocalError as error:
+                problems.append(f"{reference.nodes[order].path or 'the model'}: {error.message}")
+                floors[order] = None
+            except Exception as error:  # noqa: BLE001  whatever the framework raises for a missing kernel
+                text = str(error).strip().splitlines()
+                problems.append(f"{reference.nodes[order].path or 'the model'}: {text[0] if text else error!r}")
+                floors[order] = None
+        found = floors[order]
+        place = (measure.reference, measure.side, measure.reference_slot, measure.direction)
+        extra = found.places.get(place, NOTHING) if found else NOTHING
+        refined.append(replace(measure, floor=measure.floor | extra))
+    return refined, problems
+
+
+def _call_to_repeat(measure: Measure, nodes: list[Node]) -> int:
+    """The call itself for its own error; the one around it for that of the surrounding code."""
+    parent = nodes[measure.reference].parent
+    return measure.reference if measure.own or parent is None else parent

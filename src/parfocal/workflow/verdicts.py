@@ -1,0 +1,191 @@
+"""From measures to a verdict: who is to blame, in which order, and what merely follows.
+
+A call's own error blames the call; an error at its input (or of the gradient at its output) was
+made by the code around it and blames the call that encloses it. Backward errors of a call that is
+already guilty forward follow from that. The whole model's results count for themselves only when
+no single call explains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
+from parfocal.replay.trace import Node, Trace
+from parfocal.report.report import Compared, Step
+from parfocal.weights.plan import Plan
+from parfocal.workflow.alignment import Alignment, End, Observation
+from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure
+
+
+def site(node: Node) -> Site:
+    return Site(node.path, node.kind, None, node.file, node.line, node.settings)
+
+
+def weight_divergences(plan: Plan) -> list[Divergence]:
+    """Tensors without a counterpart: named, one divergence each."""
+    found = []
+    for ours, items in ((True, plan.unmatched_reference), (False, plan.unmatched_port)):
+        for item in items:
+            place = Site(item.path, "parameter")
+            what = f"{item.path} {list(item.shape)} has no counterpart in the {'port' if ours else 'reference'}"
+            found.append(_weights(place if ours else None, None if ours else place, what, item.reason))
+    for item in plan.ambiguous:
+        what = f"{', '.join(item.targets)} could be any of {', '.join(item.candidates)}"
+        found.append(_weights(None, Site(item.targets[0], "parameter"), what, item.reason))
+    return found
+
+
+def _weights(reference: Site | None, port: Site | None, what: str, reason: str) -> Divergence:
+    from parfocal.judge.floors import NOTHING
+
+    return Divergence("weights", reference, port, what, None, NOTHING, float("inf"), reason)
+
+
+def divergences(alignment: Alignment, observation: Observation, limit: float, end_limit: float) -> list[Divergence]:
+    """All differences above the noise: the causes in order of execution, then what follows from them."""
+    ours, theirs = alignment.reference.trace, alignment.port.trace
+    forward = [m for m in observation.measures if m.direction == "forward" and m.score > limit]
+    backward = [m for m in observation.measures if m.direction == "backward" and m.score > limit]
+    blamed: set[int] = set()
+    found: list[Divergence] = []
+    for measure in forward:
+        found.append(_divergence(measure, ours, theirs, inherited=_blame(measure, theirs) in blamed))
+        blamed.add(_blame(measure, theirs))
+    paths = {theirs.nodes[order].path for order in blamed}
+    for measure in backward:
+        guilty = _blame(measure, theirs)
+        found.append(_divergence(measure, ours, theirs, inherited=theirs.nodes[guilty].path in paths))
+        paths.add(theirs.nodes[guilty].path)
+    paired = {theirs.nodes[pair.port].path for pair in observation.pairing.pairs}
+    for end in observation.parameters:
+        if end.measure.score > limit:
+            owner = end.port.rpartition(".")[0]
+            # a layer that is not paired gets its gradient through the code around it, guilty or not
+            inherited = owner in paths or (owner not in paired and bool(paths))
+            found.append(_end_divergence(end, alignment, "gradient", inherited=inherited))
+            paths.add(owner)
+    caused = bool(found)
+    for end in observation.ends:
+        if end.measure.score > end_limit:
+            found.append(_end_divergence(end, alignment, end.phase, inherited=caused))
+    return sorted(found, key=lambda divergence: divergence.inherited)
+
+
+def _blame(measure: Measure, port: Trace) -> int:
+    """The port's call that made the error."""
+    parent = port.nodes[measure.port].parent
+    return measure.port if measure.own or parent is None else parent
+
+
+def _divergence(measure: Measure, ours: Trace, theirs: Trace, *, inherited: bool) -> Divergence:
+    guilty = theirs.nodes[_blame(measure, theirs)]
+    own, other = theirs.nodes[measure.port], ours.nodes[measure.reference]
+    what = f"{measure.side} {measure.slot}"
+    port_site, reference_site = site(guilty), site(other)
+    if not measure.own:
+        what = f"{what} of {own.path or '(root)'}, made by the code of {guilty.path or '(root)'} itself"
+        parent = other.parent
+        reference_site = site(ours.nodes[parent]) if parent is not None else reference_site
+        # the line that calls the layer whose input is wrong is nearer to the mistake
+        port_site = replace(port_site, file=own.file, line=own.line)
+        reference_site = replace(reference_site, file=other.file, line=other.line)
+    if measure.direction == "backward":
+        what = f"gradient of {what}"
+    return Divergence(
+        phase=measure.direction,
+        reference=reference_site,
+        port=port_site,
+        what=what,
+        error=measure.comparison,
+        noise=measure.floor,
+        score=measure.score,
+        message=measure.message,
+        inherited=inherited,
+    )
+
+
+def _end_divergence(end: End, alignment: Alignment, phase: str, *, inherited: bool) -> Divergence:
+    sites = []
+    for player, path in ((alignment.reference, end.reference), (alignment.port, end.port)):
+        owner = path.rpartition(".")[0] if phase == "gradient" else ""
+        node = next((n for n in player.trace.nodes if n.path == owner), player.trace.nodes[0])
+        sites.append(replace(site(node), path=owner))
+    what = {
+        "gradient": f"gradient of the parameter {end.port}",
+        "loss": "the loss",
+        "forward": f"output {end.port} of the whole model",
+    }[phase]
+    measure = end.measure
+    message = "" if inherited or phase == "gradient" else "no paired call explains it: look at what was not paired"
+    return Divergence(
+        phase, sites[0], sites[1], what, measure.comparison, measure.floor, measure.score, message, inherited
+    )
+
+
+def pair_results(alignment: Alignment, observation: Observation) -> Iterator[PairResult]:
+    scores: dict[tuple[int, str], float] = {}
+    for measure in observation.measures:
+        key = (measure.port, measure.direction)
+        scores[key] = max(scores.get(key, 0.0), measure.score)
+    for pair in observation.pairing.pairs:
+        yield PairResult(
+            site(alignment.reference.trace.nodes[pair.reference]),
+            site(alignment.port.trace.nodes[pair.port]),
+            pair.why,
+            scores.get((pair.port, "forward")),
+            scores.get((pair.port, "backward")),
+        )
+
+
+def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step]:
+    """The paired leaves in order of execution: own error, and the difference carried so far."""
+    from parfocal.matching.values import distance
+
+    own: dict[int, float] = {}
+    for measure in observation.measures:
+        if measure.direction == "forward":
+            own[measure.port] = max(own.get(measure.port, 0.0), measure.score)
+    for pair in observation.pairing.pairs:
+        node = alignment.port.trace.nodes[pair.port]
+        if not node.is_leaf or pair.gives is None:
+            continue
+        given = alignment.reference.trace.nodes[pair.gives].outputs
+        carried = [
+            distance(a.data.sketch, b.data.sketch)
+            for a, b in zip(node.outputs.values(), given.values(), strict=False)
+        ]
+        yield Step(node.path, own.get(pair.port, 0.0), min(max(carried, default=0.0), 1e9))
+
+
+def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding]:
+    """Worth knowing also when all is well."""
+    for note in alignment.plan.notes:
+        yield Finding("transfer", note)
+    for problem in observation.imprecise:
+        yield Finding("floor.imprecise", f"no float64 floor for {problem}; the other floors were used")
+    count = len(alignment.port.trace.nodes)
+    paired = len(observation.pairing.pairs)
+    if paired < 0.8 * count:
+        message = f"only {paired} of the port's {count} calls were paired: what lies between is judged as one"
+        yield Finding("pairing.low", message)
+
+
+def compared(alignment: Alignment, observation: Observation) -> Compared:
+    return Compared(
+        calls=len(observation.pairing.pairs),
+        tensors=len(observation.measures),
+        parameters=len(observation.parameters),
+        port_calls=len(alignment.port.trace.nodes),
+        directions=("forward", "backward") if alignment.backward else ("forward",),
+    )
+
+
+def limits(fixed: bool) -> tuple[float, float]:
+    """What a score may be at most: for single calls, and for the whole model."""
+    return (1.0, 1.0) if fixed else (LIMIT, END_LIMIT)
+
+
+def unpaired(trace: Trace, orders: Iterable[int]) -> tuple[Site, ...]:
+    return tuple(site(trace.nodes[order]) for order in orders)
