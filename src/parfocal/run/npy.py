@@ -36,8 +36,9 @@ MAX_NPZ_RATIO = 64
 _LENGTH_FORMATS = {1: "<H", 2: "<I", 3: "<I"}
 _HEADER_ITEM = re.compile(
     r"""\s*['"](?P<key>\w+)['"]\s*:\s*"""
-    r"""(?P<value>True|False|'[^'\\]*'|"[^"\\]*"|\((?:\s*\d{1,19}L?\s*,?)*\s*\))\s*(?:,|(?=\}))"""
+    r"""(?P<value>True|False|'[^'\\]*'|"[^"\\]*"|\([0-9L,\s]*\))\s*(?:,|(?=\}))"""
 )
+_EXTENT = re.compile(r"[0-9]{1,19}L?")
 _HEADER_KEYS = {"descr", "fortran_order", "shape"}
 
 # ml_dtypes' own types have no specification of their own in this format; these are unambiguous.
@@ -157,10 +158,18 @@ def _parse_header(text: str, end: int) -> NpyHeader:
         position = match.end()
     if not text.startswith("{") or text[position:].strip() != "}" or values.keys() != _HEADER_KEYS:
         raise MalformedError(f"not the header of a plain array: {text[:120]!r}")
-    shape = tuple(int(number) for number in re.findall(r"\d+", values["shape"]))
-    if values["fortran_order"] not in ("True", "False") or not values["shape"].startswith("("):
+    if values["fortran_order"] not in ("True", "False"):
         raise MalformedError(f"not the header of a plain array: {text[:120]!r}")
+    shape = _parse_shape(values["shape"])
     return NpyHeader(_parse_dtype(values["descr"]), values["fortran_order"] == "True", shape, end)
+
+
+def _parse_shape(value: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in value.strip("()").split(",")]
+    extents = parts if parts[-1] else parts[:-1]
+    if not value.startswith("(") or not all(map(_EXTENT.fullmatch, extents)):
+        raise MalformedError(f"not the header of a plain array: its shape is {value[:60]!r}")
+    return tuple(int(extent.rstrip("L")) for extent in extents)  # Python 2 wrote 3L
 
 
 def _parse_dtype(value: str) -> np.dtype[Any]:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from parfocal.run.dtypes import DTYPES, checked_size
 
 MAX_DEPTH = 64
-MAX_VALUES = 5_000_000
 MAX_CODE_POINT = 0x10FFFF
 
 _DTYPE_SPEC = re.compile(r"b1|[iu][1248]|f(?:2|4|8|16)|c(?:8|16|32)|O[48]?|[SU][0-9]{1,9}")
@@ -126,15 +125,16 @@ class ArrayStandIn:
 class Resolver:
     """Turns what the stack held at the end into plain values and arrays."""
 
-    def __init__(self, budget: WorkBudget) -> None:
+    def __init__(self, budget: WorkBudget, max_values: int) -> None:
         self._budget = budget
+        self._max_values = max_values
         self._values = 0
 
     def resolve(self, value: Any, depth: int = 0) -> Any:
         """The value with every stand-in replaced. Shared containers are written out."""
         self._values += 1
-        if self._values > MAX_VALUES:
-            raise MalformedError(f"it holds more than {MAX_VALUES} values")
+        if self._values > self._max_values:
+            raise MalformedError(f"it holds more than {self._max_values} values once they are written out")
         if depth > MAX_DEPTH:
             raise MalformedError(f"it is nested deeper than {MAX_DEPTH} levels, or contains itself")
         if isinstance(value, dict):

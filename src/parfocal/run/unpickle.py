@@ -28,6 +28,7 @@ from parfocal.run.standins import (
 )
 
 MAX_OPCODES = 5_000_000
+MAX_SHARING = 16  # how many values there may be in the end for each opcode
 MAX_INT_BITS = 4096
 MAX_KEY_LENGTH = 4096
 
@@ -45,7 +46,7 @@ def load_pickle(file: IO[bytes], size: int, name: str) -> Any:
     machine = _Machine(_Source(file, size), name)
     try:
         value = machine.run()
-        result = Resolver(machine.budget).resolve(value)
+        result = Resolver(machine.budget, MAX_SHARING * (machine.opcodes + 100)).resolve(value)
     except ParfocalError:
         raise
     except (MalformedError, ValueError, struct.error, OverflowError, EOFError) as error:
@@ -86,10 +87,11 @@ class _Machine:
         self.stack: list[Any] = []
         self.marked: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
+        self.opcodes = 0
         self.budget = WorkBudget(8 * source.size + 2**20)
 
     def run(self) -> Any:
-        for _ in range(MAX_OPCODES):
+        for self.opcodes in range(1, MAX_OPCODES + 1):
             code = self.source.read(1)
             opcode = _BY_CODE.get(code)
             if opcode is None:
