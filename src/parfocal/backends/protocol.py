@@ -13,10 +13,10 @@ optimizer slots have **one spelling** on every side:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -163,6 +163,9 @@ class ModelBackend(TensorBackend, Protocol):
     def rng_state(self) -> Any: ...
     def set_rng_state(self, state: Any) -> None: ...
 
+    def save_checkpoint(self, path: str, state: Iterable[tuple[str, Array]]) -> None:
+        """A state dict in the framework's own file format; the file appears complete or not at all."""
+
     def deterministic(self) -> AbstractContextManager[None]:
         """Ask the framework for deterministic kernels where it has them; restored on leaving."""
 
@@ -231,3 +234,11 @@ class TrainingBackend(ModelBackend, Protocol):
 
 
 Backend = TrainingBackend
+
+
+@runtime_checkable
+class CheckpointReader(Protocol):
+    """A capability some backends have: reading their own files without executing anything of them."""
+
+    def load_checkpoint(self, path: str) -> dict[str, Any]:
+        """The file's mapping with every tensor as an array; nested mappings and lists stay nested."""

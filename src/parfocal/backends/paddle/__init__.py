@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from parfocal.backends.paddle.checkpoints import Checkpoints
 from parfocal.backends.paddle.recording import Recording
 from parfocal.backends.paddle.surgery import Surgery
 from parfocal.backends.paddle.training import Training
 
 
-class PaddleBackend(Training, Recording, Surgery):
+class PaddleBackend(Training, Checkpoints, Recording, Surgery):
     """PaddlePaddle, as ``protocol.py`` wants it."""

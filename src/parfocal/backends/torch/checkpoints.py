@@ -1,0 +1,122 @@
+"""PyTorch's checkpoint files: read with weights only, mapped into memory; written in one go.
+
+Nothing in a file is ever executed: a file that asks for more than tensors, NumPy values and
+plain containers is refused by name. Values are mapped, not read, until somebody uses them.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+
+from parfocal.backends.files import complete_or_absent, no_such_file
+from parfocal.backends.protocol import Array
+from parfocal.backends.torch.tensors import Tensors
+from parfocal.backends.tree import join
+from parfocal.errors import FileFormatError, StorageError, UnsafeFileError, UnsupportedError
+
+# What torch says when it refuses, with the name of what the file asked for.
+_REFUSED = re.compile(r"GLOBAL ([\w.]+)")
+_ZIP_MAGIC = b"PK\x03\x04"
+
+
+class Checkpoints(Tensors):
+    """Reading and writing ``.pth`` and ``.pt`` files."""
+
+    def load_checkpoint(self, path: str) -> dict[str, Any]:
+        """The file's mapping with every tensor as an array; nested mappings and lists stay nested."""
+        loaded = _load(path)
+        if not isinstance(loaded, dict):
+            raise FileFormatError(
+                f"{path} holds a {type(loaded).__name__}, not a mapping from names to tensors",
+                hint="save a state dict: torch.save(model.state_dict(), path)",
+            )
+        return self._plain(loaded, path, "")
+
+    def save_checkpoint(self, path: str, state: Iterable[tuple[str, Array]]) -> None:
+        """A state dict in PyTorch's own format; the file appears complete or not at all."""
+        tensors = {name: self.from_array(array) for name, array in state}
+        with complete_or_absent(path) as partial:
+            torch.save(tensors, partial)
+
+    def _plain(self, value: Any, path: str, key: str) -> Any:
+        if isinstance(value, dict):
+            return {
+                name: self._plain(item, path, f"{key}.{name}".lstrip(".")) for name, item in value.items()
+            }
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._plain(item, path, join(key, str(at))) for at, item in enumerate(value))
+        if not self.is_tensor(value):
+            return value
+        try:
+            return self.to_array(value, copy=False)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{path}: {key}: {error.message}", hint=error.hint) from error
+
+
+def _load(path: str) -> Any:
+    if not os.path.isfile(path):
+        raise no_such_file(path)
+    try:
+        with open(path, "rb") as file:
+            mapped = file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC  # the format before 1.6 cannot be mapped
+        with _numpy_values_allowed(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*TorchScript archive.*")  # an error says it below
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+    except pickle.UnpicklingError as error:
+        raise _refusal(path, str(error)) from error
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error}") from error
+    except (RuntimeError, EOFError, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+        # Whatever damage does to the reader; its own words are seldom of help.
+        raise _damage(path, error) from error
+
+
+def _refusal(path: str, message: str) -> FileFormatError:
+    match = _REFUSED.search(message)
+    if match is None:
+        return FileFormatError(
+            f"{path} is not a PyTorch checkpoint, or it is damaged", hint="check the file's source and size"
+        )
+    return UnsafeFileError(
+        f"{path} asks for {match[1]}, which is not a tensor or a plain value; nothing of it was run",
+        hint="save only the state dict: torch.save(model.state_dict(), path)",
+    )
+
+
+def _damage(path: str, error: Exception) -> FileFormatError:
+    if "TorchScript" in str(error):
+        return UnsafeFileError(
+            f"{path} is a TorchScript archive, which holds code; nothing of it was run",
+            hint="save only the state dict: torch.save(torch.jit.load(path).state_dict(), other_path)",
+        )
+    size = os.path.getsize(path)
+    return FileFormatError(
+        f"{path} ({size} bytes) is not a PyTorch checkpoint, or it is damaged: "
+        f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no details'}",
+        hint="check the file's source and size; a download may have been cut short",
+    )
+
+
+@contextmanager
+def _numpy_values_allowed() -> Iterator[None]:
+    """Training checkpoints often hold a NumPy number or array beside the tensors."""
+    allow = getattr(torch.serialization, "safe_globals", None)
+    with allow(_numpy_globals()) if allow is not None else nullcontext():
+        yield
+
+
+def _numpy_globals() -> list[Any]:
+    core = np._core.multiarray if hasattr(np, "_core") else np.core.multiarray  # type: ignore[attr-defined]
+    plain = [np.dtype(code) for code in "?bBhHiIlLqQefdFD"]
+    old_names = [(core.scalar, "numpy.core.multiarray.scalar")]
+    old_names.append((core._reconstruct, "numpy.core.multiarray._reconstruct"))
+    return [core.scalar, core._reconstruct, np.ndarray, np.dtype, *old_names, *{type(kind) for kind in plain}]
