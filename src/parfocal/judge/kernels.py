@@ -9,7 +9,6 @@ then does the same block in float64 (or complex128), with a census and scaling.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.totals import SideTotals, Totals
 
 CHUNK = 1024  # products are summed in the block's dtype over this many elements, beyond in float64
+_MOST_PRODUCTS = 6  # of one block
 SLICE = 16384  # elements at a time where temporaries are allocated, to bound their memory
 _FLOAT64 = np.dtype(np.float64)
 _BOOL = np.dtype(np.bool_)
@@ -30,27 +30,33 @@ _MASK32 = np.uint64(0xFFFFFFFF)
 _SAFE = {np.dtype(np.float32): (1e-12, 1e15), _FLOAT64: (1e-140, 1e140)}
 
 
-def chunked_dots(pairs: Sequence[tuple[Array, Array]], scratch: Scratch) -> list[float]:
-    """The dot product of each pair, chunk by chunk in the pair's dtype, across chunks in float64.
+class DotProducts:
+    """Dot products of one block: within chunks in the block's dtype, across chunks in float64.
 
-    The second of a pair may be a single chunk, which then meets every chunk of the first.
+    The second factor may be ``ONES``, a single chunk, which then meets every chunk of the first.
     """
-    size = len(pairs[0][0])
-    whole = size - size % CHUNK
-    sums = [0.0] * len(pairs)
-    if whole:
-        partial = scratch.get("partial", pairs[0][0].dtype, len(pairs) * (whole // CHUNK))
-        partial = partial.reshape(len(pairs), -1)
-        for row, (first, second) in zip(partial, pairs, strict=True):
-            right = second if len(second) == CHUNK else second[:whole]
+
+    def __init__(self, size: int, dtype: np.dtype[Any], scratch: Scratch) -> None:
+        self._whole = size - size % CHUNK
+        rows = scratch.get("partial", dtype, _MOST_PRODUCTS * (self._whole // CHUNK))
+        self._rows = rows.reshape(_MOST_PRODUCTS, -1)
+        self._rests: list[float] = []
+
+    def add(self, first: Array, second: Array) -> None:
+        """One more product, the next in ``sums``."""
+        whole = self._whole
+        if whole:
             left = first[:whole].reshape(-1, 1, CHUNK)
-            np.matmul(left, right.reshape(-1, CHUNK, 1), out=row.reshape(-1, 1, 1))
-        sums = partial.sum(axis=1, dtype=np.float64).tolist()
-    if whole < size:
-        for place, (first, second) in enumerate(pairs):
-            rest = first[whole:]
-            sums[place] += float(np.dot(rest, second[-len(rest) :]))
-    return sums
+            right = second if len(second) == CHUNK else second[:whole]
+            out = self._rows[len(self._rests)].reshape(-1, 1, 1)
+            np.matmul(left, right.reshape(-1, CHUNK, 1), out=out)
+        rest = first[whole:]
+        self._rests.append(float(np.dot(rest, second[-len(rest) :])) if len(rest) else 0.0)
+
+    def sums(self) -> list[float]:
+        """All products so far, in their order."""
+        totals = self._rows[: len(self._rests)].sum(axis=1, dtype=np.float64).tolist()
+        return [total + rest for total, rest in zip(totals, self._rests, strict=True)]
 
 
 def quick_block(
@@ -77,8 +83,10 @@ def quick_block(
     mismatched = _count_mismatches(difference, (least, largest, relative), magnitude, tolerance, scratch)
     if mismatched is None:
         return None
-    pairs = [(difference, ONES[x.dtype]), (difference, difference), (x, x), (y, y)]
-    absolute, square, square_x, square_y = chunked_dots(pairs, scratch)
+    products = DotProducts(len(x), x.dtype, scratch)
+    for pair in ((difference, ONES[x.dtype]), (difference, difference), (x, x), (y, y)):
+        products.add(*pair)
+    absolute, square, square_x, square_y = products.sums()
     first.square, second.square = Scaled(square_x), Scaled(square_y)
     return Totals(
         first=first,
@@ -89,7 +97,7 @@ def quick_block(
         minimum=least,
         absolute=Scaled(absolute),
         square=Scaled(square),
-        product=Scaled(_product(x, y, square, square_x, square_y, scratch)),
+        product=Scaled(_product(x, y, square, square_x, square_y, products)),
         relative=relative,
         mismatched=mismatched,
     )
@@ -100,11 +108,14 @@ def _quick_side(values: Array) -> SideTotals:
     return SideTotals(minimum=low, maximum=high)
 
 
-def _product(x: Array, y: Array, square: float, square_x: float, square_y: float, scratch: Scratch) -> float:
+def _product(
+    x: Array, y: Array, square: float, square_x: float, square_y: float, products: DotProducts
+) -> float:
     """x . y from the three squares when that loses no digits, which saves a pass."""
     if 0.25 * square_y <= square_x <= 4 * square_y:
         return (square_x + square_y - square) / 2
-    return chunked_dots([(x, y)], scratch)[0]
+    products.add(x, y)
+    return products.sums()[-1]
 
 
 def _largest_ratio(difference: Array, y: Array, scratch: Scratch) -> float | None:

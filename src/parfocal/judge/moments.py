@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.judge.kernels import ONES, chunked_dots
+from parfocal.judge.kernels import ONES, DotProducts
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.projection import ROWS, TILES, project_lanes, random_bits, turn
 from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, arithmetic
@@ -152,18 +152,11 @@ def _set_aside(values: Array, start: int, moments: Moments) -> Array:
 
 def _sums(moments: Moments, lanes: list[Array], exponent: int, what: Pass, scratch: Scratch) -> None:
     """Add the sums of powers and the projection of finite ``lanes * 2**exponent``."""
-    absolute = square = cube = total = 0.0
+    sums = np.zeros(4)
     for lane in lanes:
         for begin in range(0, len(lane), _PIECE):
-            piece = lane[begin : begin + _PIECE]
-            square += chunked_dots([(piece, piece)], scratch)[0]
-            if not what.project:
-                total += chunked_dots([(piece, ONES[piece.dtype])], scratch)[0]
-            if not what.powers:
-                continue
-            work = scratch.get("work", piece.dtype, len(piece))
-            absolute += chunked_dots([(np.abs(piece, out=work), ONES[piece.dtype])], scratch)[0]
-            cube += chunked_dots([(np.square(piece, out=work), piece)], scratch)[0]
+            sums += _powers(lane[begin : begin + _PIECE], what, scratch)
+    square, total, absolute, cube = sums.tolist()
     if what.project:
         buckets, total = project_lanes(lanes, what.width, what.seed, scratch)
         moments.buckets = np.ldexp(buckets, exponent)
@@ -171,6 +164,25 @@ def _sums(moments: Moments, lanes: list[Array], exponent: int, what: Pass, scrat
     moments.absolute = Scaled(absolute, exponent)
     moments.square = Scaled(square, 2 * exponent)
     moments.cube = Scaled(cube, 3 * exponent)
+
+
+def _powers(values: Array, what: Pass, scratch: Scratch) -> list[float]:
+    """The sums of squares, values, magnitudes and cubes; 0 for what is not asked for.
+
+    The plain sum is a by-product of the projection, so it is left to that.
+    """
+    ones = ONES[values.dtype]
+    products = DotProducts(len(values), values.dtype, scratch)
+    products.add(values, values)
+    if not what.project:
+        products.add(values, ones)
+    if what.powers:
+        work = scratch.get("work", values.dtype, len(values))
+        products.add(np.abs(values, out=work), ones)
+        products.add(np.square(values, out=work), values)
+    square, *others = products.sums()
+    total = 0.0 if what.project else others.pop(0)
+    return [square, total, *(others or (0.0, 0.0))]
 
 
 def _packed_pairs(array: Array) -> Array | None:

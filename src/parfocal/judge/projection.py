@@ -2,10 +2,11 @@
 
 Every element, by its index in C order, has a fixed sign and a fixed bucket. Small arrays have an
 independent sign for each element and the bucket ``index % width``. Larger ones are cut into
-tiles of 64 rows of ``width``: each column of a tile follows one of three sign patterns, which a
-small matrix product applies to all columns at once, and whole blocks of tiles are turned by a
-random angle, so that differences that repeat along rows or columns do not pile up. A pattern's
-signs sum to +-8, which makes a difference that is constant along a full column come out exact.
+tiles of 64 rows of ``width``: each column of a tile follows one of seven sign patterns, which a
+small matrix product applies to all columns at once, and every tile is turned by a random angle,
+so that differences that repeat along rows or columns do not pile up. A pattern's signs sum to
+plus or minus the root of their number, so that a difference that is constant along the columns
+of a tile comes out exact.
 
 All randomness is SplitMix64 of the seed, the same on every platform and NumPy version.
 """
@@ -20,30 +21,45 @@ import numpy as np
 from parfocal.judge.reading import Array, Scratch
 
 ROWS = 64
-PATTERNS = 3
+PATTERNS = 7
 TILES = 16  # in a block
 SMALL = 65536  # elements up to which every element has a sign of its own
 _PLUS = 36  # of 64 signs: 36 - 28 == sqrt(64)
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_STREAMS = {"element": 1, "order": 2, "flip": 3, "column": 4, "turn": 5}
+_GOLDEN = 0x9E3779B97F4A7C15
+_MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+_LAST_SHIFT = 31
+_STREAMS = {"element": 1, "order": 2, "flip": 3, "column": 4, "angle": 5, "turn": 6}
 
 
 def random_bits(seed: int, stream: str, start: int, count: int) -> Array:
     """Numbers ``start`` to ``start + count`` of a SplitMix64 stream, as uint64."""
-    origin = (seed * 0xD1342543DE82EF95 + _STREAMS[stream] * 0xA0761D6478BD642F) % 2**64
-    state = np.arange(start + 1, start + count + 1, dtype=np.uint64) * _GOLDEN + np.uint64(origin)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Array = state ^ (state >> np.uint64(31))
+    state = np.arange(start + 1, start + count + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
+    state += np.uint64(_origin(seed, stream))
+    for shift, factor in _MIX:
+        state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
+    mixed: Array = state ^ (state >> np.uint64(_LAST_SHIFT))
     return mixed
 
 
+def random_word(seed: int, stream: str, index: int) -> int:
+    """``random_bits(seed, stream, index, 1)[0]``, without the cost of an array."""
+    state = (_origin(seed, stream) + (index + 1) * _GOLDEN) % 2**64
+    for shift, factor in _MIX:
+        state = (state ^ (state >> shift)) * factor % 2**64
+    return state ^ (state >> _LAST_SHIFT)
+
+
+def _origin(seed: int, stream: str) -> int:
+    return (seed * 0xD1342543DE82EF95 + _STREAMS[stream] * 0xA0761D6478BD642F) % 2**64
+
+
 class Signs(NamedTuple):
-    """The tables for full tiles: what to multiply tiles with, and what to take from the products."""
+    """The tables of one block of tiles."""
 
     patterns: Array  # (TILES, 1 + PATTERNS, ROWS); row 0 is all ones and gives the plain sums
-    choice: Array  # (TILES, 1 + PATTERNS, width): +-1 at the column's pattern, else 0
+    choice: Array  # (lanes, TILES, 1 + PATTERNS, columns): +-1 at the column's pattern, else 0
+    angles: Array  # (TILES, width): which column of the tile goes to each bucket
 
 
 @lru_cache(maxsize=8)
@@ -58,8 +74,8 @@ def element_signs(seed: int) -> Array:
 
 
 @lru_cache(maxsize=8)
-def tile_signs(seed: int, width: int, dtype: np.dtype[Any]) -> Signs:
-    """The tables of one block of tiles."""
+def tile_signs(seed: int, width: int, lanes: int, dtype: np.dtype[Any]) -> Signs:
+    """The tables for blocks whose elements are dealt to ``lanes`` in turn."""
     shape = (TILES, PATTERNS, ROWS)
     order = random_bits(seed, "order", 0, TILES * PATTERNS * ROWS).reshape(shape)
     rank = order.argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable")
@@ -70,15 +86,27 @@ def tile_signs(seed: int, width: int, dtype: np.dtype[Any]) -> Signs:
     chosen = 1 + (column >> np.uint64(8)) % np.uint64(PATTERNS)
     sign = np.where(column & np.uint64(1), 1, -1)
     choice = np.where(np.arange(1 + PATTERNS).reshape(1, -1, 1) == chosen, sign, 0).astype(dtype)
-    patterns.flags.writeable = choice.flags.writeable = False
-    return Signs(patterns, choice)
+    by_lane = np.stack([choice[..., lane::lanes] for lane in range(lanes)])
+    tables = Signs(patterns, by_lane, rotations(seed, TILES, width))
+    for table in tables:
+        table.flags.writeable = False
+    return tables
+
+
+def rotations(seed: int, rows: int, width: int) -> Array:
+    """For every row a rotation of ``range(width)`` by a random angle."""
+    angle = random_bits(seed, "angle", 0, rows).reshape(rows, 1) % np.uint64(width)
+    turned: Array = (np.arange(width) + angle.astype(np.int64)) % width
+    return turned
 
 
 def project_small(values: Array, width: int, seed: int) -> Array:
     """The buckets of an array of at most ``SMALL`` elements, in float64."""
-    padded = np.zeros(-(-values.size // width) * width)
+    rows = -(-values.size // width)
+    padded = np.zeros(rows * width)
     np.multiply(values, element_signs(seed)[: values.size], out=padded[: values.size])
-    buckets: Array = padded.reshape(-1, width).sum(axis=0)
+    turned = np.take_along_axis(padded.reshape(rows, width), rotations(seed, rows, width), axis=1)
+    buckets: Array = turned.sum(axis=0)
     return buckets
 
 
@@ -87,37 +115,36 @@ def project_lanes(lanes: list[Array], width: int, seed: int, scratch: Scratch) -
 
     Lane ``k`` of ``n`` holds the elements whose index is ``k`` modulo ``n``.
     """
-    signs = tile_signs(seed, width, lanes[0].dtype)
+    dtype = lanes[0].dtype
+    signs = tile_signs(seed, width, len(lanes), dtype)
     columns = width // len(lanes)
-    buckets = np.empty(width)
+    count = -(-len(lanes[0]) // (ROWS * columns))
+    product = scratch.get("product", dtype, count * (1 + PATTERNS) * columns)
+    product = product.reshape(count, 1 + PATTERNS, columns)
+    signed = np.empty((count, width), dtype)
     total = 0.0
     for place, lane in enumerate(lanes):
-        tiles = _full_tiles(lane, columns, scratch)
-        count = len(tiles)
-        product = scratch.get("product", lane.dtype, count * (1 + PATTERNS) * columns)
-        product = product.reshape(count, 1 + PATTERNS, columns)
-        np.matmul(signs.patterns[:count], tiles, out=product)
+        np.matmul(signs.patterns[:count], _full_tiles(lane, count, columns, scratch), out=product)
         total += float(product[:, 0].sum(dtype=np.float64))
-        choice = signs.choice[:count, :, place :: len(lanes)]
-        buckets[place :: len(lanes)] = np.einsum("tpc,tpc->c", product, choice)
-    return buckets, total
+        signed[:, place :: len(lanes)] = np.einsum("tpc,tpc->tc", product, signs.choice[place, :count])
+    turned = np.take_along_axis(signed, signs.angles[:count], axis=1)
+    return turned.sum(axis=0, dtype=np.float64), total
 
 
-def _full_tiles(lane: Array, columns: int, scratch: Scratch) -> Array:
+def _full_tiles(lane: Array, count: int, columns: int, scratch: Scratch) -> Array:
     """The lane as tiles; an incomplete last one is filled up with zeros."""
-    tile = ROWS * columns
-    count = -(-lane.size // tile)
-    if lane.size < count * tile:
-        padded = scratch.get("padded", lane.dtype, count * tile)
-        padded[: lane.size] = lane
-        padded[lane.size :] = 0
+    size = count * ROWS * columns
+    if len(lane) < size:
+        padded = scratch.get("padded", lane.dtype, size)
+        padded[: len(lane)] = lane
+        padded[len(lane) :] = 0
         lane = padded
     return lane.reshape(count, ROWS, columns)
 
 
 def turn(buckets: Array, block: int, seed: int) -> Array:
     """The buckets of block number ``block``, rotated and with a sign."""
-    bits = int(random_bits(seed, "turn", block, 1)[0])
-    place = (bits >> 8) % len(buckets)
+    word = random_word(seed, "turn", block)
+    place = (word >> 8) % len(buckets)
     turned: Array = np.concatenate((buckets[place:], buckets[:place]))
-    return turned if bits & 1 else -turned
+    return turned if word & 1 else -turned
