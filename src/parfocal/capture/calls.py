@@ -17,6 +17,7 @@ from parfocal.capture.follow import Follower
 from parfocal.capture.gradients import Exchange, GradientWatch, Target
 from parfocal.capture.session import Session, plain_settings
 from parfocal.capture.sites import Sites
+from parfocal.capture.state import StateListener
 from parfocal.capture.tree import Flat, flatten, flatten_call, replace, replace_call
 from parfocal.run.records import CallRecord, GradientRecord, Structure
 
@@ -53,8 +54,11 @@ _OUTSIDE = _Around()
 class CallListener:
     """The callbacks of a watch."""
 
-    def __init__(self, session: Session, *, grads: bool, follower: Follower | None = None) -> None:
+    def __init__(
+        self, session: Session, state: StateListener, *, grads: bool, follower: Follower | None = None
+    ) -> None:
         self._session = session
+        self._state = state
         self._follower = follower
         self._sites = Sites((session.backend.name,))
         self.gradients = GradientWatch(session.backend, self._on_gradient) if grads else None
@@ -65,6 +69,7 @@ class CallListener:
 
     def on_enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         session = self._session
+        self._state.begin_step()
         if not session.wanted:
             return None
         kind = self._kind(call.module)

@@ -62,15 +62,10 @@ class Recorder:
         if optimizer is not None:
             steps.learning_rate = self._session.backend.learning_rate(optimizer)
         self._end_step()
-        self._state.record("before")
 
     def log(self, name: str, value: Any) -> None:
         """Record any value under a name: a tensor, an array, a number, a text."""
         self._session.log(name, value)
-
-    def begin(self) -> None:
-        """The watch is on."""
-        self._state.record("before")
 
     def finish(self) -> None:
         """The user's code is done; what came after the last mark is a step if it went backward."""
@@ -88,22 +83,23 @@ class Recorder:
 
     def on_backward_start(self, outputs: Sequence[Any]) -> None:
         """A backward pass begins; a single number it starts from is the loss."""
+        self._state.begin_step()
         scalar = len(outputs) == 1 and math.prod(self._session.backend.shape(outputs[0])) == 1
         self._session.steps.begin_backward(self._number(outputs[0]) if scalar else None)
 
     def on_backward_end(self) -> None:
         """A backward pass is done."""
         if self._calls.gradients is not None and self._session.wanted:
-            self._state.record_gradients("before")
+            self._state.end_backward()
 
     def before_update(self, optimizer: Any) -> None:
         """An optimizer is about to make its step."""
+        self._state.begin_step()
         self._session.steps.learning_rate = self._session.backend.learning_rate(optimizer)
 
     def after_update(self) -> None:
         """An optimizer made its step, which ends the recording's step too."""
         self._end_step()
-        self._state.record("before")
 
     def _end_step(self) -> None:
         steps, gradients = self._session.steps, self._calls.gradients
@@ -112,7 +108,7 @@ class Recorder:
                 gradients.report_absent()
             gradients.end_step()
         self._calls.end_step()
-        self._state.record("after")
+        self._state.end_step()
         self._session.writer.append(steps.finish(self._session.rank))
 
     def _number(self, value: Any) -> float:

@@ -78,8 +78,9 @@ def record(
     temporary = Path(tempfile.mkdtemp(prefix="parfocal-")) if path is None else None
     writer = _open_writer(path, temporary, _header(model, backend, level, tensors))
     session = Session(model, backend, writer, Keeper(backend, _keep(tensors, writer, max_bytes)), chosen)
-    calls = CallListener(session, grads=grads, follower=follower)
-    recorder = Recorder(session, calls, StateListener(session, roles, optimizers), optimizers)
+    states = StateListener(session, roles, optimizers)
+    calls = CallListener(session, states, grads=grads, follower=follower)
+    recorder = Recorder(session, calls, states, optimizers)
     try:
         with ExitStack() as watches:
             on_op = calls.on_op if level == "ops" else None
@@ -89,7 +90,6 @@ def record(
             )
             for each in optimizers:
                 watches.enter_context(_watch_updates(backend, each, recorder))
-            recorder.begin()
             yield recorder
         recorder.finish()
         writer.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from parfocal.errors import InputError
 from parfocal.run.records import StateRecord
 
 ROLES = ("parameter", "buffer", "gradient", "optimizer")
+_BLOCK = 2**16
+
 Moment = str  # "before" or "after" the step's update
 
 
@@ -37,23 +40,39 @@ class StateListener:
         self._roles = tuple(roles)
         self._optimizers = tuple(optimizers)
 
-    def record(self, moment: Moment) -> None:
-        """Everything that was asked for, as it is now."""
+    def begin_step(self) -> None:
+        """Something happens for the first time in a step: record what it starts from.
+
+        Gradients are not among that: those before an update are what its backward passes bring.
+        """
+        steps = self._session.steps
+        if not steps.begun:
+            steps.begun = True
+            self._record(tuple(role for role in self._roles if role != "gradient"), "before")
+
+    def end_step(self) -> None:
+        """Record what a step leaves."""
+        self._record(self._roles, "after")
+
+    def end_backward(self) -> None:
+        """Record every parameter's gradient as accumulated so far, and the norm of all of them."""
+        self._session.steps.norm(self._record_gradients("before"))
+
+    def _record(self, roles: Sequence[str], moment: Moment) -> None:
         if self._session.wanted:
-            for role in self._roles:
+            for role in roles:
                 _RECORDERS[role](self, moment)
 
-    def record_gradients(self, moment: Moment) -> None:
-        """Every parameter's gradient as accumulated so far, and the norm of all of them."""
-        backend, squares = self._session.backend, []
+    def _record_gradients(self, moment: Moment) -> list[float]:
+        """Record every parameter's gradient; returns the sums of their squares."""
+        squares = []
         for tensor in self._tensors("parameter"):
-            if not tensor.trainable:
-                continue
-            gradient = backend.gradient(tensor.value)
-            if gradient is not None:
-                squares.append(sum_of_squares(gradient))
-            self._append("gradient", tensor.path, None, moment, gradient)
-        self._session.steps.norm(squares)
+            if tensor.trainable:
+                gradient = self._session.backend.gradient(tensor.value)
+                self._append("gradient", tensor.path, None, moment, gradient)
+                if gradient is not None:
+                    squares.append(sum_of_squares(gradient))
+        return squares
 
     def _record_tensors(self, role: str, moment: Moment) -> None:
         for tensor in self._tensors(role):
@@ -87,20 +106,23 @@ class StateListener:
         session.writer.append(StateRecord(role, path, slot, moment, kept, session.steps.step, session.rank))
 
 
-_RECORDERS: dict[str, Callable[[StateListener, Moment], None]] = {
+_RECORDERS: dict[str, Callable[[StateListener, Moment], object]] = {
     "parameter": lambda listener, moment: listener._record_tensors("parameter", moment),
     "buffer": lambda listener, moment: listener._record_tensors("buffer", moment),
-    "gradient": StateListener.record_gradients,
+    "gradient": StateListener._record_gradients,
     "optimizer": StateListener._record_optimizers,
 }
 
 
 def sum_of_squares(array: Array) -> float:
-    """In float64 by blocks, so that neither precision nor memory suffers."""
+    """By blocks: in the array's own precision where that holds, else in float64."""
     flat = array.reshape(-1)
-    block = 2**16
     total = 0.0
-    for start in range(0, flat.size, block):
-        part = flat[start : start + block].astype(np.float64)
-        total += float(np.vdot(part, part).real)
+    for start in range(0, flat.size, _BLOCK):
+        part = flat[start : start + _BLOCK]
+        square = float(np.vdot(part, part).real) if part.dtype == np.float32 else math.inf
+        if not 1e-30 < square < math.inf:  # out of range, or a dtype without a product of its own
+            wide = part.astype(np.complex128 if part.dtype.kind == "c" else np.float64)
+            square = float(np.vdot(wide, wide).real)
+        total += square
     return total

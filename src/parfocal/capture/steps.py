@@ -15,7 +15,7 @@ class Steps:
 
     step: int = 0
     backward: int = -1
-    calls: int = 0
+    begun: bool = False  # whether anything happened yet
     loss: float | None = None
     learning_rate: float | None = None
     gradient_norm: float | None = None
@@ -25,7 +25,6 @@ class Steps:
         """Which call of this path this is, counted from 0 in every step."""
         number = self._occurrences[path, op]
         self._occurrences[path, op] = number + 1
-        self.calls += 1
         return number
 
     def begin_backward(self, loss: float | None) -> None:
@@ -43,7 +42,7 @@ class Steps:
         record = StepRecord(self.step, self.loss, self.learning_rate, self.gradient_norm, rank)
         self.step += 1
         self.backward = -1
-        self.calls = 0
+        self.begun = False
         self.loss = self.learning_rate = self.gradient_norm = None
         self._occurrences.clear()
         return record
