@@ -8,31 +8,42 @@ callbacks. Every thread has its own stack, so models running side by side do not
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from parfocal.backends.protocol import Call, OnEnter, OnExit
 
-_callbacks = threading.local()
+
+class _Callbacks(threading.local):
+    running = False
+
+
+_callbacks = _Callbacks()
 
 
 def in_callback() -> bool:
     """Whether a watcher's callback is running in this thread: its own ops are not the model's."""
-    return getattr(_callbacks, "running", False)
+    return _callbacks.running
 
 
-@contextmanager
-def callback_running() -> Iterator[None]:
+class callback_running:  # noqa: N801  (used like a function; a generator would cost more than the call)
     """While inside, ``in_callback`` says yes."""
-    before = in_callback()
-    _callbacks.running = True
-    try:
-        yield
-    finally:
-        _callbacks.running = before
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = _callbacks.running
+        _callbacks.running = True
+
+    def __exit__(self, *error: object) -> None:
+        _callbacks.running = self._before
+
+
+class _Stack(threading.local):
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +71,16 @@ class CallTracker:
         self._on_enter = on_enter
         self._on_exit = on_exit
         self._orders = count()
-        self._threads = threading.local()
+        self._stack = _Stack()
 
     def current(self) -> Frame | None:
         """The innermost call that is under way in this thread."""
-        stack = self._stack()
+        stack = self._stack.frames
         return stack[-1] if stack else None
 
     def begin(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call begins. Returns replaced ``(args, kwargs)``, or None to keep them."""
-        stack = self._stack()
+        stack = self._stack.frames
         place = self._places[id(module)]
         parent = stack[-1].call.order if stack else None
         call = Call(next(self._orders), parent, len(stack), place.path, module, args, kwargs)
@@ -84,11 +95,12 @@ class CallTracker:
 
     def end(self, module: Any, output: Any) -> Any:
         """A call returned. Returns a replaced output, or None to keep it."""
-        stack = self._stack()
-        if not any(frame.call.module is module for frame in stack):
-            return None  # the watch was started in the middle of this call
-        while stack[-1].call.module is not module:
-            stack.pop()  # left by an exception that the framework does not announce
+        stack = self._stack.frames
+        if not stack or stack[-1].call.module is not module:
+            if not any(frame.call.module is module for frame in stack):
+                return None  # the watch was started in the middle of this call
+            while stack[-1].call.module is not module:
+                stack.pop()  # left by an exception that the framework does not announce
         if self._on_exit is None:
             return None
         with callback_running():
@@ -96,13 +108,6 @@ class CallTracker:
 
     def over(self, module: Any) -> None:
         """A call is over, by returning or by raising."""
-        stack = self._stack()
+        stack = self._stack.frames
         if stack and stack[-1].call.module is module:
             stack.pop()
-
-    def _stack(self) -> list[Frame]:
-        try:
-            return self._threads.stack  # type: ignore[no-any-return]
-        except AttributeError:
-            self._threads.stack = []
-            return self._stack()
