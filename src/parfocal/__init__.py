@@ -14,19 +14,25 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from parfocal.capture.recording import record
     from parfocal.errors import ParfocalError
+    from parfocal.inputs import sides
     from parfocal.judge.metrics import compare_arrays
     from parfocal.judge.tolerance import Tolerance
     from parfocal.run.reader import load_run
+    from parfocal.weights.plan import Plan
+    from parfocal.weights.transfer import transfer
 
 _HOMES = {
     "ParfocalError": "parfocal.errors",
+    "Plan": "parfocal.weights.plan",
     "Tolerance": "parfocal.judge.tolerance",
     "compare_arrays": "parfocal.judge.metrics",
     "load_run": "parfocal.run.reader",
     "record": "parfocal.capture.recording",
+    "sides": "parfocal.inputs",
+    "transfer": "parfocal.weights.transfer",
 }
 
-__all__ = ["ParfocalError", "Tolerance", "compare_arrays", "load_run", "record"]
+__all__ = ["ParfocalError", "Plan", "Tolerance", "compare_arrays", "load_run", "record", "sides", "transfer"]
 
 
 def __getattr__(name: str) -> Any:

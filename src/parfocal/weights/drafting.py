@@ -121,6 +121,8 @@ def _together(run: Observation | None) -> Callable[[Unit, Unit], bool]:
     """Whether two units take the same input: seen in a run, or standing side by side."""
 
     def together(first: Unit, second: Unit) -> bool:
+        if any(unit.kind == "MultiheadAttention" and unit.path.endswith(".out") for unit in (first, second)):
+            return False  # the output projection of an attention taken apart: fed by the others
         calls = (run.first(first.module), run.first(second.module)) if run else (None, None)
         if first.module != second.module and calls[0] and calls[1]:
             return distances(calls[0].inputs, calls[1].inputs) == 0.0

@@ -60,7 +60,7 @@ def fingerprint(array: Array) -> Fingerprint:
             float(flat.sum(dtype=np.float64)),
             float(np.abs(flat).sum(dtype=np.float64)),
             float(squares.sum(dtype=np.float64)),
-            float(np.dot(squares.astype(np.float64, copy=False), flat)),
+            float((squares * flat).sum(dtype=np.float64)),  # np.dot would wake BLAS's threads for each tensor
             float(flat.min()),
             float(flat.max()),
             _stretches(flat),
@@ -105,18 +105,29 @@ def distance(first: Fingerprint, second: Fingerprint) -> float:
 
 
 def distances(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> float:
-    """Between the tensors of two calls: every one of the shorter list has an equal in the longer."""
+    """Between the tensors of two calls.
+
+    Tensors are paired with their nearest of equal size. One side may return more than the other
+    (attention weights) or return it in other pieces (the states of two directions), but the largest
+    tensor of the side with fewer must have its like.
+    """
     if not first or not second:
         return float("inf")
     fewer, more = sorted((list(first), list(second)), key=len)
     worst = 0.0
-    for wanted in fewer:
-        best, place = min((distance(wanted, other), number) for number, other in enumerate(more))
+    for wanted in sorted(fewer, key=lambda each: -each.size):
+        found = [
+            (distance(wanted, other), number)
+            for number, other in enumerate(more)
+            if other.size == wanted.size
+        ]
+        if not found:
+            if wanted.size == max(each.size for each in fewer):
+                return float("inf")
+            continue
+        best, place = min(found)
         worst = max(worst, best)
-        if best < float("inf"):
-            more = more[:place] + more[place + 1 :]
-        if not more:
-            break
+        del more[place]
     return worst
 
 

@@ -9,6 +9,7 @@ twin in the reference is run again with each option; the one that reproduces the
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,13 +23,14 @@ from parfocal.weights.drafting import Draft
 from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likeness
-from parfocal.weights.observe import Observation, Seen, prints, quiet
+from parfocal.weights.observe import Observation, Seen, capture, prints, quiet
 from parfocal.weights.units import Unit
 from parfocal.weights.writer import Side
 
 NEAR = 0.05  # inputs this close are the same tensor after a small difference upstream
 CLEARLY = 20.0  # how much worse the next best must be
 MOST_TRIALS = 170  # in one scope
+ALL_TRIALS = 1500  # in one pass
 MOST_TIED = 4
 BY_VALUES = "same input values"
 
@@ -58,6 +60,7 @@ class Follower:
         self.book = Book(draft, reference, port)
         self.units = {unit.path: unit for unit in draft.ports if unit.path == unit.module}
         self.confirmed: dict[str, str] = {}  # port path -> reference path, by values
+        self.budget = ALL_TRIALS
         self.unsettled_runs = False  # a unit ran with weights that were replaced later
         self._references = _by_key(draft.references, seen)
         self._under = _units_under(draft.references, seen)
@@ -144,15 +147,29 @@ class Follower:
         if self._trying:
             return None
         subjects = self._subjects(call.path)
-        twins = self._twins(call) if subjects else []
-        if not subjects or not twins:
-            return None
-        outputs = prints(self.port.backend, output)
-        off = _off(twins, outputs)
+        twins = self._twins(call.path, call.note["occurrence"]) if subjects else []
         agree = any(distances(twin.inputs, call.note["inputs"]) <= noise_of(twin.inputs) for twin in twins)
         if not agree or "kept" not in call.note:
             return None
+        off = _off(twins, prints(self.port.backend, output))
         return self._settle(call.module, call.note["kept"], subjects, twins, off)
+
+    def settle_the_rest(self, reference: Side, arguments: Arguments) -> None:
+        """Choices behind a real difference of the port: try them on the reference's own inputs."""
+        modules = self.port.backend.modules(self.port.model)
+        for path in sorted(self._counts, key=lambda each: -len(each)):
+            subjects: list[Choice | Tie] = [s for s in self._subjects(path) if isinstance(s, Choice)]
+            twins = self._twins(path, 0) if subjects else []
+            if not twins:
+                continue
+            kept = capture(reference, arguments, twins[0].path, self.port.backend)
+            if kept is None or not _same_signature(modules[path], kept):
+                continue
+            with quiet(self.port):
+                picks = tuple(self._current(subject) for subject in subjects)
+                output = self._run_again(modules[path], kept, subjects, picks)
+                off = _off(twins, prints(self.port.backend, output))
+                self._settle(modules[path], kept, subjects, twins, off)
 
     def _subjects(self, path: str) -> list[Choice | Tie]:
         """Open choices and ties that lie wholly inside a module."""
@@ -171,17 +188,17 @@ class Follower:
                 found.append(tie)
         return found
 
-    def _twins(self, call: Call) -> list[Seen]:
+    def _twins(self, scope: str, occurrence: int) -> list[Seen]:
         """Calls of reference modules that hold exactly the counterparts of what this module holds."""
         image: set[str] = set()
         for module, path in self._ports_under:
-            if _inside(module, call.path):
+            if _inside(module, scope):
                 choice = self.draft.choice_of(path)
                 link = self.draft.links.get(path)
                 units = choice.references if choice else (link.reference,) if link else ()
                 image.update(unit.path for unit in units)
         modules = self._under.get(frozenset(image), [])
-        calls = [self.seen.at(module, call.note["occurrence"]) for module in modules]
+        calls = [self.seen.at(module, occurrence) for module in modules]
         return [seen for seen in calls if seen is not None]
 
     def _settle(
@@ -196,8 +213,9 @@ class Follower:
         trials = [Trial(tuple(self._current(subject) for subject in subjects), off)]
         start = trials[0]
         for picks in itertools.islice(_combinations([self._size(s) for s in subjects]), MOST_TRIALS):
-            if picks == start.picks:
+            if picks == start.picks or not self.budget:
                 continue
+            self.budget -= 1
             trials.append(Trial(picks, self._try(module, kept, subjects, picks, twins)))
             if trials[-1].off <= noise and not choices:
                 break
@@ -328,6 +346,15 @@ class Follower:
         return {path for path, each in modules.items() if id(each) in below}
 
 
+def _same_signature(module: Any, kept: Arguments) -> bool:
+    """Whether the module can be called like its twin."""
+    try:
+        inspect.signature(module.forward).bind(*kept[0], **kept[1])
+    except TypeError:
+        return False
+    return True
+
+
 def _off(twins: Sequence[Seen], outputs: Sequence[Fingerprint]) -> float:
     return min(distances(twin.outputs, outputs) for twin in twins)
 
@@ -384,14 +411,27 @@ def _units_under(references: Sequence[Unit], seen: Observation) -> dict[frozense
 
 
 def _ties(references: Sequence[Unit], seen: Observation) -> list[Tie]:
-    groups: list[tuple[Unit, Seen, list[str]]] = []
+    groups: list[tuple[Seen, list[str]]] = []
     for candidates in _by_key(references, seen).values():
         start = len(groups)
         for unit, call in candidates:
-            for _, other, members in groups[start:]:
+            for other, members in groups[start:]:
                 if distances(call.inputs, other.inputs) <= noise_of(call.inputs):
                     members.append(unit.path)
                     break
             else:
-                groups.append((unit, call, [unit.path]))
-    return [Tie(tuple(members)) for _, _, members in groups if len(members) > 1]
+                groups.append((call, [unit.path]))
+    return [
+        Tie(tuple(members))
+        for members in [*(m for _, m in groups), *_uncalled(references)]
+        if len(members) > 1
+    ]
+
+
+def _uncalled(references: Sequence[Unit]) -> list[list[str]]:
+    """Units of one module that are used without a call of their own: raw parameters, parts of composites."""
+    found: dict[Any, list[str]] = {}
+    for unit in references:
+        if unit.path != unit.module and unit.required:
+            found.setdefault((unit.module, unit.key), []).append(unit.path)
+    return list(found.values())

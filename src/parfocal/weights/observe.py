@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, Call
-from parfocal.inputs import Arguments, leaves
+from parfocal.inputs import Arguments, convert, leaves
 from parfocal.weights.fingerprint import Fingerprint, fingerprint
 from parfocal.weights.writer import Side
 
@@ -77,6 +77,20 @@ def observe(side: Side, arguments: Arguments) -> Observation:
         args, kwargs = arguments
         side.model(*args, **kwargs)
     return notebook.observation
+
+
+def capture(side: Side, arguments: Arguments, path: str, backend: Backend) -> Arguments | None:
+    """The arguments of the first call of one module, as tensors of another backend."""
+    kept: list[Arguments] = []
+
+    def enter(call: Call) -> None:
+        if call.path == path and not kept:
+            kept.append(convert((call.args, call.kwargs), backend))
+
+    with quiet(side), side.backend.watch(side.model, enter):
+        args, kwargs = arguments
+        side.model(*args, **kwargs)
+    return kept[0] if kept else None
 
 
 class Notebook:

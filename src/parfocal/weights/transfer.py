@@ -119,7 +119,9 @@ def _follow(work: _Work, draft: Draft, runs: Runs) -> None:
         follower = Follower(work.reference, work.port, draft, runs[0])
         _try_port(work, functools.partial(follower.run, _arguments(work, 1)))
         if not follower.unsettled_runs:
-            return
+            break
+    if any(choice.open for choice in draft.choices):
+        _try_port(work, functools.partial(follower.settle_the_rest, work.reference, _arguments(work, 0)))
 
 
 def _try_port(work: _Work, run: Any) -> Any:

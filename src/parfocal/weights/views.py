@@ -114,14 +114,12 @@ def apply(view: View, array: Array) -> Array:
 
 def _apply(step: Step, array: Array) -> Array:
     if step.kind == "transpose":
-        return array.transpose(step.numbers)
+        return np.transpose(array, step.numbers)
     if step.kind == "reshape":
         return _reshape(array, step.numbers)
-    if step.kind == "slice":
-        axis, start, stop = step.numbers
-        return array[(slice(None),) * axis + (slice(start, stop),)]
-    axis, position = step.numbers
-    chosen: Array = array[(slice(None),) * axis + (position, ...)]
+    axis = step.numbers[0]
+    which: Any = slice(*step.numbers[1:]) if step.kind == "slice" else step.numbers[1]
+    chosen: Array = array[(slice(None),) * axis + (which, ...)]
     return chosen
 
 
