@@ -185,3 +185,12 @@ def test_clearing_makes_gradients_absent(kit, backend):
     backend.clear_gradients(model)
     assert backend.gradient(model.weight) is None
     assert backend.gradient(model.bias) is None
+
+
+def test_gradients_kept_by_row_come_out_dense(kit, backend):
+    table = kit.nn.Embedding(5, 2, sparse=True)
+    rows = backend.from_array(np.array([1, 1, 3]))
+    backend.backward([table(rows).sum()], [None])
+    expected = np.zeros((5, 2), "float32")
+    expected[1], expected[3] = 2.0, 1.0
+    assert backend.gradient(table.weight).tolist() == expected.tolist()

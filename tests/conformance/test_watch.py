@@ -280,13 +280,13 @@ def test_hooks_cost_next_to_nothing(kit, backend):
 
     def fastest():
         times = []
-        for _ in range(5):
-            start = time.perf_counter()
+        for _ in range(7):
+            start = time.thread_time()
             model(tensor)
-            times.append(time.perf_counter() - start)
+            times.append(time.thread_time() - start)
         return min(times)
 
     plain = fastest()
     with backend.watch(model, lambda call: None, lambda call, output: None):
         watched = fastest()
-    assert (watched - plain) / 500 < 60e-6  # 20 microseconds is the aim; the machine may be busy
+    assert (watched - plain) / 500 < 20e-6

@@ -61,7 +61,11 @@ class Call:
 
 @dataclass(slots=True)
 class OpCall:
-    """One functional call or tensor operator made by a module's own code."""
+    """One functional call or tensor operator made by a user's module itself.
+
+    What a framework's layer does inside is that layer, and what an op calls in turn is that op.
+    ``args`` are as passed: of an op in place the first one is a copy of what was there before.
+    """
 
     order: int
     module: str  # path of the module whose code made it
@@ -123,7 +127,7 @@ class ModelBackend(TensorBackend, Protocol):
         """All parameters and buffers in registration order, tied ones included."""
 
     def gradient(self, tensor: Any) -> Array | None:
-        """The accumulated gradient of a leaf, or None."""
+        """The accumulated gradient of a leaf, dense also where the framework keeps rows; or None."""
 
     def training_flags(self, model: Any) -> dict[str, bool]: ...
 
@@ -141,6 +145,8 @@ class ModelBackend(TensorBackend, Protocol):
 
         ``on_enter`` may return ``(args, kwargs)`` to replace the inputs; ``on_exit`` and ``on_op``
         may return a replacement for the output; None keeps what is there. Calls nest and repeat.
+        A user's own hooks on a module count as part of its call. Ops outside of any call of the
+        model, and those of the callbacks themselves, are not reported.
         Everything is restored on leaving, also when the model or a callback raises.
         """
 
@@ -148,7 +154,8 @@ class ModelBackend(TensorBackend, Protocol):
         """Call back with the gradient of any tensor, leaf or not; returns the remover.
 
         None when the tensor takes no part in autograd. The callback gets the full (accumulated)
-        gradient of that tensor once per backward pass and may return a replacement.
+        gradient of that tensor once per backward pass and may return a replacement. It is the
+        gradient of the value the tensor has now, also when an op in place changes it later.
         """
 
     def backward(

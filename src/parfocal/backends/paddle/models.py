@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import paddle
 
 from parfocal.backends import reading, tree
@@ -72,7 +73,14 @@ class Models(Tensors):
         return found
 
     def gradient(self, tensor: Any) -> Array | None:
-        return None if tensor.grad is None else self.to_array(tensor.grad)
+        gradient = tensor.grad
+        if gradient is None:
+            return None
+        if not gradient.is_selected_rows():
+            return self.to_array(gradient)
+        dense = np.zeros(self.shape(tensor), dtype=self.dtype(tensor))
+        np.add.at(dense, list(gradient.rows()), gradient.numpy())  # a row may come more than once
+        return dense
 
     def clear_gradients(self, model: Any) -> None:
         for entry in self.state(model):

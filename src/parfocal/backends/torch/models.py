@@ -64,7 +64,10 @@ class Models(Tensors):
         return found
 
     def gradient(self, tensor: Any) -> Array | None:
-        return None if tensor.grad is None else self.to_array(tensor.grad)
+        gradient = tensor.grad
+        if gradient is None:
+            return None
+        return self.to_array(gradient if gradient.layout is torch.strided else gradient.to_dense())
 
     def clear_gradients(self, model: Any) -> None:
         for entry in self.state(model):
