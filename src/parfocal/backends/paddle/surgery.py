@@ -1,4 +1,4 @@
-"""Tier 2 for PaddlePaddle, replaying: tensors with other values in the same graph, layers in another dtype."""
+"""Tier 2 for PaddlePaddle, replaying: other values in the same graph, layers in another dtype."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ class Surgery(Tensors):
     def works_in_place(self, module: Any) -> bool:
         return bool(getattr(module, "inplace", False))
 
-    def copy_as(self, module: Any, dtype: str) -> Any:
+    def copy_as(self, module: Any, dtype: str | None) -> Any:
         try:
             twin = copy.deepcopy(module)
         except (RuntimeError, TypeError, ValueError) as error:
             raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
         twin.clear_gradients(set_to_zero=False)
-        twin.to(dtype=dtype)
+        if dtype is not None:
+            twin.to(dtype=dtype)
         return twin
