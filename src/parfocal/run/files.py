@@ -61,6 +61,8 @@ def save_reprod_log(path: str | os.PathLike[str], data: Mapping[str, Any]) -> Pa
     Adds ``.npy`` where it is missing, and returns the path of the file.
     """
     target = Path(path)
+    if not target.name:
+        raise InputError(f"{os.fspath(path)!r} does not name a file")
     if target.suffix != ".npy":
         target = target.with_name(f"{target.name}.npy")
     partial = target.with_name(f".{target.name}-{secrets.token_hex(8)}{PARTIAL_SUFFIX}")

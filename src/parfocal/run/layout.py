@@ -39,6 +39,9 @@ def rank_header_file(rank: int, ranks: int) -> str:
 
 def claim_folder(folder: Path, header: RunHeader) -> Path:
     """A folder for this run alone, or the one its other ranks already share."""
+    folder = Path(os.path.abspath(folder))
+    if not folder.name:
+        raise InputError(f"{str(folder)!r} has no name to number; give a folder inside it")
     text = encode_header(replace(header, complete=False), None)
     for number in count(1):
         candidate = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")

@@ -7,6 +7,7 @@ saves) goes through ``unpickle.py``.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import struct
@@ -87,6 +88,10 @@ def load_npz(path: Path) -> dict[str, Any]:
                 }
         except _ZIP_ERRORS as error:
             raise FileFormatError(f"{path}: damaged zip archive: {error}") from None
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            raise FileFormatError(f"{path}: damaged zip archive: an offset is before its start") from None
 
 
 def _check_archive(archive: zipfile.ZipFile, path: Path, limit: int) -> None:

@@ -3,12 +3,14 @@
 While a pickle is read, these stand-ins only collect what NumPy would have been given; the
 arrays are built afterwards by ``Resolver``, from a dtype out of a fixed list and from bytes
 whose number must fit the shape. None of NumPy's own pickling functions is ever called.
+A ``Dialect`` says which names a kind of pickle may mention; ``NUMPY`` is that of plain arrays.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,10 +73,34 @@ class GlobalName:
 
     meaning: str
 
-    @staticmethod
-    def known(module: str, name: str) -> GlobalName | None:
-        meaning = GLOBALS.get((module, name))
-        return None if meaning is None else GlobalName(meaning)
+
+class DeferredBytes(ABC):
+    """The values of an array that stay in the file until somebody looks at them."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], fortran: bool) -> Any:
+        """What stands for the array; the number of bytes was compared with the shape before."""
+
+
+Reducer = Callable[[tuple[Any, ...], WorkBudget], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The names that a kind of pickle may mention, and what they stand for."""
+
+    globals: Mapping[tuple[str, str], str]  # (module, name) -> meaning
+    reducers: Mapping[str, Reducer]  # meaning -> what a call gives
+    constants: Mapping[tuple[str, str], Any] = field(default_factory=dict)  # names that stand for a value
+    fetch: Callable[[Any], Any] | None = None  # what a persistent id stands for; None: refused
+    attributes: bool = False  # containers may carry attributes, which are dropped
+    readers: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)  # of some opcodes' arguments
+    hint: str = (
+        "only NumPy arrays and plain containers are read from pickles; do not load this file with pickle"
+    )
 
 
 @dataclass(eq=False, slots=True)
@@ -98,8 +124,8 @@ class ArrayStandIn:
     shape: tuple[int, ...] | None = None
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(object))
     fortran: bool = False
-    data: bytes | list[Any] = b""
-    built: NDArray[Any] | None = None
+    data: bytes | DeferredBytes | list[Any] = b""
+    built: Any = None
 
     def set_state(self, state: tuple[Any, ...]) -> None:
         match state:
@@ -111,8 +137,8 @@ class ArrayStandIn:
     def describe(self, shape: tuple[Any, ...], dtype: np.dtype[Any], fortran: bool, data: Any) -> None:
         if not all(type(extent) is int for extent in shape):
             raise MalformedError("an array's shape is not made of integers")
-        expected = list if dtype.kind == "O" else bytes
-        if type(data) is not expected:
+        deferred = isinstance(data, DeferredBytes) and dtype.kind not in "OU"
+        if type(data) is not (list if dtype.kind == "O" else bytes) and not deferred:
             raise MalformedError(f"an array of {dtype} has its values as {type(data).__name__}")
         size = checked_size(shape, max(1, 0 if dtype.kind == "O" else dtype.itemsize))
         if size != len(data) or dtype.itemsize == 0:
@@ -147,15 +173,17 @@ class Resolver:
             raise MalformedError("it holds a function or a dtype where a value is expected")
         return value
 
-    def _array(self, stand_in: ArrayStandIn, depth: int) -> NDArray[Any]:
+    def _array(self, stand_in: ArrayStandIn, depth: int) -> Any:
         if stand_in.shape is None:
             raise MalformedError("an array never got its values")
         if isinstance(stand_in.data, list):
             return self._object_array(stand_in.shape, stand_in.data, depth)
         if stand_in.built is None:
-            stand_in.built = build_array(
-                stand_in.shape, stand_in.dtype, stand_in.data, stand_in.fortran, self._budget
-            )
+            shape, dtype, fortran = stand_in.shape, stand_in.dtype, stand_in.fortran
+            if isinstance(stand_in.data, DeferredBytes):
+                stand_in.built = stand_in.data.array(shape, dtype, fortran)
+            else:
+                stand_in.built = build_array(shape, dtype, stand_in.data, fortran, self._budget)
         return stand_in.built
 
     def _object_array(self, shape: tuple[int, ...], data: list[Any], depth: int) -> NDArray[Any]:
@@ -186,13 +214,6 @@ def check_code_points(data: bytes, dtype: np.dtype[Any]) -> None:
 # Calls: what each admitted function gives for its arguments.
 
 
-def reduce_global(function: GlobalName, arguments: tuple[Any, ...], budget: WorkBudget) -> Any:
-    reducer = _REDUCERS.get(function.meaning)
-    if reducer is None:
-        raise MalformedError(f"{function.meaning} is called, which only stands for a type")
-    return reducer(arguments, budget)
-
-
 def _reconstruct(arguments: tuple[Any, ...], budget: WorkBudget) -> ArrayStandIn:
     match arguments:
         case (GlobalName(meaning="ndarray"), (0,), b"b"):
@@ -203,7 +224,7 @@ def _reconstruct(arguments: tuple[Any, ...], budget: WorkBudget) -> ArrayStandIn
 
 def _from_buffer(arguments: tuple[Any, ...], budget: WorkBudget) -> ArrayStandIn:
     match arguments:
-        case (bytes(data), DtypeStandIn(base=dtype), tuple(shape), "C" | "F" as order):
+        case (bytes() | DeferredBytes() as data, DtypeStandIn(base=dtype), tuple(shape), "C" | "F" as order):
             result = ArrayStandIn()
             result.describe(shape, dtype, order == "F", data)
             return result
@@ -231,7 +252,7 @@ def _scalar(arguments: tuple[Any, ...], budget: WorkBudget) -> Any:
             raise MalformedError("a NumPy scalar has a wrong dtype or size")
 
 
-def _empty(kind: type[Any]) -> Callable[[tuple[Any, ...], WorkBudget], Any]:
+def _empty(kind: type[Any]) -> Reducer:
     def reducer(arguments: tuple[Any, ...], budget: WorkBudget) -> Any:
         if arguments:
             raise MalformedError(f"an empty {kind.__name__} is made from something")
@@ -258,7 +279,7 @@ def _complex(arguments: tuple[Any, ...], budget: WorkBudget) -> complex:
             raise MalformedError("a complex number is not made of two floats")
 
 
-_REDUCERS: dict[str, Callable[[tuple[Any, ...], WorkBudget], Any]] = {
+_REDUCERS: dict[str, Reducer] = {
     "reconstruct": _reconstruct,
     "from_buffer": _from_buffer,
     "dtype": _dtype,
@@ -282,3 +303,5 @@ GLOBALS: dict[tuple[str, str], str] = {
     **{(f"numpy.{core}.numeric", "_frombuffer"): "from_buffer" for core in ("core", "_core")},
     **{("ml_dtypes", name): name for name in DTYPES if hasattr(ml_dtypes, name)},
 }
+
+NUMPY = Dialect(GLOBALS, _REDUCERS)

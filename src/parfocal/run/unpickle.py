@@ -3,7 +3,7 @@
 ``reprod_log`` files are pickles. This module does not hand them to ``pickle``: it walks the
 opcodes itself, on a stack of its own, and admits only the binary opcodes that arrays and
 containers need. A named function or class is never looked up, let alone called; the few
-that NumPy's arrays name stand for entries of ``GLOBALS``. Everything else is refused by name.
+that NumPy's arrays name stand for entries of a ``Dialect``. Everything else is refused by name.
 
 Limits keep a hostile file from exhausting time or memory: the number of opcodes, of values
 once shared ones are written out, of nested levels, of copied bytes, and of an integer's bits.
@@ -11,6 +11,7 @@ once shared ones are written out, of nested levels, of copied bytes, and of an i
 
 from __future__ import annotations
 
+import os
 import pickletools
 import struct
 from collections.abc import Callable
@@ -18,13 +19,14 @@ from typing import IO, Any
 
 from parfocal.errors import FileFormatError, ParfocalError, UnsafeFileError
 from parfocal.run.standins import (
+    NUMPY,
     ArrayStandIn,
+    Dialect,
     DtypeStandIn,
     GlobalName,
     MalformedError,
     Resolver,
     WorkBudget,
-    reduce_global,
 )
 
 MAX_OPCODES = 5_000_000
@@ -34,16 +36,15 @@ MAX_KEY_LENGTH = 4096
 
 _BY_CODE = {opcode.code.encode("latin1"): opcode for opcode in pickletools.opcodes}
 _MAX_LINE = 4096  # of a global's module or name
-_HINT = "only NumPy arrays and plain containers are read from pickles; do not load this file with pickle"
 
 
-def load_pickle(file: IO[bytes], size: int, name: str) -> Any:
+def load_pickle(file: IO[bytes], size: int, name: str, dialect: Dialect = NUMPY) -> Any:
     """The value of the pickle in the next ``size`` bytes of ``file``; ``name`` is for errors.
 
     Raises ``UnsafeFileError`` where the pickle asks for anything but arrays and containers,
     ``FileFormatError`` where it is damaged. Arrays are read-only views of the bytes read.
     """
-    machine = _Machine(_Source(file, size), name)
+    machine = _Machine(_Source(file, size), name, dialect)
     try:
         value = machine.run()
         result = Resolver(machine.budget, MAX_SHARING * (machine.opcodes + 100)).resolve(value)
@@ -76,14 +77,24 @@ class _Source:
         self.remaining -= len(data)
         return data
 
+    def skip(self, count: int) -> int:
+        """Leave bytes out; gives the place where they begin."""
+        if count > self.remaining:
+            raise MalformedError(f"{count} bytes are announced, {self.remaining} are there")
+        start = self.tell()
+        self._file.seek(count, os.SEEK_CUR)
+        self.remaining -= count
+        return start
+
     def tell(self) -> int:
         return self.size - self.remaining
 
 
 class _Machine:
-    def __init__(self, source: _Source, name: str) -> None:
+    def __init__(self, source: _Source, name: str, dialect: Dialect) -> None:
         self.source = source
         self.name = name
+        self.dialect = dialect
         self.stack: list[Any] = []
         self.marked: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
@@ -108,17 +119,20 @@ class _Machine:
         request = _UNSAFE_OPCODES.get(opcode.name)
         if request is None:
             return FileFormatError(
-                f"{self.name}: pickle opcode {opcode.name} is not among those that arrays need", hint=_HINT
+                f"{self.name}: pickle opcode {opcode.name} is not among those that arrays need",
+                hint=self.dialect.hint,
             )
         argument = str(self.argument(opcode) or "").replace(" ", ".")
         return self.unsafe(f"{request} {_printable(argument)}".rstrip())
 
     def argument(self, opcode: pickletools.OpcodeInfo) -> Any:
         reader: Any = opcode.arg.reader if opcode.arg else _no_argument
-        return reader(self.source)
+        return self.dialect.readers.get(opcode.name, reader)(self.source)
 
     def unsafe(self, request: str) -> UnsafeFileError:
-        return UnsafeFileError(f"{self.name} asks to {request}; nothing of it was executed", hint=_HINT)
+        return UnsafeFileError(
+            f"{self.name} asks to {request}; nothing of it was executed", hint=self.dialect.hint
+        )
 
     def push(self, value: Any) -> None:
         self.stack.append(value)
@@ -274,10 +288,13 @@ def _stack_global(machine: _Machine, arg: Any) -> None:
 
 
 def _push_global(machine: _Machine, module: str, name: str) -> None:
-    known = GlobalName.known(module, name)
-    if known is None:
+    if (module, name) in machine.dialect.constants:
+        machine.push(machine.dialect.constants[module, name])
+        return
+    meaning = machine.dialect.globals.get((module, name))
+    if meaning is None:
         raise machine.unsafe(f"run {_printable(module)}.{_printable(name)}")
-    machine.push(known)
+    machine.push(GlobalName(meaning))
 
 
 def _printable(text: str) -> str:
@@ -288,11 +305,22 @@ def _reduce(machine: _Machine, arg: Any) -> None:
     arguments, function = machine.pop(), machine.pop()
     if not isinstance(function, GlobalName) or type(arguments) is not tuple:
         raise MalformedError("something that is no function is called")
-    machine.push(reduce_global(function, arguments, machine.budget))
+    reducer = machine.dialect.reducers.get(function.meaning)
+    if reducer is None:
+        raise MalformedError(f"{function.meaning} is called, which only stands for a type")
+    machine.push(reducer(arguments, machine.budget))
+
+
+def _fetch(machine: _Machine, arg: Any) -> None:
+    if machine.dialect.fetch is None:
+        raise machine.unsafe("fetch a persistent object")
+    machine.push(machine.dialect.fetch(machine.pop()))
 
 
 def _build(machine: _Machine, arg: Any) -> None:
     state = machine.pop()
+    if machine.dialect.attributes and machine.stack and type(machine.stack[-1]) is dict:
+        return
     target = machine.pop()
     if not isinstance(target, (ArrayStandIn, DtypeStandIn)) or type(state) is not tuple:
         raise MalformedError("a state is given to something that has none")
@@ -339,6 +367,7 @@ _OPCODES: dict[str, Callable[[_Machine, Any], None]] = {
     "GLOBAL": _global,
     "STACK_GLOBAL": _stack_global,
     "REDUCE": _reduce,
+    "BINPERSID": _fetch,
     "BUILD": _build,
 }
 
@@ -349,7 +378,6 @@ _UNSAFE_OPCODES = {
     "NEWOBJ": "make an object of a class",
     "NEWOBJ_EX": "make an object of a class",
     "PERSID": "fetch the persistent object",
-    "BINPERSID": "fetch a persistent object",
     "EXT1": "run the registered extension",
     "EXT2": "run the registered extension",
     "EXT4": "run the registered extension",

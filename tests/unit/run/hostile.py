@@ -28,7 +28,9 @@ def reduce_to(function: Callable[..., Any], *arguments: Any, protocol: int = 4) 
 
 def call_global(name: str, *arguments: str) -> bytes:
     """Protocol 2: call ``module attribute`` with strings."""
-    return b"\x80\x02c" + name.replace(" ", "\n").encode() + b"\n(" + b"".join(map(unicode, arguments)) + b"tR."
+    return (
+        b"\x80\x02c" + name.replace(" ", "\n").encode() + b"\n(" + b"".join(map(unicode, arguments)) + b"tR."
+    )
 
 
 ARRAY = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85C\x01btR"
@@ -89,22 +91,40 @@ def samples() -> dict[str, Sample]:
         "copyreg extension": (b"\x80\x02\x82\x01.", "run the registered extension 1"),
         "instance": (b"\x80\x02(" + unicode(COMMAND) + b"ios\nsystem\n.", "asks to run os.system"),
         "object": (b"\x80\x02(cnumpy\nndarray\no.", "make an object of a class"),
-        "new object": (b"\x80\x02cnumpy\nndarray\n" + integer(2**40) + b"\x85\x81.", "make an object of a class"),
+        "new object": (
+            b"\x80\x02cnumpy\nndarray\n" + integer(2**40) + b"\x85\x81.",
+            "make an object of a class",
+        ),
         "persistent id": (b"\x80\x02Pevil\n.", "fetch the persistent object evil"),
         "binary persistent id": (b"\x80\x02" + unicode("evil") + b"Q.", "fetch a persistent object"),
         "buffer from outside": (b"\x80\x05\x97.", "fetch a buffer from outside"),
         "codecs beyond latin1": (call_global("_codecs encode", COMMAND, "zlib_codec"), "other than Latin-1"),
         "codecs decode": (call_global("_codecs decode", COMMAND, "rot13"), "_codecs.decode"),
         "defaultdict with a factory": (call_global("collections defaultdict"), "collections.defaultdict"),
-        "state with __setstate__ of a dict": (b"\x80\x02}" + b"}" + b"b.", "given to something that has none"),
-        "call of an array": (b"\x80\x02" + ARRAY.replace(b"C\x01b", unicode("b")) + b")R.", "reconstructed from"),
-        "gigantic first shape": (ARRAY.replace(b"K\x00\x85", integer(2**60) + b"\x85") + b".", "reconstructed"),
+        "state with __setstate__ of a dict": (
+            b"\x80\x02}" + b"}" + b"b.",
+            "given to something that has none",
+        ),
+        "call of an array": (
+            b"\x80\x02" + ARRAY.replace(b"C\x01b", unicode("b")) + b")R.",
+            "reconstructed from",
+        ),
+        "gigantic first shape": (
+            ARRAY.replace(b"K\x00\x85", integer(2**60) + b"\x85") + b".",
+            "reconstructed",
+        ),
         "gigantic shape": (
             array(integer(2**62) + b"\x85", FLOAT32, b"C\x04\x00\x00\x00\x00"),
             "needs None bytes",
         ),
-        "shape with zeros": (array(b"K\x00" + integer(2**62) + b"\x86", FLOAT32, b"C\x00"), "needs None bytes"),
-        "negative shape": (array(integer(-1) + b"\x85", FLOAT32, b"C\x04\x00\x00\x00\x00"), "needs None bytes"),
+        "shape with zeros": (
+            array(b"K\x00" + integer(2**62) + b"\x86", FLOAT32, b"C\x00"),
+            "needs None bytes",
+        ),
+        "negative shape": (
+            array(integer(-1) + b"\x85", FLOAT32, b"C\x04\x00\x00\x00\x00"),
+            "needs None bytes",
+        ),
         "too few bytes": (array(b"K\x05\x85", FLOAT32, b"C\x04\x00\x00\x00\x00"), "needs 20 bytes"),
         "objects made of bytes": (array(b"K\x01\x85", OBJECT, b"C\x08AAAAAAAA"), "its values as bytes"),
         "objects fewer than the shape": (array(b"K\x05\x85", OBJECT, b"]N\x61"), "needs 5 bytes or values"),
@@ -120,7 +140,10 @@ def samples() -> dict[str, Sample]:
             b"\x80\x02cnumpy\ndtype\n(" + unicode("U999999999") + b"\x89\x88tR.",
             "does not exist on this machine|where a value is expected",
         ),
-        "dtype that is code": (b"\x80\x02cnumpy\ndtype\n(" + unicode("f4,(2,2)O") + b"\x89\x88tR.", "none of numbers"),
+        "dtype that is code": (
+            b"\x80\x02cnumpy\ndtype\n(" + unicode("f4,(2,2)O") + b"\x89\x88tR.",
+            "none of numbers",
+        ),
         "memo bomb": (b"\x80\x02Nr\xff\xff\xff\xff0j\xfe\xff\xff\xff.", "used before it is made"),
         "bytearray bomb": (b"\x80\x05\x96" + struct.pack("<Q", 2**62) + b".", "damaged pickle"),
         "bytes bomb": (b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b".", "damaged pickle"),
@@ -141,15 +164,19 @@ def samples() -> dict[str, Sample]:
             "contains itself",
         ),
         "text that is no character": (
-            array(b"K\x01\x85", b"cnumpy\ndtype\n(" + unicode("U1") + b"\x89\x88tR", b"C\x04\xff\xff\xff\x7f"),
+            array(
+                b"K\x01\x85", b"cnumpy\ndtype\n(" + unicode("U1") + b"\x89\x88tR", b"C\x04\xff\xff\xff\x7f"
+            ),
             "which is no character",
         ),
         "a function as a value": (b"\x80\x02c_codecs\nencode\n.", "holds a function"),
         "work multiplied by sharing": (
-            b"\x80\x02" + unicode("a" * 100_000) + b"q\x00" + unicode("latin1") + b"q\x01c_codecs\nencode\nq\x02"
+            b"\x80\x02"
+            + unicode("a" * 100_000)
+            + b"q\x00"
+            + unicode("latin1")
+            + b"q\x01c_codecs\nencode\nq\x02"
             b"0" + b"h\x02h\x00h\x01\x86R0" * 1_000 + b"N.",
             "bytes of work",
         ),
     }
-
-

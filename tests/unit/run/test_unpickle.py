@@ -56,7 +56,7 @@ def test_everything_that_a_log_may_hold(protocol: int) -> None:
         "list": [1, 2.5, "text", None, True, b"bytes", b"", 2**70, -1],
         "tuple": ((), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4)),
         "nested": {"a": {"b": collections.OrderedDict(c=[{}])}},
-        "keys": {1: 2, None: 3, b"x": 4, 1.5: 5, True: 6},
+        "keys": {3: 2, None: 3, b"x": 4, 1.5: 5, True: 6},
         "complex": 1 - 2j,
         "floats": [math.inf, -0.0],
         "numpy text": np.str_("déjà"),
@@ -103,7 +103,9 @@ def test_sets(protocol: int) -> None:
     st.sampled_from(PROTOCOLS),
     st.dictionaries(
         st.text(),
-        hnp.arrays(hnp.scalar_dtypes().filter(lambda d: d.kind in "biufcSU" and d.itemsize), hnp.array_shapes()),
+        hnp.arrays(
+            hnp.scalar_dtypes().filter(lambda d: d.kind in "biufcSU" and d.itemsize), hnp.array_shapes()
+        ),
     ),
 )
 def test_any_log_comes_back(protocol: int, data: dict[str, Any]) -> None:
@@ -149,7 +151,9 @@ def test_a_hostile_pickle_really_is_hostile(harmless: Path) -> None:
 @pytest.mark.parametrize("name", ["os.system", "eval", "subprocess", "numpy's own runner", "persistent id"])
 def test_what_would_run_code_is_called_unsafe(harmless: Path, name: str) -> None:
     data, expected = SAMPLES[name]
-    with pytest.raises(UnsafeFileError, match=f"^file.npy asks to .*{expected}.*; nothing of it was executed"):
+    with pytest.raises(
+        UnsafeFileError, match=f"^file.npy asks to .*{expected}.*; nothing of it was executed"
+    ):
         loads(data)
 
 
@@ -181,7 +185,9 @@ def test_the_command_names_the_marker() -> None:
 
 
 def test_every_truncation_of_a_log_is_refused() -> None:
-    data = pickle.dumps({"logits": np.arange(6.0), "brain": np.ones(2, ml_dtypes.bfloat16), "n": [1, (2, 3)]}, 4)
+    data = pickle.dumps(
+        {"logits": np.arange(6.0), "brain": np.ones(2, ml_dtypes.bfloat16), "n": [1, (2, 3)]}, 4
+    )
     for length in range(len(data)):
         with pytest.raises(FileFormatError):
             loads(data[:length])

@@ -203,6 +203,36 @@ def test_an_empty_folder_is_used_and_a_foreign_one_is_not_touched(tmp_path: Path
     assert write_run(tmp_path / "file").name == "file-2"
 
 
+def test_the_current_folder_can_be_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert [write_run(Path(".")).name for _ in range(2)] == ["here", "here-2"]
+    with pytest.raises(InputError, match="'/' has no name to number"):
+        RunWriter("/", HEADER)
+
+
+@pytest.mark.parametrize("hard_links", [True, False])
+def test_a_folder_claimed_by_another_in_the_last_moment_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hard_links: bool
+) -> None:
+    original = os.link
+    claimed: list[Path] = []
+
+    def link_after_another(source: Path, target: Path) -> None:
+        if not claimed:
+            target.write_text("another run's")
+            claimed.append(target)
+        if not hard_links:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        original(source, target)
+
+    monkeypatch.setattr(os, "link", link_after_another)
+    path = write_run(tmp_path / "r")
+    assert path.name == "r-2"
+    assert load_run(path).complete
+    assert [item.read_text() for item in (tmp_path / "r").iterdir()] == ["another run's"]
+
+
 def test_no_temporary_files_remain(tmp_path: Path) -> None:
     path = write_run(tmp_path / "r")
     assert sorted(item.name for item in path.iterdir()) == ["records.jsonl", "run.json", "tensors-00000.bin"]
