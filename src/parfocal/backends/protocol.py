@@ -206,8 +206,8 @@ class ModelBackend(TensorBackend, Protocol):
     def works_in_place(self, module: Any) -> bool:
         """Whether the module says that it overwrites its input."""
 
-    def copy_as(self, module: Any, dtype: str) -> Any:
-        """A deep copy of a module in another floating dtype, without gradients."""
+    def copy_as(self, module: Any, dtype: str | None) -> Any:
+        """A deep copy of a module, in another floating dtype unless None, without gradients."""
 
 
 class TrainingBackend(ModelBackend, Protocol):

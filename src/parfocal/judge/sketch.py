@@ -109,6 +109,11 @@ def sketch(array: Any, *, seed: int = 0, size: int = 256) -> Sketch:
     )
 
 
+def fingerprint(array: Any) -> Fingerprint:
+    """The fingerprint alone, for those who need neither statistics nor projection."""
+    return _fingerprint(gather(real_view(admitted(array, "array")), Pass(powers=True)))
+
+
 def stats(array: Any) -> dict[str, Any]:
     """Count, mean, standard deviation, range and non-finite counts, as plain JSON values."""
     values = real_view(admitted(array, "array"))

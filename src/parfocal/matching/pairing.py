@@ -185,11 +185,11 @@ def _pair_by_value(table: _Table, reference: Trace, port: Trace, fused: _Fused) 
 
 def _output_distance(a: Node, b: Node) -> float:
     pairs = zip(a.outputs.values(), b.outputs.values(), strict=False)
-    return max((distance(x.data.sketch, y.data.sketch) for x, y in pairs), default=UNLIKE)
+    return max((distance(x.data.fingerprint, y.data.fingerprint) for x, y in pairs), default=UNLIKE)
 
 
 def _sizes(node: Node) -> tuple[int, ...]:
-    return tuple(value.data.sketch.fingerprint.size for value in node.outputs.values())
+    return tuple(value.data.fingerprint.size for value in node.outputs.values())
 
 
 def _free_leaves(side: Mapping[int, int], trace: Trace) -> list[Node]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from parfocal.judge.sketch import Sketch
+from parfocal.judge.sketch import Fingerprint
 from parfocal.replay.trace import Value
 
 SAME = 1e-3  # fingerprints this close belong to the same values, up to rounding noise in a deep model
 UNLIKE = math.inf
 
 
-def distance(a: Sketch, b: Sketch) -> float:
+def distance(x: Fingerprint, y: Fingerprint) -> float:
     """0 for equal values in any order, about the relative difference for close ones, infinite for other sizes."""
-    x, y = a.fingerprint, b.fingerprint
     if x.size != y.size:
         return UNLIKE
     scale = max(abs(x.l1), abs(y.l1))
@@ -39,7 +38,7 @@ def distance(a: Sketch, b: Sketch) -> float:
 def nearest(values: Mapping[str, Value], others: Mapping[str, Value]) -> float:
     """The distance of the closest pair of tensors."""
     return min(
-        (distance(a.data.sketch, b.data.sketch) for a in values.values() for b in others.values()),
+        (distance(a.data.fingerprint, b.data.fingerprint) for a in values.values() for b in others.values()),
         default=UNLIKE,
     )
 
@@ -48,10 +47,10 @@ def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict
     """Port slot -> the reference's value there: nearest values first, equal ones by position and name."""
     ranks = {slot: rank for rank, slot in enumerate(reference)}
     candidates = sorted(
-        (distance(own.data.sketch, other.data.sketch), slot != name, abs(rank - ranks[name]), rank, slot, name)
+        (distance(own.data.fingerprint, other.data.fingerprint), slot != name, abs(rank - ranks[name]), rank, slot, name)
         for rank, (slot, own) in enumerate(port.items())
         for name, other in reference.items()
-        if own.data.sketch.fingerprint.size == other.data.sketch.fingerprint.size
+        if own.data.fingerprint.size == other.data.fingerprint.size
     )
     tied: dict[str, Value] = {}
     taken: set[str] = set()

@@ -44,6 +44,7 @@ class Sighting:
     observed: Array | None  # None: no gradient arrived, though one was recorded
     expected: Array | None  # in the layout of ``observed``; None: none was recorded
     layout: Layout | None  # None: the shapes do not fit
+    recorded: Data | None  # where ``expected`` comes from
 
 
 Report = Callable[[Sighting], None]
@@ -75,7 +76,7 @@ class Follower:
         for (order, side, slot), (value, layout) in self._waiting.items():
             if value.gradient is not None:
                 expected = layout.apply(self.supply(value.gradient))
-                self.report(Sighting(order, side, slot, "backward", None, expected, layout))
+                self.report(Sighting(order, side, slot, "backward", None, expected, layout, value.gradient))
         self._waiting.clear()
 
     def _enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
@@ -121,7 +122,7 @@ class Follower:
         recorded = self.supply(value.data)
         layout = fit(recorded, observed)
         expected = recorded if layout is None else layout.apply(recorded)
-        self.report(Sighting(order, side, slot, "forward", observed, expected, layout))
+        self.report(Sighting(order, side, slot, "forward", observed, expected, layout, value.data))
         return layout
 
     def _replacement(self, tensor: Any, value: Value, layout: Layout, *, keep: bool) -> Any:
@@ -148,8 +149,8 @@ class Follower:
             return None
         observed = self.backend.to_array(gradient, copy=False)
         if value.gradient is None:
-            self.report(Sighting(order, side, slot, "backward", observed, None, layout))
+            self.report(Sighting(order, side, slot, "backward", observed, None, layout, None))
             return None
         expected = layout.apply(self.supply(value.gradient))
-        self.report(Sighting(order, side, slot, "backward", observed, expected, layout))
+        self.report(Sighting(order, side, slot, "backward", observed, expected, layout, value.gradient))
         return self.backend.cast(self.backend.from_array(expected), self.backend.dtype(gradient))

@@ -14,7 +14,7 @@ from typing import Any
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace_call
-from parfocal.judge.sketch import sketch
+from parfocal.judge.sketch import fingerprint
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.trace import Data, Node, Trace, Value
 
@@ -25,7 +25,11 @@ Drive = Callable[[Any], float | None]
 
 
 class Observer:
-    """Watches one run. ``ledger`` None keeps sketches only; ``gradients`` False watches forward only."""
+    """Watches one run.
+
+    ``ledger`` None keeps fingerprints only. ``gradients``: whether those of the parameters are
+    kept; those at the calls are kept together with the tensors, in the ledger.
+    """
 
     def __init__(self, backend: Backend, model: Any, ledger: Ledger | None, *, gradients: bool) -> None:
         self.backend = backend
@@ -127,7 +131,7 @@ class Observer:
         return values
 
     def _takes_gradient(self, tensor: Any) -> bool:
-        return self.gradients and self.backend.requires_grad(tensor)
+        return self.gradients and self.ledger is not None and self.backend.requires_grad(tensor)
 
     def _arrived(self, value: Value, gradient: Any) -> None:
         value.gradient = self._note(gradient)
@@ -141,7 +145,7 @@ class Observer:
             return known[2]
         array = self.backend.to_array(tensor, copy=False)
         stored = None if self.ledger is None else self.ledger.put(array)
-        data = Data(tuple(array.shape), array.dtype.name, sketch(array), stored)
+        data = Data(tuple(array.shape), array.dtype.name, fingerprint(array), stored)
         self._remember(tensor, data)
         return data
 

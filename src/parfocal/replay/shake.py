@@ -8,51 +8,60 @@ end is the noise floor of the whole model: deep networks amplify.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.tree import flatten, replace
-from parfocal.judge.floors import EPSILON
+from parfocal.replay.observe import FLOATING
+from parfocal.replay.trace import Trace, Value
 
 _SIGNS = np.random.Generator(np.random.PCG64(20240301)).choice(np.array([-1.0, 1.0], np.float32), 65537)
 
 
 class Shaker:
-    """Callbacks for ``Backend.watch``. ``amounts``: order of a call -> relative noise of its output."""
+    """Callbacks for ``Backend.watch``; ``trace`` is that of the same model on the same inputs.
 
-    def __init__(self, backend: Backend, amounts: Mapping[int, float], *, gradients: bool) -> None:
+    ``amounts``: order of a call -> noise relative to the typical size of its output.
+    """
+
+    def __init__(self, backend: Backend, trace: Trace, amounts: Mapping[int, float]) -> None:
         self.backend = backend
+        self.trace = trace
         self.amounts = amounts
-        self.gradients = gradients
 
     def on_exit(self, call: Call, output: Any) -> Any:
         amount = self.amounts.get(call.order)
         if amount is None:
             return None
+        recorded = self.trace.nodes[call.order].outputs
         moved = {
-            slot: self._moved(leaf, amount)
+            slot: self._moved(leaf, recorded[slot], amount)
             for slot, leaf in flatten(output).leaves.items()
-            if self.backend.is_tensor(leaf) and self.backend.dtype(leaf) in EPSILON
+            if slot in recorded and recorded[slot].data.dtype in FLOATING
         }
         return replace(output, moved)
 
-    def _moved(self, tensor: Any, amount: float) -> Any:
-        shaken = self.backend.substitute(tensor, _shake(self.backend.to_array(tensor, copy=False), amount))
-        if self.gradients:
-            self.backend.watch_gradient(shaken, lambda gradient: self._moved_gradient(gradient, amount))
+    def _moved(self, tensor: Any, value: Value, amount: float) -> Any:
+        array = self.backend.to_array(tensor, copy=False)
+        shaken = self.backend.substitute(tensor, _shake(array, amount * value.data.size.rms))
+        if value.gradient is not None:
+            noise = amount * value.gradient.size.rms
+            self.backend.watch_gradient(shaken, partial(self._moved_gradient, noise))
         return shaken
 
-    def _moved_gradient(self, gradient: Any, amount: float) -> Any:
-        return self.backend.from_array(_shake(self.backend.to_array(gradient, copy=False), amount))
+    def _moved_gradient(self, noise: float, gradient: Any) -> Any:
+        return self.backend.from_array(_shake(self.backend.to_array(gradient, copy=False), noise))
 
 
-def _shake(array: Array, amount: float) -> Array:
-    """Relative noise of the elements' own size and of the typical size, with random signs."""
-    if not array.size:
-        return array
-    wide = array.astype(np.float32 if array.dtype.itemsize <= 4 else array.dtype, copy=False)
-    typical = float(np.sqrt(np.mean(np.square(np.abs(wide), dtype=np.float64))))
-    signs = np.resize(_SIGNS, array.size).reshape(array.shape)
-    return (wide + signs * (amount * typical)).astype(array.dtype)
+def _shake(array: Array, noise: float) -> Array:
+    """The array with noise of this size and random signs added; the period falls in step with no axis."""
+    wide = np.array(array, np.result_type(array.dtype, np.float32) if array.dtype.kind in "fc" else np.float32)
+    flat = wide.reshape(-1)
+    step = (_SIGNS * noise).astype(wide.dtype)
+    for start in range(0, flat.size, step.size):
+        part = flat[start : start + step.size]
+        part += step[: part.size]
+    return wide.astype(array.dtype, copy=False)

@@ -6,22 +6,31 @@ A ``Trace`` is the in-process sibling of a Run: the same facts, but with tickets
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from parfocal.judge.sketch import Sketch
+from parfocal.judge.floors import Size
+from parfocal.judge.sketch import Fingerprint
 from parfocal.replay.ledger import Stored
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """One tensor's values at one moment. ``stored`` is None when only the sketch was kept."""
+    """One tensor's values at one moment. ``stored`` is None when only the fingerprint was kept."""
 
     shape: tuple[int, ...]
     dtype: str
-    sketch: Sketch
+    fingerprint: Fingerprint
     stored: Stored | None
+
+    @property
+    def size(self) -> Size:
+        """How large the values are."""
+        marks = self.fingerprint
+        peak = max(abs(marks.minimum or 0.0), abs(marks.maximum or 0.0))
+        return Size(marks.l2 / math.sqrt(marks.size) if marks.size else 0.0, peak)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from parfocal.capture.determinism import no_dropout
 from parfocal.capture.tree import flatten
 from parfocal.errors import InputError
 from parfocal.judge.floors import EPSILON, Size, difference
-from parfocal.judge.sketch import sketch
+from parfocal.judge.sketch import fingerprint
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.pairing import Pairing, pair_calls
 from parfocal.matching.values import tie_slots
@@ -131,10 +131,10 @@ class Alignment:
                 collector, gradients = self._follow(pairing, ledger)
             ours = self.reference
             precise = Precise(ours.backend, ours.model, ours.trace, ours.gradients, ledger)
-            measures, imprecise = refine(collector.measures, self.reference.trace, precise)
+            measures = refine(collector.measures, self.reference.trace, precise)
             parameters = self._judge_parameters(gradients, precise)
             ends = self._judge_ends(measures)
-        return Observation(pairing, measures, parameters, ends, imprecise)
+        return Observation(pairing, measures, parameters, ends, precise.problems)
 
     def _observe(self, player: Player, ledger: Ledger | None) -> None:
         """One natural run: the trace, and what the model gives in full."""
@@ -228,8 +228,9 @@ class Alignment:
             measure = self._compare_gradient(entry, gradients)
             if measure is None:
                 continue
-            if LIMIT < measure.score < float("inf") and self.tolerance is None:
-                measure = _with_floor(measure, precise.parameter_floor(entry.source))
+            for exact in (False, True):
+                if LIMIT < measure.score < float("inf") and self.tolerance is None:
+                    measure = _with_floor(measure, precise.parameter_floor(entry.source, exact=exact))
             ends.append(End("gradient", entry.source, entry.target, measure))
         return ends
 
@@ -274,7 +275,7 @@ class Alignment:
         player = self.reference
         kept = player.outputs
         amounts = _noise_amounts(player.trace.nodes, measures)
-        shaker = Shaker(player.backend, amounts, gradients=self.backward)
+        shaker = Shaker(player.backend, player.trace, amounts)
         player.backend.clear_gradients(player.model)
         drive = self._driver(player)
         with player.backend.watch(player.model, None, shaker.on_exit):
@@ -287,7 +288,7 @@ class Alignment:
 
 
 def _value(array: Array) -> Value:
-    return Value(Data(tuple(array.shape), array.dtype.name, sketch(array), None))
+    return Value(Data(tuple(array.shape), array.dtype.name, fingerprint(array), None))
 
 
 def _script(

@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.errors import ParfocalError
 from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score, size_of
 from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.replay.follow import Direction, Side, Sighting
-from parfocal.replay.precise import Floors, Precise
+from parfocal.replay.precise import Precise
 from parfocal.replay.trace import Node, Trace
 
 # In units of noise. Correct calls of library layers stay below 2.5 (docs/noise.md), the smallest
@@ -53,8 +52,10 @@ class Measure:
         return (self.side == "output") == (self.direction == "forward")
 
 
-def judge_arrays(observed: Array, expected: Array, tolerance: Tolerance | None = None) -> tuple[Comparison, Size, Size]:
-    """Comparison, error and scale floor of the port's array against the reference's."""
+def judge_arrays(
+    observed: Array, expected: Array, tolerance: Tolerance | None, size: Size | None = None
+) -> tuple[Comparison, Size, Size]:
+    """Comparison, error and scale floor of the port's array against the reference's of this size."""
     comparison = compare_arrays(observed, expected, tolerance=tolerance)
     if tolerance is not None:
         # With a fixed tolerance a score above 1 is simply a violation of it.
@@ -63,7 +64,7 @@ def judge_arrays(observed: Array, expected: Array, tolerance: Tolerance | None =
     if error.peak == 0.0:
         return comparison, error, NOTHING
     epsilon = coarser(observed.dtype.name, expected.dtype.name)
-    return comparison, error, size_of(expected) * epsilon
+    return comparison, error, (size or size_of(expected)) * epsilon
 
 
 class Collector:
@@ -97,38 +98,25 @@ class Collector:
         if sighting.layout is None:
             message = f"shape {list(observed.shape)} in the port, {list(expected.shape)} in the reference"
             return None, infinite, NOTHING, message
-        comparison, error, floor = judge_arrays(observed, expected, self.tolerance)
+        comparison, error, floor = judge_arrays(
+            observed, expected, self.tolerance, sighting.recorded.size if sighting.recorded else None
+        )
         return comparison, error, floor, ""
 
 
-def refine(measures: Iterable[Measure], reference: Trace, precise: Precise) -> tuple[list[Measure], list[str]]:
-    """The same measures with the full floor where the scale floor alone would accuse.
-
-    The second part names what could not be repeated in float64, each with the reason.
-    """
+def refine(measures: Iterable[Measure], reference: Trace, precise: Precise) -> list[Measure]:
+    """The same measures with the full floor where the scale floor alone would accuse."""
     refined: list[Measure] = []
-    floors: dict[int, Floors | None] = {}
-    problems: list[str] = []
     for measure in measures:
-        if measure.score <= LIMIT or not math.isfinite(measure.error.rms):
-            refined.append(measure)
-            continue
         order = _call_to_repeat(measure, reference.nodes)
-        if order not in floors:
-            try:
-                floors[order] = precise.floors([order])
-            except ParfocalError as error:
-                problems.append(f"{reference.nodes[order].path or 'the model'}: {error.message}")
-                floors[order] = None
-            except Exception as error:  # noqa: BLE001  whatever the framework raises for a missing kernel
-                text = str(error).strip().splitlines()
-                problems.append(f"{reference.nodes[order].path or 'the model'}: {text[0] if text else error!r}")
-                floors[order] = None
-        found = floors[order]
         place = (measure.reference, measure.side, measure.reference_slot, measure.direction)
-        extra = found.places.get(place, NOTHING) if found else NOTHING
-        refined.append(replace(measure, floor=measure.floor | extra))
-    return refined, problems
+        # the same dtype first: it is far cheaper, and usually enough to acquit
+        for exact in (False, True):
+            if LIMIT < measure.score and math.isfinite(measure.error.rms):
+                floors = precise.floors([order], exact=exact)
+                measure = replace(measure, floor=measure.floor | floors.places.get(place, NOTHING))
+        refined.append(measure)
+    return refined
 
 
 def _call_to_repeat(measure: Measure, nodes: list[Node]) -> int:

@@ -153,7 +153,7 @@ def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step
             continue
         given = alignment.reference.trace.nodes[pair.gives].outputs
         carried = [
-            distance(a.data.sketch, b.data.sketch)
+            distance(a.data.fingerprint, b.data.fingerprint)
             for a, b in zip(node.outputs.values(), given.values(), strict=False)
         ]
         yield Step(node.path, own.get(pair.port, 0.0), min(max(carried, default=0.0), 1e9))

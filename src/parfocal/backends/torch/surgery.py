@@ -43,11 +43,11 @@ class Surgery(Tensors):
     def works_in_place(self, module: Any) -> bool:
         return bool(getattr(module, "inplace", False))
 
-    def copy_as(self, module: Any, dtype: str) -> Any:
+    def copy_as(self, module: Any, dtype: str | None) -> Any:
         try:
             twin = copy.deepcopy(module)
         except (RuntimeError, TypeError, ValueError) as error:
             raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
         for parameter in twin.parameters():
             parameter.grad = None
-        return twin.to(DTYPES[dtype])
+        return twin if dtype is None else twin.to(DTYPES[dtype])
