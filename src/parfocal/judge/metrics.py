@@ -27,7 +27,7 @@ from parfocal.judge.ulp import ulp_distances
 
 __all__ = ["Comparison", "compare_arrays"]
 
-_EXACT_IN_FLOAT64 = 2**53
+_EXACT_IN_FLOAT64 = 2**53  # below it float64 holds every integer; this one may be a rounded neighbour
 
 
 def compare_arrays(
@@ -197,7 +197,7 @@ def _exact(array: Array, facts: SideFacts, dtype: np.dtype[Any]) -> bool:
         return array.dtype.itemsize <= dtype.itemsize
     if dtype.kind not in "fc" or facts.minimum is None or facts.maximum is None:
         return True
-    return max(abs(facts.minimum), abs(facts.maximum)) <= _EXACT_IN_FLOAT64
+    return max(abs(facts.minimum), abs(facts.maximum)) < _EXACT_IN_FLOAT64
 
 
 def _incomparable(actual: Array, reference: Array, tolerance: Tolerance, shape: bool) -> Comparison:

@@ -91,7 +91,7 @@ def sketch(array: Any, *, seed: int = 0, size: int = 256) -> Sketch:
     ``size`` is the length of the projection, a multiple of 16 up to 1024. Sketches can be
     compared when seed, size and number of elements agree; dtypes may differ.
     """
-    if size not in _WIDTHS:
+    if not isinstance(size, int) or size not in _WIDTHS:
         raise InputError(
             f"sketch: size must be a multiple of 16 from 16 to 1024, got {size!r}", hint="256 is a good size"
         )
