@@ -30,6 +30,7 @@ MODULES = (
     "checker",
     "checker.check_params",
     "checker.check_report",
+    "cinn_diff",
     "dump_tools",
     "interfaces",
     "interfaces.diff_utils",

@@ -107,8 +107,8 @@ def _compare_means(x: Array, y: Array, found: Comparison, config: CompareConfig)
         _headline(config),
         "",
         "Mismatched elements: 1 / 1 (100%)",
-        f"Max absolute difference: {_number(distance)}",
-        f"Max relative difference: {_number(distance / size if size else math.inf)}",
+        f"Max absolute difference: {_number(distance, x, y)}",
+        f"Max relative difference: {_number(distance / size if size else math.inf, x, y)}",
         f" x: {_shown(means[0])}",
         f" y: {_shown(means[1])}",
     ]
@@ -158,8 +158,8 @@ def _strict_text(x: Array, y: Array, found: Comparison, config: CompareConfig) -
         lines.append(f"x and y {_nonfinite(found)} location mismatch:")
     lines += [
         f"Mismatched elements: {found.mismatched} / {found.size} ({share})",
-        f"Max absolute difference: {_number(found.max_abs)}",
-        f"Max relative difference: {_number(found.max_rel)}",
+        f"Max absolute difference: {_number(found.max_abs, x, y)}",
+        f"Max relative difference: {_number(found.max_rel, x, y)}",
         f" x: {_shown(x)}",
         f" y: {_shown(y)}",
     ]
@@ -170,9 +170,11 @@ def _nonfinite(found: Comparison) -> str:
     return "nan" if found.a.nan or found.b.nan else "inf"
 
 
-def _number(value: float) -> str:
-    """About as many digits as float32 has, which is what people see in their logs."""
-    return f"{value:.8g}"
+def _number(value: float, x: Array, y: Array) -> str:
+    """With the digits that the arrays' own precision has."""
+    single = max(array.dtype.itemsize if array.dtype.kind in "fV" else 8 for array in (x, y)) <= 4
+    with np.errstate(over="ignore"):
+        return str(np.float32(value)) if single else f"{value:.10g}"
 
 
 def _shown(array: Array) -> str:

@@ -116,7 +116,9 @@ class _ReportCheck:
 
     def _tell_nothing(self, phase: str) -> None:
         if self.single_step and phase == "backward":  # the forward was compared before
-            log("No gradient reached the input of a layer: the backward stage has the grads alone to compare.")
+            log(
+                "No gradient reached the input of a layer: the backward stage has the grads alone to compare."
+            )
             return
         raise EmptyComparisonError(
             f"no tensor of {self.dumps[0].folder} was compared with one of {self.dumps[1].folder}",

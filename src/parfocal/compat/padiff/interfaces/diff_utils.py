@@ -25,6 +25,9 @@ def pipeline(
     options: Options,
 ) -> bool:  # fmt: skip
     """Run both models and check; the first step that differs ends it."""
+    for model in models:
+        # Gradients left by an earlier run would be compared along with this one's.
+        model.backend.clear_gradients(model.model)
     for step in range(options.steps):
         if options.steps > 1:
             log(f"Step {step}")

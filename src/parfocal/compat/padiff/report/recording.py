@@ -12,7 +12,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from parfocal.backends.protocol import Backend, Call, OpCall
@@ -21,6 +21,8 @@ from parfocal.compat.padiff.abstracts.marker import Marker
 from parfocal.compat.padiff.abstracts.tree import ModuleNode
 from parfocal.compat.padiff.report.following import Follower
 from parfocal.compat.padiff.report.report import Frame, Kept, Report, ReportNode
+from parfocal.compat.padiff.report.thirdparty import watch_functions
+from parfocal.compat.padiff.utils import log
 
 _OWN_FILES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
@@ -37,9 +39,13 @@ def record_call(
 ) -> Iterator[None]:
     """Record every call of the model's modules until the context is left."""
     recorder = _Recorder(backend, marker, report, isolate, follower)
-    on_op = recorder.on_op if os.environ.get("PADIFF_API_CHECK") == "ON" else None
     try:
-        with backend.watch(model, recorder.on_enter, recorder.on_exit, on_op):
+        with ExitStack() as watches:
+            on_op = None
+            if os.environ.get("PADIFF_API_CHECK") == "ON":
+                on_op = recorder.on_op
+                watches.enter_context(watch_functions(recorder.on_function))
+            watches.enter_context(backend.watch(model, recorder.on_enter, recorder.on_exit, on_op))
             yield
     finally:
         recorder.abandon()
@@ -73,6 +79,7 @@ class _Recorder:
             self._watch_inputs(node, inputs)
             return None
         replaced = self._replace_inputs(node, inputs)
+        call.note["copies"] = [(tensor, self.backend.version(tensor)) for tensor in replaced.values()]
         self._watch_inputs(node, {**inputs, **replaced})
         return replace_call(call.args, call.kwargs, replaced)
 
@@ -81,19 +88,30 @@ class _Recorder:
         if node is None:
             return
         del self.open[self.open.index(node) :]  # with calls inside that raised and were caught
-        self._fill(node, self._tensors(flatten(output).leaves))
+        outputs = self._tensors(flatten(output).leaves)
+        self._fill(node, outputs)
+        self._tell_in_place(node, call.note.get("copies", ()), outputs)
 
     def on_op(self, operation: OpCall) -> None:
-        if not self.open or self.open[-1].path != operation.module or self.open[-1].builtin:
+        if self.open and self.open[-1].path == operation.module:
+            name = f"{self.backend.name}.{operation.name}"
+            self._add_function(name, operation.name, operation.args, operation.kwargs, operation.output)
+
+    def on_function(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        """A custom operator that a variable names."""
+        if self.open:
+            self._add_function(name, name.rpartition(".")[2], args, kwargs, output)
+
+    def _add_function(
+        self, name: str, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+    ) -> None:
+        outputs = self._tensors(flatten(output).leaves)
+        if not outputs or self.open[-1].builtin:
             return
-        outputs = self._tensors(flatten(operation.output).leaves)
-        if not outputs:
-            return
-        name = f"{self.backend.name}.{operation.name}"
-        node = ReportNode(name, operation.module, operation.name, "api", -1, False, False, stack_frames())
+        node = ReportNode(name, self.open[-1].path, kind, "api", -1, False, False, stack_frames())
         self.open[-1].children.append(node)
-        inputs = self._tensors(flatten_call(operation.args, operation.kwargs).leaves)
         produced = {id(tensor) for tensor in outputs.values()}
+        inputs = self._tensors(flatten_call(args, kwargs).leaves)
         self._watch_inputs(node, {s: tensor for s, tensor in inputs.items() if id(tensor) not in produced})
         self._fill(node, outputs)
 
@@ -126,6 +144,14 @@ class _Recorder:
         if self.isolate and node.layer_type != "api":
             self._watch_outputs(node, outputs)
 
+    def _tell_in_place(self, node: ReportNode, copies: Any, outputs: Mapping[str, Any]) -> None:
+        """A copy that was changed and is not handed out: whoever made the call will not see the change."""
+        handed_out = {id(tensor) for tensor in outputs.values()}
+        for tensor, version in copies:
+            if self.backend.version(tensor) != version and id(tensor) not in handed_out:
+                name = node.path or node.name
+                log(f"WARNING: {name} changes its input in place; single_step gives it a copy.")
+
     def _tensors(self, leaves: Mapping[str, Any]) -> dict[str, Any]:
         return {slot: leaf for slot, leaf in leaves.items() if self.backend.is_tensor(leaf)}
 
@@ -135,9 +161,7 @@ class _Recorder:
         node.inputs = {slot: Kept.of(self.backend, tensor) for slot, tensor in floating.items()}
         given = self.follower.inputs(node) if self.follower else {}
         return {
-            slot: self.backend.substitute(tensor, given[slot])
-            if slot in given
-            else self.backend.alias(tensor)
+            slot: self.backend.substitute(tensor, given.get(slot, node.inputs[slot].array))
             for slot, tensor in floating.items()
         }
 
