@@ -170,6 +170,9 @@ class ModelBackend(TensorBackend, Protocol):
     def rng_state(self) -> Any: ...
     def set_rng_state(self, state: Any) -> None: ...
 
+    def random_values(self) -> Array:
+        """The next few numbers of the random generator: equal after equal histories."""
+
     def save_checkpoint(self, path: str, state: Iterable[tuple[str, Array]]) -> None:
         """A state dict in the framework's own file format; the file appears complete or not at all."""
 
@@ -202,6 +205,9 @@ class ModelBackend(TensorBackend, Protocol):
 
     def watch_outermost(self, on_model: Callable[[Any], None]) -> AbstractContextManager[None]:
         """Call back with a module right before it is called from outside of any other module."""
+
+    def recurrence_in_training(self, model: Any) -> AbstractContextManager[None]:
+        """Recurrent layers as in training but without dropout: some kernels go backward in no other mode."""
 
     def works_in_place(self, module: Any) -> bool:
         """Whether the module says that it overwrites its input."""

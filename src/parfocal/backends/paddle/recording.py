@@ -12,6 +12,8 @@ from typing import Any
 import paddle
 from paddle.base import core
 
+from parfocal.backends.protocol import Array
+
 
 class Recording:
     """What ``ModelBackend`` and ``TrainingBackend`` ask for on behalf of recordings."""
@@ -21,6 +23,9 @@ class Recording:
 
     def grad_enabled(self) -> bool:
         return bool(paddle.is_grad_enabled())
+
+    def random_values(self) -> Array:
+        return paddle.rand([4]).numpy()
 
     @contextmanager
     def watch_backward(

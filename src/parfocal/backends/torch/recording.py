@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from parfocal.backends.protocol import Array
+
 
 class Recording:
     """What ``ModelBackend`` and ``TrainingBackend`` ask for on behalf of recordings."""
@@ -20,6 +22,9 @@ class Recording:
 
     def grad_enabled(self) -> bool:
         return bool(torch.is_grad_enabled())
+
+    def random_values(self) -> Array:
+        return torch.rand(4).numpy()
 
     @contextmanager
     def watch_backward(
