@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
@@ -31,6 +33,8 @@ from parfocal.run.launch import current_launch
 from parfocal.run.reader import Run
 from parfocal.run.records import RunHeader, TensorValue
 from parfocal.run.writer import RunWriter
+
+_recordings: Counter[str] = Counter()
 
 Level = Literal["modules", "ops"]
 Tensors = Literal["full", "sketch", "stats"]
@@ -110,7 +114,11 @@ def _open_writer(path: str | PathLike[str] | None, temporary: Path | None, heade
         assert temporary is not None
         return RunWriter(temporary / "run", header)
     launch = current_launch()
-    return RunWriter(path, header, rank=launch.rank, ranks=launch.ranks, run_id=launch.run_id)
+    # The n-th recording of this process to a path belongs with the n-th of every other rank.
+    number = _recordings[os.path.abspath(path)]
+    _recordings[os.path.abspath(path)] += 1
+    run_id = f"{launch.run_id}/{number}" if launch.run_id else ""
+    return RunWriter(path, header, rank=launch.rank, ranks=launch.ranks, run_id=run_id)
 
 
 def _header(model: Any, backend: Backend, level: str, tensors: str) -> RunHeader:
