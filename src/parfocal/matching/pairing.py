@@ -72,15 +72,21 @@ def pair_calls(reference: Trace, port: Trace, anchors: Mapping[str, str]) -> Pai
         for order, why in sorted(table.why.items())
         for ours in (table.to_reference[order],)
     )
-    covered = fused.reference_inside | set(table.to_port)
     return Pairing(
         pairs,
-        tuple(node.order for node in reference.nodes if node.order not in covered),
-        tuple(
-            node.order
-            for node in port.nodes
-            if node.order not in table.to_reference and node.order not in fused.port_inside
-        ),
+        _left_over(reference, table.to_port, fused.reference_inside),
+        _left_over(port, table.to_reference, fused.port_inside),
+    )
+
+
+def _left_over(trace: Trace, paired: Mapping[int, int], fused: set[int]) -> tuple[int, ...]:
+    """Calls without a partner; what a paired layer of the framework does inside is its own business."""
+    return tuple(
+        node.order
+        for node in trace.nodes
+        if node.order not in paired
+        and node.order not in fused
+        and not any(trace.nodes[a].framework_layer and a in paired for a in _containers_above(trace, node.order))
     )
 
 
@@ -176,7 +182,9 @@ def _pair_by_value(table: _Table, reference: Trace, port: Trace, fused: _Fused) 
         candidates = [
             node
             for node in by_size.get(_sizes(other), [])
-            if node.order not in table.to_port and _output_distance(node, other) <= SAME
+            if node.order not in table.to_port
+            and _output_distance(node, other) <= SAME
+            and (node.kind == other.kind or nearest(node.inputs, other.inputs) <= SAME)
         ]
         if candidates:
             best = min(candidates, key=lambda node: (node.kind != other.kind, node.order))

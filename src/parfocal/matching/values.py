@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from parfocal.judge.sketch import Fingerprint
+from parfocal.replay.observe import FLOATING
 from parfocal.replay.trace import Value
 
 SAME = 1e-3  # fingerprints this close belong to the same values, up to rounding noise in a deep model
@@ -43,6 +44,14 @@ def nearest(values: Mapping[str, Value], others: Mapping[str, Value]) -> float:
     )
 
 
+def _may_tie(a: Value, b: Value) -> bool:
+    """The same number of elements and both floating, or both not; a mask may be either, and then is not the same."""
+    return (
+        a.data.fingerprint.size == b.data.fingerprint.size
+        and (a.data.dtype in FLOATING) == (b.data.dtype in FLOATING)
+    )
+
+
 def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict[str, Value]:
     """Port slot -> the reference's value there: nearest values first, equal ones by position and name."""
     ranks = {slot: rank for rank, slot in enumerate(reference)}
@@ -50,7 +59,7 @@ def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict
         (distance(own.data.fingerprint, other.data.fingerprint), slot != name, abs(rank - ranks[name]), rank, slot, name)
         for rank, (slot, own) in enumerate(port.items())
         for name, other in reference.items()
-        if own.data.fingerprint.size == other.data.fingerprint.size
+        if _may_tie(own, other)
     )
     tied: dict[str, Value] = {}
     taken: set[str] = set()

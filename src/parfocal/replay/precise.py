@@ -1,206 +1,163 @@
-"""The noise floor of recorded calls, by running them again.
+"""The noise floor of recorded calls, in three questions of rising cost.
 
-A call of the reference is repeated by a twin of its module on the recorded inputs and output
-gradients. With everything moved by one unit in the last place: how far does that carry? In
-float64: how far is the reference's own result from the exact one? The twin is led along the
-recorded values inside as well, so that the code of a container is measured apart from the layers
-in it.
+*Moved*: the call again with everything moved by one unit in the last place; how far does that
+carry? *Exact*: the call again in float64; how far was the reference's own result from it?
+*Vanishes*: both calls again in float64; a mistake stays, rounding is gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from parfocal.backends.protocol import Array, Backend
-from parfocal.capture.tree import flatten, replace_call
+from parfocal.backends.protocol import Array
 from parfocal.errors import ParfocalError
-from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
-from parfocal.replay.follow import Direction, Follower, Side, Sighting, Supply, Tie
+from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, size_of
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING
-from parfocal.replay.trace import Data, Node, Trace
+from parfocal.replay.repeat import Place, Repeated, Repeater
+from parfocal.replay.trace import Data, Trace
 
-Place = tuple[int, Side, str, Direction]  # order of the reference's call, side, slot, direction
-_SIGNS = np.random.Generator(np.random.PCG64(20240229)).choice(np.array([-1.0, 1.0]), 65537)
-
-
-@dataclass(frozen=True, slots=True)
-class Floors:
-    """What could not be avoided, at each place of a call and for each parameter's gradient."""
-
-    places: Mapping[Place, Size] = field(default_factory=dict)
-    parameters: Mapping[str, Size] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Observed:
-    places: dict[Place, Array] = field(default_factory=dict)
-    parameters: dict[str, Array] = field(default_factory=dict)
+# Of a rounding error less than this share is left when both sides compute in float64.
+LEFT_OVER = 0.02
+TRIALS = 4  # a few numbers need several random trials before their spread is known
+FEW = 64
+_SIGNS = np.random.Generator(np.random.PCG64(20240229)).choice(np.array([-1.0, 1.0]), 65537 * TRIALS)
 
 
 class Precise:
-    """Repeats calls of one recorded reference; ``problems`` names those that could not be."""
+    """Asks these questions about one recorded reference and its port; ``problems`` names what cannot be asked."""
 
     def __init__(
-        self, backend: Backend, model: Any, trace: Trace, gradients: Mapping[str, Array], ledger: Ledger
+        self, reference: Repeater, port: Repeater, gradients: Mapping[str, Array], ledger: Ledger
     ) -> None:
-        self.backend = backend
-        self.modules = backend.modules(model)
-        self.trace = trace
-        self.gradients = gradients
+        self.reference = reference
+        self.port = port
+        self.gradients = gradients  # of the reference's parameters, as recorded
         self.ledger = ledger
         self.problems: list[str] = []
-        self._known: dict[tuple[tuple[int, ...], bool], Floors] = {}
+        self._known: dict[tuple[str, tuple[int, ...]], Any] = {}
 
-    def floors(self, calls: Iterable[int], *, exact: bool) -> Floors:
-        """Of one or several calls of the same module (their parameter gradients add up).
+    def moved(self, calls: Sequence[int], place: Place) -> Size:
+        trials = self._once("moved", calls, self._trials)
+        return _typical([difference(t.places[place], self._at(place)) for t in trials if place in t.places])
 
-        ``exact`` repeats in float64, as recorded and moved; otherwise once, in the model's own dtype.
-        """
-        key = (tuple(calls), exact)
+    def moved_parameter(self, calls: Sequence[int], path: str) -> Size:
+        trials = self._once("moved", calls, self._trials)
+        recorded = self.gradients[path]
+        return _typical([difference(t.parameters[path], recorded) for t in trials if path in t.parameters])
+
+    def exact(self, calls: Sequence[int], place: Place) -> Size:
+        found = self._once("exact", calls, self._in_float64)
+        return difference(self._at(place), found.places[place]) if place in found.places else NOTHING
+
+    def exact_parameter(self, calls: Sequence[int], path: str) -> Size:
+        found = self._once("exact", calls, self._in_float64)
+        return difference(self.gradients[path], found.parameters[path]) if path in found.parameters else NOTHING
+
+    def vanishes(
+        self, calls: Sequence[int], place: Place, port_calls: Sequence[int], port_place: Place, error: Size
+    ) -> bool:
+        ours = self._once("exact", calls, self._in_float64).places.get(place)
+        theirs = self._once("port", port_calls, self._port_in_float64).places.get(port_place)
+        if ours is None or theirs is None:
+            return False
+        layout = self.port.script.layouts.get(port_place[:3])
+        return _gone(theirs, ours if layout is None else layout.apply(ours), error)
+
+    def vanishes_parameter(
+        self,
+        calls: Sequence[int],
+        path: str,
+        port_calls: Sequence[int],
+        port_path: str,
+        views: tuple[Callable[[Array], Array], Callable[[Array], Array]],
+        error: Size,
+    ) -> bool:
+        ours = self._once("exact", calls, self._in_float64).parameters.get(path)
+        theirs = self._once("port", port_calls, self._port_in_float64).parameters.get(port_path)
+        return ours is not None and theirs is not None and _gone(views[1](theirs), views[0](ours), error)
+
+    def _once(self, question: str, calls: Sequence[int], ask: Callable[[Sequence[int]], Any]) -> Any:
+        """Each question about each call is asked once; what the framework refuses is noted."""
+        key = (question, tuple(calls))
         if key not in self._known:
-            self._known[key] = self._measured(list(key[0]), exact)
+            try:
+                self._known[key] = ask(calls)
+            except ParfocalError as error:
+                self._refused(key, calls, error.message)
+            except Exception as error:  # noqa: BLE001  whatever a framework raises for a missing kernel
+                self._refused(key, calls, next(iter(str(error).strip().splitlines()), repr(error)))
         return self._known[key]
 
-    def parameter_floor(self, path: str, *, exact: bool) -> Size:
-        """Of one parameter's gradient, over all calls of the module that owns it."""
-        owner = path.rpartition(".")[0]
-        calls = [node.order for node in self.trace.nodes if node.path == owner]
-        while not calls and owner:  # a module that is never called itself: its user is
-            owner = owner.rpartition(".")[0]
-            calls = [node.order for node in self.trace.nodes if node.path == owner]
-        return self.floors(calls, exact=exact).parameters.get(path, NOTHING) if calls else NOTHING
-
-    def _measured(self, calls: list[int], exact: bool) -> Floors:
-        try:
-            if exact:
-                return self._floors_in_float64(calls)
-            return self._floors_in_own_dtype(calls)
-        except ParfocalError as error:
-            reason = error.message
-        except Exception as error:  # noqa: BLE001  whatever the framework raises for a missing kernel
-            reason = next(iter(str(error).strip().splitlines()), repr(error))
-        problem = f"{self.trace.nodes[calls[0]].path or 'the model'}: {reason}"
+    def _refused(self, key: tuple[str, tuple[int, ...]], calls: Sequence[int], reason: str) -> None:
+        trace = self.port.trace if key[0] == "port" else self.reference.trace
+        self._known[key] = [] if key[0] == "moved" else Repeated()
+        problem = f"{trace.nodes[calls[0]].path or 'the model'}: {reason}"
         if problem not in self.problems:
             self.problems.append(problem)
-        return Floors()
 
-    def _floors_in_own_dtype(self, calls: list[int]) -> Floors:
-        moved = self._repeat(calls, None, self._moved)
-        return Floors(
-            {place: difference(array, self._at(place)) for place, array in moved.places.items()},
-            {
-                path: difference(array, self.gradients[path])
-                for path, array in moved.parameters.items()
-                if path in self.gradients
-            },
-        )
+    def _trials(self, calls: Sequence[int]) -> list[Repeated]:
+        trials = [self.reference.repeat(calls, None, lambda data: self._moved(data, 0))]
+        sizes = [array.size for array in (*trials[0].places.values(), *trials[0].parameters.values())]
+        if min(sizes, default=FEW) < FEW:
+            trials += [
+                self.reference.repeat(calls, None, lambda data, trial=trial: self._moved(data, trial))  # type: ignore[misc]
+                for trial in range(1, TRIALS)
+            ]
+        return trials
 
-    def _floors_in_float64(self, calls: list[int]) -> Floors:
-        plain = self._repeat(calls, "float64", self._recorded)
-        moved = self._repeat(calls, "float64", self._moved)
-        return Floors(
-            {
-                place: difference(self._at(place), array) | _moved_by(moved.places.get(place), array)
-                for place, array in plain.places.items()
-            },
-            {
-                path: difference(self.gradients[path], array) | _moved_by(moved.parameters.get(path), array)
-                for path, array in plain.parameters.items()
-                if path in self.gradients
-            },
-        )
+    def _in_float64(self, calls: Sequence[int]) -> Repeated:
+        return self.reference.repeat(calls, "float64", self._float64)
 
-    def _repeat(
-        self, calls: list[int], dtype: str | None, values: Callable[[Data, str | None], Array]
-    ) -> _Observed:
-        observed = _Observed()
-        first = self.trace.nodes[calls[0]]
-        twin = self.backend.copy_as(self.modules[first.path], dtype)
-        state = self.backend.rng_state()
-        try:
-            for order in calls:
-                self._follow(twin, self.trace.nodes[order], lambda data: values(data, dtype), observed)
-                self._add_parameter_gradients(twin, first.path, observed)
-        finally:
-            self.backend.set_rng_state(state)
-        return observed
-
-    def _follow(self, twin: Any, node: Node, supply: Supply, observed: _Observed) -> None:
-        script = {
-            index: Tie(call.inputs, call.outputs, call.in_place)
-            for index, call in enumerate(self.trace.subtree(node.order))
-        }
-
-        def report(sighting: Sighting) -> None:
-            if sighting.observed is not None:
-                place = (node.order + sighting.order, sighting.side, sighting.slot, sighting.direction)
-                observed.places[place] = sighting.observed.copy()
-
-        gradients = any(value.gradient is not None for value in node.outputs.values())
-        follower = Follower(self.backend, script, supply, report, gradients=gradients)
-        args, kwargs = self._arguments(node, supply, gradients)
-        follower.run(twin, args, kwargs, self._driver(node, supply, gradients))
-
-    def _arguments(
-        self, node: Node, supply: Supply, gradients: bool
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        tensors = {}
-        for slot, value in node.inputs.items():
-            wanted = gradients and value.differentiable
-            tensor = self.backend.from_array(supply(value.data), requires_grad=wanted)
-            # a leaf cannot be changed in place, its alias can
-            tensors[slot] = self.backend.alias(tensor) if wanted else tensor
-        args, kwargs = node.arguments
-        return replace_call(args, kwargs, tensors)
-
-    def _driver(self, node: Node, supply: Supply, gradients: bool) -> Callable[[Any], None]:
-        def drive(output: Any) -> None:
-            if not gradients:
-                return
-            leaves = flatten(output).leaves
-            wanted = {
-                slot: value.gradient for slot, value in node.outputs.items() if value.gradient is not None
-            }
-            seeds = [self.backend.from_array(supply(gradient)) for gradient in wanted.values()]
-            self.backend.backward([leaves[slot] for slot in wanted], seeds)
-
-        return drive
-
-    def _add_parameter_gradients(self, twin: Any, path: str, observed: _Observed) -> None:
-        for entry in self.backend.state(twin):
-            if entry.role != "parameter":
-                continue
-            array = self.backend.gradient(entry.value)
-            if array is not None:
-                whole = f"{path}.{entry.path}" if path else entry.path
-                observed.parameters[whole] = observed.parameters.get(whole, 0) + array
+    def _port_in_float64(self, calls: Sequence[int]) -> Repeated:
+        return self.port.repeat(calls, "float64", self._float64)
 
     def _at(self, place: Place) -> Array:
         order, side, slot, direction = place
-        node = self.trace.nodes[order]
+        node = self.reference.trace.nodes[order]
         value = (node.inputs if side == "input" else node.outputs)[slot]
         data = value.data if direction == "forward" else value.gradient
         assert data is not None
-        return self._recorded(data, None)
+        return self._recorded(data)
 
-    def _recorded(self, data: Data, dtype: str | None) -> Array:
+    def _recorded(self, data: Data) -> Array:
         assert data.stored is not None
-        array = self.ledger.get(data.stored)
-        return array.astype(dtype) if dtype and data.dtype in FLOATING else array
+        return self.ledger.get(data.stored)
 
-    def _moved(self, data: Data, dtype: str | None) -> Array:
-        array = self._recorded(data, None)
+    def _float64(self, data: Data) -> Array:
+        array = self._recorded(data)
+        return array.astype(np.float64) if data.dtype in FLOATING else array
+
+    def _moved(self, data: Data, trial: int) -> Array:
+        array = self._recorded(data)
         if data.dtype not in FLOATING:
             return array
-        wide = array.astype(np.float64)
-        wide *= 1.0 + EPSILON[data.dtype] * np.resize(_SIGNS, array.size).reshape(array.shape)
-        return wide.astype(dtype or array.dtype)
+        signs = np.resize(np.roll(_SIGNS, -65537 * trial), array.size).reshape(array.shape)
+        return (array.astype(np.float64) * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
 
 
-def _moved_by(moved: Array | None, exact: Array) -> Size:
-    return NOTHING if moved is None else difference(moved, exact)
+def calls_of_owner(trace: Trace, path: str) -> list[int]:
+    """The calls that make a parameter's gradient: those of its module, or of the next one around that is called."""
+    owner = path.rpartition(".")[0]
+    while True:
+        calls = [node.order for node in trace.nodes if node.path == owner]
+        if calls or not owner:
+            return calls
+        owner = owner.rpartition(".")[0]
+
+
+def _typical(sizes: list[Size]) -> Size:
+    if not sizes:
+        return NOTHING
+    rms = float(np.sqrt(np.mean([size.rms**2 for size in sizes])))
+    return Size(rms, max(size.peak for size in sizes))
+
+
+def _gone(a: Array, b: Array, error: Size) -> bool:
+    """Whether next to nothing of the error is left in float64."""
+    left = difference(a, b)
+    tiny = size_of(b) * (64 * EPSILON["float64"])
+    return left.rms <= max(LEFT_OVER * error.rms, tiny.rms) and left.peak <= max(LEFT_OVER * error.peak, tiny.peak)

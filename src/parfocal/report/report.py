@@ -18,7 +18,7 @@ from parfocal.weights.plan import Plan
 class Compared:
     """How much was compared: nothing is hidden in a good verdict."""
 
-    calls: int = 0  # pairs of calls
+    calls: int = 0  # of the port: paired, or inside a paired layer
     tensors: int = 0  # tensors of paired calls, forward and backward
     parameters: int = 0  # gradients of parameters
     port_calls: int = 0  # all calls of the port

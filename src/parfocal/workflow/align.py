@@ -14,6 +14,7 @@ from parfocal.errors import EmptyComparisonError, InputError, TransferError, Uns
 from parfocal.inputs import arguments, split
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
+from parfocal.matching.anchors import anchors_of
 from parfocal.replay.ledger import parse_amount
 from parfocal.report.report import Report
 from parfocal.weights.plan import Plan
@@ -48,7 +49,7 @@ def align(
         raise InputError("a model compared with itself is always the same", hint="pass two models")
     players = _players(reference, port, inputs, loss, backward)
     plan = _plan(reference, port, inputs, transfer, layers)
-    anchors = {**_anchors(plan), **(layers or {})}
+    anchors = {**anchors_of((entry.source, entry.target) for entry in plan.entries), **(layers or {})}
     alignment = Alignment(
         *players,
         plan,
@@ -130,16 +131,6 @@ def _plan(reference: Any, port: Any, inputs: Any, transfer: Any, layers: Mapping
     except TransferError:
         pass  # with inputs there is more to go by
     return copy_weights(reference, port, inputs, layers=layers, partial=True)
-
-
-def _anchors(plan: Plan) -> dict[str, str]:
-    """Modules that own corresponding weights, where it is one to one."""
-    pairs: dict[str, set[str]] = {}
-    for entry in plan.entries:
-        pairs.setdefault(entry.source.rpartition(".")[0], set()).add(entry.target.rpartition(".")[0])
-    anchors = {source: next(iter(targets)) for source, targets in pairs.items() if len(targets) == 1}
-    shared = [target for target in anchors.values()]
-    return {source: target for source, target in anchors.items() if shared.count(target) == 1}
 
 
 def _check_alive(player: Player) -> None:

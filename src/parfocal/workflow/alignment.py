@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ from parfocal.replay.follow import Follower, Side, Tie
 from parfocal.replay.layouts import Layout, fit
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import Drive, Observer
-from parfocal.replay.precise import Precise
+from parfocal.replay.precise import Precise, calls_of_owner
+from parfocal.replay.repeat import Repeater, Script, own_script
 from parfocal.replay.shake import Shaker
 from parfocal.replay.trace import Data, Node, Trace, Value
 from parfocal.weights import views
@@ -85,7 +87,9 @@ def left_as_it_was(player: Player, mode: Mode) -> Iterator[None]:
     state = backend.rng_state()
     with ExitStack() as stack:
         stack.enter_context(backend.mode(model, mode))
-        stack.enter_context(no_dropout(model))
+        if mode != "eval":  # in eval a dropout that does something is a mistake to be found
+            stack.enter_context(no_dropout(model))
+        stack.enter_context(backend.recurrence_in_training(model))
         try:
             yield
         finally:
@@ -128,11 +132,10 @@ class Alignment:
                 self._observe(self.port, None)
             pairing = pair_calls(self.reference.trace, self.port.trace, self.anchors)
             with left_as_it_was(self.port, self.mode):
-                collector, gradients = self._follow(pairing, ledger)
-            ours = self.reference
-            precise = Precise(ours.backend, ours.model, ours.trace, ours.gradients, ledger)
-            measures = refine(collector.measures, self.reference.trace, precise)
-            parameters = self._judge_parameters(gradients, precise)
+                collector, gradients, ties = self._follow(pairing, ledger)
+                precise = self._precise(Script(ties, collector.layouts), ledger)
+                measures = refine(collector.measures, precise)
+                parameters = self._judge_parameters(gradients, precise)
             ends = self._judge_ends(measures)
         return Observation(pairing, measures, parameters, ends, precise.problems)
 
@@ -203,7 +206,16 @@ class Alignment:
                 tied[slot] = (name, layout)
         return tied
 
-    def _follow(self, pairing: Pairing, ledger: Ledger) -> tuple[Collector, Arrays]:
+    def _precise(self, script: Script, ledger: Ledger) -> Precise:
+        ours, theirs = self.reference, self.port
+        return Precise(
+            Repeater(ours.backend, ours.model, ours.trace, own_script(ours.trace)),
+            Repeater(theirs.backend, theirs.model, theirs.trace, script),
+            ours.gradients,
+            ledger,
+        )
+
+    def _follow(self, pairing: Pairing, ledger: Ledger) -> tuple[Collector, Arrays, dict[int, Tie]]:
         """The port again, led along the reference's values; its measures and its parameters' gradients."""
         script, partners = _script(pairing, self.reference.trace, self.port.trace)
         collector = Collector(partners, self.tolerance)
@@ -219,20 +231,32 @@ class Alignment:
         port.outputs = kept
         gradients = _parameter_gradients(port) if self.backward else {}
         port.backend.clear_gradients(port.model)
-        return collector, gradients
+        return collector, gradients, script
 
     def _judge_parameters(self, gradients: Arrays, precise: Precise) -> list[End]:
         """The gradients of the followed port: each layer's own, from exact inputs and output gradients."""
         ends = []
         for entry in self.plan.entries:
             measure = self._compare_gradient(entry, gradients)
-            if measure is None:
-                continue
-            for exact in (False, True):
-                if LIMIT < measure.score < float("inf") and self.tolerance is None:
-                    measure = _with_floor(measure, precise.parameter_floor(entry.source, exact=exact))
-            ends.append(End("gradient", entry.source, entry.target, measure))
+            if measure is not None:
+                if self.tolerance is None:
+                    measure = self._refined_gradient(entry, measure, precise)
+                ends.append(End("gradient", entry.source, entry.target, measure))
         return ends
+
+    def _refined_gradient(self, entry: Entry, measure: Measure, precise: Precise) -> Measure:
+        if not LIMIT < measure.score < float("inf"):
+            return measure
+        calls = calls_of_owner(self.reference.trace, entry.source)
+        port_calls = calls_of_owner(self.port.trace, entry.target)
+        for question in (precise.moved_parameter, precise.exact_parameter):
+            measure = _with_floor(measure, question(calls, entry.source))
+            if measure.score <= LIMIT:
+                return measure
+        seen = partial(views.apply, entry.source_view), partial(views.apply, entry.target_view)
+        if precise.vanishes_parameter(calls, entry.source, port_calls, entry.target, seen, measure.error):
+            return _with_floor(measure, measure.error)
+        return measure
 
     def _compare_gradient(self, entry: Entry, gradients: Arrays) -> Measure | None:
         ours, theirs = self.reference.gradients.get(entry.source), gradients.get(entry.target)

@@ -18,7 +18,8 @@ from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.replay.follow import Direction, Side, Sighting
 from parfocal.replay.precise import Precise
-from parfocal.replay.trace import Node, Trace
+from parfocal.replay.layouts import Layout
+from parfocal.replay.trace import Trace
 
 # In units of noise. Correct calls of library layers stay below 2.5 (docs/noise.md), the smallest
 # real mistakes measured score 7.6.
@@ -74,9 +75,12 @@ class Collector:
         self.partners = partners  # port's place -> reference's call and slot
         self.tolerance = tolerance
         self.measures: list[Measure] = []
+        self.layouts: dict[tuple[int, Side, str], Layout] = {}
 
     def __call__(self, sighting: Sighting) -> None:
         reference, slot = self.partners[sighting.order, sighting.side, sighting.slot]
+        if sighting.layout is not None:
+            self.layouts[sighting.order, sighting.side, sighting.slot] = sighting.layout
         comparison, error, floor, message = self._compare(sighting)
         self.measures.append(
             Measure(
@@ -104,22 +108,29 @@ class Collector:
         return comparison, error, floor, ""
 
 
-def refine(measures: Iterable[Measure], reference: Trace, precise: Precise) -> list[Measure]:
+def refine(measures: Iterable[Measure], precise: Precise) -> list[Measure]:
     """The same measures with the full floor where the scale floor alone would accuse."""
-    refined: list[Measure] = []
-    for measure in measures:
-        order = _call_to_repeat(measure, reference.nodes)
-        place = (measure.reference, measure.side, measure.reference_slot, measure.direction)
-        # the same dtype first: it is far cheaper, and usually enough to acquit
-        for exact in (False, True):
-            if LIMIT < measure.score and math.isfinite(measure.error.rms):
-                floors = precise.floors([order], exact=exact)
-                measure = replace(measure, floor=measure.floor | floors.places.get(place, NOTHING))
-        refined.append(measure)
-    return refined
+    return [_refined(measure, precise) for measure in measures]
 
 
-def _call_to_repeat(measure: Measure, nodes: list[Node]) -> int:
+def _refined(measure: Measure, precise: Precise) -> Measure:
+    """One question after the other, the cheap ones first, until the error is accounted for or none is left."""
+    if measure.score <= LIMIT or not math.isfinite(measure.error.rms):
+        return measure
+    calls = [_responsible(measure.reference, measure.own, precise.reference.trace)]
+    place = (measure.reference, measure.side, measure.reference_slot, measure.direction)
+    for question in (precise.moved, precise.exact):
+        measure = replace(measure, floor=measure.floor | question(calls, place))
+        if measure.score <= LIMIT:
+            return measure
+    port_calls = [_responsible(measure.port, measure.own, precise.port.trace)]
+    port_place = (measure.port, measure.side, measure.slot, measure.direction)
+    if precise.vanishes(calls, place, port_calls, port_place, measure.error):
+        return replace(measure, floor=measure.floor | measure.error)
+    return measure
+
+
+def _responsible(order: int, own: bool, trace: Trace) -> int:
     """The call itself for its own error; the one around it for that of the surrounding code."""
-    parent = nodes[measure.reference].parent
-    return measure.reference if measure.own or parent is None else parent
+    parent = trace.nodes[order].parent
+    return order if own or parent is None else parent

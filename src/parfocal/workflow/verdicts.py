@@ -165,16 +165,15 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
         yield Finding("transfer", note)
     for problem in observation.imprecise:
         yield Finding("floor.imprecise", f"no float64 floor for {problem}; the other floors were used")
-    count = len(alignment.port.trace.nodes)
-    paired = len(observation.pairing.pairs)
-    if paired < 0.8 * count:
-        message = f"only {paired} of the port's {count} calls were paired: what lies between is judged as one"
+    count, left = len(alignment.port.trace.nodes), len(observation.pairing.unpaired_port)
+    if left > 0.2 * count:
+        message = f"{left} of the port's {count} calls have no partner: what lies between is judged as one"
         yield Finding("pairing.low", message)
 
 
 def compared(alignment: Alignment, observation: Observation) -> Compared:
     return Compared(
-        calls=len(observation.pairing.pairs),
+        calls=len(alignment.port.trace.nodes) - len(observation.pairing.unpaired_port),
         tensors=len(observation.measures),
         parameters=len(observation.parameters),
         port_calls=len(alignment.port.trace.nodes),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import paddle
@@ -11,6 +12,8 @@ import paddle
 from parfocal.backends.paddle.tensors import Tensors
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
+
+_RECURRENT = (paddle.nn.layer.rnn.RNNBase,)
 
 
 class _Substitute(paddle.autograd.PyLayer):
@@ -42,6 +45,19 @@ class Surgery(Tensors):
 
     def version(self, tensor: Any) -> int:
         return int(tensor.inplace_version)
+
+    @contextmanager
+    def recurrence_in_training(self, model: Any) -> Iterator[None]:
+        layers = [layer for layer in model.sublayers(include_self=True) if isinstance(layer, _RECURRENT)]
+        before = [(layer, layer.training, layer.dropout) for layer in layers]
+        try:
+            for layer, training, _ in before:
+                layer.dropout = layer.dropout if training else 0.0
+                layer.training = True
+            yield
+        finally:
+            for layer, training, dropout in before:
+                layer.training, layer.dropout = training, dropout
 
     def works_in_place(self, module: Any) -> bool:
         return bool(getattr(module, "inplace", False))

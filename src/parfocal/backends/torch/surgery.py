@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,6 +12,8 @@ import torch
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch.tensors import DTYPES, Tensors
 from parfocal.errors import UnsupportedError
+
+_RECURRENT = (torch.nn.RNNBase,)
 
 
 class _Substitute(torch.autograd.Function):
@@ -39,6 +42,19 @@ class Surgery(Tensors):
 
     def version(self, tensor: Any) -> int:
         return 0 if tensor.is_inference() else int(tensor._version)
+
+    @contextmanager
+    def recurrence_in_training(self, model: Any) -> Iterator[None]:
+        layers = [layer for layer in model.modules() if isinstance(layer, _RECURRENT)]
+        before = [(layer, layer.training, layer.dropout) for layer in layers]
+        try:
+            for layer, training, _ in before:
+                layer.dropout = layer.dropout if training else 0.0
+                layer.training = True
+            yield
+        finally:
+            for layer, training, dropout in before:
+                layer.training, layer.dropout = training, dropout
 
     def works_in_place(self, module: Any) -> bool:
         return bool(getattr(module, "inplace", False))

@@ -1,0 +1,130 @@
+"""Run one recorded call again, alone, by a twin of its module.
+
+The twin gets recorded values as inputs and output gradients, is led along recorded values inside,
+and shows what it computes itself at every place: in the same dtype or another, on the values as
+they were or moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from parfocal.backends.protocol import Array, Backend
+from parfocal.capture.tree import flatten, replace_call
+from parfocal.errors import UnsupportedError
+from parfocal.replay.follow import Direction, Follower, Side, Sighting, Supply, Tie
+from parfocal.replay.layouts import Layout
+from parfocal.replay.trace import Node, Trace, Value
+
+Place = tuple[int, Side, str, Direction]  # order of the call, side, slot, direction
+Layouts = Mapping[tuple[int, Side, str], Layout]
+
+
+@dataclass(slots=True)
+class Repeated:
+    """What the twin computed, at each place and for each parameter's gradient (by full path)."""
+
+    places: dict[Place, Array] = field(default_factory=dict)
+    parameters: dict[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a model is led along: its own recorded values, or those of the model it is compared with.
+
+    ``layouts`` says how values of the other model lie in this one; none means as they are.
+    """
+
+    ties: Mapping[int, Tie]
+    layouts: Layouts = field(default_factory=dict)
+
+    def layout(self, order: int, side: Side, slot: str, value: Value) -> Layout:
+        return self.layouts.get((order, side, slot)) or Layout(None, value.data.shape)
+
+
+def own_script(trace: Trace) -> Script:
+    """Every call led along what it recorded itself."""
+    return Script({node.order: Tie(node.inputs, node.outputs, node.in_place) for node in trace.nodes})
+
+
+class Repeater:
+    """Repeats calls of one watched model."""
+
+    def __init__(self, backend: Backend, model: Any, trace: Trace, script: Script) -> None:
+        self.backend = backend
+        self.modules = backend.modules(model)
+        self.trace = trace
+        self.script = script
+
+    def repeat(self, calls: Sequence[int], dtype: str | None, supply: Supply) -> Repeated:
+        """One or several calls of the same module; their parameter gradients add up."""
+        repeated = Repeated()
+        path = self.trace.nodes[calls[0]].path
+        twin = self.backend.copy_as(self.modules[path], dtype)
+        state = self.backend.rng_state()
+        try:
+            for order in calls:
+                self._follow(twin, self.trace.nodes[order], supply, repeated)
+                self._add_parameter_gradients(twin, path, repeated)
+        finally:
+            self.backend.set_rng_state(state)
+        return repeated
+
+    def _follow(self, twin: Any, node: Node, supply: Supply, repeated: Repeated) -> None:
+        ties = {
+            inner.order - node.order: self.script.ties[inner.order]
+            for inner in self.trace.subtree(node.order)
+            if inner.order in self.script.ties
+        }
+
+        def report(sighting: Sighting) -> None:
+            if sighting.observed is not None:
+                place = (node.order + sighting.order, sighting.side, sighting.slot, sighting.direction)
+                repeated.places[place] = sighting.observed.copy()
+
+        own = self.script.ties.get(node.order, Tie({}, {}))
+        gradients = any(value.gradient is not None for value in own.outputs.values())
+        follower = Follower(self.backend, ties, supply, report, gradients=gradients)
+        args, kwargs = self._arguments(node, own, supply, gradients)
+        follower.run(twin, args, kwargs, self._driver(node, own, supply, gradients))
+
+    def _arguments(
+        self, node: Node, own: Tie, supply: Supply, gradients: bool
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        tensors = {}
+        for slot in node.inputs:
+            value = own.inputs.get(slot)
+            if value is None:
+                raise UnsupportedError(f"input {slot} of {node.path or 'the model'} has no recorded counterpart")
+            array = self.script.layout(node.order, "input", slot, value).apply(supply(value.data))
+            wanted = gradients and value.differentiable
+            tensor = self.backend.from_array(array, requires_grad=wanted)
+            # a leaf cannot be changed in place, its alias can
+            tensors[slot] = self.backend.alias(tensor) if wanted else tensor
+        args, kwargs = node.arguments
+        return replace_call(args, kwargs, tensors)
+
+    def _driver(self, node: Node, own: Tie, supply: Supply, gradients: bool) -> Callable[[Any], None]:
+        def drive(output: Any) -> None:
+            if not gradients:
+                return
+            leaves = flatten(output).leaves
+            slots, seeds = [], []
+            for slot, value in own.outputs.items():
+                if value.gradient is not None and self.backend.requires_grad(leaves[slot]):
+                    layout = self.script.layout(node.order, "output", slot, value)
+                    seed = self.backend.from_array(layout.apply(supply(value.gradient)))
+                    slots.append(slot)
+                    seeds.append(self.backend.cast(seed, self.backend.dtype(leaves[slot])))
+            self.backend.backward([leaves[slot] for slot in slots], seeds)
+
+        return drive
+
+    def _add_parameter_gradients(self, twin: Any, path: str, repeated: Repeated) -> None:
+        for entry in self.backend.state(twin):
+            array = self.backend.gradient(entry.value) if entry.role == "parameter" else None
+            if array is not None:
+                whole = f"{path}.{entry.path}" if path else entry.path
+                repeated.parameters[whole] = repeated.parameters.get(whole, 0) + array
