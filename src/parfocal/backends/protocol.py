@@ -233,6 +233,11 @@ class TrainingBackend(ModelBackend, Protocol):
     ) -> AbstractContextManager[None]:
         """Call back around every step of the optimizer, whoever makes it."""
 
+    def watch_updates(
+        self, before: Callable[[Any], None], after: Callable[[Any], None]
+    ) -> AbstractContextManager[None]:
+        """Call back around every step of every optimizer, with that optimizer."""
+
     def optimizer_kind(self, optimizer: Any) -> str:
         """Common name: "SGD", "Momentum", "Adam", "AdamW", ... (torch's SGD with momentum is Momentum)."""
 

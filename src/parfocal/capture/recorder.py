@@ -45,6 +45,11 @@ class Recorder:
             self._run = load_run(self.path)
         return self._run
 
+    @property
+    def steps_done(self) -> int:
+        """How many steps are over."""
+        return self._session.steps.step
+
     def step(self, loss: Any = None, optimizer: Any = None) -> None:
         """Mark the end of a training step: after the update, before the schedule moves on.
 

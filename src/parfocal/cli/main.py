@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from parfocal import __version__
-from parfocal.cli import diff, doctor
+from parfocal.cli import align, diff, doctor, record
 from parfocal.errors import ParfocalError
 
 DIVERGED = 1
@@ -25,8 +25,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command("align")(align.align)
 app.command("diff")(diff.diff)
 app.command("doctor")(doctor.doctor)
+app.command("record", context_settings=record.CONTEXT)(record.record)
 
 
 def _print_version(wanted: bool) -> None:

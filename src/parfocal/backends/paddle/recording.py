@@ -91,6 +91,34 @@ class Recording:
             own.update(kept)
 
     @contextmanager
+    def watch_updates(self, before: Callable[[Any], None], after: Callable[[Any], None]) -> Iterator[None]:
+        inside = False
+
+        def watched(original: Callable[..., Any]) -> Callable[..., Any]:
+            def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+                nonlocal inside
+                if inside:  # a class's step may call that of its base
+                    return original(self, *args, **kwargs)
+                inside = True
+                try:
+                    before(self)
+                    result = original(self, *args, **kwargs)
+                finally:
+                    inside = False
+                after(self)
+                return result
+
+            return step
+
+        with ExitStack() as undo:
+            for kind in _with_subclasses(paddle.optimizer.Optimizer):
+                for name in ("step", "minimize"):
+                    if name in vars(kind):
+                        undo.callback(setattr, kind, name, vars(kind)[name])
+                        setattr(kind, name, watched(vars(kind)[name]))
+            yield
+
+    @contextmanager
     def watch_outermost(self, on_model: Callable[[Any], None]) -> Iterator[None]:
         layer = paddle.nn.Layer
         original = layer.__call__
@@ -112,3 +140,10 @@ class Recording:
             yield
         finally:
             layer.__call__ = original
+
+
+def _with_subclasses(kind: type[Any]) -> list[type[Any]]:
+    found = [kind]
+    for each in found:
+        found += [child for child in each.__subclasses__() if child not in found]
+    return found

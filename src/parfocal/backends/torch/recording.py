@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from parfocal.backends.protocol import Array
 
@@ -59,6 +60,18 @@ class Recording:
         handles = (
             optimizer.register_step_pre_hook(lambda *_: before()),
             optimizer.register_step_post_hook(lambda *_: after()),
+        )
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    @contextmanager
+    def watch_updates(self, before: Callable[[Any], None], after: Callable[[Any], None]) -> Iterator[None]:
+        handles = (
+            register_optimizer_step_pre_hook(lambda optimizer, *_: before(optimizer)),
+            register_optimizer_step_post_hook(lambda optimizer, *_: after(optimizer)),
         )
         try:
             yield

@@ -1,0 +1,135 @@
+"""``parfocal record``: a script as it is, or a model and its inputs, as a Run."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from parfocal.errors import InputError
+
+if TYPE_CHECKING:
+    from parfocal.run.reader import Run
+
+# What stands behind the script is the script's own.
+CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+def record(
+    context: typer.Context,
+    script: Annotated[
+        Path | None, typer.Argument(metavar="SCRIPT [ARGS]...", help="A Python file to run as it is.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="package.module:factory that builds a model, instead.")
+    ] = None,
+    inputs: Annotated[Path | None, typer.Option("--inputs", help="The model's inputs, as an .npz.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run's folder.")] = Path("run"),
+    tensors: Annotated[str, typer.Option("--tensors", help="full, sketch or stats.")] = "full",
+    level: Annotated[str, typer.Option("--level", help="modules or ops.")] = "modules",
+    grads: Annotated[bool, typer.Option("--grads/--no-grads", help="Gradients too.")] = True,
+    steps: Annotated[int, typer.Option("--steps", help="End the script after so many steps.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a line.")] = False,
+) -> None:
+    """Record what a model does. Options come before the script; what follows it is the script's."""
+    from parfocal.capture.script import record_script
+    from parfocal.run.reader import load_run
+
+    options: dict[str, Any] = {"tensors": tensors, "level": level, "grads": grads}
+    if (script is None) == (model is None):
+        raise InputError("record needs either a script or --model", hint="parfocal record train.py")
+    if script is not None:
+        folder = record_script(script, context.args, out, steps=steps, **options)
+    else:
+        assert model is not None
+        folder = _record_model(model, inputs, out, options)
+    _print_summary(load_run(folder), as_json)
+
+
+def _record_model(name: str, inputs: Path | None, out: Path, options: dict[str, Any]) -> Path:
+    """One forward pass, and with gradients one backward pass from random output gradients."""
+    from parfocal import inputs as given
+    from parfocal.backends import registry
+    from parfocal.capture.recording import record as recording
+
+    if inputs is None:
+        raise InputError("--model needs --inputs", hint="save them with numpy.savez")
+    model = _load_factory(name)()
+    backend = registry.of(model)
+    args, kwargs = given.arguments(_read_inputs(inputs), backend)
+    with recording(model, out, **options) as recorder:
+        output = model(*args, **kwargs)
+        if options["grads"]:
+            _go_backward(backend, output)
+    return recorder.path
+
+
+def _go_backward(backend: Any, output: Any) -> None:
+    """From gradients that are the same in every framework, and no constant: a sum hides too much."""
+    import numpy as np
+
+    from parfocal.capture.tree import flatten
+
+    random = np.random.default_rng(0)
+    tensors = [
+        leaf
+        for leaf in flatten(output).leaves.values()
+        if backend.is_tensor(leaf) and backend.requires_grad(leaf)
+    ]
+    if tensors:
+        gradients = [
+            backend.from_array(random.normal(size=backend.shape(tensor)).astype(backend.dtype(tensor)))
+            for tensor in tensors
+        ]
+        backend.backward(tensors, gradients)
+
+
+def _load_factory(name: str) -> Any:
+    module_name, _, attribute = name.partition(":")
+    if not (module_name and attribute):
+        raise InputError(f"--model is {name!r}, not package.module:factory")
+    import sys
+
+    if "" not in sys.path:  # as for python -m: modules of the current folder count
+        sys.path.insert(0, "")
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise InputError(f"--model {name}: {error}", hint="run in the folder that has the module") from error
+    factory = getattr(module, attribute, None)
+    if not callable(factory):
+        raise InputError(f"--model {name}: {module_name} has no function or class {attribute!r}")
+    return factory
+
+
+def _read_inputs(path: Path) -> Any:
+    """Unnamed arrays (``arr_0``, or the only one of an .npy) go by position, named ones by keyword."""
+    from parfocal.run.files import load_arrays
+
+    arrays = load_arrays(path)
+    for positional in ([""], [f"arr_{index}" for index in range(len(arrays))]):
+        if set(arrays) == set(positional):
+            return tuple(arrays[name] for name in positional)
+    return arrays
+
+
+def _print_summary(run: Run, as_json: bool) -> None:
+    summary = {
+        "path": str(run.path),
+        "framework": run.header.framework,
+        "model": run.header.model_class,
+        "complete": run.complete,
+        "calls": len(run.calls()),
+        "gradients": len(run.gradients()),
+        "steps": len(run.steps()),
+    }
+    if as_json:
+        typer.echo(json.dumps(summary, indent=2))
+    else:
+        typer.echo(
+            f"recorded {summary['model']} ({summary['framework']}) to {summary['path']}: "
+            f"{summary['calls']} calls, {summary['gradients']} gradients, {summary['steps']} steps"
+        )
