@@ -39,6 +39,7 @@ _DTYPE_NAMES = {
     "F8_E5M2": "float8_e5m2",
     "F8_E8M0": "float8_e8m0fnu",
 }
+DTYPE_CODES = {name: code for code, name in _DTYPE_NAMES.items()}
 
 
 def is_safetensors(start: bytes, size: int) -> bool:
@@ -48,15 +49,32 @@ def is_safetensors(start: bytes, size: int) -> bool:
 
 def load_safetensors(path: Path) -> dict[str, NDArray[Any]]:
     """Name -> read-only array, read from disk as it is looked at."""
+    try:
+        header, data = _read(path)
+        header.pop("__metadata__", None)
+        return _arrays(header, data)
+    except FieldError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """What the file says about itself, e.g. ``{"format": "pt"}``."""
+    try:
+        metadata = _read(path)[0].get("__metadata__")
+    except FieldError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+    if not isinstance(metadata, dict):
+        return {}
+    return {key: value for key, value in metadata.items() if isinstance(value, str)}
+
+
+def _read(path: Path) -> tuple[dict[str, Any], NDArray[np.uint8]]:
+    """The header, and the bytes of the values."""
     data = map_file(path)
     length = int.from_bytes(data[:8].tobytes(), "little")
     if data.nbytes < 8 or length > min(data.nbytes - 8, MAX_HEADER_BYTES):
         raise FileFormatError(f"{path}: a header of {length} bytes in a file of {data.nbytes}")
-    try:
-        header = _parse(data[8 : 8 + length].tobytes())
-        return _arrays(header, data[8 + length :])
-    except FieldError as error:
-        raise FileFormatError(f"{path}: {error}") from None
+    return _parse(data[8 : 8 + length].tobytes()), data[8 + length :]
 
 
 def _parse(text: bytes) -> dict[str, Any]:
@@ -66,7 +84,6 @@ def _parse(text: bytes) -> dict[str, Any]:
         raise FieldError("header", f"is not JSON: {error}") from None
     if not isinstance(header, dict):
         raise FieldError("header", "is not a JSON object")
-    header.pop("__metadata__", None)
     return header
 
 
