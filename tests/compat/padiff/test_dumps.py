@@ -157,7 +157,7 @@ def test_steps_that_are_missing_on_one_side_are_an_error(proxy):
 
 
 def test_nothing_to_compare_is_an_error(proxy, tmp_path):
-    with pytest.raises(EmptyComparisonError, match="nothing to compare: no report.json in"):
+    with pytest.raises(EmptyComparisonError, match=r"nothing to compare: no report\.json in"):
         check_report(tmp_path, tmp_path)
     proxy.dump_report(tmp_path)
     with pytest.raises(EmptyComparisonError, match="no tensor of"):

@@ -164,7 +164,7 @@ def test_custom_operators_are_recorded_by_name_and_put_back(monkeypatch):
     assert "my_operators.double" in [node.name for node in proxy.report.roots[0].children]
     assert operators.double is original
     monkeypatch.setenv("PADDLE_THIRDPARTY_API", "my_operators.triple")
-    with pytest.raises(InputError, match="PADDLE_THIRDPARTY_API names 'my_operators.triple'"):
+    with pytest.raises(InputError, match=r"PADDLE_THIRDPARTY_API names 'my_operators\.triple'"):
         recorded(proxy)
 
 

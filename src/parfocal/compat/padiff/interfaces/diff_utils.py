@@ -73,7 +73,7 @@ def _single_step(
 def _rehearsal(model: ProxyModel, inputs: Mapping[str, Any]) -> Report:
     """The calls a model makes, found out by running it without leaving a trace."""
     model.clear_report()
-    with undisturbed(model.backend, model.model), model.backend.no_grad():
+    with undisturbed(model.backend, model.model):
         model(**inputs)
     report = model.report
     report.release()
