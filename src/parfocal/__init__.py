@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from parfocal.judge.metrics import compare_arrays
     from parfocal.judge.tolerance import Tolerance
     from parfocal.run.reader import load_run
+    from parfocal.weights.convert import convert
     from parfocal.weights.plan import Plan
     from parfocal.weights.transfer import transfer
 
@@ -26,13 +27,24 @@ _HOMES = {
     "Plan": "parfocal.weights.plan",
     "Tolerance": "parfocal.judge.tolerance",
     "compare_arrays": "parfocal.judge.metrics",
+    "convert": "parfocal.weights.convert",
     "load_run": "parfocal.run.reader",
     "record": "parfocal.capture.recording",
     "sides": "parfocal.inputs",
     "transfer": "parfocal.weights.transfer",
 }
 
-__all__ = ["ParfocalError", "Plan", "Tolerance", "compare_arrays", "load_run", "record", "sides", "transfer"]
+__all__ = [
+    "ParfocalError",
+    "Plan",
+    "Tolerance",
+    "compare_arrays",
+    "convert",
+    "load_run",
+    "record",
+    "sides",
+    "transfer",
+]
 
 
 def __getattr__(name: str) -> Any:

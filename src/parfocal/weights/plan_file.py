@@ -19,9 +19,9 @@ FORMAT = "parfocal.plan"
 VERSION = 1
 
 
-def save(plan: Plan, path: Path) -> None:
-    """Write the plan; one entry a line would hide the views, so it is indented."""
-    document = {
+def to_json(plan: Plan) -> dict[str, Any]:
+    """The plan as plain JSON values, which ``load`` understands."""
+    return {
         "format": FORMAT,
         "version": VERSION,
         "entries": [_entry_to_json(entry) for entry in plan.entries],
@@ -31,6 +31,11 @@ def save(plan: Plan, path: Path) -> None:
         "notes": list(plan.notes),
         "verified": plan.verified,
     }
+
+
+def save(plan: Plan, path: Path) -> None:
+    """Write the plan; one entry a line would hide the views, so it is indented."""
+    document = to_json(plan)
     try:
         path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
