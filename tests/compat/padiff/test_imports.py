@@ -24,7 +24,13 @@ def run(code, folder, *paths):
 
 
 def test_importing_loads_no_framework_and_changes_nothing(tmp_path):
-    code = f"import sys; before = list(sys.meta_path); import padiff, PPAutoDiff; assert sys.meta_path == before; {LOADED}"
+    code = f"""
+import sys
+before = list(sys.meta_path)
+import padiff, PPAutoDiff
+assert sys.meta_path == before
+{LOADED}
+"""
     assert run(code, tmp_path, WHEEL / "src") == "[]\n"
     assert list(tmp_path.iterdir()) == []
 
@@ -65,11 +71,13 @@ import numpy as np
 from parfocal.compat.padiff import check_report
 def dump(folder, value):
     os.makedirs(f"{folder}/tensors")
-    np.save(f"{folder}/tensors/tensor_0.npy", np.full(3, value))
-    node = {"name": "Net", "route": "Net", "type": "net", "fwd_outputs": [{"path": f"{folder}/tensors/tensor_0.npy"}],
-            "bwd_grads": [], "metas": {"fwd_step": 0, "bwd_step": 1, "net_id": 0}, "children": [], "stack": ""}
-    json.dump({"model_name": "Net", "framework": "torch", "file_path": "", "tree": [node],
-               "layer_map": {"route": [], "fullname": []}}, open(f"{folder}/report.json", "w"))
+    path = f"{folder}/tensors/tensor_0.npy"
+    np.save(path, np.full(3, value))
+    node = {"name": "Net", "route": "Net", "type": "net", "children": [], "stack": ""}
+    node |= {"metas": {"fwd_step": 0, "bwd_step": 1, "net_id": 0}, "fwd_outputs": [{"path": path}], "bwd_grads": []}
+    heading = {"model_name": "Net", "framework": "torch", "file_path": ""}
+    with open(f"{folder}/report.json", "w") as file:
+        json.dump({**heading, "layer_map": {"route": [], "fullname": []}, "tree": [node]}, file)
     return folder
 one, same, other = dump("one", 1.0), dump("same", 1.0), dump("other", 2.0)
 print("verdicts:", check_report(one, same), check_report(one, other))
