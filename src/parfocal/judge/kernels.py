@@ -20,9 +20,10 @@ from parfocal.judge.totals import SideTotals, Totals
 
 CHUNK = 1024  # products are summed in the block's dtype over this many elements, beyond in float64
 _MOST_PRODUCTS = 6  # of one block
-SLICE = 16384  # elements at a time where temporaries are allocated, to bound their memory
 _FLOAT64 = np.dtype(np.float64)
 _BOOL = np.dtype(np.bool_)
+# Relative and absolute rounding of a tolerance and a difference in the dtype; float64 is taken as is.
+_SLACK = {np.dtype(np.float32): (1e-6, 1e-44), _FLOAT64: (0.0, 0.0)}
 ONES = {np.dtype(name): np.ones(CHUNK, name) for name in (np.float32, np.float64)}
 _MASK32 = np.uint64(0xFFFFFFFF)
 
@@ -80,9 +81,12 @@ def quick_block(
     relative = _largest_ratio(difference, magnitude, scratch)
     if relative is None:
         return None
-    mismatched = _count_mismatches(difference, (least, largest, relative), magnitude, tolerance, scratch)
-    if mismatched is None:
-        return None
+    if tolerance.exact:
+        mismatched = len(x) if least > 0 else _count_nonzero(difference, scratch)
+    elif largest <= tolerance.atol / 2 or relative <= tolerance.rtol / 2:
+        mismatched = 0
+    else:
+        mismatched = _count_mismatches(x, y, difference, magnitude, tolerance, scratch)
     products = DotProducts(len(x), x.dtype, scratch)
     for pair in ((difference, ONES[x.dtype]), (difference, difference), (x, x), (y, y)):
         products.add(*pair)
@@ -130,36 +134,36 @@ def _largest_ratio(difference: Array, y: Array, scratch: Scratch) -> float | Non
     return ratio
 
 
-def _count_mismatches(
-    difference: Array,
-    extremes: tuple[float, float, float],
-    magnitude: Array,
-    tolerance: Tolerance,
-    scratch: Scratch,
-) -> int | None:
-    """How many differences exceed the tolerance; None if rounding could change the count.
+def _count_nonzero(difference: Array, scratch: Scratch) -> int:
+    mask = scratch.get("over", _BOOL, len(difference))
+    return int(np.count_nonzero(np.greater(difference, 0, out=mask)))
 
-    ``extremes`` are the least, the largest and the largest relative difference.
+
+def _count_mismatches(
+    x: Array, y: Array, difference: Array, magnitude: Array, tolerance: Tolerance, scratch: Scratch
+) -> int:
+    """How many differences exceed the tolerance.
+
+    In float32 two counts, with slightly less and slightly more allowed, nearly always agree; where
+    they do not, the elements in between are looked at in float64.
     """
-    least, largest, relative = extremes
-    number = magnitude.dtype.type
-    slack = 8 * float(np.finfo(magnitude.dtype).eps)
-    if largest <= tolerance.atol * (1 - slack) or relative <= tolerance.rtol * (1 - slack):
-        return 0
-    if tolerance.exact and least > 0:
-        return len(difference)
-    mask = scratch.get("mask", _BOOL, len(difference))
-    if tolerance.exact:
-        return int(np.count_nonzero(np.greater(difference, 0, out=mask)))
-    allowed = scratch.get("work", magnitude.dtype, len(magnitude))
+    slack, tiny = _SLACK[y.dtype]
+    number = y.dtype.type
+    allowed = scratch.get("work", y.dtype, len(y))
+    masks = [scratch.get(name, _BOOL, len(y)) for name in ("over", "far over")]
     counts = []
-    for factor in (1 - slack, 1 + slack):
-        np.multiply(magnitude, number(tolerance.rtol * factor), out=allowed)
-        np.add(allowed, number(tolerance.atol * factor), out=allowed)
+    for mask, sign in zip(masks, (-1, 1), strict=True):
+        np.multiply(magnitude, number(tolerance.rtol * (1 + sign * slack)), out=allowed)
+        np.add(allowed, number(max(0.0, tolerance.atol * (1 + sign * slack) + sign * tiny)), out=allowed)
         counts.append(int(np.count_nonzero(np.greater(difference, allowed, out=mask))))
-        if counts[0] == 0:
-            return 0
-    return counts[0] if counts[0] == counts[1] else None
+        if counts[0] == 0 or slack == 0:
+            return counts[0]
+    if counts[0] == counts[1]:
+        return counts[0]
+    unsure = np.flatnonzero(np.not_equal(*masks, out=masks[0]))
+    wide_x, wide_y = x[unsure].astype(np.float64), y[unsure].astype(np.float64)
+    over = np.abs(wide_x - wide_y) > tolerance.atol + tolerance.rtol * np.abs(wide_y)
+    return counts[1] + int(np.count_nonzero(over))
 
 
 def careful_block(x: Array, y: Array, start: int, tolerance: Tolerance) -> Totals:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.judge.comparison import Comparison, Number, SideFacts
-from parfocal.judge.kernels import SLICE, careful_block, integer_block, quick_block
+from parfocal.judge.kernels import careful_block, integer_block, quick_block
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic, block_length, dtype_name
 from parfocal.judge.scaled import cosine
@@ -27,6 +27,9 @@ from parfocal.judge.ulp import ulp_distances
 
 __all__ = ["Comparison", "compare_arrays"]
 
+# Of the arrays in blocks that allocate temporaries: below what the C library takes from the
+# system, and returns to it, on every single allocation.
+_SLICE_BYTES = 1 << 16
 _EXACT_IN_FLOAT64 = 2**53  # below it float64 holds every integer; this one may be a rounded neighbour
 
 
@@ -81,10 +84,27 @@ def _add_block(found: Totals, x: Array, y: Array, start: int, tolerance: Toleran
         if quick is not None:
             found.merge(quick)
             return
+    if x.dtype == np.float32:  # once more with twice the digits and a wider range, in halves
+        _add_wide_halves(found, x, y, start, tolerance, scratch)
+        return
     kernel = integer_block if x.dtype.kind in "iuO" else careful_block
-    for begin in range(0, len(x), SLICE):
-        part = slice(begin, begin + SLICE)
+    length = _SLICE_BYTES // x.dtype.itemsize
+    for begin in range(0, len(x), length):
+        part = slice(begin, begin + length)
         found.merge(kernel(x[part], y[part], start + begin, tolerance))
+
+
+def _add_wide_halves(
+    found: Totals, x: Array, y: Array, start: int, tolerance: Tolerance, scratch: Scratch
+) -> None:
+    wide = np.dtype(np.float64)
+    for begin in range(0, len(x), block_length(wide)):
+        part = slice(begin, begin + block_length(wide))
+        size = len(x[part])
+        wide_x, wide_y = (scratch.get(name, wide, size) for name in ("actual", "reference"))
+        np.copyto(wide_x, x[part])
+        np.copyto(wide_y, y[part])
+        _add_block(found, wide_x, wide_y, start + begin, tolerance, scratch)
 
 
 def _comparison(

@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 THREADED_BLOCKS = 2  # below this many blocks starting threads costs more than it saves
 SPANS = 32
-MAX_WORKERS = 4  # bounds the scratch memory; the work is bound by memory bandwidth anyway
+MAX_WORKERS = 3  # bounds the scratch memory, about 9 MB each; memory bandwidth is the limit anyway
 
 
 def blocks(start: int, stop: int, length: int) -> Iterator[tuple[int, int]]:

@@ -59,7 +59,7 @@ class Signs(NamedTuple):
 
     patterns: Array  # (TILES, 1 + PATTERNS, ROWS); row 0 is all ones and gives the plain sums
     choice: Array  # (lanes, TILES, 1 + PATTERNS, columns): +-1 at the column's pattern, else 0
-    angles: Array  # (TILES, width): which column of the tile goes to each bucket
+    angles: Array  # (TILES, width): flat indices of what goes to each bucket
 
 
 @lru_cache(maxsize=8)
@@ -94,10 +94,11 @@ def tile_signs(seed: int, width: int, lanes: int, dtype: np.dtype[Any]) -> Signs
 
 
 def rotations(seed: int, rows: int, width: int) -> Array:
-    """For every row a rotation of ``range(width)`` by a random angle."""
+    """Flat indices that turn every row of a (rows, width) array by a random angle."""
     angle = random_bits(seed, "angle", 0, rows).reshape(rows, 1) % np.uint64(width)
-    turned: Array = (np.arange(width) + angle.astype(np.int64)) % width
-    return turned
+    turned = (np.arange(width) + angle.astype(np.int64)) % width
+    places: Array = turned + width * np.arange(rows).reshape(rows, 1)
+    return places
 
 
 def project_small(values: Array, width: int, seed: int) -> Array:
@@ -105,8 +106,7 @@ def project_small(values: Array, width: int, seed: int) -> Array:
     rows = -(-values.size // width)
     padded = np.zeros(rows * width)
     np.multiply(values, element_signs(seed)[: values.size], out=padded[: values.size])
-    turned = np.take_along_axis(padded.reshape(rows, width), rotations(seed, rows, width), axis=1)
-    buckets: Array = turned.sum(axis=0)
+    buckets: Array = padded.take(rotations(seed, rows, width)).sum(axis=0)
     return buckets
 
 
@@ -127,8 +127,7 @@ def project_lanes(lanes: list[Array], width: int, seed: int, scratch: Scratch) -
         np.matmul(signs.patterns[:count], _full_tiles(lane, count, columns, scratch), out=product)
         total += float(product[:, 0].sum(dtype=np.float64))
         signed[:, place :: len(lanes)] = np.einsum("tpc,tpc->tc", product, signs.choice[place, :count])
-    turned = np.take_along_axis(signed, signs.angles[:count], axis=1)
-    return turned.sum(axis=0, dtype=np.float64), total
+    return signed.take(signs.angles[:count]).sum(axis=0, dtype=np.float64), total
 
 
 def _full_tiles(lane: Array, count: int, columns: int, scratch: Scratch) -> Array:

@@ -98,7 +98,8 @@ class Scratch:
         """The first ``count`` elements of a buffer; its content is whatever was left there."""
         buffer = self._buffers.get((name, dtype))
         if buffer is None or len(buffer) < count:
-            buffer = self._buffers[name, dtype] = aligned_empty(max(self.size, count), dtype)
+            usual = min(self.size, block_length(dtype))
+            buffer = self._buffers[name, dtype] = aligned_empty(max(usual, count), dtype)
         return buffer[:count]
 
 
