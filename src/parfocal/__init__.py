@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from parfocal.weights.convert import convert
     from parfocal.weights.plan import Plan
     from parfocal.weights.transfer import transfer
+    from parfocal.workflow.align import align
 
 _HOMES = {
     "ParfocalError": "parfocal.errors",
     "Plan": "parfocal.weights.plan",
     "Tolerance": "parfocal.judge.tolerance",
+    "align": "parfocal.workflow.align",
     "compare_arrays": "parfocal.judge.metrics",
     "convert": "parfocal.weights.convert",
     "load_run": "parfocal.run.reader",
@@ -38,6 +40,7 @@ __all__ = [
     "ParfocalError",
     "Plan",
     "Tolerance",
+    "align",
     "compare_arrays",
     "convert",
     "load_run",

@@ -19,7 +19,9 @@ def diff(
     method: Annotated[
         list[str], typer.Option("--method", "-m", help="mean, max, min, rmse, relative or all; repeatable.")
     ] = ["mean"],  # noqa: B006  (typer copies it)
-    threshold: Annotated[float, typer.Option("--threshold", "-t", help="What a value may be at most.")] = 1e-6,
+    threshold: Annotated[
+        float, typer.Option("--threshold", "-t", help="What a value may be at most.")
+    ] = 1e-6,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     log: Annotated[Path | None, typer.Option("--log", help="Also write the reprod_log text here.")] = None,
     limit: Annotated[int, typer.Option("--limit", help="Rows of the table; 0 for all.")] = 40,
@@ -28,10 +30,11 @@ def diff(
     from parfocal.judge.named import compare_named
     from parfocal.run.files import load_arrays
 
-    rows = compare_named(load_arrays(first), load_arrays(second), method=method, threshold=threshold)
+    sides = load_arrays(first), load_arrays(second)
+    rows = compare_named(*sides, method=method, threshold=threshold)
     passed = all(row.passed for row in rows)
     if log is not None:
-        _write_log(rows, log)
+        _write_log(sides, method, threshold, log)
     ordered = sorted(rows, key=lambda row: (row.passed, -row.badness))
     if as_json:
         typer.echo(json.dumps(_as_json(ordered, threshold, passed), indent=2))
@@ -81,7 +84,12 @@ def _print_table(rows: Sequence[Row], threshold: float, limit: int, passed: bool
     for row in shown:
         verdict = "[green]same[/]" if row.passed else "[red]DIFFERS[/]"
         numbers = [f"{row.values[method]:.3e}" if method in row.values else "-" for method in methods]
-        table.add_row(_escape(_label(row)), verdict, *numbers, _escape("; ".join(filter(None, (row.remark, _worst(row))))))
+        table.add_row(
+            _escape(_label(row)),
+            verdict,
+            *numbers,
+            _escape("; ".join(filter(None, (row.remark, _worst(row))))),
+        )
     console.print(table)
     if len(shown) < len(rows):
         console.print(f"... and {len(rows) - len(shown)} more rows (--limit 0 shows all)")
@@ -104,7 +112,14 @@ def _escape(text: str) -> str:
     return escape(text)
 
 
-def _write_log(rows: Sequence[Row], path: Path) -> None:
-    from parfocal.compat.reprod_log.report import write_report
+def _write_log(sides: tuple[Any, Any], method: list[str], threshold: float, path: Path) -> None:
+    """The report that reprod_log writes; its copy on the screen would only be in the table's way."""
+    from contextlib import redirect_stdout
+    from io import StringIO
 
-    write_report(rows, path)
+    from parfocal.compat.reprod_log import ReprodDiffHelper
+
+    helper = ReprodDiffHelper()
+    helper.compare_info(*sides)
+    with redirect_stdout(StringIO()):
+        helper.report(diff_method=method, diff_threshold=threshold, path=path)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from parfocal.matching.values import SAME, UNLIKE, distance, nearest
 from parfocal.replay.trace import Node, Trace
@@ -86,7 +87,9 @@ def _left_over(trace: Trace, paired: Mapping[int, int], fused: set[int]) -> tupl
         for node in trace.nodes
         if node.order not in paired
         and node.order not in fused
-        and not any(trace.nodes[a].framework_layer and a in paired for a in _containers_above(trace, node.order))
+        and not any(
+            trace.nodes[a].framework_layer and a in paired for a in _containers_above(trace, node.order)
+        )
     )
 
 
@@ -225,7 +228,7 @@ def _windows(
             fixed.append((partner, index))
     borders = [(-1, -1), *fixed, (len(ours), len(theirs))]
     windows = []
-    for (left, below), (right, above) in zip(borders, borders[1:], strict=False):
+    for (left, below), (right, above) in pairwise(borders):
         free = table.free(ours[left + 1 : right], table.to_port)
         others = table.free(theirs[below + 1 : above], table.to_reference)
         if free and others:
@@ -262,7 +265,7 @@ def _align(
 
 
 def _pair_containers(table: _Table, reference: Trace, port: Trace) -> None:
-    """By the calls paired inside; of equals the same class, the same values, the same place in the nesting."""
+    """By the calls paired inside; of equals the same values, the same class, the same depth."""
     inside = Counter(
         (above, other_above)
         for ours, theirs in table.to_port.items()
@@ -270,10 +273,17 @@ def _pair_containers(table: _Table, reference: Trace, port: Trace) -> None:
         for other_above in _containers_above(port, theirs)
     )
     ours_total = Counter(above for ours in table.to_port for above in _containers_above(reference, ours))
-    theirs_total = Counter(above for theirs in table.to_reference for above in _containers_above(port, theirs))
+    theirs_total = Counter(
+        above for theirs in table.to_reference for above in _containers_above(port, theirs)
+    )
     ranked = sorted(
         (
-            (-count / (ours_total[a] + theirs_total[b] - count), *_unlikeness(reference.nodes[a], port.nodes[b]), a, b)
+            (
+                -count / (ours_total[a] + theirs_total[b] - count),
+                *_unlikeness(reference.nodes[a], port.nodes[b]),
+                a,
+                b,
+            )
             for (a, b), count in inside.items()
         ),
     )

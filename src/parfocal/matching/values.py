@@ -14,7 +14,7 @@ UNLIKE = math.inf
 
 
 def distance(x: Fingerprint, y: Fingerprint) -> float:
-    """0 for equal values in any order, about the relative difference for close ones, infinite for other sizes."""
+    """0 for equal values in any order, about the relative difference for close ones."""
     if x.size != y.size:
         return UNLIKE
     scale = max(abs(x.l1), abs(y.l1))
@@ -45,10 +45,9 @@ def nearest(values: Mapping[str, Value], others: Mapping[str, Value]) -> float:
 
 
 def _may_tie(a: Value, b: Value) -> bool:
-    """The same number of elements and both floating, or both not; a mask may be either, and then is not the same."""
-    return (
-        a.data.fingerprint.size == b.data.fingerprint.size
-        and (a.data.dtype in FLOATING) == (b.data.dtype in FLOATING)
+    """The same number of elements and both floating, or both not: a mask may be either."""
+    return a.data.fingerprint.size == b.data.fingerprint.size and (a.data.dtype in FLOATING) == (
+        b.data.dtype in FLOATING
     )
 
 
@@ -56,7 +55,14 @@ def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict
     """Port slot -> the reference's value there: nearest values first, equal ones by position and name."""
     ranks = {slot: rank for rank, slot in enumerate(reference)}
     candidates = sorted(
-        (distance(own.data.fingerprint, other.data.fingerprint), slot != name, abs(rank - ranks[name]), rank, slot, name)
+        (
+            distance(own.data.fingerprint, other.data.fingerprint),
+            slot != name,
+            abs(rank - ranks[name]),
+            rank,
+            slot,
+            name,
+        )
         for rank, (slot, own) in enumerate(port.items())
         for name, other in reference.items()
         if _may_tie(own, other)

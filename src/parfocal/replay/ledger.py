@@ -91,8 +91,8 @@ class Ledger:
     def _spill(self, number: int, array: Array) -> None:
         try:
             if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="parfocal-", buffering=0)
-            data = memoryview(array.reshape(-1).view(np.uint8))
+                self._file = tempfile.TemporaryFile(prefix="parfocal-", buffering=0)  # noqa: SIM115
+            data = array.reshape(-1).view(np.uint8).data
             position = self._end
             while data:
                 written = os.pwrite(self._file.fileno(), data, position)
@@ -107,7 +107,7 @@ class Ledger:
 
     def _read(self, array: Array, offset: int) -> None:
         assert self._file is not None
-        data = memoryview(array.reshape(-1).view(np.uint8))
+        data = array.reshape(-1).view(np.uint8).data
         while data:
             read = os.preadv(self._file.fileno(), [data], offset)
             data, offset = data[read:], offset + read

@@ -28,7 +28,7 @@ _SIGNS = np.random.Generator(np.random.PCG64(20240229)).choice(np.array([-1.0, 1
 
 
 class Precise:
-    """Asks these questions about one recorded reference and its port; ``problems`` names what cannot be asked."""
+    """Asks these questions of a recorded reference and its port; ``problems``: what cannot be asked."""
 
     def __init__(
         self, reference: Repeater, port: Repeater, gradients: Mapping[str, Array], ledger: Ledger
@@ -55,7 +55,9 @@ class Precise:
 
     def exact_parameter(self, calls: Sequence[int], path: str) -> Size:
         found = self._once("exact", calls, self._in_float64)
-        return difference(self.gradients[path], found.parameters[path]) if path in found.parameters else NOTHING
+        return (
+            difference(self.gradients[path], found.parameters[path]) if path in found.parameters else NOTHING
+        )
 
     def vanishes(
         self, calls: Sequence[int], place: Place, port_calls: Sequence[int], port_place: Place, error: Size
@@ -140,7 +142,7 @@ class Precise:
 
 
 def calls_of_owner(trace: Trace, path: str) -> list[int]:
-    """The calls that make a parameter's gradient: those of its module, or of the next one around that is called."""
+    """The calls that make a parameter's gradient: of its module, or of the next one around that is called."""
     owner = path.rpartition(".")[0]
     while True:
         calls = [node.order for node in trace.nodes if node.path == owner]
@@ -160,4 +162,6 @@ def _gone(a: Array, b: Array, error: Size) -> bool:
     """Whether next to nothing of the error is left in float64."""
     left = difference(a, b)
     tiny = size_of(b) * (64 * EPSILON["float64"])
-    return left.rms <= max(LEFT_OVER * error.rms, tiny.rms) and left.peak <= max(LEFT_OVER * error.peak, tiny.peak)
+    return left.rms <= max(LEFT_OVER * error.rms, tiny.rms) and left.peak <= max(
+        LEFT_OVER * error.peak, tiny.peak
+    )

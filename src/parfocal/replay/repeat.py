@@ -97,7 +97,9 @@ class Repeater:
         for slot in node.inputs:
             value = own.inputs.get(slot)
             if value is None:
-                raise UnsupportedError(f"input {slot} of {node.path or 'the model'} has no recorded counterpart")
+                raise UnsupportedError(
+                    f"input {slot} of {node.path or 'the model'} has no recorded counterpart"
+                )
             array = self.script.layout(node.order, "input", slot, value).apply(supply(value.data))
             wanted = gradients and value.differentiable
             tensor = self.backend.from_array(array, requires_grad=wanted)

@@ -58,7 +58,9 @@ class Shaker:
 
 def _shake(array: Array, noise: float) -> Array:
     """The array with noise of this size and random signs added; the period falls in step with no axis."""
-    wide = np.array(array, np.result_type(array.dtype, np.float32) if array.dtype.kind in "fc" else np.float32)
+    wide = np.array(
+        array, np.result_type(array.dtype, np.float32) if array.dtype.kind in "fc" else np.float32
+    )
     flat = wide.reshape(-1)
     step = (_SIGNS * noise).astype(wide.dtype)
     for start in range(0, flat.size, step.size):

@@ -126,7 +126,9 @@ def _compared(report: Report) -> list[str]:
     share = f" ({compared.calls / compared.port_calls:.0%})" if compared.port_calls else ""
     own = [score for pair in report.pairs for score in (pair.forward, pair.backward) if score is not None]
     finite = [score for score in own if math.isfinite(score)]
-    worst = f"; largest own error {_score(max(finite))} the noise, allowed {report.limit:g}x" if finite else ""
+    worst = (
+        f"; largest own error {_score(max(finite))} the noise, allowed {report.limit:g}x" if finite else ""
+    )
     lines = [
         f"compared   {compared.calls} of {compared.port_calls} calls{share}, {compared.tensors} tensors, "
         f"{compared.parameters} parameter gradients, {' and '.join(compared.directions)}{worst}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,11 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend, Mode
-from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
+from parfocal.errors import EmptyComparisonError, InputError, TransferError
 from parfocal.inputs import arguments, split
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import Divergence
 from parfocal.matching.anchors import anchors_of
 from parfocal.replay.ledger import parse_amount
 from parfocal.report.report import Report
@@ -21,6 +22,7 @@ from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow import verdicts
 from parfocal.workflow.alignment import Alignment, Loss, Player
+from parfocal.workflow.state import buffer_results, weight_differences, weights_kept
 
 CONFIDENT = 0.9  # a plan this sure needs no trial run: the alignment itself is the trial
 DEAD = 1e-7  # outputs below this say nothing about the weights that made them
@@ -48,7 +50,8 @@ def align(
     if reference is port:
         raise InputError("a model compared with itself is always the same", hint="pass two models")
     players = _players(reference, port, inputs, loss, backward)
-    plan = _plan(reference, port, inputs, transfer, layers)
+    plan = _plan(players, inputs, transfer, layers)
+    differing = [] if transfer is not False else list(weight_differences(plan, *players))
     anchors = {**anchors_of((entry.source, entry.target) for entry in plan.entries), **(layers or {})}
     alignment = Alignment(
         *players,
@@ -66,24 +69,31 @@ def align(
             "no call of the port could be paired with one of the reference, so nothing was compared",
             hint="check that both are the same architecture, or say layers={reference path: port path}",
         )
-    limit, end_limit = verdicts.limits(tolerance is not None)
+    limits = verdicts.limits_of(tolerance is not None)
+    buffers, conventions = buffer_results(alignment) if mode != "eval" else ([], [])
     found = [
         *verdicts.weight_divergences(plan),
-        *verdicts.divergences(alignment, observation, limit, end_limit),
+        *differing,
+        *verdicts.divergences(alignment, observation, limits, _owners(differing)),
+        *buffers,
     ]
     return Report(
         reference_name=_name(players[0]),
         port_name=_name(players[1]),
         divergences=tuple(found),
-        findings=tuple(verdicts.findings(alignment, observation)),
+        findings=(*verdicts.findings(alignment, observation), *conventions),
         pairs=tuple(verdicts.pair_results(alignment, observation)),
         unpaired_reference=verdicts.unpaired(players[0].trace, observation.pairing.unpaired_reference),
         unpaired_port=verdicts.unpaired(players[1].trace, observation.pairing.unpaired_port),
         transfer=plan,
         compared=verdicts.compared(alignment, observation),
         along=tuple(verdicts.steps_along(alignment, observation)),
-        limit=limit,
+        limit=limits[0],
     )
+
+
+def _owners(differing: Iterable[Divergence]) -> set[str]:
+    return {each.port.path.rpartition(".")[0] for each in differing if each.port is not None}
 
 
 def _players(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) -> tuple[Player, Player]:
@@ -99,7 +109,9 @@ def _players(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) 
     return players[0], players[1]
 
 
-def _maker(backend: Backend, given: Any, backward: bool) -> Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]:
+def _maker(
+    backend: Backend, given: Any, backward: bool
+) -> Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]:
     """Fresh inputs for every run; floating ones take part in autograd."""
     from parfocal.capture.tree import flatten_call, replace_call
 
@@ -119,9 +131,14 @@ def _maker(backend: Backend, given: Any, backward: bool) -> Callable[[], tuple[t
     return make
 
 
-def _plan(reference: Any, port: Any, inputs: Any, transfer: Any, layers: Mapping[str, str] | None) -> Plan:
+def _plan(
+    players: tuple[Player, Player], inputs: Any, transfer: Any, layers: Mapping[str, str] | None
+) -> Plan:
+    """Copy the weights as wished; without wishing to, find out what corresponds all the same."""
+    reference, port = (player.model for player in players)
     if transfer is False:
-        raise UnsupportedError("transfer=False is not supported yet", hint="leave it out")
+        with weights_kept(players[1]):
+            return _plan(players, inputs, True, layers)
     if transfer is not True:
         return copy_weights(reference, port, inputs, layers=layers, plan=transfer)
     try:
@@ -144,7 +161,7 @@ def _check_alive(player: Player) -> None:
     for slot, array in outputs.items():
         _check_finite(slot, array)
     if all(_dead(array) for array in outputs.values()):
-        largest = max((float(np.abs(array.astype(np.float64)).max(initial=0.0)) for array in outputs.values()))
+        largest = max(float(np.abs(array.astype(np.float64)).max(initial=0.0)) for array in outputs.values())
         raise EmptyComparisonError(
             f"the reference's outputs are all zero, constant or tiny (at most {largest:.3g}): "
             "any weights would agree",

@@ -54,7 +54,8 @@ class Player:
     loss: Loss | None
     outputs: Arrays = field(default_factory=dict)
     gradients: Arrays = field(default_factory=dict)  # by parameter path
-    buffers: Arrays = field(default_factory=dict)  # after the run
+    buffers_before: Arrays = field(default_factory=dict)
+    buffers: Arrays = field(default_factory=dict)  # after the run; of the port, after the followed one
     trace: Trace = field(default_factory=Trace)
 
 
@@ -141,11 +142,11 @@ class Alignment:
 
     def _observe(self, player: Player, ledger: Ledger | None) -> None:
         """One natural run: the trace, and what the model gives in full."""
+        player.buffers_before = _buffers(player)
         observer = Observer(player.backend, player.model, ledger, gradients=self.backward)
         player.trace = observer.run(*player.inputs(), self._driver(player))
         player.gradients = observer.parameter_gradients
-        state = player.backend.state(player.model)
-        player.buffers = {e.path: player.backend.to_array(e.value) for e in state if e.role == "buffer"}
+        player.buffers = _buffers(player)
 
     def _driver(self, player: Player) -> Drive:
         """What to do with the output: note it, and send gradients back."""
@@ -166,13 +167,13 @@ class Alignment:
         return drive
 
     def _send_back(self, player: Player, leaves: Mapping[str, Any]) -> None:
-        """A seeded random weighting of all outputs: a loss whose gradient vanishes nowhere by construction."""
+        """A seeded random weighting of all outputs: its gradient vanishes nowhere by construction."""
         backend = player.backend
         seeds = self._seeds(player)
         chosen = [slot for slot, leaf in leaves.items() if slot in seeds and backend.requires_grad(leaf)]
         if not chosen:
             raise InputError(
-                "no output of the model depends on anything trainable, so there is nothing to go backward through",
+                "no output of the model depends on anything trainable: there is nothing to go backward through",
                 hint="pass backward=False, or check that the parameters require gradients",
             )
         gradients = [
@@ -184,7 +185,9 @@ class Alignment:
         """The weighting of every floating output; the port's are the reference's, in its own layout."""
         own = {slot: array for slot, array in self.reference.outputs.items() if array.dtype.name in EPSILON}
         generator = np.random.Generator(np.random.PCG64(_WEIGHTING_SEED))
-        seeds = {slot: generator.standard_normal(array.shape).astype(np.float32) for slot, array in own.items()}
+        seeds = {
+            slot: generator.standard_normal(array.shape).astype(np.float32) for slot, array in own.items()
+        }
         if player is self.reference:
             return seeds
         return {
@@ -229,6 +232,7 @@ class Alignment:
         follower = Follower(port.backend, script, supply, collector, gradients=self.backward)
         follower.run(port.model, *port.inputs(), self._driver(port))
         port.outputs = kept
+        port.buffers = _buffers(port)
         gradients = _parameter_gradients(port) if self.backward else {}
         port.backend.clear_gradients(port.model)
         return collector, gradients, script
@@ -288,7 +292,7 @@ class Alignment:
             yield End("forward", name, slot, _end_measure(self.port.outputs[slot], expected, self.tolerance))
         ours, theirs = self.reference.trace.loss, self.port.trace.loss
         if ours is not None and theirs is not None:
-            yield End("loss", "loss", "loss", _end_measure(np.float32([theirs]), np.float32([ours]), self.tolerance))
+            yield End("loss", "loss", "loss", _end_measure(_scalar(theirs), _scalar(ours), self.tolerance))
         for entry in self.plan.entries:
             measure = self._compare_gradient(entry, self.port.gradients)
             if measure is not None:
@@ -309,6 +313,10 @@ class Alignment:
         gradients = _parameter_gradients(player) if self.backward else {}
         player.backend.clear_gradients(player.model)
         return outputs, gradients, loss
+
+
+def _scalar(number: float) -> Array:
+    return np.array([number], np.float32)
 
 
 def _value(array: Array) -> Value:
@@ -346,6 +354,11 @@ def _note_partners(
         partners[order, side, slot] = (reference, names[id(value)])
 
 
+def _buffers(player: Player) -> Arrays:
+    backend = player.backend
+    return {e.path: backend.to_array(e.value) for e in backend.state(player.model) if e.role == "buffer"}
+
+
 def _parameter_gradients(player: Player) -> Arrays:
     found = {}
     for entry in player.backend.state(player.model):
@@ -370,7 +383,7 @@ def _lifted(end: End, floor: Size | None) -> End:
 
 
 def _noise_amounts(nodes: list[Node], measures: list[Measure]) -> dict[int, float]:
-    """Per layer: what was measured there, if it is within the noise, but at least one unit in the last place."""
+    """Per layer: what was measured there, within the noise, but at least one unit in the last place."""
     measured = {
         m.reference: max(m.comparison.rel_l2, 0.0)
         for m in measures

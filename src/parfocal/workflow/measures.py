@@ -17,8 +17,8 @@ from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score, size_
 from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.replay.follow import Direction, Side, Sighting
-from parfocal.replay.precise import Precise
 from parfocal.replay.layouts import Layout
+from parfocal.replay.precise import Precise
 from parfocal.replay.trace import Trace
 
 # In units of noise. Correct calls of library layers stay below 2.5 (docs/noise.md), the smallest
@@ -71,7 +71,9 @@ def judge_arrays(
 class Collector:
     """Takes sightings of the followed port and measures them."""
 
-    def __init__(self, partners: Mapping[tuple[int, Side, str], tuple[int, str]], tolerance: Tolerance | None) -> None:
+    def __init__(
+        self, partners: Mapping[tuple[int, Side, str], tuple[int, str]], tolerance: Tolerance | None
+    ) -> None:
         self.partners = partners  # port's place -> reference's call and slot
         self.tolerance = tolerance
         self.measures: list[Measure] = []
@@ -114,7 +116,7 @@ def refine(measures: Iterable[Measure], precise: Precise) -> list[Measure]:
 
 
 def _refined(measure: Measure, precise: Precise) -> Measure:
-    """One question after the other, the cheap ones first, until the error is accounted for or none is left."""
+    """One question after the other, the cheap ones first, until the error is accounted for."""
     if measure.score <= LIMIT or not math.isfinite(measure.error.rms):
         return measure
     calls = [_responsible(measure.reference, measure.own, precise.reference.trace)]

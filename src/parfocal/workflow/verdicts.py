@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
+from parfocal.matching.values import distance
 from parfocal.replay.trace import Node, Trace
 from parfocal.report.report import Compared, Step
 from parfocal.weights.plan import Plan
@@ -29,35 +31,37 @@ def weight_divergences(plan: Plan) -> list[Divergence]:
     for ours, items in ((True, plan.unmatched_reference), (False, plan.unmatched_port)):
         for item in items:
             place = Site(item.path, "parameter")
-            what = f"{item.path} {list(item.shape)} has no counterpart in the {'port' if ours else 'reference'}"
+            what = (
+                f"{item.path} {list(item.shape)} has no counterpart in the {'port' if ours else 'reference'}"
+            )
             found.append(_weights(place if ours else None, None if ours else place, what, item.reason))
-    for item in plan.ambiguous:
-        what = f"{', '.join(item.targets)} could be any of {', '.join(item.candidates)}"
-        found.append(_weights(None, Site(item.targets[0], "parameter"), what, item.reason))
+    for doubt in plan.ambiguous:
+        what = f"{', '.join(doubt.targets)} could be any of {', '.join(doubt.candidates)}"
+        found.append(_weights(None, Site(doubt.targets[0], "parameter"), what, doubt.reason))
     return found
 
 
 def _weights(reference: Site | None, port: Site | None, what: str, reason: str) -> Divergence:
-    from parfocal.judge.floors import NOTHING
-
     return Divergence("weights", reference, port, what, None, NOTHING, float("inf"), reason)
 
 
-def divergences(alignment: Alignment, observation: Observation, limit: float, end_limit: float) -> list[Divergence]:
-    """All differences above the noise: the causes in order of execution, then what follows from them."""
+def divergences(
+    alignment: Alignment, observation: Observation, limits: tuple[float, float], guilty_weights: set[str]
+) -> list[Divergence]:
+    """All differences above the noise: the causes in order of execution, then what follows from them.
+
+    ``guilty_weights``: modules of the port whose weights are known to differ.
+    """
+    limit, end_limit = limits
     ours, theirs = alignment.reference.trace, alignment.port.trace
     forward = [m for m in observation.measures if m.direction == "forward" and m.score > limit]
     backward = [m for m in observation.measures if m.direction == "backward" and m.score > limit]
-    blamed: set[int] = set()
+    paths = set(guilty_weights)
     found: list[Divergence] = []
-    for measure in forward:
-        found.append(_divergence(measure, ours, theirs, inherited=_blame(measure, theirs) in blamed))
-        blamed.add(_blame(measure, theirs))
-    paths = {theirs.nodes[order].path for order in blamed}
-    for measure in backward:
-        guilty = _blame(measure, theirs)
-        found.append(_divergence(measure, ours, theirs, inherited=theirs.nodes[guilty].path in paths))
-        paths.add(theirs.nodes[guilty].path)
+    for measure in (*forward, *backward):
+        guilty = theirs.nodes[_blame(measure, theirs)].path
+        found.append(_divergence(measure, ours, theirs, inherited=guilty in paths))
+        paths.add(guilty)
     paired = {theirs.nodes[pair.port].path for pair in observation.pairing.pairs}
     for end in observation.parameters:
         if end.measure.score > limit:
@@ -118,7 +122,9 @@ def _end_divergence(end: End, alignment: Alignment, phase: str, *, inherited: bo
         "forward": f"output {end.port} of the whole model",
     }[phase]
     measure = end.measure
-    message = "" if inherited or phase == "gradient" else "no paired call explains it: look at what was not paired"
+    message = (
+        "" if inherited or phase == "gradient" else "no paired call explains it: look at what was not paired"
+    )
     return Divergence(
         phase, sites[0], sites[1], what, measure.comparison, measure.floor, measure.score, message, inherited
     )
@@ -141,8 +147,6 @@ def pair_results(alignment: Alignment, observation: Observation) -> Iterator[Pai
 
 def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step]:
     """The paired leaves in order of execution: own error, and the difference carried so far."""
-    from parfocal.matching.values import distance
-
     own: dict[int, float] = {}
     for measure in observation.measures:
         if measure.direction == "forward":
@@ -181,7 +185,7 @@ def compared(alignment: Alignment, observation: Observation) -> Compared:
     )
 
 
-def limits(fixed: bool) -> tuple[float, float]:
+def limits_of(fixed: bool) -> tuple[float, float]:
     """What a score may be at most: for single calls, and for the whole model."""
     return (1.0, 1.0) if fixed else (LIMIT, END_LIMIT)
 

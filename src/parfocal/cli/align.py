@@ -1,0 +1,84 @@
+"""``parfocal align REFERENCE PORT``: are they the same, and where do they first part."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from parfocal.errors import InputError
+
+
+def align(
+    reference: Annotated[
+        str, typer.Argument(metavar="REFERENCE", help="file.py:build or package.module:build.")
+    ],
+    port: Annotated[str, typer.Argument(metavar="PORT", help="The same, of the port.")],
+    described: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", "-i", help="A random input: x=float32[4,3,224,224], ids=int64[2,16]:0..1000."
+        ),
+    ] = None,
+    inputs: Annotated[
+        Path | None, typer.Option("--inputs", help="Inputs from an .npz, .npy or .safetensors.")
+    ] = None,
+    mode: Annotated[str, typer.Option("--mode", help="eval, train or keep.")] = "eval",
+    backward: Annotated[bool, typer.Option("--backward/--no-backward", help="Gradients too.")] = True,
+    transfer: Annotated[
+        bool, typer.Option("--transfer/--no-transfer", help="Copy the weights first.")
+    ] = True,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="A saved (edited) plan of the transfer.")
+    ] = None,
+    rtol: Annotated[float | None, typer.Option("--rtol", help="Fixed tolerance instead of noise.")] = None,
+    atol: Annotated[float | None, typer.Option("--atol", help="Fixed tolerance instead of noise.")] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", help='Keep at most this in memory, e.g. "2GB".')
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of random inputs and weights.")] = 0,
+    save: Annotated[
+        Path | None, typer.Option("--save", help="Write report.json and report.txt here.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report's JSON.")] = False,
+) -> None:
+    """Compare a port with its reference. Exit status 0 the same, 1 different, 2 a wrong call."""
+    from parfocal.capture.determinism import seeded
+    from parfocal.cli.loading import load_model
+    from parfocal.workflow.align import align as compare
+
+    given = _inputs(described, inputs, seed)
+    with seeded(seed):
+        models = load_model(reference, "REFERENCE"), load_model(port, "PORT")
+    report = compare(
+        *models,
+        given,
+        mode=mode,  # type: ignore[arg-type]
+        backward=backward,
+        transfer=plan or transfer,
+        tolerance=_tolerance(rtol, atol),
+        memory=memory,
+    )
+    if save is not None:
+        report.save(save)
+    typer.echo(json.dumps(report.to_json(), indent=2) if as_json else str(report))
+    raise typer.Exit(0 if report.ok else 1)
+
+
+def _inputs(described: list[str] | None, path: Path | None, seed: int) -> Any:
+    from parfocal.cli.loading import make_inputs, read_inputs
+
+    if (path is None) == (not described):
+        raise InputError(
+            "align needs inputs: either --input (once per input) or --inputs FILE",
+            hint="e.g. --input x=float32[4,3,224,224]",
+        )
+    return read_inputs(path) if path is not None else make_inputs(described or [], seed)
+
+
+def _tolerance(rtol: float | None, atol: float | None) -> Any:
+    from parfocal.judge.tolerance import Tolerance
+
+    return None if rtol is None and atol is None else Tolerance(rtol=rtol or 0.0, atol=atol or 0.0)

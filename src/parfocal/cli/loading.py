@@ -1,0 +1,127 @@
+"""What commands are given by name: models, and inputs from files or descriptions."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from parfocal.errors import InputError
+
+_INPUT = re.compile(
+    r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,\s]*)\](?::(?P<range>.+))?"
+)
+_RANGE = re.compile(r"(-?[\d.e+]+)\.\.(-?[\d.e+]+)")
+
+
+def load_model(spec: str, option: str) -> Any:
+    """The model behind ``file.py:name`` or ``package.module:name``: built when it is a function or class."""
+    place, _, attribute = spec.rpartition(":")
+    if not (place and attribute):
+        raise InputError(f"{option} {spec!r} is neither file.py:name nor package.module:name")
+    found = getattr(_import(place, spec, option), attribute, None)
+    if found is None:
+        raise InputError(f"{option} {spec}: {place} has no {attribute!r}")
+    if not callable(found) or (hasattr(found, "state_dict") and not isinstance(found, type)):
+        return found  # a model that is there already
+    try:
+        return found()
+    except Exception as error:
+        raise InputError(
+            f"{option} {spec}: {attribute}() raised {type(error).__name__}: {error}\n{_where(error)}",
+            hint="it must build the model without arguments",
+        ) from error
+
+
+def _import(place: str, spec: str, option: str) -> Any:
+    if "" not in sys.path:  # as for python -m: modules of the current folder count
+        sys.path.insert(0, "")
+    try:
+        if not place.endswith(".py"):
+            return importlib.import_module(place)
+        path = Path(place).resolve()
+        if not path.is_file():
+            raise InputError(f"{option} {spec}: there is no file {place}")
+        folder = str(path.parent)
+        if folder not in sys.path:  # as for a script: its neighbours can be imported
+            sys.path.insert(0, folder)
+        name = f"parfocal_user_{path.stem}_{abs(hash(str(path)))}"
+        module_spec = importlib.util.spec_from_file_location(name, path)
+        assert module_spec is not None
+        assert module_spec.loader is not None
+        module = importlib.util.module_from_spec(module_spec)
+        sys.modules[name] = module
+        module_spec.loader.exec_module(module)
+        return module
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{option} {spec}: importing {place} raised {type(error).__name__}: {error}\n{_where(error)}",
+            hint="run in the folder that has the module, with its dependencies installed",
+        ) from error
+
+
+def _where(error: BaseException) -> str:
+    """The last lines of the user's own trace."""
+    return "".join(traceback.format_tb(error.__traceback__)[-2:]).rstrip()
+
+
+def read_inputs(path: Path) -> Any:
+    """Unnamed arrays (``arr_0``, or the only one of an .npy) go by position, named ones by keyword."""
+    from parfocal.run.files import load_arrays
+
+    arrays = load_arrays(path)
+    for positional in ([""], [f"arr_{index}" for index in range(len(arrays))]):
+        if set(arrays) == set(positional):
+            return tuple(arrays[name] for name in positional)
+    return arrays
+
+
+def make_inputs(descriptions: list[str], seed: int) -> Any:
+    """Random arrays for ``x=float32[4,3,224,224]``, ``ids=int64[2,16]:0..1000``; unnamed by position."""
+    import numpy as np
+
+    generator = np.random.Generator(np.random.PCG64(seed))
+    made: list[tuple[str | None, Any]] = []
+    for text in descriptions:
+        found = _INPUT.fullmatch(text.strip())
+        if found is None:
+            raise InputError(
+                f"--input {text!r} is not understood",
+                hint="write name=dtype[shape], e.g. x=float32[4,3,224,224] or ids=int64[2,16]:0..1000",
+            )
+        shape = tuple(int(extent) for extent in found["shape"].split(",") if extent.strip())
+        made.append((found["name"], _random(generator, found["dtype"], shape, found["range"], text)))
+    names = [name for name, _ in made]
+    if all(name is None for name in names):
+        return tuple(array for _, array in made)
+    if None in names or len(set(names)) < len(names):
+        raise InputError(f"--input: name all inputs once each, or none; the names are {names}")
+    return dict(made)
+
+
+def _random(generator: Any, dtype: str, shape: tuple[int, ...], limits: str | None, text: str) -> Any:
+    import numpy as np
+
+    bounds = _RANGE.fullmatch(limits) if limits else None
+    if limits and bounds is None:
+        raise InputError(f"--input {text!r}: the range {limits!r} is not low..high")
+    if dtype == "bool":
+        return generator.integers(0, 2, shape).astype(bool)
+    if re.fullmatch(r"u?int\d+", dtype):
+        low, high = (int(float(bounds[1])), int(float(bounds[2]))) if bounds else (0, 2)
+        return generator.integers(low, high, shape).astype(dtype)
+    try:
+        kind = np.dtype(dtype)
+    except TypeError as error:
+        raise InputError(
+            f"--input {text!r}: there is no dtype {dtype!r}", hint="e.g. float32, int64, bool"
+        ) from error
+    if bounds:
+        return generator.uniform(float(bounds[1]), float(bounds[2]), shape).astype(kind)
+    return generator.standard_normal(shape).astype(kind)
