@@ -74,7 +74,8 @@ def dump(folder, value):
     path = f"{folder}/tensors/tensor_0.npy"
     np.save(path, np.full(3, value))
     node = {"name": "Net", "route": "Net", "type": "net", "children": [], "stack": ""}
-    node |= {"metas": {"fwd_step": 0, "bwd_step": 1, "net_id": 0}, "fwd_outputs": [{"path": path}], "bwd_grads": []}
+    node |= {"metas": {"fwd_step": 0, "bwd_step": 1, "net_id": 0}}
+    node |= {"fwd_outputs": [{"path": path}], "bwd_grads": []}
     heading = {"model_name": "Net", "framework": "torch", "file_path": ""}
     with open(f"{folder}/report.json", "w") as file:
         json.dump({**heading, "layer_map": {"route": [], "fullname": []}, "tree": [node]}, file)
