@@ -53,7 +53,8 @@ def torch_discriminator() -> nn.Module:
 def paddle_discriminator() -> paddle.nn.Layer:
     return paddle.nn.Sequential(
         paddle.nn.Conv2D(3, 16, 4, 2, 1), paddle.nn.LeakyReLU(0.2),
-        paddle.nn.Conv2D(16, 32, 4, 2, 1, bias_attr=False), paddle.nn.BatchNorm2D(32), paddle.nn.LeakyReLU(0.2),
+        paddle.nn.Conv2D(16, 32, 4, 2, 1, bias_attr=False), paddle.nn.BatchNorm2D(32),
+        paddle.nn.LeakyReLU(0.2),
         paddle.nn.Conv2D(32, 1, 4, 1, 0), paddle.nn.Flatten(), paddle.nn.Sigmoid(),
     )  # fmt: skip
 

@@ -123,10 +123,11 @@ PAIRS: tuple[Pair, ...] = (
         gain=RELU_GAIN,
     ),
     pair(
-        "squeezenet1_1_shipped", reference("squeezenet1_1"), port("squeezenet1_1"), images(2, 64), "cnn", "library",
+        "squeezenet1_1_shipped", reference("squeezenet1_1"), port("squeezenet1_1"), images(2, 64),
+        "cnn", "library",
         gain=RELU_GAIN,
-        expected="the first convolution pads by 1 (torchvision: 0); max pools round sizes down (torchvision: up); "
-        "Dropout(mode='downscale_in_infer') halves in eval mode",
+        expected="the first convolution pads by 1 (torchvision: 0); max pools round sizes down "
+        "(torchvision: up); Dropout(mode='downscale_in_infer') halves in eval mode",
         guilty="_conv",
     ),
     _shipped("shufflenet_v2_x1_0"),
