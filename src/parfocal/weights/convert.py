@@ -75,6 +75,7 @@ class _Work:
     tensors: dict[str, FileTensor]
     contents: tuple[Contents, Contents]
     ambiguous: tuple[Ambiguity, ...]
+    open_weights: tuple[str, ...]  # of the checkpoint: square, and nothing says how they lie
     notes: tuple[str, ...]
 
 
@@ -96,19 +97,10 @@ def _prepare(source: Checkpoint, target: Target) -> _Work:
         notes.append(f"the checkpoint does not say which framework it is of; taken for one of {framework}")
     contents = bare.contents_of(framework, tensors, target.contents)
     if target.live:
-        contents, open_paths = kinds.by_port(contents, target.contents, assumed=assumed)
-        ambiguous = [_square(path) for path in open_paths]
-        return _Work(tensors, (contents, target.contents), tuple(ambiguous), tuple(notes))
+        contents, weights = kinds.by_port(contents, target.contents, assumed=assumed)
+        return _Work(tensors, (contents, target.contents), (), tuple(weights), tuple(notes))
     contents, wanted, ambiguous = template.by_template(contents, target.contents, assumed=assumed)
-    return _Work(tensors, (contents, wanted), tuple(ambiguous), tuple(notes))
-
-
-def _square(path: str) -> Ambiguity:
-    return Ambiguity(
-        (path,),
-        (f"{path} as it is", f"{path} transposed"),
-        "a square weight fits both ways, and the checkpoint's other weights do not tell how it lies",
-    )
+    return _Work(tensors, (contents, wanted), tuple(ambiguous), (), tuple(notes))
 
 
 def _matched(work: _Work) -> Plan:
@@ -116,7 +108,16 @@ def _matched(work: _Work) -> Plan:
     found = conclude(
         build(references, ports, None), work.contents, lambda a, b: _same_values(work.tensors, a, b)
     )
-    return replace(found, ambiguous=(*found.ambiguous, *work.ambiguous))
+    squares = [_square(entry) for entry in found.entries if entry.source in work.open_weights]
+    return replace(found, ambiguous=(*found.ambiguous, *work.ambiguous, *squares))
+
+
+def _square(entry: Entry) -> Ambiguity:
+    return Ambiguity(
+        (entry.target,),
+        (f"{entry.source} as it is", f"{entry.source} transposed"),
+        "a square weight fits both ways, and the checkpoint's other weights do not tell how it lies",
+    )
 
 
 def _same_values(tensors: dict[str, FileTensor], first: Entry, second: Entry) -> bool:

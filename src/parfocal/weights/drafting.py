@@ -207,7 +207,7 @@ def _still_left(units: Sequence[Unit], linked: set[str]) -> list[Unit]:
         open_slots = tuple(s for s in slots if s.stored.path not in linked) if len(slots) > 1 else slots
         if unit.path in linked and len(slots) <= 1:
             continue
-        if open_slots:
+        if open_slots or not slots:
             left.append(replace(unit, slots=open_slots) if len(open_slots) < len(slots) else unit)
     return left
 

@@ -24,6 +24,7 @@ from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likeness
 from parfocal.weights.observe import Observation, Seen, capture, prints, quiet
+from parfocal.weights.scopes import Scopes, all_inside
 from parfocal.weights.units import Unit
 from parfocal.weights.writer import Side
 
@@ -63,8 +64,7 @@ class Follower:
         self.budget = ALL_TRIALS
         self.unsettled_runs = False  # a unit ran with weights that were replaced later
         self._references = _by_key(draft.references, seen)
-        self._under = _units_under(draft.references, seen)
-        self._ports_under = [(unit.module, unit.path) for unit in draft.ports]
+        self._scopes = Scopes(draft, seen)
         self._ties = _ties(draft.references, seen)
         self._settled_ties: set[Tie] = set()
         self._pinned: frozenset[str] = frozenset()
@@ -147,7 +147,7 @@ class Follower:
         if self._trying:
             return None
         subjects = self._subjects(call.path)
-        twins = self._twins(call.path, call.note["occurrence"]) if subjects else []
+        twins = self._scopes.twins(call.path, call.note["occurrence"]) if subjects else []
         agree = any(distances(twin.inputs, call.note["inputs"]) <= noise_of(twin.inputs) for twin in twins)
         if not agree or "kept" not in call.note:
             return None
@@ -159,7 +159,7 @@ class Follower:
         modules = self.port.backend.modules(self.port.model)
         for path in sorted(self._counts, key=lambda each: -len(each)):
             subjects: list[Choice | Tie] = [s for s in self._subjects(path) if isinstance(s, Choice)]
-            twins = self._twins(path, 0) if subjects else []
+            twins = self._scopes.twins(path, 0) if subjects else []
             if not twins:
                 continue
             kept = capture(reference, arguments, twins[0].path, self.port.backend)
@@ -174,7 +174,7 @@ class Follower:
     def _subjects(self, path: str) -> list[Choice | Tie]:
         """Open choices and ties that lie wholly inside a module."""
         found: list[Choice | Tie] = [
-            choice for choice in self.draft.choices if choice.open and _all_inside(choice.modules, path)
+            choice for choice in self.draft.choices if choice.open and all_inside(choice.modules, path)
         ]
         for tie in self._ties:
             holders = [self.book.holders.get(each) for each in tie.references]
@@ -182,24 +182,11 @@ class Follower:
             if (
                 tie not in self._settled_ties
                 and len(ports) > 1
-                and _all_inside(ports, path)
+                and all_inside(ports, path)
                 and path not in ports
             ):
                 found.append(tie)
         return found
-
-    def _twins(self, scope: str, occurrence: int) -> list[Seen]:
-        """Calls of reference modules that hold exactly the counterparts of what this module holds."""
-        image: set[str] = set()
-        for module, path in self._ports_under:
-            if _inside(module, scope):
-                choice = self.draft.choice_of(path)
-                link = self.draft.links.get(path)
-                units = choice.references if choice else (link.reference,) if link else ()
-                image.update(unit.path for unit in units)
-        modules = self._under.get(frozenset(image), [])
-        calls = [self.seen.at(module, occurrence) for module in modules]
-        return [seen for seen in calls if seen is not None]
 
     def _settle(
         self, module: Any, kept: Arguments, subjects: list[Choice | Tie], twins: Sequence[Seen], off: float
@@ -384,29 +371,12 @@ def _count(sizes: Sequence[int]) -> int:
     return total
 
 
-def _inside(path: str, scope: str) -> bool:
-    return not scope or path == scope or path.startswith(scope + ".")
-
-
-def _all_inside(paths: Sequence[str], scope: str) -> bool:
-    return all(_inside(path, scope) for path in paths)
-
-
 def _by_key(references: Sequence[Unit], seen: Observation) -> dict[Any, list[tuple[Unit, Seen]]]:
     found: dict[Any, list[tuple[Unit, Seen]]] = {}
     for unit in references:
         call = seen.first(unit.module)
         if call and unit.path == unit.module:
             found.setdefault(unit.key, []).append((unit, call))
-    return found
-
-
-def _units_under(references: Sequence[Unit], seen: Observation) -> dict[frozenset[str], list[str]]:
-    """Sets of units -> the called modules that hold exactly these."""
-    found: dict[frozenset[str], list[str]] = {}
-    for path in seen.by_path:
-        under = frozenset(unit.path for unit in references if _inside(unit.module, path))
-        found.setdefault(under, []).append(path)
     return found
 
 

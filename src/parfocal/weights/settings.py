@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from parfocal.weights.drafting import Draft
-from parfocal.weights.state import Contents
+from parfocal.weights.state import Contents, Owner
 
 # What says how tensors lie, not what is computed, or is seen in the shapes anyway.
 IGNORED = frozenset({
@@ -20,17 +20,23 @@ REPEATED = 3
 
 def setting_notes(draft: Draft, contents: tuple[Contents, Contents]) -> list[str]:
     """One line for each difference; the same one in many layers is told once."""
-    found: dict[tuple[str, str, str, str], list[str]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
     for link in draft.links.values():
         owners = contents[0].owners.get(link.reference.module), contents[1].owners.get(link.port.module)
-        if owners[0] is None or owners[1] is None or link.reference.kind != link.port.kind:
-            continue
-        mine, yours = owners[0].settings, owners[1].settings
-        for name in mine.keys() & yours.keys() - IGNORED:
-            if _differ(mine[name], yours[name]):
-                key = link.reference.kind, name, repr(mine[name]), repr(yours[name])
-                found.setdefault(key, []).append(link.reference.path)
-    return [_line(*key, paths) for key, paths in sorted(found.items())]
+        if owners[0] and owners[1] and link.reference.kind == link.port.kind:
+            for difference in differing(owners[0], owners[1]):
+                found.setdefault((link.reference.kind, difference), []).append(link.reference.module)
+    return [_line(kind, difference, paths) for (kind, difference), paths in sorted(found.items())]
+
+
+def differing(reference: Owner, port: Owner) -> list[str]:
+    """Every setting that both modules have and that differs: ``epsilon: 0.001 in the reference, ...``."""
+    mine, yours = reference.settings, port.settings
+    return [
+        f"{name}: {mine[name]!r} in the reference, {yours[name]!r} in the port"
+        for name in sorted(mine.keys() & yours.keys() - IGNORED)
+        if _differ(mine[name], yours[name])
+    ]
 
 
 def _differ(mine: Any, yours: Any) -> bool:
@@ -39,9 +45,7 @@ def _differ(mine: Any, yours: Any) -> bool:
     return bool(mine != yours)
 
 
-def _line(kind: str, name: str, mine: str, yours: str, paths: list[str]) -> str:
-    where = paths[0] or "the model"
-    more = f" (and {len(paths) - 1} more)" if len(paths) > REPEATED else ""
-    if 1 < len(paths) <= REPEATED:
-        where = ", ".join(paths)
-    return f"{where} {kind} {name}: {mine} in the reference, {yours} in the port{more}"
+def _line(kind: str, difference: str, paths: list[str]) -> str:
+    where = ", ".join(path or "the model" for path in paths[:REPEATED])
+    more = f" (and {len(paths) - REPEATED} more)" if len(paths) > REPEATED else ""
+    return f"{where}{more} {kind} {difference}"

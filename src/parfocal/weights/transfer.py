@@ -61,12 +61,9 @@ def transfer(
     ``layers`` maps reference paths to port paths and wins over everything. A TransferError names
     every tensor without a counterpart and leaves the port untouched, unless ``partial`` is true.
     """
-    sides = Side(registry.of(reference), reference), Side(registry.of(port), port)
-    for side, words in zip(sides, ("reference", "port"), strict=True):
-        if not side.backend.is_model(side.model):
-            raise InputError(f"the {words} is a {type(side.model).__name__}, not a model")
     if reference is port:
         raise InputError("the reference and the port are the same object", hint="pass two models")
+    sides = _side(reference, "reference"), _side(port, "port")
     work = _Work(
         *sides, (read_model(sides[0].backend, reference), read_model(sides[1].backend, port)), inputs, []
     )
@@ -79,6 +76,13 @@ def transfer(
         if before is not None:
             sides[1].restore(before)
         raise
+
+
+def _side(model: Any, words: str) -> Side:
+    backend = registry.of(model)
+    if not backend.is_model(model):
+        raise InputError(f"the {words} is a {type(model).__name__}, not a model")
+    return Side(backend, model)
 
 
 def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], partial: bool) -> Plan:
@@ -97,7 +101,7 @@ def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], pa
         raise _failure(found, with_inputs=work.inputs is not None)
     write(found.entries, work.reference, work.port)
     found = replace(found, notes=(*found.notes, *setting_notes(draft, work.contents)))
-    return verify(found, draft, work.reference, work.port, runs[0], _arguments(work, 1)) if runs else found
+    return verify(found, draft, work.contents, work.port, runs[0], _arguments(work, 1)) if runs else found
 
 
 def _run_both(work: _Work) -> Runs | None:
@@ -157,7 +161,7 @@ def _apply_plan(work: _Work, plan: Plan, partial: bool) -> Plan:
         return replace(found, verified=None)
     runs = _run_both(work)
     draft = Draft([], [])
-    return verify(found, draft, work.reference, work.port, runs[0], _arguments(work, 1)) if runs else found
+    return verify(found, draft, work.contents, work.port, runs[0], _arguments(work, 1)) if runs else found
 
 
 def _failure(plan: Plan, with_inputs: bool) -> TransferError:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 from parfocal.errors import InputError
 from parfocal.inputs import Arguments
 from parfocal.weights import views
+from parfocal.weights.differences import first_difference
 from parfocal.weights.drafting import Draft
 from parfocal.weights.fingerprint import distances, noise_of
-from parfocal.weights.observe import Observation, Seen, observe
+from parfocal.weights.observe import Observation, observe
 from parfocal.weights.plan import Leftover, Plan
 from parfocal.weights.state import Contents
 from parfocal.weights.units import read_units
@@ -19,7 +19,12 @@ from parfocal.weights.writer import Side
 
 
 def verify(
-    plan: Plan, draft: Draft, reference: Side, port: Side, seen: Observation, arguments: Arguments
+    plan: Plan,
+    draft: Draft,
+    contents: tuple[Contents, Contents],
+    port: Side,
+    seen: Observation,
+    arguments: Arguments,
 ) -> Plan:
     """The plan with ``verified`` set, and the first module whose own output differs named."""
     run = observe(port, arguments)
@@ -33,41 +38,7 @@ def verify(
         )
     if off <= noise_of(expected.outputs, got.outputs):
         return replace(plan, verified=True)
-    return replace(plan, verified=False, notes=(*plan.notes, *_first_difference(draft, seen, run)))
-
-
-def _first_difference(draft: Draft, seen: Observation, run: Observation) -> list[str]:
-    partners = {link.port.module: link.reference.module for link in draft.links.values()}
-    partners.update({path: path for path in run.by_path if path in seen.by_path and path not in partners})
-    for call in sorted(run.calls, key=lambda each: each.order, reverse=False):
-        expected = seen.at(partners[call.path], call.occurrence) if call.path in partners else None
-        if expected and _differs(expected, call):
-            inner = [
-                c
-                for c in run.calls
-                if c.path != call.path and c.path.startswith(f"{call.path}." if call.path else "")
-            ]
-            deeper = _deepest(inner, partners, seen)
-            path = deeper.path if deeper else call.path
-            return [
-                f"first difference: {path or 'the model'} gives another output than "
-                f"{partners[path] or 'the model'} of the reference on the same input"
-            ]
-    return ["the outputs differ, and no linked module is the first to differ on equal input"]
-
-
-def _deepest(calls: Sequence[Seen], partners: dict[str, str], seen: Observation) -> Seen | None:
-    for call in sorted(calls, key=lambda each: each.order):
-        expected = seen.at(partners[call.path], call.occurrence) if call.path in partners else None
-        if expected and _differs(expected, call):
-            inner = [c for c in calls if c.path.startswith(f"{call.path}.")]
-            return _deepest(inner, partners, seen) or call
-    return None
-
-
-def _differs(expected: Seen, call: Seen) -> bool:
-    noise = noise_of(expected.inputs, call.inputs)
-    return distances(expected.inputs, call.inputs) <= noise < distances(expected.outputs, call.outputs)
+    return replace(plan, verified=False, notes=(*plan.notes, first_difference(draft, contents, seen, run)))
 
 
 def check_coverage(plan: Plan, contents: tuple[Contents, Contents]) -> Plan:

@@ -40,7 +40,7 @@ class Guess:
 
 
 def by_port(contents: Contents, port: Contents, *, assumed: bool = False) -> tuple[Contents, list[str]]:
-    """The contents with kinds and layouts; and the paths of square weights that nothing decides.
+    """The contents with kinds and layouts; and the square weights of which nothing says how they lie.
 
     ``assumed``: the file does not say which framework it is of, so only shapes speak for a layout.
     """
@@ -63,7 +63,8 @@ def by_port(contents: Contents, port: Contents, *, assumed: bool = False) -> tup
         else owner
         for path, owner in contents.owners.items()
     }
-    return with_kinds(replace(contents, owners=owners), port), open_paths
+    weights = [tensor.path for tensor in contents.stored if tensor.module in open_paths and is_square(tensor)]
+    return with_kinds(replace(contents, owners=owners), port), weights
 
 
 def by_module(stored: Iterable[Stored]) -> dict[str, dict[str, Stored]]:

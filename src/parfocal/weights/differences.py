@@ -1,0 +1,85 @@
+"""Names the first place where the port computes something else, given the run of both sides.
+
+That is the first module call whose input agrees with its counterpart's and whose output does not,
+the innermost one if modules are nested. Modules without weights are counterparts when they are of
+the same kind and see the same values.
+"""
+
+from __future__ import annotations
+
+from parfocal.weights.drafting import Draft
+from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
+from parfocal.weights.observe import Observation, Seen
+from parfocal.weights.scopes import Scopes, inside
+from parfocal.weights.settings import differing
+from parfocal.weights.state import Contents
+
+
+def first_difference(
+    draft: Draft, contents: tuple[Contents, Contents], seen: Observation, run: Observation
+) -> str:
+    """One sentence about where the two part."""
+    partners = _Partners(draft, contents, seen)
+    calls = sorted(run.calls, key=lambda call: call.order)
+    guilty = [(call, twin) for call in calls if (twin := partners.that_differs(call))]
+    for call, twin in guilty:
+        if any(other is not call and inside(other.path, call.path) for other, _ in guilty):
+            continue  # something inside it is to blame
+        mine, yours = contents[0].owners.get(twin.path), contents[1].owners.get(call.path)
+        settings = "; ".join(differing(mine, yours)) if mine and yours else ""
+        more = settings or _between(partners, calls, call.path)
+        return (
+            f"first difference: {call.path or 'the model'} gives another output than "
+            f"{twin.path or 'the model'} of the reference on the same input" + (f" ({more})" if more else "")
+        )
+    return f"first difference: {_between(partners, calls, '') or 'outside of all linked modules'}"
+
+
+def _between(partners: _Partners, calls: list[Seen], scope: str) -> str:
+    """The first linked module inside the scope that gets another input than its counterpart."""
+    before = "the start"
+    for call in calls:
+        twin = partners.linked(call)
+        if twin is None or call.path == scope or not inside(call.path, scope):
+            continue
+        if not _agree(twin.inputs, call.inputs):
+            return (
+                f"the input of {call.path} is not that of {twin.path} in the reference: "
+                f"look at what the code does between {before} and {call.path}"
+            )
+        before = call.path
+    return ""
+
+
+class _Partners:
+    def __init__(self, draft: Draft, contents: tuple[Contents, Contents], seen: Observation) -> None:
+        self._linked = {link.port.module: link.reference.module for link in draft.links.values()}
+        self._scopes = Scopes(draft, seen)
+        self._contents = contents
+        self._seen = seen
+
+    def linked(self, call: Seen) -> Seen | None:
+        module = self._linked.get(call.path)
+        return self._seen.at(module, call.occurrence) if module is not None else None
+
+    def that_differs(self, call: Seen) -> Seen | None:
+        """The counterpart that gives another output on the same input, if there is one."""
+        same = [twin for twin in self._candidates(call) if _agree(twin.inputs, call.inputs)]
+        if not same or any(_agree(twin.outputs, call.outputs) for twin in same):
+            return None
+        return same[0]
+
+    def _candidates(self, call: Seen) -> list[Seen]:
+        linked = self.linked(call)
+        if linked:
+            return [linked]
+        twins = self._scopes.twins(call.path, call.occurrence)
+        if twins:
+            return twins
+        owner = self._contents[1].owners.get(call.path)
+        kinds = self._contents[0].owners
+        return [each for each in self._seen.calls if owner and kinds[each.path].kind == owner.kind]
+
+
+def _agree(first: tuple[Fingerprint, ...], second: tuple[Fingerprint, ...]) -> bool:
+    return distances(first, second) <= noise_of(first, second)

@@ -1,0 +1,374 @@
+"""Whole little models as people write them, ported with other names, other nesting, other layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+from parfocal.errors import TransferError
+from parfocal.weights.transfer import transfer
+from tests.pairs.weights.tools import disguise, gap, randomise, run
+
+T, P = torch.nn, paddle.nn
+F, G = torch.nn.functional, paddle.nn.functional
+
+
+def floats(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
+
+
+def agree(reference: Any, port: Any, *inputs: np.ndarray, **more: Any) -> Any:
+    randomise(reference, 1)
+    randomise(port, 2)
+    plan = transfer(reference, port, inputs, **more)
+    assert plan.complete, str(plan)
+    assert plan.verified is True, str(plan)
+    assert gap(run(reference, *inputs), run(port, *inputs)) < 1e-5
+    return plan
+
+
+class TorchViT(T.Module):
+    """Patches by a convolution, packed qkv, raw class token and positions."""
+
+    class Block(T.Module):
+        def __init__(self, width: int, heads: int) -> None:
+            super().__init__()
+            self.heads = heads
+            self.norm1, self.norm2 = T.LayerNorm(width), T.LayerNorm(width)
+            self.qkv, self.proj = T.Linear(width, 3 * width), T.Linear(width, width)
+            self.mlp = T.Sequential(T.Linear(width, 2 * width), T.GELU(), T.Linear(2 * width, width))
+
+        def forward(self, x: Any) -> Any:
+            batch, length, width = x.shape
+            qkv = self.qkv(self.norm1(x)).reshape(batch, length, 3, self.heads, width // self.heads)
+            q, k, v = qkv.permute(2, 0, 3, 1, 4)
+            y = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(batch, length, width)
+            x = x + self.proj(y)
+            return x + self.mlp(self.norm2(x))
+
+    def __init__(self, width: int = 12, depth: int = 3) -> None:
+        super().__init__()
+        self.cls_token = T.Parameter(torch.zeros(1, 1, width))
+        self.pos_embed = T.Parameter(torch.zeros(1, 17, width))
+        self.patch_embed = T.Conv2d(3, width, 4, 4)
+        self.blocks = T.ModuleList([self.Block(width, 3) for _ in range(depth)])
+        self.norm, self.head = T.LayerNorm(width), T.Linear(width, 5)
+
+    def forward(self, image: Any) -> Any:
+        x = self.patch_embed(image).flatten(2).transpose(1, 2)
+        x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], 1) + self.pos_embed
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)[:, 0])
+
+
+class PaddleViT(P.Layer):
+    """The same with q, k and v apart, everything in one class, other names and another order."""
+
+    def __init__(self, width: int = 12, depth: int = 3) -> None:
+        super().__init__()
+        self.width, self.depth = width, depth
+        self.final = P.Linear(width, 5)
+        self.ln = P.LayerNorm(width)
+        self.places = self.create_parameter([17, width])
+        self.start = self.create_parameter([1, width])
+        for i in range(depth):
+            setattr(self, f"o{i}", P.Linear(width, width))
+            setattr(self, f"value{i}", P.Linear(width, width))
+            setattr(self, f"query{i}", P.Linear(width, width))
+            setattr(self, f"key{i}", P.Linear(width, width))
+            setattr(self, f"down{i}", P.Linear(2 * width, width))
+            setattr(self, f"up{i}", P.Linear(width, 2 * width))
+            setattr(self, f"post{i}", P.LayerNorm(width))
+            setattr(self, f"pre{i}", P.LayerNorm(width))
+        self.stem = P.Conv2D(3, width, 4, 4)
+
+    def forward(self, image: Any) -> Any:
+        x = self.stem(image).flatten(2).transpose([0, 2, 1])
+        batch = x.shape[0]
+        x = paddle.concat([self.start.unsqueeze(0).expand([batch, 1, self.width]), x], 1) + self.places
+        for i in range(self.depth):
+            y = getattr(self, f"pre{i}")(x)
+            v, q, k = (
+                getattr(self, f"{n}{i}")(y).reshape([batch, 17, 3, -1]) for n in ("value", "query", "key")
+            )
+            y = G.scaled_dot_product_attention(q, k, v).reshape([batch, 17, self.width])
+            x = x + getattr(self, f"o{i}")(y)
+            y = getattr(self, f"up{i}")(getattr(self, f"post{i}")(x))
+            x = x + getattr(self, f"down{i}")(G.gelu(y))
+        return self.final(self.ln(x)[:, 0])
+
+
+def test_vision_transformer_with_another_nesting() -> None:
+    agree(TorchViT(), PaddleViT(), floats(2, 3, 16, 16))
+    agree(PaddleViT(), TorchViT(), floats(2, 3, 16, 16))
+
+
+class Conv1D(T.Module):
+    """GPT-2's linear layer: [in, out]."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight, self.bias = T.Parameter(torch.zeros(inputs, outputs)), T.Parameter(torch.zeros(outputs))
+
+    def forward(self, x: Any) -> Any:
+        return x @ self.weight + self.bias
+
+
+class TorchGPT(T.Module):
+    """Causal, Conv1D layers, head tied to the embedding, a mask as a buffer."""
+
+    def __init__(self, tied: bool = True) -> None:
+        super().__init__()
+        self.wte, self.wpe = T.Embedding(11, 8), T.Embedding(6, 8)
+        self.ln_1, self.ln_f = T.LayerNorm(8), T.LayerNorm(8)
+        self.c_attn, self.c_proj = Conv1D(8, 24), Conv1D(8, 8)
+        self.register_buffer("mask", torch.tril(torch.ones(6, 6)) == 0)
+        self.lm_head = T.Linear(8, 11, bias=False)
+        if tied:
+            self.lm_head.weight = self.wte.weight
+
+    def forward(self, ids: Any) -> Any:
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1]))
+        q, k, v = self.c_attn(self.ln_1(x)).split(8, -1)
+        scores = (q @ k.transpose(1, 2) / 8**0.5).masked_fill(self.mask, -1e9)
+        return self.lm_head(self.ln_f(x + self.c_proj(scores.softmax(-1) @ v)))
+
+
+class PaddleGPT(P.Layer):
+    """The head is a product with the embedding (``head=None``) or a layer of its own."""
+
+    def __init__(self, head: bool = False) -> None:
+        super().__init__()
+        self.word_embeddings, self.position_embeddings = P.Embedding(11, 8), P.Embedding(6, 8)
+        self.norm1, self.norm = P.LayerNorm(8), P.LayerNorm(8)
+        self.qkv_proj, self.out_proj = P.Linear(8, 24), P.Linear(8, 8)
+        self.head = P.Linear(8, 11, bias_attr=False) if head else None
+
+    def forward(self, ids: Any) -> Any:
+        x = self.word_embeddings(ids) + self.position_embeddings(paddle.arange(ids.shape[1]))
+        q, k, v = self.qkv_proj(self.norm1(x)).split(3, -1)
+        scores = q @ k.transpose([0, 2, 1]) / 8**0.5 + paddle.triu(paddle.full([6, 6], -1e9), 1)
+        x = self.norm(x + self.out_proj(G.softmax(scores, -1) @ v))
+        return self.head(x) if self.head else paddle.matmul(x, self.word_embeddings.weight, transpose_y=True)
+
+
+IDS = np.random.default_rng(0).integers(0, 11, (2, 6))
+
+
+def test_tied_head_against_a_product_with_the_embedding() -> None:
+    plan = agree(TorchGPT(), PaddleGPT(), IDS)
+    assert any("lm_head" in note and "tied to wte.weight" in note for note in plan.notes)
+    assert any("mask" in note for note in plan.notes)
+    agree(PaddleGPT(), TorchGPT(), IDS)
+
+
+def test_tied_head_against_a_separate_one() -> None:
+    plan = agree(TorchGPT(), PaddleGPT(head=True), IDS)
+    assert any("tied in the reference and separate in the port" in note for note in plan.notes)
+
+
+def test_two_values_for_one_tied_tensor_are_refused() -> None:
+    reference, port = randomise(PaddleGPT(head=True), 1), randomise(TorchGPT(), 2)
+    with pytest.raises(
+        TransferError, match=r"two different ones for it: word_embeddings.weight and head.weight"
+    ):
+        transfer(reference, port)
+
+
+class TorchScaled(T.Module):
+    """ConvNeXt's block: channels-last norm, layer scale as a raw parameter; then squeeze and excite."""
+
+    def __init__(self, width: int = 6) -> None:
+        super().__init__()
+        self.dwconv = T.Conv2d(width, width, 3, padding=1, groups=width)
+        self.norm = T.LayerNorm(width)
+        self.pwconv1, self.pwconv2 = T.Linear(width, 2 * width), T.Linear(2 * width, width)
+        self.gamma = T.Parameter(torch.ones(width))
+        self.fc1, self.fc2 = T.Conv2d(width, 3, 1), T.Conv2d(3, width, 1)
+
+    def forward(self, x: Any) -> Any:
+        y = self.norm(self.dwconv(x).permute(0, 2, 3, 1))
+        y = x + (self.gamma * self.pwconv2(F.gelu(self.pwconv1(y)))).permute(0, 3, 1, 2)
+        return y * self.fc2(F.relu(self.fc1(y.mean((2, 3), keepdim=True)))).sigmoid()
+
+
+class PaddleScaled(P.Layer):
+    """1x1 convolutions for the linear layers, linear layers for the 1x1 convolutions, a norm of its own."""
+
+    class ChannelNorm(P.Layer):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.scale, self.shift = self.create_parameter([width]), self.create_parameter([width])
+
+        def forward(self, x: Any) -> Any:
+            centred = x - x.mean(1, keepdim=True)
+            normed = centred / paddle.sqrt((centred**2).mean(1, keepdim=True) + 1e-5)
+            return normed * self.scale.reshape([1, -1, 1, 1]) + self.shift.reshape([1, -1, 1, 1])
+
+    def __init__(self, width: int = 6) -> None:
+        super().__init__()
+        self.layer_scale = self.create_parameter([1, width, 1, 1])
+        self.depthwise = P.Conv2D(width, width, 3, padding=1, groups=width)
+        self.normalise = self.ChannelNorm(width)
+        self.expand, self.reduce = P.Conv2D(width, 2 * width, 1), P.Conv2D(2 * width, width, 1)
+        self.squeeze, self.excite = P.Linear(width, 3), P.Linear(3, width)
+
+    def forward(self, x: Any) -> Any:
+        y = self.reduce(G.gelu(self.expand(self.normalise(self.depthwise(x)))))
+        y = x + self.layer_scale * y
+        gate = G.sigmoid(self.excite(G.relu(self.squeeze(y.mean([2, 3])))))
+        return y * gate.unsqueeze(-1).unsqueeze(-1)
+
+
+def test_layer_scale_and_layers_of_another_kind() -> None:
+    agree(TorchScaled(), PaddleScaled(), floats(2, 6, 5, 5))
+    agree(PaddleScaled(), TorchScaled(), floats(2, 6, 5, 5))
+
+
+def branches(library: Any, base: Any, make: Any, order: str) -> Any:
+    """Two identical branches, joined in a fixed order, executed in the given one."""
+
+    class Branches(base):
+        def __init__(self) -> None:
+            super().__init__()
+            for name in "ab":
+                setattr(self, f"{name}1", make(4, 4))
+                setattr(self, f"{name}2", make(4, 4))
+            self.last = make(8, 4)
+
+        def forward(self, x: Any) -> Any:
+            done = {
+                n: library.tanh(getattr(self, f"{n}2")(library.tanh(getattr(self, f"{n}1")(x))))
+                for n in order
+            }
+            return self.last(library.concat([done["a"], done["b"]], -1))
+
+    return Branches()
+
+
+def test_identical_branches_executed_in_another_order() -> None:
+    reference = branches(torch, T.Module, T.Linear, "ab")
+    port = branches(paddle, P.Layer, P.Linear, "ba")
+    agree(reference, disguise(port, 3), floats(3, 4))
+
+
+def rooted(library: Any, base: Any, parameter: Any, turned: bool) -> Any:
+    class Rooted(base):
+        """A square raw parameter, used as it is or transposed."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.mix = parameter(self, (5, 5))
+
+        def forward(self, x: Any) -> Any:
+            mix = self.mix
+            return x @ (mix.t() if turned else mix)
+
+    return Rooted()
+
+
+def torch_parameter(owner: Any, shape: tuple[int, ...]) -> Any:
+    return T.Parameter(torch.zeros(shape))
+
+
+def paddle_parameter(owner: Any, shape: tuple[int, ...]) -> Any:
+    return owner.create_parameter(list(shape))
+
+
+@pytest.mark.parametrize("turned", [True, False])
+def test_square_raw_parameter_is_settled_by_running(turned: bool) -> None:
+    reference = rooted(torch, T.Module, torch_parameter, turned)
+    port = rooted(paddle, P.Layer, paddle_parameter, False)
+    plan = agree(reference, port, floats(3, 5))
+    assert plan.entries[0].rule == ("transposed" if turned else "as it is")
+    with pytest.raises(TransferError, match="2 ways to copy and none shown to be right"):
+        transfer(reference, port)
+
+
+class Residual(T.Module):
+    """A residual net whose last norms start at zero: every block is the identity."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = T.Conv2d(3, 4, 3, padding=1)
+        self.blocks = T.ModuleList(
+            T.Sequential(T.Conv2d(4, 4, 3, padding=1, bias=False), T.BatchNorm2d(4)) for _ in range(3)
+        )
+        self.head = T.Linear(4, 2)
+
+    def forward(self, x: Any) -> Any:
+        x = self.stem(x).relu()
+        for block in self.blocks:
+            x = (x + block(x)).relu()
+        return self.head(x.mean((2, 3)))
+
+
+class PaddleResidual(P.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = P.Linear(4, 2)
+        self.n2, self.n0, self.n1 = (P.BatchNorm2D(4) for _ in range(3))
+        self.c0, self.c1, self.c2 = (P.Conv2D(4, 4, 3, padding=1, bias_attr=False) for _ in range(3))
+        self.stem = P.Conv2D(3, 4, 3, padding=1)
+
+    def forward(self, x: Any) -> Any:
+        x = G.relu(self.stem(x))
+        for i in range(3):
+            x = G.relu(x + getattr(self, f"n{i}")(getattr(self, f"c{i}")(x)))
+        return self.head(x.mean([2, 3]))
+
+
+def test_blocks_that_are_the_identity_go_by_execution_order() -> None:
+    reference, port = randomise(Residual(), 1), disguise(randomise(PaddleResidual(), 2), 1)
+    for block in reference.blocks:
+        T.init.zeros_(block[1].weight)
+        T.init.zeros_(block[1].bias)
+        T.init.zeros_(block[1].running_mean)
+    images = floats(2, 3, 6, 6)
+    assert transfer(reference, port, images).verified is True
+    for block in reference.blocks:
+        T.init.ones_(block[1].weight)
+    for layer in port.sublayers():
+        if isinstance(layer, P.BatchNorm2D):
+            layer.weight.set_value(paddle.ones([4]))
+    assert gap(run(reference, images), run(port, images)) < 1e-5
+
+
+def swin(library: Any, base: Any, make: Any, norm: Any, parameter: Any, cat: Any) -> Any:
+    class Window(base):
+        """Window attention with a table of relative biases and an index as a buffer."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.relative_position_bias_table = parameter(self, (9, 2))
+            places = np.arange(16).reshape(4, 4) % 9
+            self.register_buffer("relative_position_index", library.as_tensor(places) if library is torch
+                                 else paddle.to_tensor(places))  # fmt: skip
+            self.qkv, self.proj, self.norm = make(8, 24), make(8, 8), norm(8)
+
+        def forward(self, x: Any) -> Any:
+            qkv = self.qkv(self.norm(x)).reshape((2, 4, 3, 2, 4))
+            q, k, v = ((each.permute(0, 2, 1, 3) if library is torch else each.transpose([0, 2, 1, 3]))
+                       for each in (qkv[:, :, i] for i in range(3)))  # fmt: skip
+            bias = self.relative_position_bias_table[self.relative_position_index.reshape((-1,))]
+            bias = bias.reshape((4, 4, 2))
+            bias = bias.permute(2, 0, 1) if library is torch else bias.transpose([2, 0, 1])
+            turned = k.transpose(2, 3) if library is torch else k.transpose([0, 1, 3, 2])
+            scores = q @ turned / 2 + bias
+            scores = scores.softmax(-1) if library is torch else G.softmax(scores, -1)
+            y = scores @ v
+            y = y.permute(0, 2, 1, 3) if library is torch else y.transpose([0, 2, 1, 3])
+            return x + self.proj(y.reshape((2, 4, 8)))
+
+    return Window()
+
+
+def test_window_attention_with_a_bias_table() -> None:
+    reference = swin(torch, T.Module, T.Linear, T.LayerNorm, torch_parameter, torch.cat)
+    port = swin(paddle, P.Layer, P.Linear, P.LayerNorm, paddle_parameter, paddle.concat)
+    agree(reference, port, floats(2, 4, 8))
