@@ -168,6 +168,22 @@ def test_custom_operators_are_recorded_by_name_and_put_back(monkeypatch):
         recorded(proxy)
 
 
+def test_a_whole_training_step_of_the_model_is_recorded():
+    class Pipeline(PaddleNet):
+        def train_batch(self, data, optimizer=None):
+            return self.linear2(self.linear1(data)).mean()
+
+        def forward_backward_pipeline(self, data, scaler=None):
+            self.train_batch(data).backward()
+
+    proxy = create_model(Pipeline())
+    proxy.train_batch(paddle.to_tensor(floats(2, 10)), optimizer=None)
+    assert [root.path for root in proxy.report.roots] == ["linear1", "linear2"]
+    proxy.forward_backward_pipeline(paddle.to_tensor(floats(2, 10)))
+    assert [root.path for root in proxy.report.roots] == ["linear1", "linear2"] * 2
+    assert proxy.report.roots[3].input_gradients["0"] is not None
+
+
 def test_a_model_that_raises_leaves_no_half_recorded_call():
     class Broken(TorchNet):
         def forward(self, x):

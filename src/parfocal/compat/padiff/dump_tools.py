@@ -106,7 +106,7 @@ def _write_json(document: dict[str, Any], folder: str, file_name: str) -> None:
 def _report_entry(model: ProxyModel, node: ReportNode, save: Save) -> dict[str, Any]:
     return {
         "name": node.name,
-        "route": route(model.name, node.path) if node.layer_type != "api" else "",
+        "route": route(model.name, node.path),
         "type": node.layer_type,
         "kind": node.kind,
         "builtin": node.builtin,

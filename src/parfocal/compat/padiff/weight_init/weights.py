@@ -75,15 +75,26 @@ def _assign_within_lists(models: Models, before: Values) -> None:
     )
     kept = {node.path for node in raw.marker.tree().walk() if not raw.marker.assigned(node)}
     _restore(raw, {tensor.path: before[tensor.path] for tensor in _tensors(raw) if tensor.module in kept})
+    missing = _missing(plan, models)
+    if missing:
+        raise TransferError("\n".join(missing))
+
+
+def _missing(plan: Plan, models: Models) -> list[str]:
+    """What the plan leaves over of all that must be assigned."""
+    demanded = [{slot.stored.path for unit in units for slot in unit.required} for units in _demanded(models)]
     leftovers = (plan.unmatched_reference, plan.unmatched_port)
     missing = [
         f"{leftover.path}: {leftover.reason}"
-        for found, units in zip(leftovers, _demanded(models), strict=True)
+        for found, paths in zip(leftovers, demanded, strict=True)
         for leftover in found
-        if any(leftover.path == slot.stored.path for unit in units for slot in unit.required)
+        if leftover.path in paths
     ]
-    if missing:
-        raise TransferError("\n".join(missing))
+    return missing + [
+        f"{', '.join(undecided.targets)}: {undecided.reason}"
+        for undecided in plan.ambiguous
+        if demanded[1].intersection(undecided.targets)
+    ]
 
 
 def _special_inits(models: Models) -> None:
@@ -110,13 +121,14 @@ def _special_inits(models: Models) -> None:
 def _transfer(models: Models, *, partial: bool) -> Plan:
     """By names, kinds and shapes; where these leave it open, by definition order, as PaDiff does."""
     base, raw = (model.model for model in models)
+    ordered = _by_definition_order(models)
     try:
-        return transfer(base, raw, partial=partial)
+        plan = transfer(base, raw, partial=partial)
     except TransferError:
-        ordered = _by_definition_order(models)
         if ordered is None:
             raise
         return transfer(base, raw, layers=ordered, partial=partial)
+    return transfer(base, raw, layers=ordered, partial=partial) if plan.ambiguous and ordered else plan
 
 
 def _by_definition_order(models: Models) -> dict[str, str] | None:
