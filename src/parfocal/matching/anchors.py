@@ -2,32 +2,40 @@
 
 Two modules correspond when exactly the same weights lie below both: a layer and its port, but also
 an attention that packs its projections and one that keeps them apart, or a block and its port
-under another name and nesting.
+under another name and nesting. Wrappers around one module hold the same weights, so several
+modules of one side may stand against several of the other; values decide between those.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 
-def anchors_of(copies: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Path of the reference's module -> path of the port's; ``copies``: source and target tensors."""
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Modules of the reference and of the port with the same weights below, the outermost first."""
+
+    reference: tuple[str, ...]
+    port: tuple[str, ...]
+
+
+def anchors_of(copies: Iterable[tuple[str, str]]) -> list[Anchor]:
+    """``copies``: paths of the source and the target tensor of every copy."""
     pairs = list(dict.fromkeys(copies))
-    below_reference = _modules(enumerate(source for source, _ in pairs))
-    below_port = _modules(enumerate(target for _, target in pairs))
-    found: dict[str, str] = {}
-    for weights, ours in below_reference.items():
-        theirs = below_port.get(weights, [])
-        # Wrappers around one module hold the same weights: pair them from the inside.
-        for reference, port in zip(reversed(ours), reversed(theirs), strict=False):
-            found[reference] = port
-    return found
+    below_reference = _modules([source for source, _ in pairs])
+    below_port = _modules([target for _, target in pairs])
+    return [
+        Anchor(tuple(ours), tuple(below_port[weights]))
+        for weights, ours in below_reference.items()
+        if weights in below_port
+    ]
 
 
-def _modules(tensors: Iterable[tuple[int, str]]) -> dict[frozenset[int], list[str]]:
+def _modules(tensors: list[str]) -> dict[frozenset[int], list[str]]:
     """The weights below -> the modules they are below of, the outermost first."""
     below: dict[str, set[int]] = {}
-    for number, path in tensors:
+    for number, path in enumerate(tensors):
         parts = path.split(".")[:-1]
         for depth in range(len(parts) + 1):
             below.setdefault(".".join(parts[:depth]), set()).add(number)

@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from parfocal.matching.anchors import Anchor
 from parfocal.matching.values import SAME, UNLIKE, distance, nearest
 from parfocal.replay.trace import Node, Trace
 
 MIN_SHARE = 0.5  # of the paired calls inside two containers that must be common to both
+HEALING = 3  # calls in a row that must be the same again
 FUSED_STEPS = 3  # how many calls one fused call may stand for, beyond the first
 
 
@@ -60,16 +62,26 @@ class _Table:
         return [node for node in nodes if node.order not in side]
 
 
-def pair_calls(reference: Trace, port: Trace, anchors: Mapping[str, str]) -> Pairing:
-    """``anchors``: path of the reference's module -> path of the port's, known to correspond."""
+def pair_calls(
+    reference: Trace, port: Trace, anchors: Iterable[Anchor], layers: Mapping[str, str] | None = None
+) -> Pairing:
+    """``layers``: the user's own word, path of the reference's module -> path of the port's."""
     table = _Table()
-    _pair_anchors(table, reference, port, anchors)
+    _pair_anchors(table, reference, port, anchors, layers or {})
     fused = _find_fused(table, reference, port)
     _pair_by_value(table, reference, port, fused)
     _pair_by_order(table, reference, port, fused)
     _pair_containers(table, reference, port)
+    _part_unlike_containers(table, reference, port)
+    healed = _healed(table, reference, port)
     pairs = tuple(
-        CallPair(ours, order, fused.gives(ours, order), order not in fused.goes_on.values(), why)
+        CallPair(
+            ours,
+            order,
+            None if order in healed else fused.gives(ours, order),
+            order not in fused.goes_on.values(),
+            why,
+        )
         for order, why in sorted(table.why.items())
         for ours in (table.to_reference[order],)
     )
@@ -93,12 +105,43 @@ def _left_over(trace: Trace, paired: Mapping[int, int], fused: set[int]) -> tupl
     )
 
 
-def _pair_anchors(table: _Table, reference: Trace, port: Trace, anchors: Mapping[str, str]) -> None:
+def _pair_anchors(
+    table: _Table, reference: Trace, port: Trace, anchors: Iterable[Anchor], layers: Mapping[str, str]
+) -> None:
     ours, theirs = _by_path(reference.nodes), _by_path(port.nodes)
-    for reference_path, port_path in anchors.items():
-        calls, others = ours.get(reference_path, []), theirs.get(port_path, [])
+    said = [(path, other, "layers") for path, other in layers.items()]
+    found = [(*pair, "weights") for anchor in anchors for pair in _decide(anchor, ours, theirs)]
+    for path, other_path, why in (*said, *found):
+        calls = table.free(ours.get(path, []), table.to_port)
+        others = table.free(theirs.get(other_path, []), table.to_reference)
         for call, other in _align(calls, others, _closeness):
-            table.add(call, other, "weights")
+            table.add(call, other, why)
+
+
+def _decide(
+    anchor: Anchor, ours: Mapping[str, list[Node]], theirs: Mapping[str, list[Node]]
+) -> list[tuple[str, str]]:
+    """Which of several modules around the same weights is which: by what their first calls give and take."""
+    called = [path for path in anchor.reference if path in ours]
+    others = [path for path in anchor.port if path in theirs]
+    ranked = sorted(
+        (*_unlike_calls(ours[path][0], theirs[other][0]), -depth, abs(depth - other_depth), path, other)
+        for depth, path in enumerate(called)
+        for other_depth, other in enumerate(others)
+    )
+    pairs: list[tuple[str, str]] = []
+    for *_, path, other in ranked:
+        if all(path != a and other != b for a, b in pairs):
+            pairs.append((path, other))
+    return pairs
+
+
+def _unlike_calls(a: Node, b: Node) -> tuple[bool, bool, bool]:
+    return (
+        nearest(a.outputs, b.outputs) > SAME,
+        nearest(a.inputs, b.inputs) > SAME,
+        a.kind != b.kind,
+    )
 
 
 def _closeness(a: Node, b: Node) -> float:
@@ -290,6 +333,35 @@ def _pair_containers(table: _Table, reference: Trace, port: Trace) -> None:
     for share, *_, a, b in ranked:
         if -share >= MIN_SHARE and a not in table.to_port and b not in table.to_reference:
             table.add(reference.nodes[a], port.nodes[b], "what is inside")
+
+
+def _part_unlike_containers(table: _Table, reference: Trace, port: Trace) -> None:
+    """Blocks that give tensors of another size do different jobs (one may concatenate, say): not a pair."""
+    for order in [order for order in table.to_reference if not port.nodes[order].is_leaf]:
+        ours = table.to_reference[order]
+        call, other = reference.nodes[ours], port.nodes[order]
+        if other.parent is not None and nearest(call.outputs, other.outputs) == UNLIKE and not call.is_leaf:
+            del table.to_reference[order], table.why[order]
+            table.to_port.pop(ours, None)
+
+
+def _healed(table: _Table, reference: Trace, port: Trace) -> set[int]:
+    """Port's calls whose output is not the reference's, although what comes later is the same again.
+
+    There the two divide the work differently (an activation inside or after the layer), and only
+    the next tie can be judged. After a real mistake nothing is the same again.
+    """
+    apart = {
+        theirs: nearest(reference.nodes[ours].outputs, port.nodes[theirs].outputs)
+        for theirs, ours in table.to_reference.items()
+    }
+    leaves = [order for order in sorted(apart) if port.nodes[order].is_leaf]
+    healed = set()
+    for position, order in enumerate(leaves):
+        later = leaves[position + 1 : position + 1 + HEALING]
+        if SAME < apart[order] < UNLIKE and len(later) and all(apart[next_] <= SAME for next_ in later):
+            healed.add(order)
+    return healed
 
 
 def _unlikeness(a: Node, b: Node) -> tuple[bool, bool, int]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.errors import ParfocalError
-from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, size_of
+from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.repeat import Place, Repeated, Repeater
@@ -67,7 +67,7 @@ class Precise:
         if ours is None or theirs is None:
             return False
         layout = self.port.script.layouts.get(port_place[:3])
-        return _gone(theirs, ours if layout is None else layout.apply(ours), error)
+        return is_gone(difference(theirs, ours if layout is None else layout.apply(ours)), error)
 
     def vanishes_parameter(
         self,
@@ -80,7 +80,9 @@ class Precise:
     ) -> bool:
         ours = self._once("exact", calls, self._in_float64).parameters.get(path)
         theirs = self._once("port", port_calls, self._port_in_float64).parameters.get(port_path)
-        return ours is not None and theirs is not None and _gone(views[1](theirs), views[0](ours), error)
+        if ours is None or theirs is None:
+            return False
+        return is_gone(difference(views[1](theirs), views[0](ours)), error)
 
     def _once(self, question: str, calls: Sequence[int], ask: Callable[[Sequence[int]], Any]) -> Any:
         """Each question about each call is asked once; what the framework refuses is noted."""
@@ -158,10 +160,6 @@ def _typical(sizes: list[Size]) -> Size:
     return Size(rms, max(size.peak for size in sizes))
 
 
-def _gone(a: Array, b: Array, error: Size) -> bool:
-    """Whether next to nothing of the error is left in float64."""
-    left = difference(a, b)
-    tiny = size_of(b) * (64 * EPSILON["float64"])
-    return left.rms <= max(LEFT_OVER * error.rms, tiny.rms) and left.peak <= max(
-        LEFT_OVER * error.peak, tiny.peak
-    )
+def is_gone(left: Size, error: Size) -> bool:
+    """Whether next to nothing of an error is left in float64."""
+    return left.rms <= LEFT_OVER * error.rms and left.peak <= LEFT_OVER * error.peak

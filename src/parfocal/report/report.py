@@ -18,10 +18,10 @@ from parfocal.weights.plan import Plan
 class Compared:
     """How much was compared: nothing is hidden in a good verdict."""
 
-    calls: int = 0  # of the port: paired, or inside a paired layer
+    calls: int = 0  # of the port's innermost ones: paired, or inside a paired layer
     tensors: int = 0  # tensors of paired calls, forward and backward
     parameters: int = 0  # gradients of parameters
-    port_calls: int = 0  # all calls of the port
+    port_calls: int = 0  # all innermost calls of the port
     directions: tuple[str, ...] = ()
 
 

@@ -10,18 +10,19 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend, Mode
+from parfocal.capture.tree import flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError, TransferError
 from parfocal.inputs import arguments, split
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence
-from parfocal.matching.anchors import anchors_of
 from parfocal.replay.ledger import parse_amount
 from parfocal.report.report import Report
 from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow import verdicts
-from parfocal.workflow.alignment import Alignment, Loss, Player
+from parfocal.workflow.alignment import Alignment
+from parfocal.workflow.players import Arguments, Loss, Player
 from parfocal.workflow.state import buffer_results, weight_differences, weights_kept
 
 CONFIDENT = 0.9  # a plan this sure needs no trial run: the alignment itself is the trial
@@ -52,11 +53,10 @@ def align(
     players = _players(reference, port, inputs, loss, backward)
     plan = _plan(players, inputs, transfer, layers)
     differing = [] if transfer is not False else list(weight_differences(plan, *players))
-    anchors = {**anchors_of((entry.source, entry.target) for entry in plan.entries), **(layers or {})}
     alignment = Alignment(
         *players,
         plan,
-        anchors,
+        layers or {},
         backward=backward,
         mode=mode,
         tolerance=tolerance,
@@ -70,7 +70,7 @@ def align(
             hint="check that both are the same architecture, or say layers={reference path: port path}",
         )
     limits = verdicts.limits_of(tolerance is not None)
-    buffers, conventions = buffer_results(alignment) if mode != "eval" else ([], [])
+    buffers, conventions = buffer_results(alignment, observation) if mode != "eval" else ([], [])
     found = [
         *verdicts.weight_divergences(plan),
         *differing,
@@ -109,13 +109,10 @@ def _players(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) 
     return players[0], players[1]
 
 
-def _maker(
-    backend: Backend, given: Any, backward: bool
-) -> Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]:
+def _maker(backend: Backend, given: Any, backward: bool) -> Callable[[], Arguments]:
     """Fresh inputs for every run; floating ones take part in autograd."""
-    from parfocal.capture.tree import flatten_call, replace_call
 
-    def make() -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def make() -> Arguments:
         args, kwargs = arguments(given, backend)
         if not backward:
             return args, kwargs
@@ -152,7 +149,7 @@ def _plan(
 
 def _check_alive(player: Player) -> None:
     """A verdict on nothing is an error: dead or constant outputs agree whatever the weights are."""
-    outputs = {slot: array for slot, array in player.outputs.items() if array.dtype.name in EPSILON}
+    outputs = {slot: array for slot, array in player.natural.outputs.items() if array.dtype.name in EPSILON}
     if not outputs:
         raise EmptyComparisonError(
             "the reference gives no floating-point output, so there is nothing to compare",

@@ -15,7 +15,8 @@ from parfocal.judge.verdict import Divergence, Finding, Site
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
-from parfocal.workflow.alignment import Alignment, Player
+from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.players import Arrays, Player
 
 # A statistic is a mean over a batch; the input's own size is the scale of its rounding errors.
 BUFFER_LIMIT = 8.0
@@ -76,11 +77,11 @@ class _Statistic:
     port_node: Node
 
 
-def buffer_results(alignment: Alignment) -> tuple[list[Divergence], list[Finding]]:
+def buffer_results(alignment: Alignment, observation: Observation) -> tuple[list[Divergence], list[Finding]]:
     """Buffers after a run on exact inputs; a known difference of convention is only a finding."""
     divergences: list[Divergence] = []
     conventions: dict[str, list[_Statistic]] = {}
-    for statistic in _statistics(alignment):
+    for statistic in _statistics(alignment, observation.buffers):
         comparison = compare_arrays(statistic.observed, statistic.expected)
         error = error_of(comparison)
         floor = _floor(statistic)
@@ -107,10 +108,10 @@ def _site(node: Node) -> Site:
     return Site(node.path, node.kind, None, node.file, node.line, node.settings)
 
 
-def _statistics(alignment: Alignment) -> Iterator[_Statistic]:
+def _statistics(alignment: Alignment, followed: Arrays) -> Iterator[_Statistic]:
     reference, port = alignment.reference, alignment.port
     for entry in alignment.plan.entries:
-        if entry.source not in reference.buffers or entry.target not in port.buffers:
+        if entry.source not in reference.natural.buffers or entry.target not in followed:
             continue
         ours = next((n for n in reference.trace.nodes if n.path == entry.source.rpartition(".")[0]), None)
         theirs = next((n for n in port.trace.nodes if n.path == entry.target.rpartition(".")[0]), None)
@@ -119,8 +120,8 @@ def _statistics(alignment: Alignment) -> Iterator[_Statistic]:
         yield _Statistic(
             entry,
             views.apply(entry.source_view, reference.buffers_before[entry.source]),
-            views.apply(entry.source_view, reference.buffers[entry.source]),
-            views.apply(entry.target_view, port.buffers[entry.target]),
+            views.apply(entry.source_view, reference.natural.buffers[entry.source]),
+            views.apply(entry.target_view, followed[entry.target]),
             ours,
             theirs,
         )

@@ -17,7 +17,8 @@ from parfocal.matching.values import distance
 from parfocal.replay.trace import Node, Trace
 from parfocal.report.report import Compared, Step
 from parfocal.weights.plan import Plan
-from parfocal.workflow.alignment import Alignment, End, Observation
+from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.ends import End
 from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure
 
 
@@ -55,12 +56,15 @@ def divergences(
     limit, end_limit = limits
     ours, theirs = alignment.reference.trace, alignment.port.trace
     forward = [m for m in observation.measures if m.direction == "forward" and m.score > limit]
+    forward.sort(key=lambda measure: _moment(measure, theirs))
     backward = [m for m in observation.measures if m.direction == "backward" and m.score > limit]
     paths = set(guilty_weights)
     found: list[Divergence] = []
     for measure in (*forward, *backward):
         guilty = theirs.nodes[_blame(measure, theirs)].path
-        found.append(_divergence(measure, ours, theirs, inherited=guilty in paths))
+        # without the reference's inputs a call cannot be told from what came before it
+        doubtful = measure.own and measure.port in observation.unfed and bool(paths)
+        found.append(_divergence(measure, ours, theirs, inherited=guilty in paths or doubtful))
         paths.add(guilty)
     paired = {theirs.nodes[pair.port].path for pair in observation.pairing.pairs}
     for end in observation.parameters:
@@ -75,6 +79,12 @@ def divergences(
         if end.measure.score > end_limit:
             found.append(_end_divergence(end, alignment, end.phase, inherited=caused))
     return sorted(found, key=lambda divergence: divergence.inherited)
+
+
+def _moment(measure: Measure, port: Trace) -> tuple[float, int]:
+    """When a tensor was there: an input when its call began, an output when it ended, inner calls first."""
+    node = port.nodes[measure.port]
+    return (node.order, node.depth) if measure.side == "input" else (node.finished - 0.5, -node.depth)
 
 
 def _blame(measure: Measure, port: Trace) -> int:
@@ -122,9 +132,8 @@ def _end_divergence(end: End, alignment: Alignment, phase: str, *, inherited: bo
         "forward": f"output {end.port} of the whole model",
     }[phase]
     measure = end.measure
-    message = (
-        "" if inherited or phase == "gradient" else "no paired call explains it: look at what was not paired"
-    )
+    unexplained = "no paired call explains it: look at what was not paired"
+    message = measure.message or ("" if inherited or phase == "gradient" else unexplained)
     return Divergence(
         phase, sites[0], sites[1], what, measure.comparison, measure.floor, measure.score, message, inherited
     )
@@ -169,18 +178,26 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
         yield Finding("transfer", note)
     for problem in observation.imprecise:
         yield Finding("floor.imprecise", f"no float64 floor for {problem}; the other floors were used")
-    count, left = len(alignment.port.trace.nodes), len(observation.pairing.unpaired_port)
+    count, left = _leaves(alignment, observation)
     if left > 0.2 * count:
         message = f"{left} of the port's {count} calls have no partner: what lies between is judged as one"
         yield Finding("pairing.low", message)
 
 
+def _leaves(alignment: Alignment, observation: Observation) -> tuple[int, int]:
+    """The port's innermost calls, and how many of them have no partner."""
+    nodes = alignment.port.trace.nodes
+    without = sum(nodes[order].is_leaf for order in observation.pairing.unpaired_port)
+    return sum(node.is_leaf for node in nodes), without
+
+
 def compared(alignment: Alignment, observation: Observation) -> Compared:
+    count, left = _leaves(alignment, observation)
     return Compared(
-        calls=len(alignment.port.trace.nodes) - len(observation.pairing.unpaired_port),
+        calls=count - left,
         tensors=len(observation.measures),
         parameters=len(observation.parameters),
-        port_calls=len(alignment.port.trace.nodes),
+        port_calls=count,
         directions=("forward", "backward") if alignment.backward else ("forward",),
     )
 

@@ -1,0 +1,193 @@
+"""Results of whole models: outputs, the loss, the gradients of parameters.
+
+Each parameter's gradient is judged twice: once as made by its own layer from exact inputs, once
+as it comes out of the natural runs. What deep networks amplify is told from what is wrong by
+shaking the reference, and, where chance decides (a ReLU that flips), by running both in float64:
+a flip is gone then, a mistake is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
+from parfocal.judge.tolerance import Tolerance
+from parfocal.replay.precise import Precise, calls_of_owner, is_gone
+from parfocal.replay.shake import Shaker
+from parfocal.replay.trace import Node
+from parfocal.weights import views
+from parfocal.weights.plan import Entry, Plan
+from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure, judge_arrays
+from parfocal.workflow.players import Arrays, Driving, Player, Results, tied_outputs
+
+# How much harder than measured the reference is shaken. Where a ReLU or a maximum flips, the result
+# jumps, and whether one flips is chance: several must have flipped before their size is known.
+SHAKE = 8.0
+_INFINITE = Size(math.inf, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A result of the whole model, or a parameter's gradient."""
+
+    phase: str  # "forward", "loss" or "gradient"
+    reference: str  # slot of the output, or path of the parameter
+    port: str
+    measure: Measure
+
+
+class Ends:
+    """Judges the results of two players that have run."""
+
+    def __init__(
+        self, reference: Player, port: Player, plan: Plan, driving: Driving, tolerance: Tolerance | None
+    ) -> None:
+        self.reference = reference
+        self.port = port
+        self.plan = plan
+        self.driving = driving
+        self.tolerance = tolerance
+
+    def parameters(self, gradients: Arrays, precise: Precise) -> list[End]:
+        """The gradients of the followed port: each layer's own, from exact inputs and output gradients."""
+        ends = []
+        for entry in self.plan.entries:
+            measure = self._gradient(entry, self.reference.natural.gradients, gradients)
+            if measure is not None:
+                if self.tolerance is None and LIMIT < measure.score < math.inf:
+                    measure = self._refined(entry, measure, precise)
+                ends.append(End("gradient", entry.source, entry.target, measure))
+        return ends
+
+    def whole(self, measures: list[Measure], parameters: list[End]) -> list[End]:
+        """Outputs, loss and gradients of the natural runs, against what rounding does to the whole model."""
+        ends = list(self._raw(self.reference.natural, self.port.natural))
+        if self.tolerance is not None or all(end.measure.score <= LIMIT for end in ends):
+            return ends
+        shaken = self._shaken(measures)
+        ends = [_lifted(end, self._moved(end, shaken)) for end in ends]
+        explained = any(each.score > LIMIT for each in (*measures, *(end.measure for end in parameters)))
+        if explained or all(end.measure.score <= END_LIMIT for end in ends):
+            return ends
+        return self._without_vanishing(ends)
+
+    def _gradient(self, entry: Entry, reference: Arrays, port: Arrays) -> Measure | None:
+        ours, theirs = reference.get(entry.source), port.get(entry.target)
+        if ours is not None and theirs is not None:
+            expected = views.apply(entry.source_view, ours)
+            return _measure(views.apply(entry.target_view, theirs), expected, self.tolerance)
+        present = theirs if ours is None else ours
+        if present is None or not np.any(present):
+            return None
+        side = "reference" if ours is None else "port"
+        return replace(_blank(), error=_INFINITE, message=f"no gradient arrives in the {side}")
+
+    def _refined(self, entry: Entry, measure: Measure, precise: Precise) -> Measure:
+        calls = calls_of_owner(self.reference.trace, entry.source)
+        port_calls = calls_of_owner(self.port.trace, entry.target)
+        if not calls or not port_calls:
+            return measure
+        for question in (precise.moved_parameter, precise.exact_parameter):
+            measure = _with_floor(measure, question(calls, entry.source))
+            if measure.score <= LIMIT:
+                return measure
+        seen = partial(views.apply, entry.source_view), partial(views.apply, entry.target_view)
+        if precise.vanishes_parameter(calls, entry.source, port_calls, entry.target, seen, measure.error):
+            return _with_floor(measure, measure.error)
+        return measure
+
+    def _raw(self, reference: Results, port: Results) -> Iterator[End]:
+        for slot, (name, layout) in tied_outputs(reference.outputs, port.outputs).items():
+            expected = layout.apply(reference.outputs[name])
+            yield End("forward", name, slot, _measure(port.outputs[slot], expected, self.tolerance))
+        if reference.loss is not None and port.loss is not None:
+            losses = _scalar(port.loss), _scalar(reference.loss)
+            yield End("loss", "loss", "loss", _measure(*losses, self.tolerance))
+        for entry in self.plan.entries:
+            measure = self._gradient(entry, reference.gradients, port.gradients)
+            if measure is not None:
+                yield End("gradient", entry.source, entry.target, measure)
+
+    def _moved(self, end: End, shaken: Results) -> Size:
+        """How far shaking carries at this end."""
+        natural = self.reference.natural
+        if end.phase == "loss":
+            return difference(_scalar(shaken.loss or 0.0), _scalar(natural.loss or 0.0))
+        before, after = (
+            (side.outputs if end.phase == "forward" else side.gradients).get(end.reference)
+            for side in (natural, shaken)
+        )
+        return NOTHING if before is None or after is None else difference(after, before)
+
+    def _shaken(self, measures: list[Measure]) -> Results:
+        """The reference's results when every layer is off by what a correct layer may be off."""
+        player = self.reference
+        shaker = Shaker(player.backend, player.trace, _noise_amounts(player.trace.nodes, measures))
+        with player.backend.watch(player.model, None, shaker.on_exit):
+            return self._run(player)
+
+    def _run(self, player: Player) -> Results:
+        results = Results()
+        player.backend.clear_gradients(player.model)
+        args, kwargs = player.inputs()
+        self.driving.driver(player, results)(player.model(*args, **kwargs))
+        results.gradients = player.gradients() if self.driving.backward else {}
+        player.backend.clear_gradients(player.model)
+        return results
+
+    def _without_vanishing(self, ends: list[End]) -> list[End]:
+        """What is gone when both models compute in float64 was rounding, however far it was carried."""
+        twins = self.reference.twin("float64"), self.port.twin("float64")
+        exact = {
+            (end.phase, end.port): end.measure for end in self._raw(*(self._run(twin) for twin in twins))
+        }
+        return [
+            _lifted(end, end.measure.error)
+            if (left := exact.get((end.phase, end.port))) and is_gone(left.error, end.measure.error)
+            else end
+            for end in ends
+        ]
+
+
+def _scalar(number: float) -> Array:
+    return np.array([number], np.float32)
+
+
+def _blank() -> Measure:
+    return Measure(-1, -1, "output", "", "", "forward", None, NOTHING, NOTHING)
+
+
+def _measure(observed: Array, expected: Array, tolerance: Tolerance | None) -> Measure:
+    comparison, error, floor = judge_arrays(observed, expected, tolerance)
+    return replace(_blank(), comparison=comparison, error=error, floor=floor)
+
+
+def _with_floor(measure: Measure, floor: Size) -> Measure:
+    return replace(measure, floor=measure.floor | floor)
+
+
+def _lifted(end: End, floor: Size) -> End:
+    if not math.isfinite(end.measure.error.rms):
+        return end
+    return replace(end, measure=_with_floor(end.measure, floor))
+
+
+def _noise_amounts(nodes: list[Node], measures: list[Measure]) -> dict[int, float]:
+    """Per layer: what was measured there, within the noise, but at least one unit in the last place."""
+    measured = {
+        m.reference: m.comparison.rel_l2
+        for m in measures
+        if m.comparison is not None and m.own and m.direction == "forward" and m.score <= LIMIT
+    }
+    amounts = {}
+    for node in nodes:
+        if node.is_leaf and node.outputs:
+            epsilon = max(EPSILON.get(value.data.dtype, 0.0) for value in node.outputs.values())
+            amounts[node.order] = SHAKE * max(epsilon, measured.get(node.order, 0.0))
+    return amounts

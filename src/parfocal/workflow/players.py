@@ -1,0 +1,193 @@
+"""The two models of a comparison: what each is called on, how it is driven, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array, Backend, Mode
+from parfocal.capture.determinism import no_dropout
+from parfocal.capture.tree import flatten, flatten_call, replace_call
+from parfocal.errors import InputError
+from parfocal.judge.sketch import fingerprint
+from parfocal.matching.values import tie_slots
+from parfocal.replay.layouts import Layout, fit
+from parfocal.replay.observe import FLOATING, Drive
+from parfocal.replay.trace import Data, Trace, Value
+
+Loss = Callable[[Any], Any]
+Arrays = dict[str, Array]
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+_WEIGHTING_SEED = 20240302
+
+
+@dataclass(slots=True)
+class Results:
+    """What one run of a whole model gave."""
+
+    outputs: Arrays = field(default_factory=dict)  # by slot
+    loss: float | None = None
+    gradients: Arrays = field(default_factory=dict)  # by parameter path
+    buffers: Arrays = field(default_factory=dict)  # after the run
+
+
+@dataclass(slots=True)
+class Player:
+    """One of the two models. ``natural`` and ``trace`` are those of its run by itself."""
+
+    backend: Backend
+    model: Any
+    inputs: Callable[[], Arguments]  # fresh ones for every run
+    loss: Loss | None
+    natural: Results = field(default_factory=Results)
+    trace: Trace = field(default_factory=Trace)
+    buffers_before: Arrays = field(default_factory=dict)
+
+    def twin(self, dtype: str) -> Player:
+        """A copy of the model in another dtype, with inputs to match."""
+        return replace(
+            self,
+            model=self.backend.copy_as(self.model, dtype),
+            inputs=lambda: _cast_inputs(self.backend, self.inputs(), dtype),
+            natural=Results(),
+            trace=Trace(),
+        )
+
+    def buffers(self) -> Arrays:
+        backend = self.backend
+        return {e.path: backend.to_array(e.value) for e in backend.state(self.model) if e.role == "buffer"}
+
+    def gradients(self) -> Arrays:
+        """Of the parameters that have one, by path."""
+        found = {
+            entry.path: self.backend.gradient(entry.value)
+            for entry in self.backend.state(self.model)
+            if entry.role == "parameter" and entry.tied_to is None
+        }
+        return {path: array for path, array in found.items() if array is not None}
+
+
+def _cast_inputs(backend: Backend, arguments: Arguments, dtype: str) -> Arguments:
+    args, kwargs = arguments
+    leaves = flatten_call(args, kwargs).leaves
+    floating = {
+        slot: backend.cast(leaf, dtype)
+        for slot, leaf in leaves.items()
+        if backend.is_tensor(leaf) and backend.dtype(leaf) in FLOATING
+    }
+    return replace_call(args, kwargs, floating)
+
+
+@contextmanager
+def left_as_it_was(player: Player, mode: Mode) -> Iterator[None]:
+    """Mode, dropout, buffers, gradients and random state are restored on leaving."""
+    backend, model = player.backend, player.model
+    buffers = [(e.value, backend.to_array(e.value)) for e in backend.state(model) if e.role == "buffer"]
+    state = backend.rng_state()
+    with ExitStack() as stack:
+        stack.enter_context(backend.mode(model, mode))
+        if mode != "eval":  # in eval a dropout that does something is a mistake to be found
+            stack.enter_context(no_dropout(model))
+        stack.enter_context(backend.recurrence_in_training(model))
+        try:
+            yield
+        finally:
+            backend.clear_gradients(model)
+            for tensor, array in buffers:
+                backend.write(tensor, array)
+            backend.set_rng_state(state)
+
+
+class Driving:
+    """What is done with a model's output: it is noted, and gradients are sent back.
+
+    Without a loss of the user's, every output is weighted at random: the gradient of such a sum
+    vanishes nowhere by construction. The port's weighting is the reference's, in its own layout.
+    """
+
+    def __init__(self, *, backward: bool) -> None:
+        self.backward = backward
+        self.reference_outputs: Arrays | None = None  # set by the first run
+
+    def driver(self, player: Player, results: Results) -> Drive:
+        """For one run; ``results`` gets the outputs and the loss."""
+
+        def drive(output: Any) -> float | None:
+            backend = player.backend
+            leaves = {slot: leaf for slot, leaf in flatten(output).leaves.items() if backend.is_tensor(leaf)}
+            results.outputs = {slot: backend.to_array(leaf) for slot, leaf in leaves.items()}
+            if self.reference_outputs is None:
+                self.reference_outputs = results.outputs
+            if player.loss is not None:
+                results.loss = self._apply_loss(player, output)
+            elif self.backward:
+                self._send_back(player, leaves, results.outputs)
+            return results.loss
+
+        return drive
+
+    def _apply_loss(self, player: Player, output: Any) -> float:
+        assert player.loss is not None
+        backend = player.backend
+        loss = player.loss(output)
+        if not backend.is_tensor(loss) or int(np.prod(backend.shape(loss))) != 1:
+            shape = list(backend.shape(loss)) if backend.is_tensor(loss) else type(loss).__name__
+            raise InputError(
+                f"the {backend.name} loss gives {shape}, not one number", hint="reduce it, e.g. with .mean()"
+            )
+        if self.backward:
+            backend.backward([loss], [None])
+        return float(backend.to_array(loss).reshape(-1)[0])
+
+    def _send_back(self, player: Player, leaves: Mapping[str, Any], outputs: Arrays) -> None:
+        backend = player.backend
+        seeds = self._seeds(outputs)
+        chosen = [slot for slot, leaf in leaves.items() if slot in seeds and backend.requires_grad(leaf)]
+        if not chosen:
+            raise InputError(
+                f"no output of the {backend.name} model depends on anything trainable: "
+                "there is nothing to go backward through",
+                hint="pass backward=False, or check that the parameters require gradients",
+            )
+        gradients = [
+            backend.cast(backend.from_array(seeds[slot]), backend.dtype(leaves[slot])) for slot in chosen
+        ]
+        backend.backward([leaves[slot] for slot in chosen], gradients)
+
+    def _seeds(self, outputs: Arrays) -> Arrays:
+        assert self.reference_outputs is not None
+        generator = np.random.Generator(np.random.PCG64(_WEIGHTING_SEED))
+        seeds = {
+            slot: generator.standard_normal(array.shape).astype(np.float32)
+            for slot, array in self.reference_outputs.items()
+            if array.dtype.name in FLOATING
+        }
+        if outputs is self.reference_outputs:
+            return seeds
+        return {
+            slot: layout.apply(seeds[name])
+            for slot, (name, layout) in tied_outputs(self.reference_outputs, outputs).items()
+            if name in seeds
+        }
+
+
+def tied_outputs(reference: Arrays, port: Arrays) -> dict[str, tuple[str, Layout]]:
+    """Output slot of the port -> that of the reference, and how it lies."""
+    theirs = {slot: _value(array) for slot, array in port.items()}
+    ours = {slot: _value(array) for slot, array in reference.items()}
+    names = {id(value): slot for slot, value in ours.items()}
+    tied = {}
+    for slot, value in tie_slots(theirs, ours).items():
+        name = names[id(value)]
+        layout = fit(reference[name], port[slot])
+        if layout is not None:
+            tied[slot] = (name, layout)
+    return tied
+
+
+def _value(array: Array) -> Value:
+    return Value(Data(tuple(array.shape), array.dtype.name, fingerprint(array), None))
