@@ -173,14 +173,16 @@ def _powers(values: Array, what: Pass, scratch: Scratch) -> list[float]:
     """
     ones = ONES[values.dtype]
     products = DotProducts(len(values), values.dtype, scratch)
-    products.add(values, values)
     if not what.project:
         products.add(values, ones)
     if what.powers:
         work = scratch.get("work", values.dtype, len(values))
         products.add(np.abs(values, out=work), ones)
         products.add(np.square(values, out=work), values)
-    square, *others = products.sums()
+        products.add(work, ones)
+    else:
+        products.add(values, values)
+    *others, square = products.sums()
     total = 0.0 if what.project else others.pop(0)
     return [square, total, *(others or (0.0, 0.0))]
 

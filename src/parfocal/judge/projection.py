@@ -1,18 +1,19 @@
 """The random-sign projection of a sketch: a few hundred sums of elements with random signs.
 
 Every element, by its index in C order, has a fixed sign and a fixed bucket. Small arrays have an
-independent sign for each element and the bucket ``index % width``. Larger ones are cut into
-tiles of 64 rows of ``width``: each column of a tile follows one of seven sign patterns, which a
-small matrix product applies to all columns at once, and every tile is turned by a random angle,
-so that differences that repeat along rows or columns do not pile up. A pattern's signs sum to
-plus or minus the root of their number, so that a difference that is constant along the columns
-of a tile comes out exact.
+independent sign for each element, and rows of ``width`` elements that are turned by random angles
+onto the buckets. Larger ones are cut into tiles of 64 rows: each column of a tile follows one of
+three sign patterns of its quarter of the tile, which small matrix products apply to all columns
+at once, and each tile is turned as a whole. So differences that repeat along rows or columns do
+not pile up. A pattern's signs sum to plus or minus the root of their number: a difference that is
+constant along the columns of a tile comes out exact.
 
 All randomness is SplitMix64 of the seed, the same on every platform and NumPy version.
 """
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -21,7 +22,8 @@ import numpy as np
 from parfocal.judge.reading import Array, Scratch
 
 ROWS = 64
-PATTERNS = 7
+PATTERNS = 3  # of a group of columns
+GROUPS = 4  # of neighbouring columns in a tile
 TILES = 16  # in a block
 SMALL = 65536  # elements up to which every element has a sign of its own
 _PLUS = 36  # of 64 signs: 36 - 28 == sqrt(64)
@@ -57,8 +59,8 @@ def _origin(seed: int, stream: str) -> int:
 class Signs(NamedTuple):
     """The tables of one block of tiles."""
 
-    patterns: Array  # (TILES, 1 + PATTERNS, ROWS); row 0 is all ones and gives the plain sums
-    choice: Array  # (lanes, TILES, 1 + PATTERNS, columns): +-1 at the column's pattern, else 0
+    patterns: Array  # (TILES, GROUPS, 1 + PATTERNS, ROWS); row 0, all ones, gives the plain sums
+    choice: Array  # (lanes, TILES, GROUPS, 1 + PATTERNS, columns): +-1 at a column's pattern, else 0
     angles: Array  # (TILES, width): flat indices of what goes to each bucket
 
 
@@ -76,16 +78,16 @@ def element_signs(seed: int) -> Array:
 @lru_cache(maxsize=8)
 def tile_signs(seed: int, width: int, lanes: int, dtype: np.dtype[Any]) -> Signs:
     """The tables for blocks whose elements are dealt to ``lanes`` in turn."""
-    shape = (TILES, PATTERNS, ROWS)
-    order = random_bits(seed, "order", 0, TILES * PATTERNS * ROWS).reshape(shape)
+    shape = (TILES, GROUPS, PATTERNS)
+    order = random_bits(seed, "order", 0, math.prod(shape) * ROWS).reshape(*shape, ROWS)
     rank = order.argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable")
-    flip = random_bits(seed, "flip", 0, TILES * PATTERNS).reshape(TILES, PATTERNS, 1) >> np.uint64(63)
-    patterns = np.ones((TILES, 1 + PATTERNS, ROWS), dtype)
-    patterns[:, 1:] = np.where((rank < _PLUS) ^ flip.astype(np.bool_), 1, -1)
-    column = random_bits(seed, "column", 0, TILES * width).reshape(TILES, 1, width)
+    flip = random_bits(seed, "flip", 0, math.prod(shape)).reshape(*shape, 1) >> np.uint64(63)
+    patterns = np.ones((TILES, GROUPS, 1 + PATTERNS, ROWS), dtype)
+    patterns[:, :, 1:] = np.where((rank < _PLUS) ^ flip.astype(np.bool_), 1, -1)
+    column = random_bits(seed, "column", 0, TILES * width).reshape(TILES, GROUPS, 1, -1)
     chosen = 1 + (column >> np.uint64(8)) % np.uint64(PATTERNS)
     sign = np.where(column & np.uint64(1), 1, -1)
-    choice = np.where(np.arange(1 + PATTERNS).reshape(1, -1, 1) == chosen, sign, 0).astype(dtype)
+    choice = np.where(np.arange(1 + PATTERNS).reshape(-1, 1) == chosen, sign, 0).astype(dtype)
     by_lane = np.stack([choice[..., lane::lanes] for lane in range(lanes)])
     tables = Signs(patterns, by_lane, rotations(seed, TILES, width))
     for table in tables:
@@ -119,26 +121,27 @@ def project_lanes(lanes: list[Array], width: int, seed: int, scratch: Scratch) -
     signs = tile_signs(seed, width, len(lanes), dtype)
     columns = width // len(lanes)
     count = -(-len(lanes[0]) // (ROWS * columns))
-    product = scratch.get("product", dtype, count * (1 + PATTERNS) * columns)
-    product = product.reshape(count, 1 + PATTERNS, columns)
+    shape = (count, GROUPS, 1 + PATTERNS, columns // GROUPS)
+    product = scratch.get("product", dtype, math.prod(shape)).reshape(shape)
     signed = np.empty((count, width), dtype)
     total = 0.0
     for place, lane in enumerate(lanes):
         np.matmul(signs.patterns[:count], _full_tiles(lane, count, columns, scratch), out=product)
-        total += float(product[:, 0].sum(dtype=np.float64))
-        signed[:, place :: len(lanes)] = np.einsum("tpc,tpc->tc", product, signs.choice[place, :count])
+        total += float(product[:, :, 0].sum(dtype=np.float64))
+        chosen = np.einsum("tgpc,tgpc->tgc", product, signs.choice[place, :count])
+        signed[:, place :: len(lanes)] = chosen.reshape(count, columns)
     return signed.take(signs.angles[:count]).sum(axis=0, dtype=np.float64), total
 
 
 def _full_tiles(lane: Array, count: int, columns: int, scratch: Scratch) -> Array:
-    """The lane as tiles; an incomplete last one is filled up with zeros."""
+    """The lane as (tile, group, row, column); an incomplete last tile is filled up with zeros."""
     size = count * ROWS * columns
     if len(lane) < size:
         padded = scratch.get("padded", lane.dtype, size)
         padded[: len(lane)] = lane
         padded[len(lane) :] = 0
         lane = padded
-    return lane.reshape(count, ROWS, columns)
+    return lane.reshape(count, ROWS, GROUPS, -1).swapaxes(1, 2)
 
 
 def turn(buckets: Array, block: int, seed: int) -> Array:
