@@ -160,7 +160,7 @@ def _count_mismatches(
             return counts[0]
     if counts[0] == counts[1]:
         return counts[0]
-    unsure = np.flatnonzero(np.not_equal(*masks, out=masks[0]))
+    unsure = np.flatnonzero(masks[0] != masks[1])
     wide_x, wide_y = x[unsure].astype(np.float64), y[unsure].astype(np.float64)
     over = np.abs(wide_x - wide_y) > tolerance.atol + tolerance.rtol * np.abs(wide_y)
     return counts[1] + int(np.count_nonzero(over))

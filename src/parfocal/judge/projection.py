@@ -141,7 +141,8 @@ def _full_tiles(lane: Array, count: int, columns: int, scratch: Scratch) -> Arra
         padded[: len(lane)] = lane
         padded[len(lane) :] = 0
         lane = padded
-    return lane.reshape(count, ROWS, GROUPS, -1).swapaxes(1, 2)
+    tiles: Array = lane.reshape(count, ROWS, GROUPS, -1).swapaxes(1, 2)
+    return tiles
 
 
 def turn(buckets: Array, block: int, seed: int) -> Array:
