@@ -41,7 +41,7 @@ MAX_PICKLE_BYTES = 2**28
 MAX_REPEATED_BYTES = 2**30  # what strides of zero may make out of a small storage
 LOCAL_HEADER = 30  # bytes before the member's name
 
-# torch's storage classes by the dtype of their elements; the newer dtypes have none of their own.
+# torch's storage classes by the dtype of their elements.
 STORAGES = {
     "float64": "DoubleStorage",
     "float32": "FloatStorage",
@@ -56,6 +56,11 @@ STORAGES = {
     "complex64": "ComplexFloatStorage",
     "complex128": "ComplexDoubleStorage",
 }
+# The newer dtypes have no storage class of their own: their bytes are untyped.
+UNTYPED = frozenset({
+    "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +312,7 @@ TORCH = Dialect(
     reducers=dict(NUMPY.reducers) | _REDUCERS,
     constants={
         **{("torch", storage): TorchType(element) for element, storage in STORAGES.items()},
-        **{("torch", element): TorchType(element) for element in DTYPES},
+        **{("torch", element): TorchType(element) for element in (*STORAGES, *UNTYPED)},
         ("torch.storage", "UntypedStorage"): TorchType(""),
         ("torch", "UntypedStorage"): TorchType(""),
     },

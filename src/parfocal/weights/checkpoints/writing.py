@@ -20,7 +20,7 @@ import numpy as np
 
 from parfocal.errors import InputError, UnsupportedError
 from parfocal.run.tensorfile import DTYPE_CODES
-from parfocal.weights.checkpoints.archives import LOCAL_HEADER, STORAGES
+from parfocal.weights.checkpoints.archives import LOCAL_HEADER, STORAGES, UNTYPED
 from parfocal.weights.checkpoints.tensors import Array
 from parfocal.weights.views import Shape
 
@@ -116,6 +116,9 @@ def _array_start(code: str, shape: Shape) -> bytes:
     )
 
 
+TORCH_DTYPES = STORAGES | dict.fromkeys(UNTYPED, "UntypedStorage")
+
+
 def write_pth(file: IO[bytes], tensors: Sequence[Planned], values: Values, framework: str) -> None:
     """A zip of stored members: the pickle that describes the tensors, and one member for each storage."""
     own = [each for each in tensors if each.tied_to is None]
@@ -153,8 +156,9 @@ def _torch_pickle(tensors: Sequence[Planned], keys: dict[str, str]) -> bytes:
 def _torch_tensor(each: Planned, key: str) -> bytes:
     count = int(np.prod(each.shape, dtype=object))
     strides = [int(np.prod(each.shape[axis + 1 :], dtype=object)) for axis in range(len(each.shape))]
+    storage = _known(each, TORCH_DTYPES, ".pth")
     typed = each.dtype.name in STORAGES
-    module, storage = ("torch", STORAGES[each.dtype.name]) if typed else ("torch.storage", "UntypedStorage")
+    module = "torch" if typed else "torch.storage"
     identity = _text("storage") + _old_global(module, storage) + _text(key) + _text("cpu")
     identity += _integer(count if typed else each.nbytes)
     hooks = _old_global("collections", "OrderedDict") + pickle.EMPTY_TUPLE + pickle.REDUCE
