@@ -58,11 +58,22 @@ class Repeater:
         self.trace = trace
         self.script = script
 
-    def repeat(self, calls: Sequence[int], dtype: str | None, supply: Supply) -> Repeated:
-        """One or several calls of the same module; their parameter gradients add up."""
+    def repeat(
+        self,
+        calls: Sequence[int],
+        dtype: str | None,
+        supply: Supply,
+        prepare: Callable[[Any], None] | None = None,
+    ) -> Repeated:
+        """One or several calls of the same module; their parameter gradients add up.
+
+        ``prepare`` may change the twin before it runs: what if it were different?
+        """
         repeated = Repeated()
         path = self.trace.nodes[calls[0]].path
         twin = self.backend.copy_as(self.modules[path], dtype)
+        if prepare is not None:
+            prepare(twin)
         state = self.backend.rng_state()
         try:
             for order in calls:

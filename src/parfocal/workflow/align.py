@@ -21,7 +21,7 @@ from parfocal.report.report import Report
 from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow import verdicts
-from parfocal.workflow.alignment import Alignment
+from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.players import Arguments, Loss, Player
 from parfocal.workflow.state import buffer_results, weight_differences, weights_kept
 
@@ -62,30 +62,34 @@ def align(
         tolerance=tolerance,
         budget=parse_amount(memory),
     )
-    observation = alignment.run()
-    _check_alive(players[0])
-    if not observation.pairing.pairs:
-        raise EmptyComparisonError(
-            "no call of the port could be paired with one of the reference, so nothing was compared",
-            hint="check that both are the same architecture, or say layers={reference path: port path}",
-        )
-    limits = verdicts.limits_of(tolerance is not None)
-    buffers, conventions = buffer_results(alignment, observation) if mode != "eval" else ([], [])
-    found = [
-        *verdicts.weight_divergences(plan),
-        *differing,
-        *verdicts.divergences(alignment, observation, limits, _owners(differing)),
-        *buffers,
-    ]
+    with alignment.observed() as observation:
+        _check_alive(players[0])
+        if not observation.pairing.pairs:
+            raise EmptyComparisonError(
+                "no call of the port could be paired with one of the reference, so nothing was compared",
+                hint="check that both are the same architecture, or say layers={reference path: port path}",
+            )
+        return _report(alignment, observation, differing)
+
+
+def _report(alignment: Alignment, observation: Observation, differing: list[Divergence]) -> Report:
+    limits = verdicts.limits_of(alignment.tolerance is not None)
+    buffers, conventions = buffer_results(alignment, observation) if alignment.mode != "eval" else ([], [])
+    reference, port = alignment.reference, alignment.port
     return Report(
-        reference_name=_name(players[0]),
-        port_name=_name(players[1]),
-        divergences=tuple(found),
+        reference_name=_name(reference),
+        port_name=_name(port),
+        divergences=(
+            *verdicts.weight_divergences(alignment.plan),
+            *differing,
+            *verdicts.divergences(alignment, observation, limits, _owners(differing)),
+            *buffers,
+        ),
         findings=(*verdicts.findings(alignment, observation), *conventions),
         pairs=tuple(verdicts.pair_results(alignment, observation)),
-        unpaired_reference=verdicts.unpaired(players[0].trace, observation.pairing.unpaired_reference),
-        unpaired_port=verdicts.unpaired(players[1].trace, observation.pairing.unpaired_port),
-        transfer=plan,
+        unpaired_reference=verdicts.unpaired(reference.trace, observation.pairing.unpaired_reference),
+        unpaired_port=verdicts.unpaired(port.trace, observation.pairing.unpaired_port),
+        transfer=alignment.plan,
         compared=verdicts.compared(alignment, observation),
         along=tuple(verdicts.steps_along(alignment, observation)),
         limit=limits[0],

@@ -8,6 +8,7 @@ the reference's values, which gives every call's own error. Both models are left
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from parfocal.backends.protocol import Array, Mode
@@ -32,7 +33,10 @@ Partners = dict[tuple[int, Side, str], tuple[int, str]]
 
 @dataclass(slots=True)
 class Observation:
-    """Everything that was measured, before it is put into words."""
+    """Everything that was measured, before it is put into words.
+
+    ``precise`` can repeat any call as long as the alignment is open.
+    """
 
     pairing: Pairing
     measures: list[Measure]  # of paired calls, each its own error
@@ -40,7 +44,7 @@ class Observation:
     ends: list[End]
     unfed: set[int]  # calls of the port that could not be given all of the reference's inputs
     buffers: dict[str, Array]  # of the port, after the followed run
-    imprecise: list[str]  # what could not be repeated in float64
+    precise: Precise
 
 
 class Alignment:
@@ -68,7 +72,9 @@ class Alignment:
         self.budget = budget
         self.driving = Driving(backward=backward)
 
-    def run(self) -> Observation:
+    @contextmanager
+    def observed(self) -> Iterator[Observation]:
+        """Runs everything; on leaving, both models are as they were and nothing can be repeated any more."""
         with left_as_it_was(self.reference, self.mode), Ledger(self.budget) as ledger:
             self._observe(self.reference, ledger)
             with left_as_it_was(self.port, self.mode):
@@ -85,8 +91,8 @@ class Alignment:
                 ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
                 parameters = ends.parameters(followed.gradients, precise)
                 whole = ends.whole(measures, parameters)
-        unfed = {order for order, tie in script.items() if not _is_fed(self.port.trace, order, tie)}
-        return Observation(pairing, measures, parameters, whole, unfed, followed.buffers, precise.problems)
+                unfed = {order for order, tie in script.items() if not _is_fed(self.port.trace, order, tie)}
+                yield Observation(pairing, measures, parameters, whole, unfed, followed.buffers, precise)
 
     def _observe(self, player: Player, ledger: Ledger | None) -> None:
         """One natural run: the trace, and what the model gives in full."""

@@ -176,7 +176,7 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
     """Worth knowing also when all is well."""
     for note in alignment.plan.notes:
         yield Finding("transfer", note)
-    for problem in observation.imprecise:
+    for problem in observation.precise.problems:
         yield Finding("floor.imprecise", f"no float64 floor for {problem}; the other floors were used")
     count, left = _leaves(alignment, observation)
     if left > 0.2 * count:
