@@ -203,3 +203,13 @@ def test_a_layer_that_both_lists_leave_out_cannot_fail_the_run():
 def test_torch_inputs_for_a_paddle_model_stay_apart():
     base, raw = PaddleNet(), PaddleNet()
     assert auto_diff(base, raw, (paddle_input(floats(3, 10)), paddle_input(floats(3, 10))))
+
+
+@pytest.mark.parametrize("single_step", [False, True])
+def test_bfloat16_models_are_run_and_compared(single_step):
+    base, raw = TorchNet().bfloat16(), TorchNet().bfloat16()
+    given = [{"x": torch.tensor(floats(3, 10)).bfloat16()} for _ in range(2)]
+    assert auto_diff(base, raw, given, single_step=single_step)
+    with torch.no_grad():
+        raw.linear2.bias += 1
+    assert not auto_diff(base, raw, given, single_step=single_step, auto_init=False, atol=1e-2)

@@ -67,14 +67,17 @@ def test_layouts_of_both_frameworks_compare(torch_class, paddle_class, array):
 @pytest.mark.parametrize(("torch_class", "paddle_class", "array"), PAIRS)
 def test_one_changed_weight_anywhere_is_found(torch_class, paddle_class, array):
     pair = proxies(torch_class, paddle_class)
+    paths = dump(pair)
     for parameter in pair[1].model.parameters():
         before = parameter.numpy().copy()
         changed = before.copy()
         changed.flat[-1] += 1
         parameter.set_value(changed)
-        assert not check_weights(*dump(pair), {"atol": 1e-5, "compare_mode": "strict"}), parameter.name
+        pair[1].dump_weights(paths[1])
+        assert not check_weights(*paths, {"atol": 1e-5, "compare_mode": "strict"}), parameter.name
         parameter.set_value(before)
-    assert check_weights(*dump(pair), {"atol": 1e-5, "compare_mode": "strict"})
+    pair[1].dump_weights(paths[1])
+    assert check_weights(*paths, {"atol": 1e-5, "compare_mode": "strict"})
 
 
 def test_the_list_of_differences_is_the_documents(logs, capsys):
@@ -218,6 +221,9 @@ def test_dumps_of_padiff_itself_are_read(tmp_path):
         with open(file, "w", encoding="utf-8") as opened:
             json.dump(document, opened)
     assert check_params(*paths, {"atol": 1e-5})
+    pair[1].model.conv.bias.set_value(pair[1].model.conv.bias + 1)
+    pair[1].dump_params(paths[1])
+    assert not check_params(*paths, {"atol": 1e-5})
 
 
 def strip(entry):

@@ -1,5 +1,6 @@
 """Comparing reports: the layer that is to blame, in both stages, and nothing else."""
 
+import json
 import os
 
 import paddle
@@ -230,3 +231,20 @@ def test_a_model_called_another_number_of_times_fails(capsys):
 def test_wrong_phases_are_refused(tmp_path):
     with pytest.raises(InputError, match="Illegal diff_phase 'sideways'"):
         check_report(tmp_path, tmp_path, diff_phase="sideways")
+
+
+@pytest.mark.parametrize("foreign", [True, False])
+def test_torch_dumps_of_padiff_itself_have_no_gradients_to_compare(foreign, capsys):
+    base, raw = twins(TorchChain, PaddleChain)
+    paths = dumped(base, floats(3, 10), "a"), dumped(raw, floats(3, 10), "b")
+    file = os.path.join(paths[0], "step_0", "rank_0", "report.json")
+    with open(file, encoding="utf-8") as opened:
+        document = json.load(opened)
+    for node in (document["tree"][0], *document["tree"][0]["children"]):
+        node["bwd_grads"] = []
+        if foreign:
+            del node["kind"], node["builtin"]
+    with open(file, "w", encoding="utf-8") as opened:
+        json.dump(document, opened)
+    assert check_report(*paths) is foreign
+    assert ("holds no gradients of layer inputs" in capsys.readouterr().out) is foreign

@@ -63,6 +63,17 @@ def test_ranks_have_folders_of_their_own(proxy, tmp_path, monkeypatch):
     assert os.listdir(os.path.join(proxy.dump_path, "step_0")) == ["rank_3"]
 
 
+def test_only_the_first_process_of_a_machine_empties_the_folder(proxy, monkeypatch):
+    run(proxy, floats(2, 10))
+    proxy.try_dump()
+    monkeypatch.setenv("RANK", "1")
+    create_model(proxy.model)
+    assert os.listdir(proxy.dump_path) == ["step_0"]
+    monkeypatch.setenv("RANK", "0")
+    create_model(proxy.model)
+    assert os.listdir(proxy.dump_path) == []
+
+
 def test_report_json_is_padiffs(proxy, tmp_path):
     run(proxy, floats(2, 10))
     proxy.dump_report(tmp_path / "dump")

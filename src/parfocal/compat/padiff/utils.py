@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from parfocal.compat.padiff.comparing import CompareConfig, difference_text
-from parfocal.compat.padiff.places import beside_the_script
+from parfocal.compat.padiff.places import beside_the_script, local_rank
 from parfocal.run.storage import storage_errors
 
 log_path = beside_the_script("padiff_log")
@@ -27,7 +27,7 @@ def log(*args: object) -> None:
 def log_file(filename: str, mode: str, info: str) -> str:
     """Write (``"w"``) or extend (``"a"``) a file in ``log_path``; returns its path."""
     if log_path not in _cleared:
-        reset_dir(log_path)
+        reset_shared_dir(log_path)
         _cleared.add(log_path)
     path = os.path.join(log_path, filename)
     with storage_errors("write", path):
@@ -43,6 +43,15 @@ def reset_dir(path: str) -> None:
         if os.path.exists(path):
             shutil.rmtree(path)
         os.makedirs(path)
+
+
+def reset_shared_dir(path: str) -> None:
+    """As ``reset_dir``, but of the processes on a machine only the first one empties the folder."""
+    if local_rank() == 0:
+        reset_dir(path)
+    else:
+        with storage_errors("make", path):
+            os.makedirs(path, exist_ok=True)
 
 
 def assert_tensor_equal(tensor1: Any, tensor2: Any, cfg: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ import os
 import weakref
 from typing import Any
 
-from parfocal.compat.padiff.utils import log, reset_dir
+from parfocal.compat.padiff.utils import log, reset_shared_dir
 
 _taken: dict[str, weakref.ref[Any]] = {}
 
@@ -26,21 +26,8 @@ def claim_folder(root: str, name: str, model: Any) -> str:
     if folder != wished:
         log(f"Another model has dumped to {wished} already; this {name} dumps to {folder}")
     _taken[os.path.abspath(folder)] = weakref.ref(model)
-    if _local_rank() == 0:
-        reset_dir(folder)
-    else:
-        os.makedirs(folder, exist_ok=True)
+    reset_shared_dir(folder)
     return folder
-
-
-def rank() -> int:
-    """The number of this process among those launched together."""
-    return int(os.environ.get("PADDLE_TRAINER_ID") or os.environ.get("RANK") or 0)
-
-
-def _local_rank() -> int:
-    """The number among those on this machine, which share the folder."""
-    return int(os.environ.get("PADDLE_RANK_IN_NODE") or os.environ.get("LOCAL_RANK") or rank())
 
 
 def _belongs_to_another(folder: str, model: Any) -> bool:

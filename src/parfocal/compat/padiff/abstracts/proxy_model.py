@@ -9,10 +9,10 @@ from typing import Any
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array
 from parfocal.compat.padiff import dump_tools
-from parfocal.compat.padiff.abstracts.folders import rank
 from parfocal.compat.padiff.abstracts.marker import Marker
 from parfocal.compat.padiff.abstracts.proxy_parameter import ProxyParam
 from parfocal.compat.padiff.abstracts.tree import describe
+from parfocal.compat.padiff.places import rank
 from parfocal.compat.padiff.report import Report, record_call
 from parfocal.compat.padiff.report.following import Follower
 from parfocal.compat.padiff.utils import log, reset_dir

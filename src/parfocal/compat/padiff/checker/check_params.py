@@ -20,6 +20,7 @@ from parfocal.compat.padiff.checker.trees import write_trees
 from parfocal.compat.padiff.comparing import CHECK_DEFAULT, CompareConfig, compare
 from parfocal.compat.padiff.utils import log
 from parfocal.errors import EmptyComparisonError
+from parfocal.weights.tables import REQUIRED_BUFFERS
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import apply
 
@@ -209,8 +210,10 @@ def _local(unit: Unit) -> str:
 def _paired_slots(base: State, raw: State, first: Unit, second: Unit, mapped: bool) -> Iterator[_Pair | str]:
     ours = {slot.role: slot for slot in first.slots}
     theirs = {slot.role: slot for slot in second.slots}
-    if set(ours) != set(theirs) and not mapped:
-        only = sorted(set(ours) ^ set(theirs))
+    only = sorted(set(ours) ^ set(theirs))
+    if base.dump.foreign or raw.dump.foreign:
+        only = [role for role in only if role not in REQUIRED_BUFFERS]  # torch's were not dumped
+    if only and not mapped:
         yield (
             f"RuntimeError:  {', '.join(only)} on one side only\n"
             "Error occured between:\n"

@@ -7,6 +7,7 @@ roles and shapes on either side.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +50,9 @@ def read_state(dump: Dump, target: str) -> State:
 
 def _owner(framework: str, entry: Entry) -> Owner:
     layout = entry.get("weight_layout") or ("in,out" if framework == "paddle" else "out,in")
-    return Owner(entry["route"], entry.get("kind", entry["name"]), {"weight_layout": layout})
+    # Trees of PaDiff itself have the class's name only: Conv2D is a Conv2d.
+    kind = entry.get("kind") or re.sub(r"(\d)D$", r"\1d", entry["name"])
+    return Owner(entry["route"], kind, {"weight_layout": layout})
 
 
 def _shape(dump: Dump, entry: Entry, name: str, file: str | None) -> tuple[int, ...]:

@@ -40,6 +40,12 @@ class Dump:
     def model_name(self) -> str:
         return str(self.document["model_name"])
 
+    @property
+    def foreign(self) -> bool:
+        """Whether PaDiff itself wrote it; its trees have no kinds."""
+        tree = self.document["tree"]
+        return any("kind" not in root for root in (tree if isinstance(tree, list) else [tree]))
+
     @cached_property
     def step(self) -> str:
         """``step_3`` for a dump inside such a folder, else nothing."""
