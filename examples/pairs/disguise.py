@@ -13,6 +13,7 @@ import paddle
 from paddle import nn
 
 Moves = dict[str, str]
+SEQUENCES = (nn.Sequential, nn.LayerList)  # the order and the names of their parts mean something
 
 
 class Wrapped(nn.Layer):
@@ -46,7 +47,9 @@ def _written_by_hand(port: nn.Layer) -> list[nn.Layer]:
     return [
         layer
         for layer in port.sublayers(include_self=True)
-        if layer._sub_layers and not type(layer).__module__.startswith("paddle.nn.")
+        if layer._sub_layers
+        and not isinstance(layer, SEQUENCES)
+        and not type(layer).__module__.startswith("paddle.nn.")
     ]
 
 
@@ -64,14 +67,8 @@ def renamed(port: nn.Layer) -> Moves:
     """No name says anything any more."""
     before = _paths(port)
     for layer in _written_by_hand(port):
-        count = len(layer._sub_layers)
-        _relabel(
-            layer,
-            [
-                (old, f"part{(7 * index + 3) % 97}_{count}_{index}")
-                for index, old in enumerate(layer._sub_layers)
-            ],
-        )
+        names = [(old, f"part{(61 * index + 3) % 97}") for index, old in enumerate(layer._sub_layers)]
+        _relabel(layer, names)
     return _moves(port, before)
 
 
@@ -86,19 +83,12 @@ def reordered(port: nn.Layer) -> Moves:
 def nested(port: nn.Layer) -> Moves:
     """Every second layer without parts sits in a layer of its own."""
     before = _paths(port)
-    for layer in [*_written_by_hand(port), *_sequences(port)]:
+    sequences = [layer for layer in port.sublayers(include_self=True) if isinstance(layer, SEQUENCES)]
+    for layer in [*_written_by_hand(port), *sequences]:
         for index, (name, part) in enumerate(list(layer._sub_layers.items())):
             if not part._sub_layers and index % 2 == 0:
                 layer._sub_layers[name] = Wrapped(part)
     return _moves(port, before)
-
-
-def _sequences(port: nn.Layer) -> list[nn.Layer]:
-    return [
-        layer
-        for layer in port.sublayers(include_self=True)
-        if isinstance(layer, (nn.Sequential, nn.LayerList))
-    ]
 
 
 def everything(port: nn.Layer) -> Moves:

@@ -33,6 +33,7 @@ class Fault:
     guilty: str
     plant: Callable[[nn.Layer], None]
     mode: str = "eval"
+    also: tuple[str, ...] = ()  # further layers that are wrong
 
 
 def layer_at(model: nn.Layer, path: str) -> Any:
@@ -86,7 +87,7 @@ def one_wrong_weight(path: str, size: float) -> Callable[[nn.Layer], None]:
 
 def _off(layer: Any) -> paddle.Tensor:
     weight = layer.weight
-    bump = np.zeros(weight.shape, np.float32)
+    bump = np.zeros(weight.shape, weight.numpy().dtype)
     bump[tuple(extent // 2 for extent in bump.shape)] = layer.off_by * float(weight.numpy().std())
     return weight + paddle.to_tensor(bump)
 

@@ -37,7 +37,7 @@ class Pair:
     loss: tuple[Loss, Loss] | None = None
     modes: tuple[str, ...] = ("eval", "train")
     expected: str = ""  # how the port really differs from the reference; empty: it is correct
-    guilty: str = ""  # the port's layer where that begins
+    guilty: tuple[str, ...] = ()  # the port's layers that differ, in order of execution
 
 
 def pair(
