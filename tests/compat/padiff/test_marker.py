@@ -194,4 +194,24 @@ def test_a_model_that_raises_leaves_no_half_recorded_call():
     with pytest.raises(ValueError, match="broken"):
         recorded(proxy)
     assert proxy.report.roots == []
+    assert proxy.report.items == []
     assert not proxy.model.linear1._forward_hooks
+
+
+def test_a_call_that_raises_and_is_caught_is_not_in_the_report():
+    class Fragile(torch.nn.Module):
+        def forward(self, x):
+            raise ValueError("fragile")
+
+    class Careful(TorchNet):
+        def __init__(self):
+            super().__init__()
+            self.fragile = Fragile()
+
+        def forward(self, x):
+            try:
+                self.fragile(x)
+            except ValueError:
+                return super().forward(x)
+
+    assert recorded(create_model(Careful())) == ["", "linear1", "act", "linear2"]

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import parfocal
 from parfocal.backends.protocol import Backend, Call, OpCall
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.compat.padiff.abstracts.marker import Marker
@@ -24,7 +25,7 @@ from parfocal.compat.padiff.report.report import Frame, Kept, Report, ReportNode
 from parfocal.compat.padiff.report.thirdparty import watch_functions
 from parfocal.compat.padiff.utils import log
 
-_OWN_FILES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+_OWN_FILES = os.path.dirname(os.path.abspath(parfocal.__file__)) + os.sep
 
 
 @contextmanager
@@ -67,12 +68,13 @@ class _Recorder:
         self.mapped = {id(entry.module) for entry in marker.layer_map}
         self.open: list[ReportNode] = []
         self.known_roots = len(report.roots)
+        self.known_calls = len(report.finished)
 
     def on_enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         module_node = self.wanted.get(call.path)
         if module_node is None:
             return None
-        node = self._begin(module_node)
+        node = self._begin(module_node, call)
         call.note["padiff"] = node
         inputs = self._tensors(flatten_call(call.args, call.kwargs).leaves)
         if not self.isolate:
@@ -87,29 +89,40 @@ class _Recorder:
         node = call.note.get("padiff")
         if node is None:
             return
-        del self.open[self.open.index(node) :]  # with calls inside that raised and were caught
+        del self.open[self.open.index(node) :]
+        # A call inside that raised, and whose error was caught, has no end and no outputs.
+        node.children = [child for child in node.children if child.step >= 0]
         outputs = self._tensors(flatten(output).leaves)
         self._fill(node, outputs)
         self._tell_in_place(node, call.note.get("copies", ()), outputs)
 
     def on_op(self, operation: OpCall) -> None:
-        if self.open and self.open[-1].path == operation.module:
+        caller = next((node for node in reversed(self.open) if node.order == operation.call), None)
+        if caller is not None:
             name = f"{self.backend.name}.{operation.name}"
-            self._add_function(name, operation.name, operation.args, operation.kwargs, operation.output)
+            self._add_function(
+                caller, name, operation.name, operation.args, operation.kwargs, operation.output
+            )
 
     def on_function(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         """A custom operator that a variable names."""
         if self.open:
-            self._add_function(name, name.rpartition(".")[2], args, kwargs, output)
+            self._add_function(self.open[-1], name, name.rpartition(".")[2], args, kwargs, output)
 
     def _add_function(
-        self, name: str, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+        self,
+        caller: ReportNode,
+        name: str,
+        kind: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        output: Any,
     ) -> None:
         outputs = self._tensors(flatten(output).leaves)
-        if not outputs or self.open[-1].builtin:
+        if not outputs or caller.builtin:
             return
-        node = ReportNode(name, self.open[-1].path, kind, "api", -1, False, False, stack_frames())
-        self.open[-1].children.append(node)
+        node = ReportNode(name, caller.path, kind, "api", -1, False, False, stack_frames())
+        caller.children.append(node)
         produced = {id(tensor) for tensor in outputs.values()}
         inputs = self._tensors(flatten_call(args, kwargs).leaves)
         self._watch_inputs(node, {s: tensor for s, tensor in inputs.items() if id(tensor) not in produced})
@@ -119,9 +132,12 @@ class _Recorder:
         """Forget calls that never ended, because the model raised."""
         if self.open:
             del self.report.roots[self.known_roots :]
+            del self.report.finished[self.known_calls :]
             self.open.clear()
 
-    def _begin(self, module_node: ModuleNode) -> ReportNode:
+    def _begin(self, module_node: ModuleNode, call: Call) -> ReportNode:
+        while self.open and self.open[-1].depth >= call.depth:
+            self.open.pop()  # it raised, and the error was caught
         module = module_node.module
         node = ReportNode(
             name=module_node.class_name,
@@ -133,6 +149,8 @@ class _Recorder:
             training=bool(module.training),
             frames=stack_frames(),
             module_class=type(module),
+            order=call.order,
+            depth=call.depth,
         )
         (self.open[-1].children if self.open else self.report.roots).append(node)
         self.open.append(node)

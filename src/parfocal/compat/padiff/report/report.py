@@ -42,6 +42,8 @@ class ReportNode:
     training: bool
     frames: tuple[Frame, ...]
     module_class: type | None = None
+    order: int = -1  # of the backend's call
+    depth: int = 0
     step: int = -1  # in which calls ended
     inputs: dict[str, Kept] = field(default_factory=dict)  # floating ones, when asked for
     outputs: list[Kept] = field(default_factory=list)
