@@ -181,14 +181,15 @@ class _Values:
             self._entries.setdefault(entry.target, []).append(entry)
 
     def __call__(self, planned: Planned) -> Array:
-        entries = self._entries.get(planned.name, [])
+        name = planned.tied_to or planned.name
+        entries = self._entries.get(name, [])
         if not entries:
-            return np.ascontiguousarray(self._target.kept(planned.name))
+            return _plain(self._target.kept(name))
         sources = [_source(self._tensors, entry) for entry in entries]
         if len(entries) == 1 and not entries[0].target_view and _ready(sources[0], planned):
             return sources[0]
         if sum(source.size for source in sources) < np.prod(planned.shape, dtype=object):
-            values = np.array(self._target.kept(planned.name), order="C")  # parts of it stay as they are
+            values = np.array(self._target.kept(name), order="C")  # parts of it stay as they are
         else:
             values = np.empty(planned.shape, planned.dtype)
         copy_all(
@@ -207,6 +208,11 @@ class _Values:
         return [f"written as they are in the {self._target.words}: {', '.join(kept[:SHOWN])}{more}"]
 
 
+def _plain(array: Array) -> Array:
+    """In C order; ``np.ascontiguousarray`` would give a scalar an axis."""
+    return array if array.flags.c_contiguous else np.array(array, order="C")
+
+
 def _ready(source: Array, planned: Planned) -> bool:
     return source.dtype == planned.dtype and source.shape == planned.shape and source.flags.c_contiguous
 
@@ -221,6 +227,7 @@ def _progress(out: Path, size: int, wanted: bool | None) -> Iterator[Progress]:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+    console = Console(file=sys.stderr, force_terminal=wanted)
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(f"{out.name}", total=2 * size)
         yield lambda action, amount: bar.update(task, advance=amount, description=f"{action} {out.name}")
