@@ -58,7 +58,7 @@ def align(
         mode=mode,  # type: ignore[arg-type]
         backward=backward,
         transfer=plan or transfer,
-        tolerance=_tolerance(rtol, atol),
+        tolerance=tolerance_of(rtol, atol),
         memory=memory,
     )
     if save is not None:
@@ -78,7 +78,7 @@ def _inputs(described: list[str] | None, path: Path | None, seed: int) -> Any:
     return read_inputs(path) if path is not None else make_inputs(described or [], seed)
 
 
-def _tolerance(rtol: float | None, atol: float | None) -> Any:
+def tolerance_of(rtol: float | None, atol: float | None) -> Any:
     from parfocal.judge.tolerance import Tolerance
 
     return None if rtol is None and atol is None else Tolerance(rtol=rtol or 0.0, atol=atol or 0.0)

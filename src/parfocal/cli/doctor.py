@@ -35,7 +35,9 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
-    typer.echo(f"parfocal {__version__}, Python {facts['python']}, {facts['cores']} cores, {facts['platform']}")
+    typer.echo(
+        f"parfocal {__version__}, Python {facts['python']}, {facts['cores']} cores, {facts['platform']}"
+    )
     for name, (_, remedy) in PACKAGES.items():
         typer.echo(f"  {name:<32}{found[name] or f'not installed: {remedy}'}")
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from parfocal import __version__
-from parfocal.cli import align, convert, diff, doctor, record
+from parfocal.cli import align, compare, convert, diff, doctor, record
 from parfocal.errors import ParfocalError
 
 DIVERGED = 1
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.command("align")(align.align)
 app.command("convert")(convert.convert)
+app.command("compare")(compare.compare)
 app.command("diff")(diff.diff)
 app.command("doctor")(doctor.doctor)
 app.command("record", context_settings=record.CONTEXT)(record.record)

@@ -18,7 +18,7 @@ from parfocal.matching.values import SAME, UNLIKE, distance, nearest
 from parfocal.replay.trace import Node, Trace
 
 MIN_SHARE = 0.5  # of the paired calls inside two containers that must be common to both
-HEALING = 3  # calls in a row that must be the same again
+HEALING = 6  # calls in a row that must be the same again
 FUSED_STEPS = 3  # how many calls one fused call may stand for, beyond the first
 
 
@@ -346,22 +346,31 @@ def _part_unlike_containers(table: _Table, reference: Trace, port: Trace) -> Non
 
 
 def _healed(table: _Table, reference: Trace, port: Trace) -> set[int]:
-    """Port's calls whose output is not the reference's, although what comes later is the same again.
+    """Port's calls that do more or less than their partners, while what comes later is the same again.
 
     There the two divide the work differently (an activation inside or after the layer), and only
-    the next tie can be judged. After a real mistake nothing is the same again.
+    the next tie can be judged. Two plain layers of the framework with the same activation do the
+    same work: between those a difference is a mistake, whatever comes later.
     """
-    apart = {
-        theirs: nearest(reference.nodes[ours].outputs, port.nodes[theirs].outputs)
-        for theirs, ours in table.to_reference.items()
+    pairs = {
+        theirs: (reference.nodes[ours], port.nodes[theirs])
+        for theirs, ours in sorted(table.to_reference.items())
+        if port.nodes[theirs].is_leaf
     }
-    leaves = [order for order in sorted(apart) if port.nodes[order].is_leaf]
+    apart = {order: nearest(a.outputs, b.outputs) for order, (a, b) in pairs.items()}
+    loose = {order for order, (a, b) in pairs.items() if _may_divide_differently(a, b)}
     healed = set()
-    for position, order in enumerate(leaves):
-        later = leaves[position + 1 : position + 1 + HEALING]
-        if SAME < apart[order] < UNLIKE and len(later) and all(apart[next_] <= SAME for next_ in later):
+    for order in loose:
+        later = [other for other in pairs if other > order and other not in loose][:HEALING]
+        if SAME < apart[order] < UNLIKE and later and all(apart[other] <= SAME for other in later):
             healed.add(order)
     return healed
+
+
+def _may_divide_differently(a: Node, b: Node) -> bool:
+    if a.settings.get("activation") != b.settings.get("activation"):
+        return True
+    return not (a.framework_layer and b.framework_layer)
 
 
 def _unlikeness(a: Node, b: Node) -> tuple[bool, bool, int]:

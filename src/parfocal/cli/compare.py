@@ -1,0 +1,30 @@
+"""``parfocal compare RUN_A RUN_B``: two recorded runs, with no framework needed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def compare(
+    reference: Annotated[Path, typer.Argument(metavar="RUN_A", help="The reference's run.")],
+    port: Annotated[Path, typer.Argument(metavar="RUN_B", help="The port's run.")],
+    rtol: Annotated[float | None, typer.Option("--rtol", help="Fixed tolerance.")] = None,
+    atol: Annotated[float | None, typer.Option("--atol", help="Fixed tolerance.")] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", help="Write report.json and report.txt here.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report's JSON.")] = False,
+) -> None:
+    """Compare two runs call by call. Exit status 0 the same, 1 different, 2 a wrong call."""
+    from parfocal.cli.align import tolerance_of
+    from parfocal.workflow.runs import compare as compare_runs
+
+    report = compare_runs(reference, port, tolerance=tolerance_of(rtol, atol))
+    if save is not None:
+        report.save(save)
+    typer.echo(json.dumps(report.to_json(), indent=2) if as_json else str(report))
+    raise typer.Exit(0 if report.ok else 1)
