@@ -24,6 +24,8 @@ _FLOAT64 = np.dtype(np.float64)
 _BOOL = np.dtype(np.bool_)
 # Relative and absolute rounding of a tolerance and a difference in the dtype; float64 is taken as is.
 _SLACK = {np.dtype(np.float32): (1e-6, 1e-44), _FLOAT64: (0.0, 0.0)}
+_FEW = 64  # a part of the block that is cheaper to look at than one more pass
+_AT_ONCE = 8192  # elements with temporaries in float64
 ONES = {np.dtype(name): np.ones(CHUNK, name) for name in (np.float32, np.float64)}
 _MASK32 = np.uint64(0xFFFFFFFF)
 
@@ -78,7 +80,7 @@ def quick_block(
     if any(scale and not low < scale < high for scale in (largest, first.reach, second.reach)):
         return None
     magnitude = y if tolerance.exact else np.abs(y, out=scratch.get("magnitude", y.dtype, len(y)))
-    relative = _largest_ratio(difference, magnitude, scratch)
+    relative = _largest_ratio(difference, magnitude, tolerance.exact, scratch)
     if relative is None:
         return None
     if tolerance.exact:
@@ -122,11 +124,16 @@ def _product(
     return products.sums()[-1]
 
 
-def _largest_ratio(difference: Array, y: Array, scratch: Scratch) -> float | None:
-    """max(difference / |y|) with 0/0 = 0 and x/0 = inf; None if the division overflowed."""
+def _largest_ratio(difference: Array, y: Array, signed: bool, scratch: Scratch) -> float | None:
+    """max(difference / |y|) with 0/0 = 0 and x/0 = inf; None if the division overflowed.
+
+    Unless ``signed``, y is known not to be negative.
+    """
     ratios = np.divide(difference, y, out=scratch.get("work", y.dtype, len(y)))
     # fmax and fmin pass over the NaN of 0/0; they give NaN only if there is nothing else.
-    ratio = max(float(np.fmax.reduce(ratios)), -float(np.fmin.reduce(ratios)))
+    ratio = float(np.fmax.reduce(ratios))
+    if signed:
+        ratio = max(ratio, -float(np.fmin.reduce(ratios)))
     if math.isnan(ratio):
         return 0.0
     if math.isinf(ratio) and not np.any((y == 0) & (difference > 0)):
@@ -144,26 +151,32 @@ def _count_mismatches(
 ) -> int:
     """How many differences exceed the tolerance.
 
-    In float32 two counts, with slightly less and slightly more allowed, nearly always agree; where
-    they do not, the elements in between are looked at in float64.
+    In float32 slightly less is allowed than asked for, and the few elements beyond that are looked
+    at in float64; if they are many, only those that slightly more would allow.
     """
     slack, tiny = _SLACK[y.dtype]
     number = y.dtype.type
     allowed = scratch.get("work", y.dtype, len(y))
-    masks = [scratch.get(name, _BOOL, len(y)) for name in ("over", "far over")]
-    counts = []
-    for mask, sign in zip(masks, (-1, 1), strict=True):
-        np.multiply(magnitude, number(tolerance.rtol * (1 + sign * slack)), out=allowed)
-        np.add(allowed, number(max(0.0, tolerance.atol * (1 + sign * slack) + sign * tiny)), out=allowed)
-        counts.append(int(np.count_nonzero(np.greater(difference, allowed, out=mask))))
-        if counts[0] == 0 or slack == 0:
-            return counts[0]
-    if counts[0] == counts[1]:
-        return counts[0]
-    unsure = np.flatnonzero(masks[0] != masks[1])
-    wide_x, wide_y = x[unsure].astype(np.float64), y[unsure].astype(np.float64)
-    over = np.abs(wide_x - wide_y) > tolerance.atol + tolerance.rtol * np.abs(wide_y)
-    return counts[1] + int(np.count_nonzero(over))
+    over, far_over = (scratch.get(name, _BOOL, len(y)) for name in ("over", "far over"))
+    np.multiply(magnitude, number(tolerance.rtol * (1 - slack)), out=allowed)
+    np.add(allowed, number(max(0.0, tolerance.atol * (1 - slack) - tiny)), out=allowed)
+    count = int(np.count_nonzero(np.greater(difference, allowed, out=over)))
+    if count == 0 or slack == 0:
+        return count
+    if count > len(y) // _FEW:  # leave only those between the two bounds to be looked at
+        np.multiply(allowed, number(1 + 3 * slack), out=allowed)
+        np.add(allowed, number(3 * tiny), out=allowed)
+        count = int(np.count_nonzero(np.greater(difference, allowed, out=far_over)))
+        np.not_equal(over, far_over, out=over)
+    else:
+        count = 0
+    unsure = np.flatnonzero(over)
+    for begin in range(0, len(unsure), _AT_ONCE):
+        part = unsure[begin : begin + _AT_ONCE]
+        wide_x, wide_y = x[part].astype(np.float64), y[part].astype(np.float64)
+        exceeding = np.abs(wide_x - wide_y) > tolerance.atol + tolerance.rtol * np.abs(wide_y)
+        count += int(np.count_nonzero(exceeding))
+    return count
 
 
 def careful_block(x: Array, y: Array, start: int, tolerance: Tolerance) -> Totals:

@@ -53,8 +53,11 @@ class Moments:
 
     def merge(self, other: Moments) -> None:
         """Add what came from a later block."""
-        for name in ("count", "nan", "positive_infinity", "negative_infinity", "total"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.count += other.count
+        self.nan += other.nan
+        self.positive_infinity += other.positive_infinity
+        self.negative_infinity += other.negative_infinity
+        self.total += other.total
         self.places = (self.places + other.places) % 2**64
         self.minimum = min(self.minimum, other.minimum)
         self.maximum = max(self.maximum, other.maximum)

@@ -47,6 +47,12 @@ def test_compare_where_float32_does_not_suffice(values) -> None:
     assert peak(lambda: compare_arrays(a, a[::-1], tolerance=Tolerance(1e-3, 1e-33))) < LIMIT
 
 
+def test_compare_at_the_very_edge_of_a_tolerance(values) -> None:
+    a = values.astype(np.float32)
+    b = a + np.float32(0.5)
+    assert peak(lambda: compare_arrays(b, a, tolerance=Tolerance(atol=0.5))) < LIMIT
+
+
 def test_compare_with_nan_everywhere(values) -> None:
     a = values.astype(np.float32)
     a[::1000] = np.nan

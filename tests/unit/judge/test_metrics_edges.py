@@ -241,6 +241,17 @@ def test_a_difference_at_the_tolerance_is_a_match() -> None:
     assert compare_arrays(a, b, tolerance=Tolerance(rtol=0.25, atol=0.25)).mismatched == 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("beyond", [0, 1, 3000, 150_000])
+def test_counts_at_the_very_edge_of_a_tolerance(dtype, beyond) -> None:
+    b = np.ones(300_000, getattr(ml_dtypes, dtype, dtype))
+    a = b + b.dtype.type(0.5)
+    a[:beyond] += b.dtype.type(0.125)
+    assert compare_arrays(a, b, tolerance=Tolerance(atol=0.5)).mismatched == beyond
+    assert compare_arrays(a, b, tolerance=Tolerance(rtol=0.25, atol=0.25)).mismatched == beyond
+    assert compare_arrays(a, b, tolerance=Tolerance(rtol=np.nextafter(0.5, 0))).mismatched == a.size
+
+
 def test_the_first_of_equal_maxima_is_reported() -> None:
     a = np.zeros((600, 1000), np.float32)
     a[7, 3] = a[100, 0] = a[599, 999] = 2
