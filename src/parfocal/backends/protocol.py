@@ -129,6 +129,9 @@ class ModelBackend(TensorBackend, Protocol):
     def gradient(self, tensor: Any) -> Array | None:
         """The accumulated gradient of a leaf, dense also where the framework keeps rows; or None."""
 
+    def gradient_tensor(self, tensor: Any) -> Any:
+        """The accumulated gradient of a leaf as the framework's own tensor, or None."""
+
     def training_flags(self, model: Any) -> dict[str, bool]: ...
 
     def mode(self, model: Any, mode: Mode) -> AbstractContextManager[None]:
@@ -208,6 +211,9 @@ class ModelBackend(TensorBackend, Protocol):
 
     def recurrence_in_training(self, model: Any) -> AbstractContextManager[None]:
         """Recurrent layers as in training but without dropout: some kernels go backward in no other mode."""
+
+    def gradients_kept(self, model: Any) -> AbstractContextManager[None]:
+        """Parameters without gradients for a while; on leaving they have those from before."""
 
     def works_in_place(self, module: Any) -> bool:
         """Whether the module says that it overwrites its input."""

@@ -114,8 +114,8 @@ class Repeater:
             array = self.script.layout(node.order, "input", slot, value).apply(supply(value.data))
             wanted = gradients and value.differentiable
             tensor = self.backend.from_array(array, requires_grad=wanted)
-            # a leaf cannot be changed in place, its alias can
-            tensors[slot] = self.backend.alias(tensor) if wanted else tensor
+            # a leaf and its views cannot be changed in place, a tensor in its place can
+            tensors[slot] = self.backend.substitute(tensor, array) if wanted else tensor
         args, kwargs = node.arguments
         return replace_call(args, kwargs, tensors)
 

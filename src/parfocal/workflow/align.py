@@ -122,14 +122,18 @@ def _maker(backend: Backend, given: Any, backward: bool) -> Callable[[], Argumen
             return args, kwargs
         leaves = flatten_call(args, kwargs).leaves
         grown = {
-            # an alias, because a leaf cannot be changed in place by the model
-            slot: backend.alias(backend.from_array(backend.to_array(leaf), requires_grad=True))
+            slot: _growing(backend, backend.to_array(leaf))
             for slot, leaf in leaves.items()
             if backend.is_tensor(leaf) and backend.dtype(leaf) in EPSILON
         }
         return replace_call(args, kwargs, grown)
 
     return make
+
+
+def _growing(backend: Backend, array: Array) -> Any:
+    """A tensor that takes part in autograd and that a model may change in place, unlike a leaf."""
+    return backend.substitute(backend.from_array(array, requires_grad=True), array)
 
 
 def _plan(

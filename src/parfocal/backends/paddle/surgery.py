@@ -32,7 +32,8 @@ class Surgery(Tensors):
     """What replaying asks of a backend."""
 
     def alias(self, tensor: Any) -> Any:
-        return tensor.view(tensor.shape)  # reshape would hand back the very same object
+        # reshape would hand back the very same object, and view refuses what is empty
+        return tensor.view(tensor.shape) if tensor.size else tensor.clone()
 
     def substitute(self, tensor: Any, array: Array) -> Any:
         def make() -> Any:
@@ -58,6 +59,23 @@ class Surgery(Tensors):
         finally:
             for layer, training, dropout in before:
                 layer.training, layer.dropout = training, dropout
+
+    @contextmanager
+    def gradients_kept(self, model: Any) -> Iterator[None]:
+        # a copy, because clearing a gradient frees its memory
+        kept = [
+            (parameter, None if parameter.grad is None else parameter.grad.clone())
+            for parameter in model.parameters()
+        ]
+        try:
+            for parameter, _ in kept:
+                parameter.clear_gradient(False)
+            yield
+        finally:
+            for parameter, gradient in kept:
+                parameter.clear_gradient(False)
+                if gradient is not None:
+                    parameter.grad = gradient
 
     def works_in_place(self, module: Any) -> bool:
         return bool(getattr(module, "inplace", False))

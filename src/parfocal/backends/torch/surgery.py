@@ -56,6 +56,17 @@ class Surgery(Tensors):
             for layer, training, dropout in before:
                 layer.training, layer.dropout = training, dropout
 
+    @contextmanager
+    def gradients_kept(self, model: Any) -> Iterator[None]:
+        kept = [(parameter, parameter.grad) for parameter in model.parameters()]
+        try:
+            for parameter, _ in kept:
+                parameter.grad = None
+            yield
+        finally:
+            for parameter, gradient in kept:
+                parameter.grad = gradient
+
     def works_in_place(self, module: Any) -> bool:
         return bool(getattr(module, "inplace", False))
 
