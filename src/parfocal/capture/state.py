@@ -11,7 +11,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, StateTensor
 from parfocal.capture.session import Session
 from parfocal.errors import InputError
-from parfocal.run.records import StateRecord
+from parfocal.run.records import StateRecord, TensorValue
 
 ROLES = ("parameter", "buffer", "gradient", "optimizer")
 _BLOCK = 2**16
@@ -65,13 +65,13 @@ class StateListener:
 
     def _record_gradients(self, moment: Moment) -> list[float]:
         """Record every parameter's gradient; returns the sums of their squares."""
-        squares = []
+        backend, squares = self._session.backend, []
         for tensor in self._tensors("parameter"):
             if tensor.trainable:
-                gradient = self._session.backend.gradient(tensor.value)
-                self._append("gradient", tensor.path, None, moment, gradient)
-                if gradient is not None:
-                    squares.append(sum_of_squares(gradient))
+                gradient = backend.gradient_tensor(tensor.value)
+                kept = self._append("gradient", tensor.path, None, moment, gradient)
+                if kept is not None and moment == "before":
+                    squares.append(_square(kept) or sum_of_squares(backend.to_array(gradient, copy=False)))
         return squares
 
     def _record_tensors(self, role: str, moment: Moment) -> None:
@@ -96,14 +96,17 @@ class StateListener:
             ):
                 yield tensor
 
-    def _append(self, role: str, path: str, slot: str | None, moment: Moment, value: Any) -> None:
+    def _append(
+        self, role: str, path: str, slot: str | None, moment: Moment, value: Any
+    ) -> TensorValue | None:
         session = self._session
         kept = None
         if value is not None:
             kept = session.tensor_value(value, f"{role} {path}")
             if kept is None:
-                return
+                return None
         session.writer.append(StateRecord(role, path, slot, moment, kept, session.steps.step, session.rank))
+        return kept
 
 
 _RECORDERS: dict[str, Callable[[StateListener, Moment], object]] = {
@@ -112,6 +115,11 @@ _RECORDERS: dict[str, Callable[[StateListener, Moment], object]] = {
     "gradient": StateListener._record_gradients,
     "optimizer": StateListener._record_optimizers,
 }
+
+
+def _square(value: TensorValue) -> float | None:
+    """The sum of squares, where a sketch has it already."""
+    return None if value.sketch is None else float(value.sketch["fingerprint"]["l2"]) ** 2
 
 
 def sum_of_squares(array: Array) -> float:

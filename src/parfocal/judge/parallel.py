@@ -8,8 +8,10 @@ lock inside its loops, which is where nearly all of the time goes.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from queue import SimpleQueue
 from typing import TypeVar
 
@@ -36,15 +38,8 @@ def run_spans(size: int, length: int, job: Callable[[int, int, Scratch], Result]
     count = -(-size // length)
     width = -(-count // SPANS) * length
     spans = [(start, min(start + width, size)) for start in range(0, size, width or 1)]
-    workers = min(_cores(), MAX_WORKERS, len(spans))
-    if count < THREADED_BLOCKS or workers < 2:
-        scratch = Scratch(min(size, length))
-        for start, stop in spans:
-            yield job(start, stop, scratch)
-        return
-    free: SimpleQueue[Scratch] = SimpleQueue()
-    for _ in range(workers):
-        free.put(Scratch(length))
+    workers = min(_cores(), MAX_WORKERS)
+    free, pool = _workers(os.getpid(), workers)
 
     def borrowed(span: tuple[int, int]) -> Result:
         scratch = free.get()
@@ -53,8 +48,22 @@ def run_spans(size: int, length: int, job: Callable[[int, int, Scratch], Result]
         finally:
             free.put(scratch)
 
-    with ThreadPoolExecutor(workers, thread_name_prefix="parfocal-judge") as pool:
+    if count < THREADED_BLOCKS or workers < 2:
+        yield from map(borrowed, spans)
+    else:
         yield from pool.map(borrowed, spans)
+
+
+@lru_cache(maxsize=1)
+def _workers(process: int, workers: int) -> tuple[SimpleQueue[Scratch], ThreadPoolExecutor]:
+    """Buffers and threads that stay: for an array of a megabyte both cost as much as the work.
+
+    A forked process has none of its parent's threads, so it gets its own.
+    """
+    free: SimpleQueue[Scratch] = SimpleQueue()
+    for _ in range(workers):
+        free.put(Scratch(sys.maxsize))  # buffers are of the largest block
+    return free, ThreadPoolExecutor(workers, thread_name_prefix="parfocal-judge")
 
 
 def _cores() -> int:

@@ -24,6 +24,9 @@ class Recording:
     def grad_enabled(self) -> bool:
         return bool(paddle.is_grad_enabled())
 
+    def gradient_tensor(self, tensor: Any) -> Any:
+        return tensor.grad
+
     def random_values(self) -> Array:
         return paddle.rand([4]).numpy()
 
