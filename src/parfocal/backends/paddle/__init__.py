@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from parfocal.backends.paddle.building import Building
 from parfocal.backends.paddle.checkpoints import Checkpoints
 from parfocal.backends.paddle.recording import Recording
 from parfocal.backends.paddle.surgery import Surgery
 from parfocal.backends.paddle.training import Training
 
 
-class PaddleBackend(Training, Checkpoints, Recording, Surgery):
+class PaddleBackend(Training, Checkpoints, Recording, Surgery, Building):
     """PaddlePaddle, as ``protocol.py`` wants it."""

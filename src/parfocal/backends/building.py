@@ -1,0 +1,112 @@
+"""Making a framework's layer from common settings: the inverse of ``reading.py``, through a table.
+
+A recipe is a class name and, for each common setting, the argument that takes it. The same recipe
+builds the layer and spells the line of code that builds it, so what is recommended was tried.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from parfocal.errors import UnsupportedError
+
+Convert = Callable[[Any], Any]
+
+
+@runtime_checkable
+class LayerBuilder(Protocol):
+    """A capability of backends: layers made to order."""
+
+    def layer(self, kind: str, settings: Mapping[str, Any]) -> Any:
+        """A new layer with weights of its own; refuses kinds and settings it has no recipe for."""
+
+    def spell(self, kind: str, settings: Mapping[str, Any], always: Iterable[str] = ()) -> str:
+        """The line of code for it; settings in ``always`` are written even if they are the default."""
+
+    def can_build(self, module: Any) -> bool:
+        """Whether ``layer`` makes layers of the module's own class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """Takes a setting under a name of the framework's own, perhaps as another value.
+
+    ``only``: the argument is written only when this holds of the setting's value.
+    """
+
+    name: str
+    convert: Convert = lambda value: value
+    only: Callable[[Any], bool] = lambda value: True
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """``fixed``: settings the class always has; another value cannot be built."""
+
+    name: str
+    arguments: Mapping[str, tuple[Argument, ...]]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+def recipe(name: str, *plain: str, fixed: Mapping[str, Any] | None = None, **renamed: Any) -> Recipe:
+    """``plain`` settings go under their own names; ``renamed`` gives a name or one or more Arguments."""
+    arguments = {setting: (Argument(setting),) for setting in plain}
+    for setting, given in renamed.items():
+        if isinstance(given, str):
+            arguments[setting] = (Argument(given),)
+        else:
+            arguments[setting] = given if isinstance(given, tuple) else (given,)
+    return Recipe(name, arguments, fixed or {})
+
+
+def arguments_of(recipe: Recipe, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The call's keyword arguments; refuses a setting that the class cannot have."""
+    for name, value in recipe.fixed.items():
+        if name in settings and settings[name] != value:
+            raise UnsupportedError(f"{recipe.name} cannot be built with {name}={settings[name]!r}")
+    found: dict[str, Any] = {}
+    for setting, value in settings.items():
+        for argument in recipe.arguments.get(setting, ()):
+            if argument.only(value):
+                found[argument.name] = argument.convert(value)
+    return found
+
+
+def spelt(prefix: str, kind: Any, keywords: Mapping[str, Any], always: Iterable[str] = ()) -> str:
+    """The line that makes the layer: required arguments first, of the others what is not the default."""
+    parts: list[str] = []
+    for name, parameter in inspect.signature(kind.__init__).parameters.items():
+        if name not in keywords:
+            continue
+        value = _short(keywords[name])
+        if parameter.default is inspect.Parameter.empty:
+            parts.append(repr(value))
+        elif name in always or not _same(value, parameter.default):
+            parts.append(f"{name}={value!r}")
+    known = inspect.signature(kind.__init__).parameters
+    parts += [f"{name}={_short(value)!r}" for name, value in keywords.items() if name not in known]
+    return f"{prefix}.{kind.__name__}({', '.join(parts)})"
+
+
+def _same(value: Any, default: Any) -> bool:
+    return bool(type(value) is type(default) and value == default) or (value == default and value is not None)
+
+
+def _short(value: Any) -> Any:
+    """One number for all axes where they agree."""
+    if isinstance(value, (tuple, list)) and value and all(item == value[0] for item in value):
+        return value[0]
+    return value
+
+
+def channel_format(first: str, last: str, name: str = "data_format") -> Argument:
+    """A setting ``channels_last`` as one of two words."""
+    return Argument(name, lambda value: last if value else first, lambda value: bool(value))
+
+
+def absent(*names: str) -> tuple[Argument, ...]:
+    """A setting that is False takes tensors away: these arguments become False then."""
+    return tuple(Argument(name, lambda value: False, lambda value: value is False) for name in names)
