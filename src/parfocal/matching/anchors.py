@@ -8,6 +8,7 @@ modules of one side may stand against several of the other; values decide betwee
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -30,6 +31,16 @@ def anchors_of(copies: Iterable[tuple[str, str]]) -> list[Anchor]:
         for weights, ours in below_reference.items()
         if weights in below_port
     ]
+
+
+def splits_of(copies: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Modules of the reference and of the port that share weights, one of them with several others.
+
+    One projection for query, key and value against three: each of the three has a part.
+    """
+    owners = {(source.rpartition(".")[0], target.rpartition(".")[0]) for source, target in copies}
+    ours, theirs = (Counter(pair[side] for pair in owners) for side in (0, 1))
+    return sorted((source, target) for source, target in owners if ours[source] > 1 or theirs[target] > 1)
 
 
 def _modules(tensors: list[str]) -> dict[frozenset[int], list[str]]:

@@ -28,7 +28,8 @@ class CallPair:
 
     ``gives`` is the reference's call whose output the port's output is compared with: the same
     call, or the last of a run that the port's call fuses; None when the port's run goes on.
-    ``takes`` is False for the end of such a run: its input has no counterpart.
+    ``takes`` is False for the end of such a run: its input has no counterpart. ``whole`` is False
+    when the two only share work with others: they take the same, but give parts.
     """
 
     reference: int
@@ -36,6 +37,7 @@ class CallPair:
     gives: int | None
     takes: bool
     why: str
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,11 @@ class _Table:
 
 
 def pair_calls(
-    reference: Trace, port: Trace, anchors: Iterable[Anchor], layers: Mapping[str, str] | None = None
+    reference: Trace,
+    port: Trace,
+    anchors: Iterable[Anchor],
+    layers: Mapping[str, str] | None = None,
+    splits: Iterable[tuple[str, str]] = (),
 ) -> Pairing:
     """``layers``: the user's own word, path of the reference's module -> path of the port's."""
     table = _Table()
@@ -85,11 +91,34 @@ def pair_calls(
         for order, why in sorted(table.why.items())
         for ours in (table.to_reference[order],)
     )
+    splits = list(splits)
+    parts = _pair_parts(table, reference, port, splits)
+    # of several calls that one call of the other side stands for, all are spoken for
+    shared = [
+        {node.order for node in trace.nodes if node.path in {split[side] for split in splits}}
+        for side, trace in enumerate((reference, port))
+    ]
     return Pairing(
-        pairs,
-        _left_over(reference, table.to_port, fused.reference_inside),
-        _left_over(port, table.to_reference, fused.port_inside),
+        tuple(sorted((*pairs, *parts), key=lambda pair: pair.port)),
+        _left_over(reference, table.to_port, fused.reference_inside | shared[0]),
+        _left_over(port, table.to_reference, fused.port_inside | shared[1]),
     )
+
+
+def _pair_parts(
+    table: _Table, reference: Trace, port: Trace, splits: Iterable[tuple[str, str]]
+) -> list[CallPair]:
+    """Calls that do parts of the same work, as far as they take the same tensor."""
+    ours, theirs = _by_path(reference.nodes), _by_path(port.nodes)
+    found: dict[int, CallPair] = {}
+    for path, other_path in splits:
+        for call, other in zip(ours.get(path, []), theirs.get(other_path, []), strict=False):
+            free = call.order not in table.to_port and other.order not in table.to_reference
+            if free and other.order not in found and nearest(call.inputs, other.inputs) < UNLIKE:
+                found[other.order] = CallPair(
+                    call.order, other.order, None, True, "shared weights", whole=False
+                )
+    return list(found.values())
 
 
 def _left_over(trace: Trace, paired: Mapping[int, int], fused: set[int]) -> tuple[int, ...]:

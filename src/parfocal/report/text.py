@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Sequence
 
 from parfocal.judge.verdict import Divergence, Site
@@ -118,7 +119,7 @@ def _depth(steps: Sequence[Step], limit: float) -> list[str]:
     bar = "".join(_BLOCKS[max(0, min(8, round((value - low) / (high - low) * 8)))] for value in logs)
     marks = "".join("^" if max(step.own for step in group) > limit > 0 else " " for group in groups).rstrip()
     largest = max(carried)
-    return [f"carried    {bar} up to {largest:.1e}", *([f"own        {marks}"] if marks else [])]
+    return [f"drift      {bar} up to {largest:.1e}", *([f"made here  {marks}"] if marks else [])]
 
 
 def _compared(report: Report) -> list[str]:
@@ -135,18 +136,22 @@ def _compared(report: Report) -> list[str]:
     ]
     for side, sites in (("reference", report.unpaired_reference), ("port", report.unpaired_port)):
         if sites:
-            names = [f"{site.path or '(root)'} ({site.kind})" for site in sites]
-            lines += _listed(f"not paired in the {side}", names, inline=True)
+            kinds = Counter(site.kind for site in sites)
+            named = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(SHOWN))
+            more = f" and {len(kinds) - SHOWN} more kinds" if len(kinds) > SHOWN else ""
+            lines.append(
+                f"           no partner in the {side}: {named}{more}; judged with the code around them"
+            )
     return lines
 
 
-def _listed(label: str, items: Sequence[str], *, inline: bool = False) -> list[str]:
+def _listed(label: str, items: Sequence[str]) -> list[str]:
     if not items:
         return []
     shown = list(items[:SHOWN])
     if len(items) > SHOWN:
         shown.append(f"... and {len(items) - SHOWN} more")
-    return [f"{label}: {', '.join(shown)}"] if inline else [f"{label}: {item}" for item in shown]
+    return [f"{label}: {item}" for item in shown]
 
 
 def _score(score: float) -> str:

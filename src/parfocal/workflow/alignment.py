@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from parfocal.backends.protocol import Array, Mode
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.tolerance import Tolerance
-from parfocal.matching.anchors import anchors_of
+from parfocal.matching.anchors import anchors_of, splits_of
 from parfocal.matching.pairing import Pairing, pair_calls
 from parfocal.matching.values import tie_slots
 from parfocal.replay.follow import Follower, Side, Tie
@@ -105,8 +105,9 @@ class Alignment:
         player.natural = results
 
     def _pair(self) -> Pairing:
-        anchors = anchors_of((entry.source, entry.target) for entry in self.plan.entries)
-        return pair_calls(self.reference.trace, self.port.trace, anchors, self.layers)
+        copies = [(entry.source, entry.target) for entry in self.plan.entries]
+        traces = self.reference.trace, self.port.trace
+        return pair_calls(*traces, anchors_of(copies), self.layers, splits_of(copies))
 
     def _precise(self, script: Script, ledger: Ledger) -> Precise:
         ours, theirs = self.reference, self.port
@@ -141,14 +142,20 @@ def _script(pairing: Pairing, reference: Trace, port: Trace) -> tuple[dict[int, 
     partners: Partners = {}
     for pair in pairing.pairs:
         own, other = port.nodes[pair.port], reference.nodes[pair.reference]
-        inputs = tie_slots(own.inputs, other.inputs) if pair.takes else {}
+        taken = other.inputs if pair.whole else _without_gradients(other.inputs)
+        inputs = tie_slots(own.inputs, taken) if pair.takes else {}
         given = {} if pair.gives is None else reference.nodes[pair.gives].outputs
         outputs = tie_slots(own.outputs, given)
         script[pair.port] = Tie(inputs, outputs, own.in_place)
-        _note_partners(partners, pair.port, "input", inputs, pair.reference, other.inputs)
+        _note_partners(partners, pair.port, "input", inputs, pair.reference, taken)
         if pair.gives is not None:
             _note_partners(partners, pair.port, "output", outputs, pair.gives, given)
     return script, partners
+
+
+def _without_gradients(values: Mapping[str, Value]) -> dict[str, Value]:
+    """Of a call that does its part only: its share of the gradient is not the whole."""
+    return {slot: Value(value.data) for slot, value in values.items()}
 
 
 def _note_partners(
