@@ -249,13 +249,14 @@ def with_kinds(contents: Contents, other: Contents) -> Contents:
     owners = {}
     for path, owner in contents.owners.items():
         twin = by_path.get(normalised(path))
-        kind = owner.kind or _telling_kind(local[path]) or (twin.kind if twin else None)
+        kind = owner.kind or telling_kind(local[path]) or (twin.kind if twin else None)
         kind = kind or _kind_by_rank(local[path])
         owners[path] = replace(owner, kind=kind, settings=owner.settings or layout)
     return replace(contents, owners=owners)
 
 
-def _telling_kind(tensors: Mapping[str, Shape]) -> str | None:
+def telling_kind(tensors: Mapping[str, Shape]) -> str | None:
+    """The kind of a module whose local names leave no doubt."""
     names = set(tensors)
     if names & {"running_mean", "_mean"}:
         return "BatchNorm"

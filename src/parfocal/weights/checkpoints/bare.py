@@ -16,7 +16,8 @@ from parfocal.weights import tables
 from parfocal.weights.checkpoints.tensors import FileTensor
 from parfocal.weights.names import normalised
 from parfocal.weights.state import Contents, Owner, Stored, read_mapping
-from parfocal.weights.units import with_kinds
+from parfocal.weights.units import telling_kind
+from parfocal.weights.views import Shape
 
 # What wrappers of whole models put in front of, or into, the names of tensors.
 WRAPPER_PREFIXES = ("module", "_orig_mod", "_fsdp_wrapped_module", "_layers")
@@ -88,7 +89,7 @@ def contents_of(framework: str, tensors: Mapping[str, FileTensor], other: Conten
     bare = read_mapping(framework, tensors, roles)
     ties = _ties(tensors)
     stored = tuple(replace(tensor, tied_to=ties.get(tensor.path)) for tensor in bare.stored)
-    return replace(bare, stored=stored, owners=_owners(stored))
+    return replace(bare, stored=stored, owners=_owners(framework, stored))
 
 
 def _role(
@@ -132,29 +133,61 @@ def _equal(first: FileTensor, second: FileTensor) -> bool:
     return first.shape == second.shape and bool(np.array_equal(first.read(), second.read()))
 
 
-def _owners(stored: Iterable[Stored]) -> dict[str, Owner]:
-    """Every module with tensors, and the one around a parametrization."""
-    owners: dict[str, Owner] = {}
+def _owners(framework: str, stored: Iterable[Stored]) -> dict[str, Owner]:
+    """Every module with tensors, and the one around a parametrization; the kinds that are beyond doubt."""
+    local: dict[str, dict[str, Shape]] = {}
     for tensor in stored:
         head, mark, _ = tensor.module.partition("parametrizations")
-        for path in (head.rstrip("."), tensor.module) if mark else (tensor.module,):
-            owners.setdefault(path, Owner(path, None))
+        if mark:
+            local.setdefault(head.rstrip("."), {})
+        local.setdefault(tensor.module, {})[tensor.name] = tensor.shape
+    owners = {
+        path: Owner(path, telling_kind(shapes) or told_by_shapes(shapes)) for path, shapes in local.items()
+    }
+    for path in owners if framework == "paddle" else ():
+        # Only paddle.compat packs attention, and it keeps its matrices as torch does.
+        if "in_proj_weight" in local.get(path.rpartition(".")[0], {}):
+            owners[path] = replace(owners[path], settings={"weight_layout": "out,in"})
     return owners
+
+
+def told_by_shapes(shapes: Mapping[str, Shape]) -> str | None:
+    """The kind of a module whose shapes leave no doubt."""
+    weight, bias = shapes.get("weight", ()), shapes.get("bias", ())
+    if len(weight) == 2 and weight == bias:
+        return "LayerNorm"
+    if len(weight) == 3 and len(bias) == 2:
+        return "Bilinear"
+    hidden = shapes.get("weight_hh", ())
+    if len(hidden) == 2 and "weight_ih" in shapes:
+        return {4: "LSTMCell", 3: "GRUCell", 1: "RNNCell"}.get(hidden[0] // max(1, hidden[1]))
+    return None
 
 
 def with_composites(contents: Contents, other: Contents) -> Contents:
     """Add the composites of the other side (attention, recurrent layers) that must be here, too."""
-    telling = with_kinds(other, Contents(other.framework, (), {})).owners
     kinds = {
-        normalised(path): owner.kind for path, owner in telling.items() if owner.kind in tables.COMPOSITES
+        normalised(path): owner.kind
+        for path, owner in other.owners.items()
+        if owner.kind in tables.COMPOSITES
     }
     owners: dict[str, Owner] = {}
     for path, owner in contents.owners.items():
-        parts = path.split(".")
-        for count in range(1, len(parts)):
-            above = ".".join(parts[:count])
+        for above in _above(path):
             kind = kinds.get(normalised(above))
             if kind and above not in contents.owners:
                 owners.setdefault(above, Owner(above, kind))
         owners[path] = owner
     return replace(contents, owners=owners)
+
+
+def inside_composite(contents: Contents, path: str) -> bool:
+    """Whether a module is a part of an attention or a recurrent layer."""
+    owners = (contents.owners.get(above) for above in _above(path))
+    return any(owner is not None and owner.kind in tables.COMPOSITES for owner in owners)
+
+
+def _above(path: str) -> list[str]:
+    """The paths of the modules around this one, outermost first."""
+    parts = path.split(".")
+    return [".".join(parts[:count]) for count in range(len(parts))] if path else []

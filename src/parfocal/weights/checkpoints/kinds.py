@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from parfocal.weights import tables
-from parfocal.weights.checkpoints.bare import with_composites
+from parfocal.weights.checkpoints.bare import inside_composite, with_composites
 from parfocal.weights.names import likeness, normalised, tokens
 from parfocal.weights.state import Contents, Owner, Stored
 from parfocal.weights.units import Key, Unit, read_units, with_kinds
@@ -50,7 +50,7 @@ def by_port(contents: Contents, port: Contents, *, assumed: bool = False) -> tup
     guesses: dict[str, Guess] = {}
     for path, tensors in by_module(contents.stored).items():
         weight = main_weight(tensors)
-        if contents.owners[path].kind is None and weight is not None:
+        if weight is not None and is_unknown(contents, path):
             twin = twins.get(normalised(path))
             kinds = _kinds(path, weight, tensors, twin)
             guess = _guess(contents, tensors, kinds, _by_key([twin]) if twin else everything)
@@ -73,6 +73,11 @@ def by_module(stored: Iterable[Stored]) -> dict[str, dict[str, Stored]]:
     for tensor in stored:
         local[tensor.module][tensor.name] = tensor
     return local
+
+
+def is_unknown(contents: Contents, path: str) -> bool:
+    """Whether a module's kind is still to be found out; the parts of a composite have none of their own."""
+    return contents.owners[path].kind is None and not inside_composite(contents, path)
 
 
 def main_weight(tensors: Mapping[str, Stored]) -> Stored | None:

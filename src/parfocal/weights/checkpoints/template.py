@@ -17,6 +17,7 @@ from parfocal.weights.checkpoints.kinds import (
     by_module,
     evidence,
     is_square,
+    is_unknown,
     main_weight,
     sounds_like_embedding,
 )
@@ -70,7 +71,7 @@ def _matrices(contents: Contents) -> dict[str, dict[str, Stored]]:
     found = {}
     for path, tensors in by_module(contents.stored).items():
         weight = main_weight(tensors)
-        if weight is not None and len(weight.shape) == 2 and contents.owners[path].kind is None:
+        if weight is not None and len(weight.shape) == 2 and is_unknown(contents, path):
             found[path] = tensors
     return found
 
