@@ -33,11 +33,18 @@ class OpReporter:
         return None if frame is None or frame.place.folds or frame.in_op else frame
 
     def report(
-        self, frame: Frame, name: str, native: str, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+        self,
+        frame: Frame,
+        name: str,
+        native: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        output: Any,
+        function: Callable[..., Any],
     ) -> Any:
         """Tell the watcher; returns the output or its replacement."""
         order, call = next(self._orders), frame.call.order
-        op = OpCall(order, frame.place.path, call, name, native, args, kwargs, output)
+        op = OpCall(order, frame.place.path, call, name, native, args, kwargs, output, function)
         with callback_running():
             replaced = self._on_op(op)
         return output if replaced is None else replaced

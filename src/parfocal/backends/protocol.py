@@ -75,6 +75,7 @@ class OpCall:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     output: Any
+    function: Callable[..., Any] | None = None  # calls the op again, unreported
     note: dict[str, Any] = field(default_factory=dict)
 
 

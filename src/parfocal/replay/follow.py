@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from parfocal.backends.protocol import Array, Backend, Call
+from parfocal.backends.protocol import Array, Backend, Call, OnOp
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.replay.layouts import Layout, fit
 from parfocal.replay.observe import RECENT, Drive
@@ -55,13 +55,21 @@ class Follower:
     """Follows a script of ties while a model runs."""
 
     def __init__(
-        self, backend: Backend, script: Mapping[int, Tie], supply: Supply, report: Report, *, gradients: bool
+        self,
+        backend: Backend,
+        script: Mapping[int, Tie],
+        supply: Supply,
+        report: Report,
+        *,
+        gradients: bool,
+        on_op: OnOp | None = None,
     ) -> None:
         self.backend = backend
         self.script = script
         self.supply = supply
         self.report = report
         self.gradients = gradients
+        self.on_op = on_op
         # tensors that hold recorded values already: an output is nearly always the next call's input
         self._given: OrderedDict[int, tuple[Any, int, Data, Layout]] = OrderedDict()
         self._waiting: dict[tuple[int, Side, str], tuple[Value, Layout]] = {}  # gradients not yet seen
@@ -69,7 +77,7 @@ class Follower:
     def run(self, model: Any, args: Sequence[Any], kwargs: dict[str, Any], drive: Drive) -> None:
         self.backend.clear_gradients(model)
         try:
-            with self.backend.watch(model, self._enter, self._exit):
+            with self.backend.watch(model, self._enter, self._exit, self.on_op):
                 drive(model(*args, **kwargs))
         finally:
             self._given.clear()

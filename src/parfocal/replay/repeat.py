@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from parfocal.backends.protocol import Array, Backend
+from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.capture.tree import flatten, replace_call
 from parfocal.errors import UnsupportedError
 from parfocal.replay.follow import Direction, Follower, Side, Sighting, Supply, Tie
@@ -63,30 +63,44 @@ class Repeater:
         calls: Sequence[int],
         dtype: str | None,
         supply: Supply,
-        prepare: Callable[[Any], None] | None = None,
+        prepare: Callable[[Any], Any] | None = None,
+        *,
+        on_op: OnOp | None = None,
+        inside: bool = True,
     ) -> Repeated:
         """One or several calls of the same module; their parameter gradients add up.
 
-        ``prepare`` may change the twin before it runs: what if it were different?
+        ``prepare`` may change the twin before it runs, or return another module to run instead: what
+        if it were different? ``on_op`` sees its ops and may replace what they give. Without
+        ``inside`` nothing is led along inside the call: what is called there may be another order.
         """
         repeated = Repeated()
         path = self.trace.nodes[calls[0]].path
-        twin = self.backend.copy_as(self.modules[path], dtype)
-        if prepare is not None:
-            prepare(twin)
         state = self.backend.rng_state()
         try:
+            twin = self.backend.copy_as(self.modules[path], dtype)
+            if prepare is not None:
+                other = prepare(twin)
+                twin = twin if other is None else other
             for order in calls:
-                self._follow(twin, self.trace.nodes[order], supply, repeated)
+                self._follow(twin, self.trace.nodes[order], supply, repeated, on_op, inside)
                 self._add_parameter_gradients(twin, path, repeated)
         finally:
             self.backend.set_rng_state(state)
         return repeated
 
-    def _follow(self, twin: Any, node: Node, supply: Supply, repeated: Repeated) -> None:
+    def _follow(
+        self,
+        twin: Any,
+        node: Node,
+        supply: Supply,
+        repeated: Repeated,
+        on_op: OnOp | None,
+        inside: bool,
+    ) -> None:
         ties = {
             inner.order - node.order: self.script.ties[inner.order]
-            for inner in self.trace.subtree(node.order)
+            for inner in (self.trace.subtree(node.order) if inside else (node,))
             if inner.order in self.script.ties
         }
 
@@ -97,7 +111,7 @@ class Repeater:
 
         own = self.script.ties.get(node.order, Tie({}, {}))
         gradients = any(value.gradient is not None for value in own.outputs.values())
-        follower = Follower(self.backend, ties, supply, report, gradients=gradients)
+        follower = Follower(self.backend, ties, supply, report, gradients=gradients, on_op=on_op)
         args, kwargs = self._arguments(node, own, supply, gradients)
         follower.run(twin, args, kwargs, self._driver(node, own, supply, gradients))
 

@@ -186,7 +186,7 @@ def _wrapped(native: str, original: Any) -> Callable[..., Any]:
         if not holds_tensor(reported, _is_tensor):
             return output
         for reporter, frame in listening:
-            reported = reporter.report(frame, name, native, given, kwargs, reported)
+            reported = reporter.report(frame, name, native, given, kwargs, reported, original)
         return output if sets_item else reported
 
     return call

@@ -39,7 +39,7 @@ def _average_pool(rank: int) -> Recipe:
     return recipe(f"AvgPool{rank}d", *window, *more)
 
 
-def _recurrent(name: str, *more: str, **renamed: str) -> Recipe:
+def _recurrent(name: str, *more: str, **renamed: Any) -> Recipe:
     common = ("input_size", "hidden_size", "bidirectional", "batch_first", "dropout", "bias")
     return recipe(name, *common, *more, layers="num_layers", **renamed)
 

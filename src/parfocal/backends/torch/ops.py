@@ -101,11 +101,12 @@ class _Mode(TorchFunctionMode):
         given = as_passed(args, _is_tensor, _copy) if in_place else args
         output = func(*args, **kwargs)
         if native.endswith("__setitem__"):
-            self._reporter.report(frame, "setitem", native, given, kwargs, args[0])
+            self._reporter.report(frame, "setitem", native, given, kwargs, args[0], func)
             return output
         if not holds_tensor(output, _is_tensor):
             return output
-        return self._reporter.report(frame, base_name(native, RENAMED), native, given, kwargs, output)
+        name = base_name(native, RENAMED)
+        return self._reporter.report(frame, name, native, given, kwargs, output, func)
 
 
 @cache
