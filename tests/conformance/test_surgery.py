@@ -182,10 +182,15 @@ def test_recurrent_layers_are_as_before_also_after_an_exception(kit, backend, tr
     model = recurrent(kit, 0.5)
     model.train() if training else model.eval()
     flags, dropout = backend.training_flags(model), model[1].dropout
-    with pytest.raises(ZeroDivisionError), backend.recurrence_in_training(model):
-        assert model[1].training
-        assert model[1].dropout == (0.5 if training else 0.0)
-        raise ZeroDivisionError
+
+    def fail():
+        with backend.recurrence_in_training(model):
+            assert model[1].training
+            assert model[1].dropout == (0.5 if training else 0.0)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert backend.training_flags(model) == flags
     assert model[1].dropout == dropout == 0.5
 
@@ -203,10 +208,15 @@ def test_gradients_are_absent_for_a_while_and_then_as_before(kit, backend):
     before = {e.path: backend.gradient(e.value) for e in backend.state(model)}
     assert before["0.weight"].any()
     assert before["1.weight"] is None
-    with pytest.raises(ZeroDivisionError), backend.gradients_kept(model):
-        assert all(backend.gradient(e.value) is None for e in backend.state(model))
-        backend.backward([model(kit.tensor(X)).sum() * 9.0], [None])
-        raise ZeroDivisionError
+
+    def fail():
+        with backend.gradients_kept(model):
+            assert all(backend.gradient(e.value) is None for e in backend.state(model))
+            backend.backward([model(kit.tensor(X)).sum() * 9.0], [None])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     for entry in backend.state(model):
         if before[entry.path] is None:
             assert backend.gradient(entry.value) is None

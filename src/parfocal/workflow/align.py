@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends import registry
+from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Array, Backend, Mode
 from parfocal.capture.tree import flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError, TransferError
@@ -50,6 +51,9 @@ def align(
     """
     if reference is port:
         raise InputError("a model compared with itself is always the same", hint="pass two models")
+    _check_arguments(loss, tolerance)
+    check_mode(mode)
+    budget = parse_amount(memory)
     players = _players(reference, port, inputs, loss, backward)
     plan = _plan(players, inputs, transfer, layers)
     differing = [] if transfer is not False else list(weight_differences(plan, *players))
@@ -60,7 +64,7 @@ def align(
         backward=backward,
         mode=mode,
         tolerance=tolerance,
-        budget=parse_amount(memory),
+        budget=budget,
     )
     with alignment.observed() as observation:
         _check_alive(players[0])
@@ -100,6 +104,20 @@ def _owners(differing: Iterable[Divergence]) -> set[str]:
     return {each.port.path.rpartition(".")[0] for each in differing if each.port is not None}
 
 
+def _check_arguments(loss: Any, tolerance: Any) -> None:
+    losses = loss if isinstance(loss, tuple) else (loss, loss)
+    if len(losses) != 2 or not all(each is None or callable(each) for each in losses):
+        raise InputError(
+            f"loss={loss!r} is neither a function of the output nor a pair of such functions",
+            hint="e.g. loss=lambda output: output.mean(), or loss=(reference_loss, port_loss)",
+        )
+    if not (tolerance is None or isinstance(tolerance, Tolerance)):
+        raise InputError(
+            f"tolerance={tolerance!r} is not a pf.Tolerance",
+            hint="e.g. tolerance=pf.Tolerance(rtol=1e-5, atol=1e-6)",
+        )
+
+
 def _players(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) -> tuple[Player, Player]:
     losses: Sequence[Loss | None] = loss if isinstance(loss, tuple) else (loss, loss)
     players = []
@@ -109,7 +127,7 @@ def _players(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) 
         backend = registry.of(model)
         if not backend.is_model(model):
             raise InputError(f"the {words} is a {type(model).__name__}, not a model")
-        players.append(Player(backend, model, _maker(backend, given, backward), own_loss))
+        players.append(Player(words, backend, model, _maker(backend, given, backward), own_loss))
     return players[0], players[1]
 
 

@@ -27,6 +27,7 @@ from parfocal.weights.plan import Plan
 from parfocal.workflow.ends import End, Ends
 from parfocal.workflow.measures import Collector, Measure, refine
 from parfocal.workflow.players import Driving, Player, Results, left_as_it_was
+from parfocal.workflow.telling import INPUTS_HINT
 
 Partners = dict[tuple[int, Side, str], tuple[int, str]]
 
@@ -99,7 +100,8 @@ class Alignment:
         player.buffers_before = player.buffers()
         observer = Observer(player.backend, player.model, ledger, gradients=self.backward)
         results = Results()
-        player.trace = observer.run(*player.inputs(), self.driving.driver(player, results))
+        with player.telling("the forward pass", INPUTS_HINT):
+            player.trace = observer.run(*player.inputs(), self.driving.driver(player, results))
         results.gradients = observer.parameter_gradients
         results.buffers = player.buffers()
         player.natural = results
@@ -130,7 +132,8 @@ class Alignment:
         port, results = self.port, Results()
         collector = Collector(partners, self.tolerance)
         follower = Follower(port.backend, script, supply, collector, gradients=self.backward)
-        follower.run(port.model, *port.inputs(), self.driving.driver(port, results))
+        with port.telling("the forward pass on the reference's values"):
+            follower.run(port.model, *port.inputs(), self.driving.driver(port, results))
         results.buffers = port.buffers()
         results.gradients = port.gradients() if self.backward else {}
         return collector, results

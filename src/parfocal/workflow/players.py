@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from parfocal.matching.values import tie_slots
 from parfocal.replay.layouts import Layout, fit
 from parfocal.replay.observe import FLOATING, Drive
 from parfocal.replay.trace import Data, Trace, Value
+from parfocal.workflow.telling import telling
 
 Loss = Callable[[Any], Any]
 Arrays = dict[str, Array]
@@ -39,6 +40,7 @@ class Results:
 class Player:
     """One of the two models. ``natural`` and ``trace`` are those of its run by itself."""
 
+    side: str  # "reference" or "port"
     backend: Backend
     model: Any
     inputs: Callable[[], Arguments]  # fresh ones for every run
@@ -46,6 +48,10 @@ class Player:
     natural: Results = field(default_factory=Results)
     trace: Trace = field(default_factory=Trace)
     buffers_before: Arrays = field(default_factory=dict)
+
+    def telling(self, what: str, hint: str = "") -> AbstractContextManager[None]:
+        """What the user's code raises meanwhile is told with the side and the module it happened in."""
+        return telling(self.side, what, self.backend.modules(self.model), hint)
 
     def twin(self, dtype: str) -> Player:
         """A copy of the model in another dtype, with inputs to match."""
@@ -86,9 +92,10 @@ def _cast_inputs(backend: Backend, arguments: Arguments, dtype: str) -> Argument
 def left_as_it_was(player: Player, mode: Mode) -> Iterator[None]:
     """Mode, dropout, buffers, gradients and random state are restored on leaving."""
     backend, model = player.backend, player.model
-    buffers = [(e.value, backend.to_array(e.value)) for e in backend.state(model) if e.role == "buffer"]
+    buffers = player.buffers()
     state = backend.rng_state()
     with ExitStack() as stack:
+        stack.enter_context(backend.gradients_kept(model))
         stack.enter_context(backend.mode(model, mode))
         if mode != "eval":  # in eval a dropout that does something is a mistake to be found
             stack.enter_context(no_dropout(model))
@@ -96,9 +103,10 @@ def left_as_it_was(player: Player, mode: Mode) -> Iterator[None]:
         try:
             yield
         finally:
-            backend.clear_gradients(model)
-            for tensor, array in buffers:
-                backend.write(tensor, array)
+            # looked up again: a model may put a new tensor in a buffer's place
+            for entry in backend.state(model):
+                if entry.path in buffers:
+                    backend.write(entry.value, buffers[entry.path])
             backend.set_rng_state(state)
 
 
@@ -133,14 +141,17 @@ class Driving:
     def _apply_loss(self, player: Player, output: Any) -> float:
         assert player.loss is not None
         backend = player.backend
-        loss = player.loss(output)
+        with player.telling("the loss", "loss=(reference_loss, port_loss) gives each side its own"):
+            loss = player.loss(output)
         if not backend.is_tensor(loss) or int(np.prod(backend.shape(loss))) != 1:
-            shape = list(backend.shape(loss)) if backend.is_tensor(loss) else type(loss).__name__
+            shape = f"a tensor {list(backend.shape(loss))}" if backend.is_tensor(loss) else repr(loss)
             raise InputError(
-                f"the {backend.name} loss gives {shape}, not one number", hint="reduce it, e.g. with .mean()"
+                f"the loss of the {player.side} gives {shape}, not one number of {backend.name}",
+                hint="reduce it, e.g. with .mean()",
             )
         if self.backward:
-            backend.backward([loss], [None])
+            with player.telling("the backward pass", "backward=False compares the forward pass alone"):
+                backend.backward([loss], [None])
         return float(backend.to_array(loss).reshape(-1)[0])
 
     def _send_back(self, player: Player, leaves: Mapping[str, Any], outputs: Arrays) -> None:
@@ -149,14 +160,15 @@ class Driving:
         chosen = [slot for slot, leaf in leaves.items() if slot in seeds and backend.requires_grad(leaf)]
         if not chosen:
             raise InputError(
-                f"no output of the {backend.name} model depends on anything trainable: "
+                f"no output of the {player.side} depends on anything trainable: "
                 "there is nothing to go backward through",
                 hint="pass backward=False, or check that the parameters require gradients",
             )
         gradients = [
             backend.cast(backend.from_array(seeds[slot]), backend.dtype(leaves[slot])) for slot in chosen
         ]
-        backend.backward([leaves[slot] for slot in chosen], gradients)
+        with player.telling("the backward pass", "backward=False compares the forward pass alone"):
+            backend.backward([leaves[slot] for slot in chosen], gradients)
 
     def _seeds(self, outputs: Arrays) -> Arrays:
         assert self.reference_outputs is not None

@@ -1,0 +1,52 @@
+"""What a user's model or loss raises, told as one error: which side, in which module, in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from parfocal.errors import InputError, ParfocalError
+
+INPUTS_HINT = "a tuple is passed by position, a dict by keyword; pf.sides(a, b) gives each side its own"
+
+
+@contextmanager
+def telling(side: str, what: str, modules: dict[str, Any], hint: str = "") -> Iterator[None]:
+    """``what``: what was being done; ``modules``: path -> module, to find the innermost that was running.
+
+    A mistake of our own, in a callback, is not the user's and stays what it is.
+    """
+    try:
+        yield
+    except ParfocalError:
+        raise
+    except Exception as error:
+        path, kind, ours = _innermost(error.__traceback__, modules)
+        if ours:
+            raise
+        where = f" in {path or 'its own code'} ({kind})" if kind else ""
+        raise InputError(
+            f"{what} of the {side} raised {type(error).__name__}{where}: {_words(error)}", hint=hint
+        ) from error
+
+
+def _words(error: Exception) -> str:
+    """The first line: frameworks add places in their own sources below."""
+    return next(iter(str(error).strip().splitlines()), "(no message)")
+
+
+def _innermost(trace: TracebackType | None, modules: dict[str, Any]) -> tuple[str, str, bool]:
+    """Path and class of the innermost module in whose code it happened, and whether our code came after."""
+    paths = {id(module): path for path, module in modules.items()}
+    path, kind, ours = "", "", False
+    while trace is not None:
+        frame = trace.tb_frame
+        ours = (ours and bool(kind)) or frame.f_globals.get("__name__", "").startswith("parfocal.")
+        first = frame.f_code.co_varnames[:1] if frame.f_code.co_argcount else ()
+        owner = frame.f_locals.get(first[0]) if first else None
+        if id(owner) in paths:
+            path, kind, ours = paths[id(owner)], type(owner).__name__, False
+        trace = trace.tb_next
+    return path, kind, ours

@@ -1,0 +1,219 @@
+"""Wrong calls of ``align``: each is one clear error, raised before or instead of a verdict."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import parfocal as pf
+from parfocal.errors import EmptyComparisonError, InputError, MissingFrameworkError
+from tests.conformance.models import kit_for
+from tests.pairs.workflow.tools import PADDLE, SIDES, TORCH, X, custom, mlp, snapshot
+
+INPUTS_HINT = "a tuple is passed by position, a dict by keyword; pf.sides(a, b) gives each side its own"
+
+
+def refusal(kind, *args, **options):
+    """The error that ``align`` raises, which must be of exactly this class."""
+    with pytest.raises(kind) as caught:
+        pf.align(*args, **options)
+    assert type(caught.value) is kind
+    return caught.value
+
+
+def test_inputs_of_the_wrong_shape_name_the_side_and_the_layer():
+    error = refusal(InputError, mlp(TORCH), mlp(PADDLE), X[:, :3])
+    assert error.message == (
+        "the forward pass of the reference raised RuntimeError in 0 (Linear): "
+        "mat1 and mat2 shapes cannot be multiplied (6x3 and 4x8)"
+    )
+    assert error.hint == INPUTS_HINT
+
+
+def test_inputs_that_only_the_port_cannot_take():
+    error = refusal(InputError, mlp(TORCH), mlp(PADDLE), pf.sides(X, X[:, :3]))
+    assert error.message.startswith("the forward pass of the port raised ValueError in 0 (Linear): ")
+    assert "the [0] dimension of Input(Y) is [4]" in error.message
+    assert "/paddle/" not in error.message
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_model_that_raises_is_named_with_its_innermost_module(side):
+    def broken(self, x):
+        raise KeyError("no such head")
+
+    def outer(self, x):
+        return self.last(self.inner(x))
+
+    models = []
+    for number, framework in enumerate((TORCH, PADDLE)):
+        kit = kit_for(framework)
+        inner = kit.module(broken if number == side else lambda self, x: x, "Neck")
+        models.append(kit.module(outer, "Model", inner=inner, last=kit.linear(4, 3)))
+    error = refusal(InputError, *models, X)
+    words = ("reference", "port")[side]
+    assert error.message == f"the forward pass of the {words} raised KeyError in inner (Neck): 'no such head'"
+    assert isinstance(error.__cause__, KeyError)
+
+
+def test_a_model_that_raises_in_its_own_code():
+    def whole(self, x):
+        self.last(x)
+        raise RuntimeError("first line\nsecond line")
+
+    error = refusal(
+        InputError, mlp(TORCH), custom(PADDLE, whole, last=(4, 3), first=(4, 8)), X, transfer=False
+    )
+    assert error.message.endswith("raised RuntimeError in its own code (Custom): first line")
+
+
+def test_a_mistake_of_our_own_is_not_blamed_on_the_user(monkeypatch):
+    def fails(array):
+        raise AssertionError("ours")
+
+    monkeypatch.setattr("parfocal.replay.observe.fingerprint", fails)
+    with pytest.raises(AssertionError, match="ours"):
+        pf.align(mlp(TORCH), mlp(PADDLE), X)
+
+
+def test_a_model_against_itself():
+    model = mlp(TORCH)
+    error = refusal(InputError, model, model, X)
+    assert str(error) == "a model compared with itself is always the same\n  hint: pass two models"
+
+
+@pytest.mark.parametrize("wrong", [{"a": 1}, np.zeros(3), int, None, "model.py"])
+def test_something_that_is_no_model(wrong):
+    kind = type(wrong)
+    for pair in ((wrong, mlp(PADDLE)), (mlp(TORCH), wrong)):
+        error = refusal(InputError, *pair, X)
+        assert error.message == (
+            f"an object of type {kind.__module__}.{kind.__qualname__} belongs to no known framework; "
+            "expected a tensor, module, optimizer or scheduler of paddle or torch"
+        )
+
+
+def test_a_tensor_is_no_model():
+    assert refusal(InputError, mlp(TORCH), kit_for(PADDLE).tensor([1.0]), X).message == (
+        "the port is a Tensor, not a model"
+    )
+
+
+def test_a_framework_that_is_not_installed(monkeypatch):
+    from parfocal.backends import registry
+
+    monkeypatch.setattr(registry, "_loaded", {})
+    monkeypatch.setattr(registry, "available", lambda: ("paddle",))
+    error = refusal(MissingFrameworkError, mlp(TORCH), mlp(PADDLE), X)
+    assert error.message == "PyTorch is not installed: no module named 'torch' in this environment"
+    assert error.hint == "pip install 'parfocal[torch]'"
+
+
+@pytest.mark.parametrize("values", [np.nan, np.inf])
+def test_weights_that_are_not_finite(values):
+    model = mlp(TORCH)
+    backend = kit_for(TORCH).backend
+    backend.write(model[0].bias, np.full(8, values, "float32"))
+    error = refusal(InputError, model, mlp(PADDLE), X)
+    assert re.fullmatch(r"output 0 of the reference has \d+ NaN or infinite values of 18", error.message)
+    assert "check the reference's weights and the inputs" in error.hint
+
+
+@pytest.mark.parametrize(("weight", "bias"), [(0.0, 0.0), (0.0, 2.0), (1e-12, 0.0)])
+def test_outputs_that_say_nothing(weight, bias):
+    model = mlp(TORCH)
+    backend = kit_for(TORCH).backend
+    backend.write(model[2].weight, np.full((3, 8), weight, "float32"))
+    backend.write(model[2].bias, np.full(3, bias, "float32"))
+    error = refusal(EmptyComparisonError, model, mlp(PADDLE), X)
+    assert re.match(
+        r"the reference's outputs are all zero, constant or tiny \(at most [\d.e-]+\): ", error.message
+    )
+    assert "re-scale the random ones so that signals live" in error.hint
+
+
+def test_a_model_without_a_floating_output():
+    def forward(self, x):
+        return self.a(x).argmax(-1)
+
+    models = [custom(framework, forward, a=(4, 3)) for framework in (TORCH, PADDLE)]
+    error = refusal(EmptyComparisonError, *models, X, backward=False)
+    assert error.message == "the reference gives no floating-point output, so there is nothing to compare"
+
+
+def test_a_loss_that_is_not_one_number():
+    error = refusal(InputError, mlp(TORCH), mlp(PADDLE), X, loss=lambda output: output * 2.0)
+    assert error.message == "the loss of the reference gives a tensor [6, 3], not one number of torch"
+    error = refusal(InputError, mlp(TORCH), mlp(PADDLE), X, loss=lambda output: 0.5)
+    assert error.message == "the loss of the reference gives 0.5, not one number of torch"
+
+
+def test_a_loss_that_raises():
+    def loss(output):
+        return kit_for(TORCH).torch.mean(output)
+
+    error = refusal(InputError, mlp(TORCH), mlp(PADDLE), X, loss=loss)
+    assert error.message.startswith("the loss of the port raised TypeError: mean()")
+    assert error.hint == "loss=(reference_loss, port_loss) gives each side its own"
+
+
+@pytest.mark.parametrize("loss", [3, (None,), (None, None, None), ("mse", "mse")])
+def test_a_loss_that_is_no_function(loss):
+    error = refusal(InputError, mlp(TORCH), mlp(PADDLE), X, loss=loss)
+    assert error.message == f"loss={loss!r} is neither a function of the output nor a pair of such functions"
+
+
+def test_nothing_to_go_backward_through():
+    def forward(self, ids):
+        return self.table(ids)
+
+    models = []
+    for framework in (TORCH, PADDLE):
+        kit = kit_for(framework)
+        model = kit.module(forward, table=kit.nn.Embedding(5, 3))
+        kit.freeze(model.table.weight)
+        models.append(model)
+    ids = np.array([[1, 2], [3, 4]])
+    error = refusal(InputError, *models, ids)
+    assert error.message == (
+        "no output of the reference depends on anything trainable: there is nothing to go backward through"
+    )
+    assert error.hint == "pass backward=False, or check that the parameters require gradients"
+    assert pf.align(*models, ids, backward=False).ok
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "test"}, "there is no mode 'test'; the modes are: eval, train, keep"),
+        ({"memory": "lots"}, "memory='lots' is not an amount of memory"),
+        ({"tolerance": 1e-5}, "tolerance=1e-05 is not a pf.Tolerance"),
+        ({"layers": {"9": "0"}}, "layers= names '9', which the reference does not have"),
+        ({"layers": {"0": "9"}}, "layers= names '9', which the port does not have"),
+    ],
+)
+def test_options_with_a_wrong_value_leave_the_port_as_it_was(options, message):
+    port = mlp(PADDLE, seed=5)
+    before = snapshot(PADDLE, port)
+    assert refusal(InputError, mlp(TORCH), port, X, **options).message == message
+    assert snapshot(PADDLE, port) == before
+
+
+def test_sides_within_other_inputs():
+    error = refusal(InputError, mlp(TORCH), mlp(PADDLE), pf.sides(pf.sides(X, X), X))
+    assert "pf.sides(...) stands inside other inputs" in error.message
+
+
+def test_a_plan_that_is_not_there(tmp_path):
+    with pytest.raises(pf.ParfocalError) as caught:
+        pf.align(mlp(TORCH), mlp(PADDLE), X, transfer=tmp_path / "plan.json")
+    assert "plan.json" in str(caught.value)
+
+
+@pytest.mark.parametrize("frameworks", SIDES)
+def test_none_of_this_fires_on_a_right_call(frameworks):
+    reference, port = (mlp(framework, seed) for seed, framework in enumerate(frameworks))
+    report = pf.align(reference, port, X, loss=lambda output: (output**2).mean(), memory="1MB", mode="train")
+    assert report.ok, str(report)
