@@ -14,7 +14,7 @@ from typing import Any
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace_call
-from parfocal.judge.sketch import fingerprint
+from parfocal.judge.sketch import Fingerprint, fingerprint
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.trace import Data, Node, Trace, Value
 
@@ -145,9 +145,12 @@ class Observer:
             return known[2]
         array = self.backend.to_array(tensor, copy=False)
         stored = None if self.ledger is None else self.ledger.put(array)
-        data = Data(tuple(array.shape), array.dtype.name, fingerprint(array), stored)
+        data = Data(tuple(array.shape), array.dtype.name, self._mark(array), stored)
         self._remember(tensor, data)
         return data
+
+    def _mark(self, array: Array) -> Fingerprint:
+        return fingerprint(array)
 
     def _remember(self, tensor: Any, data: Data) -> None:
         self._recent[id(tensor)] = (tensor, self.backend.version(tensor), data)

@@ -10,6 +10,7 @@ from typing import Any
 
 from parfocal.errors import DivergedError, StorageError
 from parfocal.judge.comparison import to_plain
+from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
 from parfocal.weights.plan import Plan
 
@@ -49,6 +50,7 @@ class Report:
     compared: Compared = Compared()
     along: tuple[Step, ...] = ()
     limit: float = 0.0
+    tolerance: Tolerance | None = None  # None: judged in units of noise
 
     @property
     def ok(self) -> bool:

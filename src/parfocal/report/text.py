@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
+from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.report.report import Report, Step
 
@@ -18,7 +19,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 def render(report: Report) -> str:
     lines = [_headline(report), ""]
     if report.first is not None:
-        lines += [*_divergence(report.first), ""]
+        lines += [*_divergence(report.first, report.tolerance), ""]
         lines += _others(report)
     lines += _depth(report.along, report.limit)
     lines += _compared(report)
@@ -32,10 +33,10 @@ def _headline(report: Report) -> str:
     return f"{verdict}: {report.port_name} against {report.reference_name}"
 
 
-def _divergence(first: Divergence) -> list[str]:
+def _divergence(first: Divergence, tolerance: Tolerance | None) -> list[str]:
     place = (first.port or first.reference or Site("", "")).path or "the whole model"
     head = f"first divergence: {first.phase}, {place}: {first.what}"
-    lines = [f"{head}, {_score(first.score)} the noise" if math.isfinite(first.score) else head]
+    lines = [f"{head}{_size(first, tolerance)}"]
     for side, site in (("reference", first.reference), ("port", first.port)):
         if site is not None:
             lines.append(f"  {side:<10} {_site(site)}")
@@ -43,7 +44,7 @@ def _divergence(first: Divergence) -> list[str]:
     if first.message:
         lines.append(f"  {first.message}")
     if first.error is not None:
-        lines += _error(first)
+        lines += _error(first, tolerance)
     if first.cause is not None:
         lines += [f"  cause      {first.cause.message}", f"  fix        {first.cause.fix}"]
     return lines
@@ -72,13 +73,22 @@ def _differing_settings(first: Divergence) -> list[str]:
     ]
 
 
-def _error(first: Divergence) -> list[str]:
+def _size(divergence: Divergence, tolerance: Tolerance | None) -> str:
+    """How large a divergence is, in the units in which it was judged."""
+    error = divergence.error
+    if tolerance is not None and error is not None:
+        bounds = f"rtol={tolerance.rtol:g}, atol={tolerance.atol:g}"
+        return f", {error.mismatched} of {error.size} values beyond {bounds}"
+    return f", {_score(divergence.score)} the noise" if math.isfinite(divergence.score) else ""
+
+
+def _error(first: Divergence, tolerance: Tolerance | None) -> list[str]:
     error = first.error
     assert error is not None
     shape = "x".join(map(str, error.a.shape)) or "scalar"
     lines = [
-        f"  error      {error.a.dtype} {shape}: rms {error.rmse:.3g}, relative {error.rel_l2:.3g}; "
-        f"unavoidable: rms {first.noise.rms:.3g}"
+        f"  error      {error.a.dtype} {shape}: rms {error.rmse:.3g}, relative {error.rel_l2:.3g}"
+        + (f"; unavoidable: rms {first.noise.rms:.3g}" if tolerance is None else "")
     ]
     if error.max_index is not None and error.max_a is not None and error.max_b is not None:
         place = ", ".join(map(str, error.max_index))
@@ -94,17 +104,17 @@ def _error(first: Divergence) -> list[str]:
 def _others(report: Report) -> list[str]:
     rest = report.divergences[1:]
     own = [d for d in rest if not d.inherited]
-    lines = _listed("also", [_one_line(divergence) for divergence in own])
+    lines = _listed("also", [_one_line(divergence, report.tolerance) for divergence in own])
     inherited = len(rest) - len(own)
     if inherited:
         lines.append(f"inherited: {inherited} further differences follow from these")
     return lines
 
 
-def _one_line(divergence: Divergence) -> str:
+def _one_line(divergence: Divergence, tolerance: Tolerance | None) -> str:
     place = (divergence.port or divergence.reference or Site("", "")).path or "the whole model"
     detail = f" ({divergence.message})" if divergence.message else ""
-    return f"{divergence.phase}, {place}: {divergence.what}, {_score(divergence.score)} the noise{detail}"
+    return f"{divergence.phase}, {place}: {divergence.what}{_size(divergence, tolerance)}{detail}"
 
 
 def _depth(steps: Sequence[Step], limit: float) -> list[str]:
@@ -128,7 +138,9 @@ def _compared(report: Report) -> list[str]:
     own = [score for pair in report.pairs for score in (pair.forward, pair.backward) if score is not None]
     finite = [score for score in own if math.isfinite(score)]
     worst = (
-        f"; largest own error {_score(max(finite))} the noise, allowed {report.limit:g}x" if finite else ""
+        f"; largest own error {_score(max(finite))} the noise, allowed {report.limit:g}x"
+        if finite and report.tolerance is None
+        else ""
     )
     lines = [
         f"compared   {compared.calls} of {compared.port_calls} calls{share}, {compared.tensors} tensors, "

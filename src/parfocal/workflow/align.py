@@ -97,6 +97,7 @@ def _report(alignment: Alignment, observation: Observation, differing: list[Dive
         compared=verdicts.compared(alignment, observation),
         along=tuple(verdicts.steps_along(alignment, observation)),
         limit=limits[0],
+        tolerance=alignment.tolerance,
     )
 
 

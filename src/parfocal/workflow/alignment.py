@@ -15,14 +15,15 @@ from parfocal.backends.protocol import Array, Mode
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.anchors import anchors_of, splits_of
-from parfocal.matching.pairing import Pairing, pair_calls
+from parfocal.matching.pairing import CallPair, Pairing, pair_calls
 from parfocal.matching.values import tie_slots
-from parfocal.replay.follow import Follower, Side, Tie
+from parfocal.replay.follow import Follower, Side, Supply, Tie
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING, Observer
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Repeater, Script, own_script
-from parfocal.replay.trace import Data, Trace, Value
+from parfocal.replay.trace import Data, Node, Trace, Value
+from parfocal.replay.witness import Outline, Witness
 from parfocal.weights.plan import Plan
 from parfocal.workflow.ends import End, Ends
 from parfocal.workflow.measures import Collector, Measure, refine
@@ -77,17 +78,18 @@ class Alignment:
     def observed(self) -> Iterator[Observation]:
         """Runs everything; on leaving, both models are as they were and nothing can be repeated any more."""
         with left_as_it_was(self.reference, self.mode), Ledger(self.budget) as ledger:
-            self._observe(self.reference, ledger)
+            if self.tolerance is not None:
+                yield self._side_by_side(ledger)
+                return
+            self._observe(self.reference, self._observer(self.reference, ledger))
             with left_as_it_was(self.port, self.mode):
-                self._observe(self.port, None)
+                self._observe(self.port, self._observer(self.port, None))
             pairing = self._pair()
             script, partners = _script(pairing, self.reference.trace, self.port.trace)
             with left_as_it_was(self.port, self.mode):
                 collector, followed = self._follow(script, partners, ledger)
                 precise = self._precise(Script(script, collector.layouts), ledger)
-                measures = collector.measures
-                if self.tolerance is None:
-                    measures = refine(measures, precise)
+                measures = refine(collector.measures, precise)
                 measures += _other_shapes(pairing, self.reference.trace, self.port.trace)
                 ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
                 parameters = ends.parameters(followed.gradients, precise)
@@ -95,10 +97,44 @@ class Alignment:
                 unfed = {order for order, tie in script.items() if not _is_fed(self.port.trace, order, tie)}
                 yield Observation(pairing, measures, parameters, whole, unfed, followed.buffers, precise)
 
-    def _observe(self, player: Player, ledger: Ledger | None) -> None:
+    def _side_by_side(self, ledger: Ledger) -> Observation:
+        """With a fixed tolerance: both natural runs, compared while the port runs; no floors."""
+        ours, theirs = self.reference, self.port
+        copies = [(entry.source, entry.target) for entry in self.plan.entries]
+        paths = {anchor.port[-1]: anchor.reference[-1] for anchor in anchors_of(copies)}
+        paths.update({port: reference for reference, port in self.layers.items()})
+        outline = Outline(ours.backend, ours.model, ledger, set(paths.values()), gradients=self.backward)
+        self._observe(ours, outline)
+        calls: dict[str, list[Node]] = {}
+        for node in ours.trace.nodes:
+            calls.setdefault(node.path, []).append(node)
+        partners: Partners = {}
+        collector = Collector(partners, self.tolerance)
+        recorded = {port: calls.get(reference, []) for port, reference in paths.items()}
+        witness = Witness(
+            *(theirs.backend, theirs.model, recorded, _supply(ledger), collector, partners),
+            gradients=self.backward,
+        )
+        with left_as_it_was(theirs, self.mode):
+            self._observe(theirs, witness)
+        ends = Ends(ours, theirs, self.plan, self.driving, self.tolerance)
+        precise = self._precise(Script({}), ledger)
+        return Observation(
+            _witnessed(partners, theirs.trace),
+            collector.measures,
+            ends.parameters(theirs.natural.gradients, precise),
+            ends.whole([], []),
+            set(),
+            theirs.natural.buffers,
+            precise,
+        )
+
+    def _observer(self, player: Player, ledger: Ledger | None) -> Observer:
+        return Observer(player.backend, player.model, ledger, gradients=self.backward)
+
+    def _observe(self, player: Player, observer: Observer) -> None:
         """One natural run: the trace, and what the model gives in full."""
         player.buffers_before = player.buffers()
-        observer = Observer(player.backend, player.model, ledger, gradients=self.backward)
         results = Results()
         with player.telling("the forward pass", INPUTS_HINT):
             player.trace = observer.run(*player.inputs(), self.driving.driver(player, results))
@@ -124,19 +160,29 @@ class Alignment:
         self, script: Mapping[int, Tie], partners: Partners, ledger: Ledger
     ) -> tuple[Collector, Results]:
         """The port again, led along the reference's values."""
-
-        def supply(data: Data) -> Array:
-            assert data.stored is not None
-            return ledger.get(data.stored)
-
         port, results = self.port, Results()
         collector = Collector(partners, self.tolerance)
-        follower = Follower(port.backend, script, supply, collector, gradients=self.backward)
+        follower = Follower(port.backend, script, _supply(ledger), collector, gradients=self.backward)
         with port.telling("the forward pass on the reference's values"):
             follower.run(port.model, *port.inputs(), self.driving.driver(port, results))
         results.buffers = port.buffers()
         results.gradients = port.gradients() if self.backward else {}
         return collector, results
+
+
+def _supply(ledger: Ledger) -> Supply:
+    def supply(data: Data) -> Array:
+        assert data.stored is not None
+        return ledger.get(data.stored)
+
+    return supply
+
+
+def _witnessed(partners: Partners, port: Trace) -> Pairing:
+    """The calls that were compared while the port ran."""
+    seen = {order: reference for (order, _, _), (reference, _) in partners.items()}
+    pairs = tuple(CallPair(ours, order, ours, False, "weights") for order, ours in sorted(seen.items()))
+    return Pairing(pairs, (), tuple(node.order for node in port.nodes if node.order not in seen))
 
 
 def _script(pairing: Pairing, reference: Trace, port: Trace) -> tuple[dict[int, Tie], Partners]:

@@ -78,6 +78,8 @@ def divergences(
     for end in observation.ends:
         if end.measure.score > end_limit:
             found.append(_end_divergence(end, alignment, end.phase, inherited=caused))
+    if alignment.tolerance is not None:  # of natural runs only the first difference is sure to be made there
+        found = [replace(each, inherited=index > 0) for index, each in enumerate(found)]
     return sorted(found, key=lambda divergence: divergence.inherited)
 
 
@@ -157,9 +159,12 @@ def pair_results(alignment: Alignment, observation: Observation) -> Iterator[Pai
 def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step]:
     """The paired leaves in order of execution: own error, and the difference carried so far."""
     own: dict[int, float] = {}
+    beyond: dict[int, float] = {}  # relative differences of natural runs, where those were compared
     for measure in observation.measures:
         if measure.direction == "forward":
             own[measure.port] = max(own.get(measure.port, 0.0), measure.score)
+            if alignment.tolerance is not None and measure.comparison is not None:
+                beyond[measure.port] = measure.comparison.rel_l2
     for pair in observation.pairing.pairs:
         node = alignment.port.trace.nodes[pair.port]
         if not node.is_leaf or pair.gives is None:
@@ -169,7 +174,8 @@ def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step
             distance(a.data.fingerprint, b.data.fingerprint)
             for a, b in zip(node.outputs.values(), given.values(), strict=False)
         ]
-        yield Step(node.path, own.get(pair.port, 0.0), min(max(carried, default=0.0), 1e9))
+        drift = beyond.get(pair.port, max(carried, default=0.0))
+        yield Step(node.path, own.get(pair.port, 0.0), min(drift, 1e9))
 
 
 def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding]:
