@@ -1,19 +1,33 @@
 """Keeps the port's memory in step with the draft while links and choices change.
 
 Every port unit has the copies that its link or its choice asks for; ``sync`` writes those that
-changed since the last time, and nothing else.
+changed since the last time, and nothing else. ``state`` and ``back_to`` undo what a trial changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from parfocal.weights.drafting import Draft
 from parfocal.weights.linking import Link, entries_of
 from parfocal.weights.plan import Entry
+from parfocal.weights.units import Unit
 from parfocal.weights.writer import Side, write
 
 Copies = tuple[tuple[object, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything that a trial may change, as it was."""
+
+    links: dict[str, Link]
+    holders: dict[str, str]
+    confirmed: dict[str, str]
+    left_references: list[Unit]
+    left_ports: list[Unit]
+    picks: list[int]
 
 
 class Book:
@@ -24,6 +38,7 @@ class Book:
         self.reference = reference
         self.port = port
         self.holders = {link.reference.path: path for path, link in draft.links.items()}
+        self.confirmed: dict[str, str] = {}  # port path -> reference path, by values
         self._written: dict[str, Copies] = {}
         self._choice = {unit.path: choice for choice in draft.choices for unit in choice.ports}
 
@@ -32,7 +47,7 @@ class Book:
 
     def sync(self, port_paths: Iterable[str] | None = None) -> None:
         """Write what changed, of some units or of all."""
-        paths = list(self.draft.links) + list(self._choice) if port_paths is None else list(port_paths)
+        paths = [*self.draft.links, *self._choice] if port_paths is None else list(port_paths)
         entries: list[Entry] = []
         for path in dict.fromkeys(paths):
             wanted = self._wanted(path)
@@ -61,6 +76,30 @@ class Book:
             if before:
                 self.draft.left_references.append(before.reference)
         self.draft.left_ports = [unit for unit in self.draft.left_ports if unit.path != port_path]
+
+    def state(self) -> State:
+        """What there is to undo."""
+        draft = self.draft
+        return State(
+            dict(draft.links),
+            dict(self.holders),
+            dict(self.confirmed),
+            list(draft.left_references),
+            list(draft.left_ports),
+            [choice.current for choice in draft.choices],
+        )
+
+    def back_to(self, state: State) -> None:
+        """Undo everything since, in the port's memory too."""
+        self.draft.links.clear()
+        self.draft.links.update(state.links)
+        self.holders = dict(state.holders)
+        self.confirmed = dict(state.confirmed)
+        self.draft.left_references = list(state.left_references)
+        self.draft.left_ports = list(state.left_ports)
+        for choice, pick in zip(self.draft.choices, state.picks, strict=True):
+            choice.current = pick
+        self.sync()
 
     def _evict(self, holder: str, freed: Link | None) -> None:
         evicted = self.draft.links[holder]

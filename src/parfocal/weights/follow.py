@@ -4,15 +4,14 @@ When a unit of the port is entered, everything before it has its right weights a
 input equals the recorded input of exactly the reference unit it stands for, whatever the names,
 the nesting, and the order of definition or of parallel branches. Where several ways are open
 (fused layers, square weights, units fed the same input) the smallest module around them that has a
-twin in the reference is run again with each option; the one that reproduces the twin's output wins.
+twin in the reference is run again with each option (``trials.py``).
 """
 
 from __future__ import annotations
 
 import inspect
-import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from parfocal.backends.protocol import Call
@@ -24,31 +23,14 @@ from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likeness
 from parfocal.weights.observe import Observation, Seen, capture, prints, quiet
-from parfocal.weights.scopes import Scopes, all_inside
-from parfocal.weights.units import Unit
+from parfocal.weights.scopes import Scopes, all_inside, inside
+from parfocal.weights.trials import Scope, Subject, Tie, Trials
+from parfocal.weights.units import Key, Unit
 from parfocal.weights.writer import Side
 
 NEAR = 0.05  # inputs this close are the same tensor after a small difference upstream
-CLEARLY = 20.0  # how much worse the next best must be
-MOST_TRIALS = 170  # in one scope
-ALL_TRIALS = 1500  # in one pass
-MOST_TIED = 4
+ALONE = 5.0  # how much farther the next best must be
 BY_VALUES = "same input values"
-
-
-@dataclass(frozen=True, slots=True)
-class Tie:
-    """Reference units with equal keys and equal inputs: values alone cannot tell them apart."""
-
-    references: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One combination of options (or of permutations) and how far the output was off."""
-
-    picks: tuple[int, ...]
-    off: float
 
 
 class Follower:
@@ -59,18 +41,13 @@ class Follower:
         self.draft = draft
         self.seen = seen
         self.book = Book(draft, reference, port)
-        self.units = {unit.path: unit for unit in draft.ports if unit.path == unit.module}
-        self.confirmed: dict[str, str] = {}  # port path -> reference path, by values
-        self.budget = ALL_TRIALS
+        self.trials = Trials(self.book)
         self.unsettled_runs = False  # a unit ran with weights that were replaced later
+        self._units = {unit.path: unit for unit in draft.ports if unit.path == unit.module}
         self._references = _by_key(draft.references, seen)
         self._scopes = Scopes(draft, seen)
         self._ties = _ties(draft.references, seen)
-        self._settled_ties: set[Tie] = set()
-        self._pinned: frozenset[str] = frozenset()
-        self._trying = False
         self._counts: dict[str, int] = {}
-        self._proven: set[str] = set()
 
     def run(self, arguments: Arguments) -> None:
         """Write the draft, run the port, and let values correct it on the way."""
@@ -82,20 +59,28 @@ class Follower:
     # Units: known by their inputs.
 
     def _enter(self, call: Call) -> None:
-        call.note["inputs"] = inputs = prints(self.port.backend, (call.args, call.kwargs))
-        if not self._trying:
+        inputs = prints(self.port.backend, (call.args, call.kwargs))
+        if not self.trials.trying:
+            call.note["inputs"] = inputs
             call.note["occurrence"] = self._counts.get(call.path, 0)
             self._counts[call.path] = call.note["occurrence"] + 1
             if self._subjects(call.path):
                 call.note["kept"] = convert((call.args, call.kwargs), self.port.backend)
-        unit = self.units.get(call.path)
-        if unit and call.path not in self.confirmed and not self.book.in_choice(call.path):
-            self._identify(unit, inputs)
+        unit = self._units.get(call.path)
+        if unit and not self.book.in_choice(call.path):
+            if call.path not in self.book.confirmed:
+                self._identify(unit, inputs)
+            self._count_agreeing(unit, inputs)
+
+    def _count_agreeing(self, unit: Unit, inputs: Sequence[Fingerprint]) -> None:
+        link = self.draft.links.get(unit.path)
+        if self.trials.trying and link and self._agrees(link.reference, inputs):
+            self.trials.agreeing += 1
 
     def _identify(self, unit: Unit, inputs: Sequence[Fingerprint]) -> None:
         link = self.draft.links.get(unit.path)
-        if unit.path in self._pinned and link:
-            self.confirmed[unit.path] = link.reference.path
+        if unit.path in self.trials.pinned and link:
+            self.book.confirmed[unit.path] = link.reference.path
             return
         if link and self._agrees(link.reference, inputs):
             self._confirm(unit, link)
@@ -104,7 +89,7 @@ class Follower:
         if found is None:
             return
         holder = self.book.holders.get(found.path)
-        if holder is not None and self._counts.get(holder):
+        if holder is not None and self._counts.get(holder) and not self.trials.trying:
             self.unsettled_runs = True
         self._confirm(unit, Link(found, unit, (BY_VALUES,), 0.95))
         self.book.sync([path for path in (unit.path, holder) if path])
@@ -113,7 +98,7 @@ class Follower:
         evidence = link.evidence if BY_VALUES in link.evidence else (*link.evidence, BY_VALUES)
         confidence = max(link.confidence, 0.95)
         self.book.relink(unit.path, replace(link, evidence=evidence, confidence=confidence, decided=True))
-        self.confirmed[unit.path] = link.reference.path
+        self.book.confirmed[unit.path] = link.reference.path
 
     def _agrees(self, reference: Unit, inputs: Sequence[Fingerprint]) -> bool:
         seen = self.seen.first(reference.module)
@@ -121,7 +106,7 @@ class Follower:
 
     def _find(self, unit: Unit, inputs: Sequence[Fingerprint], link: Link | None) -> Unit | None:
         """The free reference unit with the same input; a merely near one must be the only one near."""
-        taken = set(self.confirmed.values())
+        taken = set(self.book.confirmed.values())
         mine, yours = self.draft.regions
         scored = sorted(
             (
@@ -138,199 +123,56 @@ class Follower:
             return min(equal, key=lambda item: item[1:3])[3]
         best = scored[0]
         current = link.reference.path if link else None
-        alone = len(scored) == 1 or scored[1][0] > CLEARLY / 4 * best[0]
+        alone = len(scored) == 1 or scored[1][0] > ALONE * best[0]
         return best[3] if best[0] < NEAR and alone and best[3].path != current else None
 
-    # Scopes: where something is open, run again with each option.
+    # Scopes: where something is open, try.
 
     def _exit(self, call: Call, output: Any) -> Any:
-        if self._trying:
+        if self.trials.trying or "kept" not in call.note:
             return None
-        subjects = self._subjects(call.path)
-        twins = self._scopes.twins(call.path, call.note["occurrence"]) if subjects else []
-        agree = any(distances(twin.inputs, call.note["inputs"]) <= noise_of(twin.inputs) for twin in twins)
-        if not agree or "kept" not in call.note:
+        scope = self._scope(call.path, call.module, call.note["kept"], call.note["occurrence"])
+        if scope is None:
             return None
-        off = _off(twins, prints(self.port.backend, output))
-        return self._settle(call.module, call.note["kept"], subjects, twins, off)
+        if not any(distances(twin.inputs, call.note["inputs"]) <= scope.noise for twin in scope.twins):
+            return None
+        return self.trials.settle(scope, scope.off(prints(self.port.backend, output)))
 
     def settle_the_rest(self, reference: Side, arguments: Arguments) -> None:
         """Choices behind a real difference of the port: try them on the reference's own inputs."""
         modules = self.port.backend.modules(self.port.model)
         for path in sorted(self._counts, key=lambda each: -len(each)):
-            subjects: list[Choice | Tie] = [s for s in self._subjects(path) if isinstance(s, Choice)]
-            twins = self._scopes.twins(path, 0) if subjects else []
-            if not twins:
+            if not any(isinstance(subject, Choice) for subject in self._subjects(path)):
                 continue
-            kept = capture(reference, arguments, twins[0].path, self.port.backend)
-            if kept is None or not _same_signature(modules[path], kept):
-                continue
-            with quiet(self.port):
-                picks = tuple(self._current(subject) for subject in subjects)
-                output = self._run_again(modules[path], kept, subjects, picks)
-                off = _off(twins, prints(self.port.backend, output))
-                self._settle(modules[path], kept, subjects, twins, off)
+            scope = self._scope(path, modules[path], ((), {}), 0)
+            kept = capture(reference, arguments, scope.twins[0].path, self.port.backend) if scope else None
+            if scope and kept and _same_signature(modules[path], kept):
+                with quiet(self.port):
+                    args, kwargs = convert(kept, self.port.backend)
+                    output = prints(self.port.backend, modules[path](*args, **kwargs))
+                    self.trials.settle(replace(scope, kept=kept), scope.off(output))
 
-    def _subjects(self, path: str) -> list[Choice | Tie]:
+    def _scope(self, path: str, module: Any, kept: Arguments, occurrence: int) -> Scope | None:
+        subjects = self._subjects(path)
+        twins = self._scopes.twins(path, occurrence) if subjects else []
+        if not twins:
+            return None
+        below = frozenset(each for each in self._counts if inside(each, path))
+        return Scope(module, kept, tuple(subjects), tuple(twins), below)
+
+    def _subjects(self, path: str) -> list[Subject]:
         """Open choices and ties that lie wholly inside a module."""
-        found: list[Choice | Tie] = [
+        found: list[Subject] = [
             choice for choice in self.draft.choices if choice.open and all_inside(choice.modules, path)
         ]
         for tie in self._ties:
+            if tie in self.trials.settled:
+                continue
             holders = [self.book.holders.get(each) for each in tie.references]
-            ports = [holder for holder in holders if holder is not None]
-            if (
-                tie not in self._settled_ties
-                and len(ports) > 1
-                and all_inside(ports, path)
-                and path not in ports
-            ):
+            ports = [holder for holder in holders if holder is not None and not self.book.in_choice(holder)]
+            if len(ports) == len(holders) and all_inside(ports, path) and path not in ports:
                 found.append(tie)
         return found
-
-    def _settle(
-        self, module: Any, kept: Arguments, subjects: list[Choice | Tie], twins: Sequence[Seen], off: float
-    ) -> Any:
-        noise = noise_of(*(twin.outputs for twin in twins))
-        choices = [subject for subject in subjects if isinstance(subject, Choice)]
-        live = any(print_.live for twin in twins for print_ in twin.outputs)
-        if off <= noise and all(self._known(choice) for choice in choices):
-            self._accept(subjects, twins[0], live)
-            return None
-        trials = [Trial(tuple(self._current(subject) for subject in subjects), off)]
-        start = trials[0]
-        for picks in itertools.islice(_combinations([self._size(s) for s in subjects]), MOST_TRIALS):
-            if picks == start.picks or not self.budget:
-                continue
-            self.budget -= 1
-            trials.append(Trial(picks, self._try(module, kept, subjects, picks, twins)))
-            if trials[-1].off <= noise and not choices:
-                break
-        return self._judge(module, kept, subjects, twins, trials, noise, live)
-
-    def _judge(
-        self,
-        module: Any,
-        kept: Arguments,
-        subjects: list[Choice | Tie],
-        twins: Sequence[Seen],
-        trials: list[Trial],
-        noise: float,
-        live: bool,
-    ) -> Any:
-        ranked = sorted(trials, key=lambda trial: trial.off)
-        best = ranked[0]
-        fitting = [trial for trial in ranked if trial.off <= max(noise, 2 * best.off)]
-        if best.off > noise or not live:
-            return None
-        chosen = self._preferred(subjects, fitting)
-        output = self._run_again(module, kept, subjects, chosen.picks)
-        for number, subject in enumerate(subjects):
-            if isinstance(subject, Choice):
-                subject.rivals = sorted({trial.picks[number] for trial in fitting} - {chosen.picks[number]})
-        self._accept(subjects, twins[0], live)
-        return output
-
-    def _preferred(self, subjects: list[Choice | Tie], fitting: list[Trial]) -> Trial:
-        """Of options that fit equally: what the names ask for, else what stands now, else the first."""
-
-        def unusual(trial: Trial) -> tuple[int, tuple[int, ...]]:
-            named = sum(
-                not subject.options[pick].named
-                for subject, pick in zip(subjects, trial.picks, strict=True)
-                if isinstance(subject, Choice)
-            )
-            return named, trial.picks
-
-        return min(fitting, key=unusual)
-
-    def _accept(self, subjects: list[Choice | Tie], twin: Seen, live: bool) -> None:
-        for subject in subjects:
-            if isinstance(subject, Tie):
-                self._settled_ties.add(subject)
-                continue
-            if not live:
-                continue
-            where = f"reproduces the output of {twin.path or 'the model'}"
-            subject.evidence = (*subject.evidence, where)
-            subject.confidence = 0.99
-            subject.open = False
-            self._proven.add(_pattern(subject))
-
-    def _known(self, choice: Choice) -> bool:
-        """The same arrangement was shown elsewhere to be the only one that fits."""
-        return _pattern(choice) in self._proven and not choice.rivals
-
-    # Trials.
-
-    def _size(self, subject: Choice | Tie) -> int:
-        if isinstance(subject, Choice):
-            return len(subject.options)
-        count = len(subject.references)
-        return len(list(itertools.permutations(range(count)))) if count <= MOST_TIED else 1
-
-    def _current(self, subject: Choice | Tie) -> int:
-        return subject.current if isinstance(subject, Choice) else 0
-
-    def _try(
-        self,
-        module: Any,
-        kept: Arguments,
-        subjects: list[Choice | Tie],
-        picks: tuple[int, ...],
-        twins: Sequence[Seen],
-    ) -> float:
-        before = dict(self.draft.links), dict(self.book.holders), dict(self.confirmed)
-        stood = [self._current(subject) for subject in subjects]
-        left = list(self.draft.left_references), list(self.draft.left_ports)
-        output = self._run_again(module, kept, subjects, picks)
-        off = _off(twins, prints(self.port.backend, output))
-        for subject, pick in zip(subjects, stood, strict=True):
-            if isinstance(subject, Choice):
-                subject.current = pick
-        links, self.book.holders, self.confirmed = before
-        self.draft.links.clear()
-        self.draft.links.update(links)
-        self.draft.left_references, self.draft.left_ports = left
-        self.book.sync()
-        return off
-
-    def _run_again(
-        self, module: Any, kept: Arguments, subjects: list[Choice | Tie], picks: tuple[int, ...]
-    ) -> Any:
-        """Run one module with the given options; units behind a permuted tie are identified anew."""
-        pinned: set[str] = set()
-        for subject, pick in zip(subjects, picks, strict=True):
-            if isinstance(subject, Choice):
-                subject.current = pick
-            else:
-                pinned |= self._permute(subject, pick)
-        if pinned:
-            inside = self._inside_of(module)
-            self.confirmed = {path: r for path, r in self.confirmed.items() if path not in inside}
-        self.book.sync()
-        self._trying, self._pinned = True, frozenset(pinned)
-        try:
-            args, kwargs = convert(kept, self.port.backend)
-            return module(*args, **kwargs)
-        finally:
-            self._trying, self._pinned = False, frozenset()
-
-    def _permute(self, tie: Tie, pick: int) -> set[str]:
-        """Hand the tied reference units out in another order."""
-        references = [self.draft.links[self.book.holders[path]].reference for path in tie.references
-                      if path in self.book.holders]  # fmt: skip
-        ports = [self.draft.links[self.book.holders[unit.path]].port for unit in references]
-        order = list(itertools.permutations(range(len(references))))[pick]
-        if pick:
-            for port, place in zip(ports, order, strict=True):
-                self.book.relink(port.path, Link(references[place], port, ("tried on the inputs",), 0.9))
-        return {port.path for port in ports}
-
-    def _inside_of(self, module: Any) -> set[str]:
-        below = {id(each) for each in self.port.backend.modules(module).values()}
-        modules = self.port.backend.modules(self.port.model)
-        return {path for path, each in modules.items() if id(each) in below}
 
 
 def _same_signature(module: Any, kept: Arguments) -> bool:
@@ -342,37 +184,8 @@ def _same_signature(module: Any, kept: Arguments) -> bool:
     return True
 
 
-def _off(twins: Sequence[Seen], outputs: Sequence[Fingerprint]) -> float:
-    return min(distances(twin.outputs, outputs) for twin in twins)
-
-
-def _pattern(choice: Choice) -> str:
-    """What the chosen option does, without the names: the same in every layer of a model."""
-    entries = choice.entries
-    return repr([choice.subject, *((e.source_view, e.target_view, e.target_shape) for e in entries)])
-
-
-def _combinations(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All combinations of option numbers, those with small numbers first."""
-    if _count(sizes) <= 20 * MOST_TRIALS:
-        yield from sorted(
-            itertools.product(*(range(size) for size in sizes)), key=lambda picks: (sum(picks), picks)
-        )
-        return
-    for number, size in enumerate(sizes):  # too many: one at a time
-        for pick in range(size):
-            yield tuple(pick if place == number else 0 for place in range(len(sizes)))
-
-
-def _count(sizes: Sequence[int]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total
-
-
-def _by_key(references: Sequence[Unit], seen: Observation) -> dict[Any, list[tuple[Unit, Seen]]]:
-    found: dict[Any, list[tuple[Unit, Seen]]] = {}
+def _by_key(references: Sequence[Unit], seen: Observation) -> dict[Key, list[tuple[Unit, Seen]]]:
+    found: dict[Key, list[tuple[Unit, Seen]]] = {}
     for unit in references:
         call = seen.first(unit.module)
         if call and unit.path == unit.module:
@@ -391,16 +204,13 @@ def _ties(references: Sequence[Unit], seen: Observation) -> list[Tie]:
                     break
             else:
                 groups.append((call, [unit.path]))
-    return [
-        Tie(tuple(members))
-        for members in [*(m for _, m in groups), *_uncalled(references)]
-        if len(members) > 1
-    ]
+    tied = [*(members for _, members in groups), *_uncalled(references)]
+    return [Tie(tuple(members)) for members in tied if len(members) > 1]
 
 
 def _uncalled(references: Sequence[Unit]) -> list[list[str]]:
     """Units of one module that are used without a call of their own: raw parameters, parts of composites."""
-    found: dict[Any, list[str]] = {}
+    found: dict[object, list[str]] = {}
     for unit in references:
         if unit.path != unit.module and unit.required:
             found.setdefault((unit.module, unit.key), []).append(unit.path)

@@ -52,7 +52,7 @@ def find_parts(
         spread = max(place(unit) for unit in group) - min(place(unit) for unit in group)
         if best is None or distance + spread < best[0]:
             best = distance + spread, group
-    return best[1] if best else None
+    return tuple(sorted(best[1], key=place)) if best else None
 
 
 def _sums(

@@ -131,7 +131,7 @@ def test_unknown_paths_in_layers() -> None:
     reference, port = torch_net(), paddle_net()
     with pytest.raises(InputError, match=r"layers= names '0.33', which the reference does not have; alike: "):
         pf.transfer(reference, port, layers={"0.33": "0.3"})
-    with pytest.raises(InputError, match="maps two reference paths to the same port path '0.3'"):
+    with pytest.raises(InputError, match=r"maps two reference paths to the same port path '0\.3'"):
         pf.transfer(reference, port, layers={"0.0": "0.3", "0.3": "0.3"})
 
 

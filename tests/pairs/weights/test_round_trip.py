@@ -18,7 +18,8 @@ T, P = torch.nn, paddle.nn
 def torch_model(recurrent: bool = True) -> Any:
     return T.Sequential(
         T.Conv2d(3, 8, 3), T.BatchNorm2d(8), T.PReLU(8), T.Flatten(), T.Linear(8 * 9, 72), T.LayerNorm((72,)),
-        T.LSTM(72, 5, 2, bidirectional=True) if recurrent else T.Identity(), T.MultiheadAttention(8, 2), T.Embedding(11, 7),
+        T.LSTM(72, 5, 2, bidirectional=True) if recurrent else T.Identity(),
+        T.MultiheadAttention(8, 2), T.Embedding(11, 7),
         T.ConvTranspose2d(4, 6, 3), T.GroupNorm(2, 6), T.Bilinear(3, 4, 5),
     )  # fmt: skip
 
@@ -26,7 +27,8 @@ def torch_model(recurrent: bool = True) -> Any:
 def paddle_model(recurrent: bool = True) -> Any:
     return P.Sequential(
         P.Conv2D(3, 8, 3), P.BatchNorm2D(8), P.PReLU(8), P.Flatten(), P.Linear(8 * 9, 72), P.LayerNorm((72,)),
-        P.LSTM(72, 5, 2, direction="bidirect") if recurrent else P.Identity(), P.MultiHeadAttention(8, 2), P.Embedding(11, 7),
+        P.LSTM(72, 5, 2, direction="bidirect") if recurrent else P.Identity(),
+        P.MultiHeadAttention(8, 2), P.Embedding(11, 7),
         P.Conv2DTranspose(4, 6, 3), P.GroupNorm(2, 6), P.Bilinear(3, 4, 5),
     )  # fmt: skip
 

@@ -8,6 +8,12 @@ import numpy as np
 import paddle
 import torch
 
+ITERATED = (
+    *(torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict),
+    *(paddle.nn.Sequential, paddle.nn.LayerList, paddle.nn.LayerDict),
+)
+torch.set_num_threads(1)  # small models: threads that wait for each other cost more than they give
+
 
 def randomise(model: Any, seed: int = 0) -> Any:
     """Weights that keep signals alive through any depth, and statistics that are not the defaults."""
@@ -89,17 +95,14 @@ def disguise(model: Any, seed: int = 0) -> Any:
     """Rename every child to something meaningless and shuffle the order of definition.
 
     The code of ``forward`` goes on using the old names: attribute look-up is translated. Containers
-    that are iterated over (Sequential, ModuleList, LayerList) keep their order and their names.
+    that are iterated over (Sequential, ModuleList, ModuleDict and their like) keep order and names.
     """
     generator = np.random.default_rng(seed)
     store = "_modules" if isinstance(model, torch.nn.Module) else "_sub_layers"
     everything = list(model.modules()) if isinstance(model, torch.nn.Module) else [model, *model.sublayers()]
     for number, module in enumerate(everything):
         children = getattr(module, store)
-        iterated = isinstance(
-            module,
-            (torch.nn.Sequential, torch.nn.ModuleList, paddle.nn.Sequential, paddle.nn.LayerList),
-        )
+        iterated = isinstance(module, ITERATED)
         framework = type(module).__module__.startswith(("torch.nn", "paddle.nn"))
         if not children or iterated or framework:
             continue

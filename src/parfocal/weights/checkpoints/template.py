@@ -13,6 +13,7 @@ from typing import Literal
 
 from parfocal.weights.checkpoints.bare import with_composites
 from parfocal.weights.checkpoints.kinds import (
+    CANDIDATES,
     LAYOUTS,
     by_module,
     evidence,
@@ -46,6 +47,7 @@ def by_template(
 ) -> tuple[Contents, Contents, list[Ambiguity]]:
     """Both contents with kinds; and the square weights of which nothing says how they lie."""
     contents, template = with_composites(contents, template), with_composites(template, contents)
+    contents, template = _with_ranks(contents, template), _with_ranks(template, contents)
     if contents.framework == template.framework and not assumed:
         return with_kinds(contents, template), with_kinds(template, contents), []
     mine, yours = _matrices(contents), _matrices(template)
@@ -64,6 +66,23 @@ def by_template(
     first = replace(contents, owners={**contents.owners, **owners_mine})
     second = replace(template, owners={**template.owners, **owners})
     return with_kinds(first, second), with_kinds(second, first), ambiguous
+
+
+def _with_ranks(contents: Contents, other: Contents) -> Contents:
+    """A module whose weight has another number of axes than its namesake's is of another kind, too."""
+    weights = [_weights(side) for side in (contents, other)]
+    ranks = {normalised(path): len(weight.shape) for path, weight in weights[1].items()}
+    owners = dict(contents.owners)
+    for path, weight in weights[0].items():
+        rank = len(weight.shape)
+        if is_unknown(contents, path) and ranks.get(normalised(path), rank) != rank and rank in CANDIDATES:
+            owners[path] = replace(owners[path], kind=CANDIDATES[rank][0])
+    return replace(contents, owners=owners)
+
+
+def _weights(contents: Contents) -> dict[str, Stored]:
+    found = {path: main_weight(tensors) for path, tensors in by_module(contents.stored).items()}
+    return {path: weight for path, weight in found.items() if weight is not None}
 
 
 def _matrices(contents: Contents) -> dict[str, dict[str, Stored]]:
