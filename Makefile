@@ -37,6 +37,9 @@ format: $(READY)  ## format and mend what can be mended by itself
 bench: $(READY)  ## print the benchmark tables (ratios, best of n)
 	$(BIN)/python -m benchmarks
 
+sweep: $(READY)  ## noise of correct pairs and scores of planted faults over many seeds, into docs/noise.md
+	$(BIN)/python -m benchmarks.sweep
+
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
