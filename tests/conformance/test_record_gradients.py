@@ -293,3 +293,48 @@ def test_mixed_precision_written_by_hand(kit):
     dtypes = {(orders[found.call], found.side): found.value.dtype for found in run.gradients()}
     assert dtypes["first", "output"] == dtypes["", "output"] == "float32"
     assert dtypes["second", "input"] == dtypes["second", "output"] == "float64"
+
+
+def checkpointed(kit, layer, x, reentrant):
+    if kit.name == "torch":
+        return kit.torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=reentrant)
+    return kit.paddle.distributed.fleet.utils.recompute(layer, x, use_reentrant=reentrant)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_recomputation_is_no_new_call_and_its_gradients_are_there(kit, reentrant):
+    """Against the same model without recomputation."""
+
+    def forward(self, x):
+        x = self.stem(x)
+        return checkpointed(kit, self.block, x, reentrant) if self.saves else self.block(x)
+
+    block = kit.sequential(kit.linear(4, 4), kit.nn.ReLU(), kit.linear(4, 4))
+    model = kit.fill(kit.module(forward, stem=kit.linear(4, 4), block=block))
+
+    def outcome(saves):
+        model.saves = saves
+        kit.backend.clear_gradients(model)
+        with record(model) as recorder:
+            model(kit.tensor(values(3, 4))).sum().backward()
+        run = recorder.run
+        paths = {call.order: call.path for call in run.calls()}
+        found = {
+            (paths[item.call], item.side, item.slot): run.read(item.value).tolist()
+            for item in run.gradients()
+            if item.value is not None
+        }
+        return sorted(paths.values()), found
+
+    assert outcome(True) == outcome(False)
+
+
+def test_a_backward_pass_that_raises_does_not_stop_the_recording(kit):
+    model = kit.linear(3, 1)
+    with record(model) as recorder:
+        out = model(kit.tensor(X)).sum()
+        out.backward()
+        with pytest.raises((RuntimeError, SystemError)):  # the graph is gone
+            out.backward()
+        model(kit.tensor(X)).sum().backward()
+    assert [call.occurrence for call in recorder.run.calls()] == [0, 1]

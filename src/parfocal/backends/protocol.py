@@ -199,12 +199,11 @@ class ModelBackend(TensorBackend, Protocol):
         """Whether what is computed now becomes part of a graph."""
 
     def watch_backward(
-        self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[], None]
+        self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[bool], None]
     ) -> AbstractContextManager[None]:
-        """Call back around every backward pass: with the tensors it starts from, and when it is done.
+        """Call back around every backward pass: with the tensors it starts from; with whether it got through.
 
-        Passes inside a pass (recomputation) belong to the outer one. ``on_end`` is not called for a
-        pass that raises.
+        Passes inside a pass (recomputation) belong to the outer one.
         """
 
     def watch_outermost(self, on_model: Callable[[Any], None]) -> AbstractContextManager[None]:

@@ -22,6 +22,7 @@ from parfocal.capture.tree import Flat, flatten, flatten_call, replace, replace_
 from parfocal.run.records import CallRecord, GradientRecord, Structure
 
 _NOTE = "record"
+_AGAIN = "record again"
 FOLLOWED = "follow."  # a logged value of this name and a call's order is the order of its counterpart
 
 
@@ -66,11 +67,15 @@ class CallListener:
         # Records are numbered here: the watch counts calls and ops apart, and those not wanted too.
         self._orders = count()
         self._under_way: dict[int | None, _Around] = {}
+        self._outside_graph: dict[str, list[int]] = {}  # path -> calls of this step that no graph knows
 
     def on_enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         session = self._session
         self._state.begin_step()
         if not session.wanted:
+            return None
+        if session.steps.going_back:
+            self._begin_again(call)
             return None
         kind = self._kind(call.module)
         occurrence = session.steps.occurrence(call.path)
@@ -94,6 +99,7 @@ class CallListener:
         self._under_way.pop(call.order, None)
         begun: _Begun | None = call.note.pop(_NOTE, None)
         if begun is None:
+            self._end_again(call, output)
             return None
         session = self._session
         outputs = flatten(output)
@@ -121,7 +127,8 @@ class CallListener:
             fed, exchanges = self._follower.end(call, outputs)
             output = replace(output, fed)
             outputs = flatten(output)
-        self._await_gradients(begun.order, "output", outputs, exchanges)
+        if not self._await_gradients(begun.order, "output", outputs, exchanges):
+            self._outside_graph.setdefault(call.path, []).append(begun.order)
         return output if self._follower is not None else None
 
     def on_op(self, op: OpCall) -> None:
@@ -156,6 +163,22 @@ class CallListener:
     def end_step(self) -> None:
         """Nothing is under way between two steps; what is left was ended by an exception."""
         self._under_way.clear()
+        self._outside_graph.clear()
+
+    def _begin_again(self, call: Call) -> None:
+        """A call inside a backward pass repeats one of the forward pass, to save memory.
+
+        It is no new call. If the first one was made outside any graph, the gradients that are
+        due to it arrive here.
+        """
+        orders = self._outside_graph.get(call.path, [])
+        if len(orders) == 1:
+            call.note[_AGAIN] = orders[0]
+            self._await_gradients(orders[0], "input", flatten_call(call.args, call.kwargs))
+
+    def _end_again(self, call: Call, output: Any) -> None:
+        if _AGAIN in call.note:
+            self._await_gradients(call.note[_AGAIN], "output", flatten(output))
 
     def _feed(
         self, follower: Follower, call: Call, order: int, inputs: Flat, kind: str
@@ -181,13 +204,16 @@ class CallListener:
 
     def _await_gradients(
         self, order: int, side: str, flat: Flat, exchanges: Mapping[str, Exchange] = MappingProxyType({})
-    ) -> None:
+    ) -> bool:
+        """Await the gradients of a call's tensors; False when there are none to come."""
         if self.gradients is None:
-            return
+            return False
+        awaited = False
         for slot, leaf in flat.leaves.items():
             if self._session.backend.is_tensor(leaf):
                 target = Target(order, side, slot, self._session.steps.step)
-                self.gradients.await_gradient(leaf, target, exchanges.get(slot))
+                awaited |= self.gradients.await_gradient(leaf, target, exchanges.get(slot))
+        return awaited
 
     def _on_gradient(self, target: Target, gradient: Any) -> None:
         session = self._session

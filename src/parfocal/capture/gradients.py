@@ -69,13 +69,13 @@ class GradientWatch:
         self._removers: list[Callable[[], None]] = []
         self._closed = False
 
-    def await_gradient(self, tensor: Any, target: Target, exchange: Exchange | None = None) -> None:
-        """Record the gradient of ``tensor`` as it is now; one outside autograd has none."""
+    def await_gradient(self, tensor: Any, target: Target, exchange: Exchange | None = None) -> bool:
+        """Record the gradient of ``tensor`` as it is now; False for one outside autograd, which has none."""
         if not (self._backend.requires_grad(tensor) and self._backend.grad_enabled()):
-            return
+            return False
         watched = self._watched(tensor)
         if watched is None:
-            return
+            return False
         if watched.leaf and watched.arrived:
             # The next gradient of a leaf belongs to the calls made since the last one came.
             watched.targets.clear()
@@ -83,6 +83,7 @@ class GradientWatch:
         watched.targets.append(target)
         watched.exchange = exchange or watched.exchange
         self._awaited[target] = None
+        return True
 
     def await_own(self, tensor: Any, fed: Any, target: Target) -> None:
         """Record what one use alone sends back: ``fed`` was made from ``tensor`` for it.

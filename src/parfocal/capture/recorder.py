@@ -92,9 +92,10 @@ class Recorder:
         scalar = len(outputs) == 1 and math.prod(self._session.backend.shape(outputs[0])) == 1
         self._session.steps.begin_backward(self._number(outputs[0]) if scalar else None)
 
-    def on_backward_end(self) -> None:
-        """A backward pass is done."""
-        if self._calls.gradients is not None and self._session.wanted:
+    def on_backward_end(self, finished: bool) -> None:
+        """A backward pass is over; what one that raised left in the parameters is no gradient."""
+        self._session.steps.going_back = False
+        if finished and self._calls.gradients is not None and self._session.wanted:
             self._state.end_backward()
 
     def before_update(self, optimizer: Any) -> None:

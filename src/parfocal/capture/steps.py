@@ -15,6 +15,7 @@ class Steps:
 
     step: int = 0
     backward: int = -1
+    going_back: bool = False  # inside a backward pass
     begun: bool = False  # whether anything happened yet
     loss: float | None = None
     learning_rate: float | None = None
@@ -30,6 +31,7 @@ class Steps:
     def begin_backward(self, loss: float | None) -> None:
         """A backward pass begins; the losses of a step's passes add up, as their gradients do."""
         self.backward += 1
+        self.going_back = True
         if loss is not None:
             self.loss = loss if self.loss is None else self.loss + loss
 

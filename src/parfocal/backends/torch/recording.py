@@ -32,7 +32,7 @@ class Recording:
 
     @contextmanager
     def watch_backward(
-        self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[], None]
+        self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[bool], None]
     ) -> Iterator[None]:
         original = torch.autograd._engine_run_backward  # the one door for backward() and grad()
         depth = 0
@@ -42,12 +42,14 @@ class Recording:
             if depth == 0:
                 on_start(tuple(outputs))
             depth += 1
+            finished = False
             try:
                 result = original(outputs, *args, **kwargs)
+                finished = True
             finally:
                 depth -= 1
-            if depth == 0:
-                on_end()
+                if depth == 0:
+                    on_end(finished)
             return result
 
         torch.autograd._engine_run_backward = run
