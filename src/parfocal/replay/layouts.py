@@ -64,6 +64,14 @@ def _distance(a: Array, b: Array) -> float:
     """Relative distance over a regular sample of the elements."""
     step = max(1, a.size // _SAMPLE)
     indices = np.unravel_index(np.arange(0, a.size, step), a.shape)
-    left, right = a[indices].astype(np.float64), b[indices].astype(np.float64)
-    scale = float(np.linalg.norm(right))
-    return float(np.linalg.norm(left - right)) / scale if scale else float(np.any(left != 0))
+    left, right = (side[indices].astype(_wide(side)) for side in (a, b))
+    same = (left == right) | (np.isnan(left) & np.isnan(right))  # equal infinities have no difference
+    apart = np.subtract(left, right, where=~same, out=np.zeros_like(left))
+    if not np.isfinite(apart).all():
+        return np.inf
+    scale = float(np.linalg.norm(right[np.isfinite(right)]))
+    return float(np.linalg.norm(apart)) / scale if scale else float(np.any(apart != 0))
+
+
+def _wide(array: Array) -> type:
+    return np.complex128 if array.dtype.kind == "c" else np.float64
