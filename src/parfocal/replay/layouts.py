@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
-from math import prod
+from math import inf, prod
+from typing import Any
 
 import numpy as np
 
@@ -68,10 +69,10 @@ def _distance(a: Array, b: Array) -> float:
     same = (left == right) | (np.isnan(left) & np.isnan(right))  # equal infinities have no difference
     apart = np.subtract(left, right, where=~same, out=np.zeros_like(left))
     if not np.isfinite(apart).all():
-        return np.inf
+        return inf
     scale = float(np.linalg.norm(right[np.isfinite(right)]))
     return float(np.linalg.norm(apart)) / scale if scale else float(np.any(apart != 0))
 
 
-def _wide(array: Array) -> type:
+def _wide(array: Array) -> Any:
     return np.complex128 if array.dtype.kind == "c" else np.float64
