@@ -8,7 +8,6 @@ lock inside its loops, which is where nearly all of the time goes.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -48,10 +47,16 @@ def run_spans(size: int, length: int, job: Callable[[int, int, Scratch], Result]
         finally:
             free.put(scratch)
 
-    if count < THREADED_BLOCKS or workers < 2:
-        yield from map(borrowed, spans)
-    else:
-        yield from pool.map(borrowed, spans)
+    try:
+        if count < THREADED_BLOCKS or workers < 2:
+            yield from map(borrowed, spans)
+        else:
+            yield from pool.map(borrowed, spans)
+    finally:
+        for _ in range(workers):
+            scratch = free.get()
+            scratch.trim()
+            free.put(scratch)
 
 
 @lru_cache(maxsize=1)
@@ -62,7 +67,7 @@ def _workers(process: int, workers: int) -> tuple[SimpleQueue[Scratch], ThreadPo
     """
     free: SimpleQueue[Scratch] = SimpleQueue()
     for _ in range(workers):
-        free.put(Scratch(sys.maxsize))  # buffers are of the largest block
+        free.put(Scratch())
     return free, ThreadPoolExecutor(workers, thread_name_prefix="parfocal-judge")
 
 

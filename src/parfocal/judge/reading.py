@@ -23,6 +23,7 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # Of one buffer: large enough that threads rarely wait for the interpreter lock, small enough that
 # the few buffers of a block stay in the cache.
 BLOCK_BYTES = 1 << 20
+KEPT_BYTES = 6 * BLOCK_BYTES  # by one worker between two calls
 _ALIGNMENT = 64  # bytes: vector loads that cross a cache line cost twice
 _WORTH_ALIGNING = 4096  # elements
 
@@ -88,19 +89,23 @@ def aligned_empty(count: int, dtype: np.dtype[Any]) -> Array:
 
 
 class Scratch:
-    """Named buffers of one worker, allocated once and used for every block."""
+    """Named buffers of one worker: they grow to what is asked for and are used again and again."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self) -> None:
         self._buffers: dict[tuple[str, np.dtype[Any]], Array] = {}
 
     def get(self, name: str, dtype: np.dtype[Any], count: int) -> Array:
         """The first ``count`` elements of a buffer; its content is whatever was left there."""
         buffer = self._buffers.get((name, dtype))
         if buffer is None or len(buffer) < count:
-            usual = min(self.size, block_length(dtype))
-            buffer = self._buffers[name, dtype] = aligned_empty(max(usual, count), dtype)
+            buffer = self._buffers[name, dtype] = aligned_empty(count, dtype)
         return buffer[:count]
+
+    def trim(self) -> None:
+        """Let go of everything if it is more than one kind of work needs, or holds Python objects."""
+        held = sum(buffer.nbytes for buffer in self._buffers.values())
+        if held > KEPT_BYTES or any(dtype.hasobject for _, dtype in self._buffers):
+            self._buffers.clear()
 
 
 class Reader:

@@ -21,6 +21,7 @@ def many_cores(monkeypatch) -> None:
 
 
 def peak(job) -> int:
+    parallel._workers.cache_clear()  # buffers kept from earlier calls would hide what this one needs
     tracemalloc.start()
     try:
         job()
@@ -71,6 +72,24 @@ def test_sketch(values, dtype) -> None:
     assert peak(lambda: sketch(a, size=1024)) < LIMIT
     assert peak(lambda: stats(a)) < LIMIT
     assert peak(lambda: sketch(a.reshape(4096, -1).T)) < LIMIT
+
+
+def test_what_is_kept_between_calls_is_bounded(values) -> None:
+    def many() -> None:
+        for dtype in (np.float32, np.float64, np.int32, np.uint64, np.complex64, np.float16):
+            a = values[: 2**21].astype(dtype)
+            compare_arrays(a, a, tolerance=Tolerance(1e-3, 1e-3), ulp=True)
+            sketch(a)
+        compare_arrays(values[:100_000].astype(np.uint64), -values[:100_000].astype(np.int64))
+
+    parallel._workers.cache_clear()
+    tracemalloc.start()
+    try:
+        many()
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept < LIMIT
 
 
 def test_the_measurement_can_fail(values) -> None:
