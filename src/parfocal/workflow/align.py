@@ -12,7 +12,8 @@ from parfocal.backends import registry
 from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Array, Backend, Mode
 from parfocal.capture.tree import flatten_call, replace_call
-from parfocal.errors import EmptyComparisonError, InputError, TransferError
+from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
+from parfocal.explain.explainer import Explainer
 from parfocal.inputs import arguments, split
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
@@ -24,6 +25,7 @@ from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow import verdicts
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.players import Arguments, Loss, Player
+from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.state import buffer_results, weight_differences, weights_kept
 
 CONFIDENT = 0.9  # a plan this sure needs no trial run: the alignment itself is the trial
@@ -36,19 +38,29 @@ def align(
     inputs: Any,
     *,
     loss: Loss | tuple[Loss, Loss] | None = None,
+    optimizers: Any = None,
+    schedulers: Any = None,
+    steps: int = 1,
     backward: bool = True,
     mode: Mode = "eval",
     transfer: bool | str | Path | Plan = True,
+    level: str = "modules",
     tolerance: Tolerance | None = None,
+    explain: bool = True,
     layers: Mapping[str, str] | None = None,
+    ignore: Sequence[str] = (),
     memory: str | int | None = None,
+    progress: bool | None = None,
 ) -> Report:
     """Compare a port with its reference, call by call, forward and backward.
 
     The reference's weights are copied into the port first (``transfer``). Errors are judged in
     units of what rounding makes unavoidable for this very call on this very input, or by a fixed
-    ``tolerance`` when one is given. Neither model is changed but for the port's weights.
+    ``tolerance`` when one is given. With ``explain`` every difference that follows from no other is
+    put to the hypotheses of ``parfocal.explain``. Calls whose path matches a pattern of ``ignore`` are not
+    compared. Neither model is changed but for the port's weights.
     """
+    _refuse_what_is_to_come(optimizers, schedulers, steps, level)
     if reference is port:
         raise InputError("a model compared with itself is always the same", hint="pass two models")
     _check_arguments(loss, tolerance)
@@ -61,23 +73,54 @@ def align(
         *players,
         plan,
         layers or {},
+        ignore,
         backward=backward,
         mode=mode,
         tolerance=tolerance,
         budget=budget,
     )
-    with alignment.observed() as observation:
+    with telling_progress(progress) as alignment.tell, alignment.observed() as observation:
         _check_alive(players[0])
-        if not observation.pairing.pairs:
-            raise EmptyComparisonError(
-                "no call of the port could be paired with one of the reference, so nothing was compared",
-                hint="check that both are the same architecture, or say layers={reference path: port path}",
-            )
-        return _report(alignment, observation, differing)
+        _check_compared(observation, ignore)
+        alignment.tell("judging and explaining")
+        return _report(alignment, observation, differing, explain)
 
 
-def _report(alignment: Alignment, observation: Observation, differing: list[Divergence]) -> Report:
+def _refuse_what_is_to_come(optimizers: Any, schedulers: Any, steps: int, level: str) -> None:
+    wanted = {
+        "optimizers": optimizers is not None,
+        "schedulers": schedulers is not None,
+        f"steps={steps}": steps != 1,
+        f"level={level!r}": level != "modules",
+    }
+    asked = [name for name, is_asked in wanted.items() if is_asked]
+    if asked:
+        raise UnsupportedError(
+            f"align does not compare training steps or single ops yet ({', '.join(asked)})",
+            hint="compare one forward and backward pass, or record both sides with pf.record",
+        )
+
+
+def _check_compared(observation: Observation, ignore: Sequence[str]) -> None:
+    if observation.pairing.pairs:
+        return
+    if ignore:
+        raise EmptyComparisonError(
+            f"everything is ignored by {list(ignore)}, so nothing was compared", hint="ignore less"
+        )
+    raise EmptyComparisonError(
+        "no call of the port could be paired with one of the reference, so nothing was compared",
+        hint="check that both are the same architecture, or say layers={reference path: port path}",
+    )
+
+
+def _report(
+    alignment: Alignment, observation: Observation, differing: list[Divergence], explain: bool
+) -> Report:
     limits = verdicts.limits_of(alignment.tolerance is not None)
+    explainer = Explainer(
+        observation.precise, observation.pairing, observation.measures, limits[0], alignment.tolerance
+    )
     buffers, conventions = buffer_results(alignment, observation) if alignment.mode != "eval" else ([], [])
     reference, port = alignment.reference, alignment.port
     return Report(
@@ -86,7 +129,9 @@ def _report(alignment: Alignment, observation: Observation, differing: list[Dive
         divergences=(
             *verdicts.weight_divergences(alignment.plan),
             *differing,
-            *verdicts.divergences(alignment, observation, limits, _owners(differing)),
+            *verdicts.divergences(
+                alignment, observation, limits, _owners(differing), explainer.explain if explain else None
+            ),
             *buffers,
         ),
         findings=(*verdicts.findings(alignment, observation), *conventions),

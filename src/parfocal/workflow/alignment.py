@@ -7,9 +7,10 @@ the reference's values, which gives every call's own error. Both models are left
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 from parfocal.backends.protocol import Array, Mode
 from parfocal.judge.floors import NOTHING, Size
@@ -28,6 +29,7 @@ from parfocal.weights.plan import Plan
 from parfocal.workflow.ends import End, Ends
 from parfocal.workflow.measures import Collector, Measure, refine
 from parfocal.workflow.players import Driving, Player, Results, left_as_it_was
+from parfocal.workflow.progress import Tell, silent
 from parfocal.workflow.telling import INPUTS_HINT
 
 Partners = dict[tuple[int, Side, str], tuple[int, str]]
@@ -58,6 +60,7 @@ class Alignment:
         port: Player,
         plan: Plan,
         layers: Mapping[str, str],
+        ignore: Sequence[str] = (),
         *,
         backward: bool,
         mode: Mode,
@@ -68,6 +71,8 @@ class Alignment:
         self.port = port
         self.plan = plan
         self.layers = layers
+        self.ignore = ignore
+        self.tell: Tell = silent
         self.backward = backward
         self.mode = mode
         self.tolerance = tolerance
@@ -81,14 +86,18 @@ class Alignment:
             if self.tolerance is not None:
                 yield self._side_by_side(ledger)
                 return
+            self.tell("the reference runs under watch")
             self._observe(self.reference, self._observer(self.reference, ledger))
+            self.tell("the port runs by itself")
             with left_as_it_was(self.port, self.mode):
                 self._observe(self.port, self._observer(self.port, None))
+            self.tell("pairing calls; the port runs along the reference's values")
             pairing = self._pair()
             script, partners = _script(pairing, self.reference.trace, self.port.trace)
             with left_as_it_was(self.port, self.mode):
                 collector, followed = self._follow(script, partners, ledger)
                 precise = self._precise(Script(script, collector.layouts), ledger)
+                self.tell("measuring noise")
                 measures = refine(collector.measures, precise)
                 measures += _other_shapes(pairing, self.reference.trace, self.port.trace)
                 ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
@@ -120,7 +129,7 @@ class Alignment:
         ends = Ends(ours, theirs, self.plan, self.driving, self.tolerance)
         precise = self._precise(Script({}), ledger)
         return Observation(
-            _witnessed(partners, theirs.trace),
+            self._without_ignored(_witnessed(partners, theirs.trace)),
             collector.measures,
             ends.parameters(theirs.natural.gradients, precise),
             ends.whole([], []),
@@ -145,7 +154,19 @@ class Alignment:
     def _pair(self) -> Pairing:
         copies = [(entry.source, entry.target) for entry in self.plan.entries]
         traces = self.reference.trace, self.port.trace
-        return pair_calls(*traces, anchors_of(copies), self.layers, splits_of(copies))
+        return self._without_ignored(pair_calls(*traces, anchors_of(copies), self.layers, splits_of(copies)))
+
+    def _without_ignored(self, pairing: Pairing) -> Pairing:
+        def ignored(path: str) -> bool:
+            return any(fnmatchcase(path, pattern) for pattern in self.ignore)
+
+        ours, theirs = self.reference.trace.nodes, self.port.trace.nodes
+        kept = [
+            pair
+            for pair in pairing.pairs
+            if not (ignored(ours[pair.reference].path) or ignored(theirs[pair.port].path))
+        ]
+        return replace(pairing, pairs=tuple(kept))
 
     def _precise(self, script: Script, ledger: Ledger) -> Precise:
         ours, theirs = self.reference, self.port
