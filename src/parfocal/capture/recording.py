@@ -17,7 +17,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-import parfocal
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
 from parfocal.capture.calls import CallListener
@@ -112,7 +111,7 @@ def _open_writer(path: str | PathLike[str] | None, temporary: Path | None, heade
     """A writer to the user's folder, which the ranks of a launch share, or to one of this process alone."""
     if path is None:
         assert temporary is not None
-        return RunWriter(temporary / "run", header)
+        return RunWriter(temporary / "run", header, durable=False)
     launch = current_launch()
     # The n-th recording of this process to a path belongs with the n-th of every other rank.
     number = _recordings[os.path.abspath(path)]
@@ -128,7 +127,7 @@ def _header(model: Any, backend: Backend, level: str, tensors: str) -> RunHeader
         framework=backend.name,
         versions={
             backend.name: backend.framework_version,
-            "parfocal": parfocal.__version__,
+            "parfocal": sys.modules["parfocal"].__version__,
             "numpy": np.__version__,
             "python": platform.python_version(),
         },

@@ -11,6 +11,7 @@ import os
 import threading
 import zlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -37,8 +38,8 @@ from parfocal.run.storage import read_limited, storage_errors, write_all, write_
 
 SEGMENT_BYTES = 256 * 2**20
 
-# The part of a tensor that is summed and then written while it is still in the cache.
-_CHUNK_BYTES = 2**18
+# From this size on a tensor is summed on another core while it is written.
+_PARALLEL_BYTES = 2**19
 
 
 class RunWriter:
@@ -46,6 +47,7 @@ class RunWriter:
 
     A process that is one of several ranks gives its ``rank``, the number of ``ranks`` and
     the ``run_id`` that its launcher gave to all of them (by default as the header says).
+    A run that need not survive a power failure, as a temporary one, is not ``durable``.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class RunWriter:
         rank: int = 0,
         ranks: int | None = None,
         run_id: str | None = None,
+        durable: bool = True,
     ) -> None:
         ranks = header.ranks if ranks is None else ranks
         run_id = header.run_id if run_id is None else run_id
@@ -67,6 +70,7 @@ class RunWriter:
         self.header = replace(header, ranks=ranks, run_id=run_id, complete=False)
         self.path = claim_folder(Path(folder), self.header)
         self._segment_bytes = segment_bytes
+        self._durable = durable
         self._lock = threading.RLock()
         self._records_path = self.path / records_file(rank, ranks)
         self._records = self._create_records()
@@ -75,6 +79,7 @@ class RunWriter:
         self._segment: int | None = None  # file descriptor of the last segment
         self._segment_sizes: list[int] = []
         self._closed = False
+        self._summer = ThreadPoolExecutor(1, thread_name_prefix="parfocal-checksum")
         if ranks > 1:
             write_atomically(self.path / rank_header_file(rank, ranks), encode_header(self.header, None))
 
@@ -123,8 +128,9 @@ class RunWriter:
             if self._closed:
                 return
             self._closed = True
+            self._summer.shutdown()
             try:
-                if complete:
+                if complete and self._durable:
                     self._synchronise()
             finally:
                 for descriptor in (self._records, self._segment):
@@ -193,14 +199,19 @@ class RunWriter:
         zeroed pages) but for one in four thousand million; the record's size finds truncation.
         """
         assert self._segment is not None
-        checksum = 0
         view = data.data
         with storage_errors("write", self._segment_path(len(self._segment_sizes) - 1)):
             os.lseek(self._segment, offset, os.SEEK_SET)
-            for start in range(0, data.nbytes, _CHUNK_BYTES):
-                chunk = view[start : start + _CHUNK_BYTES]
-                checksum = zlib.crc32(chunk, checksum)
-                write_all(self._segment, chunk)
+            if data.nbytes < _PARALLEL_BYTES:
+                checksum = zlib.crc32(view)
+                write_all(self._segment, view)
+            else:
+                # The future is asked for in any case: nobody may let go of the bytes before it is done.
+                summing = self._summer.submit(zlib.crc32, view)
+                try:
+                    write_all(self._segment, view)
+                finally:
+                    checksum = summing.result()
         return f"crc32:{checksum:08x}"
 
     def _synchronise(self) -> None:
