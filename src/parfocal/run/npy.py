@@ -45,7 +45,8 @@ _HEADER_KEYS = {"descr", "fortran_order", "shape"}
 # ml_dtypes' own types have no specification of their own in this format; these are unambiguous.
 _EXTENDED_DESCRIPTIONS = {"<V2": "bfloat16", "<f1": "float8_e5m2"}
 
-_ZIP_ERRORS = (
+# What zipfile raises on a damaged archive.
+ZIP_ERRORS = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
     zlib.error,
@@ -86,7 +87,7 @@ def load_npz(path: Path) -> dict[str, Any]:
                     info.filename.removesuffix(".npy"): _load_member(archive, info, path)
                     for info in archive.infolist()
                 }
-        except _ZIP_ERRORS as error:
+        except ZIP_ERRORS as error:
             raise FileFormatError(f"{path}: damaged zip archive: {error}") from None
         except OSError as error:
             if error.errno != errno.EINVAL:

@@ -50,6 +50,8 @@ def convert(
     ``out`` says what is written. Returns the plan that was carried out. A TransferError names every
     tensor without a counterpart and nothing is written, unless ``partial`` is true: then such tensors
     keep the values of the port or template. ``progress``: None shows a bar on a terminal only.
+
+        pf.convert("resnet18.pth", paddle.vision.models.resnet18(), "resnet18.pdparams")
     """
     out = Path(out)
     writer = writer_for(out)

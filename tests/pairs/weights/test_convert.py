@@ -225,6 +225,17 @@ def test_a_whole_model_is_refused(tmp_path: Path, zipped: bool) -> None:
         load_checkpoint(path)
 
 
+def test_large_members_are_what_torch_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from parfocal.weights.checkpoints import writing
+
+    monkeypatch.setattr(writing, "LARGE", 10)  # the form of members of two gigabytes and more
+    source, port = randomise(paddle.nn.Linear(4, 6), 1), torch.nn.Linear(4, 6)
+    paddle.save(source.state_dict(), str(tmp_path / "in.pdparams"))
+    pf.convert(tmp_path / "in.pdparams", port, tmp_path / "out.pth")
+    load_torch(port, tmp_path / "out.pth")
+    assert np.array_equal(port.weight.detach().numpy(), source.weight.numpy().T)
+
+
 # Matching a bare file with a live port.
 
 

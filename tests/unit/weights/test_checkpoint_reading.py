@@ -314,7 +314,11 @@ def tensor(shape: bytes, strides: bytes, count: int = 4, offset: int = 0, key: b
         (tensor(b"J\xff\xff\xff\xff\x85", b"K\x01\x85"), "a tensor has shape"),
         (tensor(b"K\x04\x85", b"J\xff\xff\xff\xff\x85"), "a tensor has shape"),
         (tensor(b"K\x04\x85", b")"), "a tensor has shape"),
-        (tensor(b"J\xff\xff\xff\x7f\x85", b"K\x00\x85"), "repeats the 16 bytes of a storage"),
+        (tensor(b"J\xff\xff\xff\x7f\x85", b"K\x00\x85"), "is made out of a storage of 16 bytes"),
+        (
+            tensor(b"(K\x00" + b"J\xff\xff\xff\x7f" * 3 + b"t", b"(K\x00K\x00K\x00K\x00t"),
+            "a storage of 16 bytes",
+        ),
         (b"\x80\x02X\x01\x00\x00\x00xQ.", "a persistent object is not a storage"),
         (b"\x80\x02ctorch.hub\nload\n(tR.", r"asks to run torch\.hub\.load"),
         (b"\x80\x02c__torch__.Model\nModel\n)\x81.", r"asks to run __torch__\.Model\.Model"),

@@ -292,6 +292,25 @@ def test_the_oldest_protocol_is_converted(tmp_path: Path) -> None:
     assert same(found["fc.weight"].read(), np.ascontiguousarray(state["fc.weight"].T))
 
 
+@pytest.mark.parametrize("ending", [".pth", ".pdparams", ".safetensors"])
+def test_memory_is_a_few_tensors_not_a_file(tmp_path: Path, ending: str) -> None:
+    import tracemalloc
+
+    state = {f"layers.{layer}.weight": numbers(1000, 1500, seed=layer) for layer in range(6)}
+    largest = 1000 * 1500 * 4
+    framework = "paddle" if ending == ".pdparams" else "torch"
+    other = ".pth" if framework == "paddle" else ".pdparams"
+    source = write(tmp_path / f"in{ending}", state, framework)
+    template = write(tmp_path / f"t{other}", zeros(state, turned=tuple(state)))
+    del state
+    pf.convert(source, template, tmp_path / f"warm{other}")
+    tracemalloc.start()
+    pf.convert(source, template, tmp_path / f"out{other}")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert largest < peak < 3 * largest
+
+
 def test_the_source_may_be_overwritten(tmp_path: Path) -> None:
     state = {"fc.weight": numbers(400, 60)}
     source = write(tmp_path / "model.pth", state)

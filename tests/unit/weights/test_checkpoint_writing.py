@@ -13,6 +13,7 @@ import pytest
 
 from parfocal.errors import InputError, ParfocalError, StorageError, UnsupportedError
 from parfocal.run.dtypes import DTYPES
+from parfocal.weights.checkpoints import writing
 from parfocal.weights.checkpoints.reading import load_checkpoint
 from parfocal.weights.checkpoints.saving import save
 from parfocal.weights.checkpoints.writing import WRITERS, Planned, check_framework, writer_for
@@ -70,7 +71,10 @@ def test_safetensors_is_what_the_library_reads(tmp_path: Path) -> None:
 
 
 def test_pth_is_a_sound_zip_with_aligned_values(tmp_path: Path) -> None:
-    path = write(tmp_path / "model.pth", arrays())
+    check_zip(write(tmp_path / "model.pth", arrays()))
+
+
+def check_zip(path: Path) -> None:
     data = path.read_bytes()
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
@@ -79,6 +83,18 @@ def test_pth_is_a_sound_zip_with_aligned_values(tmp_path: Path) -> None:
             name, extra = (int.from_bytes(data[info.header_offset + at :][:2], "little") for at in (26, 28))
             assert (info.header_offset + 30 + name + extra) % 64 == 0
         assert archive.read("archive/version") == b"3\n"
+
+
+def test_members_beyond_what_a_plain_zip_can_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "LARGE", 100)  # two gigabytes, in a test
+    path = write(tmp_path / "model.pth", arrays())
+    with zipfile.ZipFile(path) as archive:
+        versions = {info.filename: info.extract_version for info in archive.infolist()}
+    assert versions["archive/data/0"] == 45  # the version that has large members
+    assert versions["archive/byteorder"] == 20
+    check_zip(path)
+    found = load_checkpoint(path).tensors
+    assert all(same(found[name].read(), array) for name, array in arrays().items())
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -165,6 +181,25 @@ def test_bits_that_were_lost_on_the_way_are_noticed(tmp_path: Path, suffix: str)
     with pytest.raises(StorageError, match=r"was not written: read back, fc\.bias has other values"):
         save(path, lossy, planned(arrays()), lambda each: arrays()[each.name], FRAMEWORKS[suffix], silent)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_process_that_dies_leaves_nothing_under_the_name(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"model{suffix}"
+    path.write_bytes(b"what was there")
+    child = os.fork()
+    if child == 0:
+
+        def values(each: Planned) -> Any:
+            if each.name == "brain":
+                os._exit(9)
+            return arrays()[each.name]
+
+        save(path, writer_for(path), planned(arrays()), values, FRAMEWORKS[suffix], silent)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert path.read_bytes() == b"what was there"
+    assert len(os.listdir(tmp_path)) == 2  # and what the process left, under a name of its own
 
 
 def test_names_that_were_lost_on_the_way_are_noticed(tmp_path: Path) -> None:

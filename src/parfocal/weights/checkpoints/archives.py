@@ -8,11 +8,9 @@ reader of ``parfocal.run``; what torch names in it stands for the entries of the
 from __future__ import annotations
 
 import io
-import math
 import os
 import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.errors import FileFormatError
-from parfocal.run.dtypes import DTYPES
+from parfocal.run.dtypes import DTYPES, checked_size
+from parfocal.run.npy import ZIP_ERRORS
 from parfocal.run.standins import (
     GLOBALS,
     NUMPY,
@@ -97,8 +96,10 @@ def load(path: Path) -> dict[str, Any]:
         try:
             with zipfile.ZipFile(file) as archive:
                 members = {info.filename: info for info in archive.infolist()}
-                value = load_pickle(*_pickle(archive, members, path), TORCH)
-        except _ZIP_ERRORS as error:
+                root = _root(members, path)
+                text = _pickle(archive, members, root, path)
+                value = load_pickle(io.BytesIO(text), len(text), str(path), TORCH)
+        except ZIP_ERRORS as error:
             raise FileFormatError(
                 f"{path} ({data.nbytes} bytes) is a damaged zip archive: {error}",
                 hint="check the file's source and size; a download may have been cut short",
@@ -110,51 +111,42 @@ def load(path: Path) -> dict[str, Any]:
             hint="save a state dict: torch.save(model.state_dict(), path)",
         )
     try:
-        found: dict[str, Any] = _Archive(path, members, data).plain(value)
+        found: dict[str, Any] = _Archive(path, root, members, data).plain(value)
     except (MalformedError, struct.error) as error:
         raise FileFormatError(f"{path}: {error}") from None
     return found
 
 
-_ZIP_ERRORS = (
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    ValueError,
-    OverflowError,
-    RuntimeError,  # encrypted, or (NotImplementedError) packed in a way that zipfile lacks
-)
-
-
-def _pickle(
-    archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], path: Path
-) -> tuple[io.BytesIO, int, str]:
+def _root(members: Mapping[str, zipfile.ZipInfo], path: Path) -> str:
+    """The folder inside the archive that has everything, with its slash."""
     names = [name for name in members if name.rpartition("/")[2] == "data.pkl" and name.count("/") <= 1]
     if len(names) != 1:
         raise FileFormatError(
             f"{path} is a zip archive without the one data.pkl of a torch checkpoint",
             hint="give a file that torch.save wrote",
         )
-    order = members.get(names[0].replace("data.pkl", "byteorder"))
+    return names[0].removesuffix("data.pkl")
+
+
+def _pickle(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], root: str, path: Path) -> bytes:
+    order = members.get(f"{root}byteorder")
     if order is not None and (order.file_size > 16 or archive.read(order) != b"little"):
         raise FileFormatError(f"{path} was written on a big-endian machine, which is not supported")
-    size = members[names[0]].file_size
+    size = members[f"{root}data.pkl"].file_size
     if size > MAX_PICKLE_BYTES:
         raise FileFormatError(f"{path}: data.pkl has {size} bytes; at most {MAX_PICKLE_BYTES} are allowed")
-    text = archive.read(names[0])
-    return io.BytesIO(text), len(text), str(path)
+    return archive.read(f"{root}data.pkl")
 
 
 class _Archive:
     """Turns stand-ins into views of the mapped file."""
 
-    def __init__(self, path: Path, members: Mapping[str, zipfile.ZipInfo], data: NDArray[np.uint8]) -> None:
+    def __init__(
+        self, path: Path, root: str, members: Mapping[str, zipfile.ZipInfo], data: NDArray[np.uint8]
+    ) -> None:
         self.path = path
+        self.root = root
         self.data = data
-        pickles = (name for name in members if name.rpartition("/")[2] == "data.pkl" and name.count("/") <= 1)
-        self.root = next(pickles).removesuffix("data.pkl")
         self.members = members
 
     def plain(self, value: Any) -> Any:
@@ -182,10 +174,11 @@ class _Archive:
             raise MalformedError(
                 f"a tensor of shape {list(stand_in.shape)} reaches beyond storage {stand_in.storage.key!r}"
             )
-
-        size = math.prod(stand_in.shape) * dtype.itemsize
-        if size > max(wanted, MAX_REPEATED_BYTES):
-            raise MalformedError(f"a tensor of {size} bytes repeats the {wanted} bytes of a storage")
+        size = checked_size(stand_in.shape, dtype.itemsize)
+        if size is None or size > max(wanted, MAX_REPEATED_BYTES):
+            raise MalformedError(
+                f"a tensor of shape {list(stand_in.shape)} is made out of a storage of {wanted} bytes"
+            )
 
         def read() -> Array:
             if empty:
