@@ -16,10 +16,10 @@ from paddle import nn
 from paddle.nn import functional
 
 from examples.pairs import PAIRS
-from examples.pairs.assorted import NhwcResidual, PaddleDetector
+from examples.pairs.assorted import NhwcResidual, PaddleDetector, PaddleGenerator
 from examples.pairs.attention import HEADS, PaddleSplit
 from examples.pairs.sequence import PaddleGptBlock
-from examples.pairs.vision import PaddleConvNextBlock, PaddleUNet, PaddleVitBlock
+from examples.pairs.vision import PaddleConvNextBlock, PaddleUNet, PaddleVit, PaddleVitBlock
 
 NORMS = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm, nn.BatchNorm1D, nn.BatchNorm2D)
 
@@ -144,6 +144,44 @@ class _DetachedBlock(PaddleGptBlock):
         return x + self.linear2(self.act(self.linear1(self.norm2(x.detach()))))
 
 
+class _DoubledGradient(PaddleConvNextBlock):
+    """Right forward, but twice the gradient goes through the branch."""
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        y = super().forward(x) - x
+        return x + 2.0 * y - y.detach()
+
+
+class _CutUNet(PaddleUNet):
+    """No gradient goes through the outer skip connection."""
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        one = self.encoder[0](x)
+        two = self.encoder[1](self.pool(one))
+        three = self.encoder[2](self.pool(two))
+        two = self.decoder[0](paddle.concat([two, self.enlarge(three)], 1))
+        return self.out(self.decoder[1](paddle.concat([one.detach(), self.up(two)], 1)))
+
+
+class _UnplacedVit(PaddleVit):
+    """The position embedding is added to the patches but not to the class token."""
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        x = self.to_patches(x).flatten(2).transpose([0, 2, 1]) + self.position[:, 1:]
+        x = paddle.concat([self.class_token.expand([x.shape[0], -1, -1]), x], 1)
+        for layer in self.layers:
+            x = layer(x)
+        return self.fc(self.ln(x)[:, 0])
+
+
+class _LinearGenerator(PaddleGenerator):
+    """No tanh at the end."""
+
+    def forward(self, noise: paddle.Tensor) -> paddle.Tensor:
+        x = functional.relu(self.norm1(self.project(noise)))
+        return self.up2(functional.relu(self.norm2(self.up1(x))))
+
+
 class _SwappedUNet(PaddleUNet):
     """The halves of the first concatenation are swapped."""
 
@@ -192,6 +230,10 @@ class _SharpDetector(PaddleDetector):
             functional.interpolate = usual
 
 
+def _first_token() -> int:
+    return int(PAIRS["gru_tagger"].inputs(0)[0, 0])
+
+
 def _convolution(**settings: Any) -> nn.Layer:
     return nn.Conv2D(24, 24, 3, padding=1, bias_attr=False, **settings)
 
@@ -232,6 +274,18 @@ PLANTED: tuple[Fault, ...] = (
     Fault("no activation in the fused norm", "fused_cnn", "block1.bn_a", changed("block1.bn_a", _act=None)),
     Fault("post-norm for pre-norm", "transformer_encoder_prenorm", "transformer.layers.1",
           changed("transformer.layers.1", normalize_before=False)),
+    Fault("fewer heads", "transformer_encoder", "transformer.layers.1.self_attn",
+          changed("transformer.layers.1.self_attn", num_heads=2, head_dim=24)),
+    Fault("GELU for ReLU in an encoder layer", "transformer_encoder", "transformer.layers.0",
+          changed("transformer.layers.0", activation=functional.gelu)),
+    Fault("a token that is embedded as zero", "gru_tagger", "embed",
+          replaced("embed", lambda: nn.Embedding(60, 24, padding_idx=_first_token()))),
+    Fault("doubled gradient", "convnext", "stages.1.0", recast("stages.1.0", _DoubledGradient)),
+    Fault("cut skip connection", "unet", "", recast("", _CutUNet)),
+    Fault("class token without position", "vit", "", recast("", _UnplacedVit)),
+    Fault("no tanh at the end", "gan_generator", "", recast("", _LinearGenerator)),
+    Fault("torch's momentum for paddle's", "unet", "encoder.1.1",
+          changed("encoder.1.1", _momentum=0.1), mode="train"),
     Fault("frozen statistics in training", "resnet18", "layer3.0.bn1",
           changed("layer3.0.bn1", _use_global_stats=True), mode="train"),
 )  # fmt: skip

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import pytest
 from examples.pairs import PAIRS
-from examples.pairs.faults import PLANTED, Fault, wrong_epsilon
+from examples.pairs.faults import PLANTED, Fault, changed, replaced, wrong_epsilon
+from paddle import nn
 
+from parfocal.weights.transfer import transfer
+from parfocal.workflow.align import align
 from tests.pairs.align.test_clean import LARGER, QUICK
 from tests.pairs.align.tools import blamed, run
 
@@ -41,6 +44,28 @@ def test_an_epsilon_of_one_layer_is_found(name: str, seed: int) -> None:
     assert report.first is not None
     assert report.first.phase == "forward"
     assert report.first.what == "output 0"
+
+
+def test_two_faults_are_both_found_in_order_of_execution() -> None:
+    def change(port: nn.Layer) -> None:
+        changed("layers.2.attention", scale=1.0)(port)
+        replaced("layers.0.act", lambda: nn.GELU(approximate=True))(port)
+
+    assert blamed(run("vit", "eval", 0, change)) == ["layers.0.act", "layers.2.attention"]
+
+
+@pytest.mark.parametrize("changes", [0, 1])
+def test_one_weight_changed_after_the_transfer_is_found(changes: int) -> None:
+    pair = PAIRS["vit"]
+    reference, port = pair.reference(0), pair.port(0)
+    transfer(reference, port)
+    weight = port.layers[1].fc1.weight
+    array = weight.numpy()
+    array[3, 5] += 1e-4 * changes
+    weight.set_value(array)
+    report = align(reference, port, pair.inputs(0), transfer=False)
+    assert report.ok == (changes == 0), str(report)
+    assert all("layers.1.fc1" in str(path) for path in blamed(report))
 
 
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
