@@ -34,6 +34,7 @@ class Choice:
     evidence: tuple[str, ...] = ()
     confidence: float = 0.5
     open: bool = True
+    tried: bool = False  # the options were run against the reference
     rivals: list[int] = field(default_factory=list)  # options that fit as well
 
     @property

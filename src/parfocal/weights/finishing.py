@@ -152,10 +152,13 @@ def _ambiguous_choices(choices: Sequence[Choice]) -> list[Ambiguity]:
             _why(choice),
         )
         for choice in choices
-        if len(choice.options) > 1
-        and (choice.open or choice.rivals)
-        and not choice.options[choice.current].named
+        if len(choice.options) > 1 and (choice.open or choice.rivals) and not _named(choice)
     ]
+
+
+def _named(choice: Choice) -> bool:
+    """Names decide between options that were tried, never instead of trying."""
+    return choice.tried and choice.options[choice.current].named
 
 
 def _why(choice: Choice) -> str:

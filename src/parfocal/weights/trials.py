@@ -85,6 +85,9 @@ class Trials:
 
     def settle(self, scope: Scope, off: float) -> Any:
         """Find what reproduces the twin's output; returns the new output, or None when nothing changed."""
+        for subject in scope.subjects:
+            if isinstance(subject, Choice):
+                subject.tried = True
         start = Trial(tuple(_current(subject) for subject in scope.subjects), off)
         found = start if off <= scope.noise else self._search(scope, start)
         if found is None or not scope.live:

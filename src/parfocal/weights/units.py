@@ -200,7 +200,12 @@ def _settle_orientation(units: list[Unit]) -> list[Unit]:
         for unit in units
         if unit.family == "affine" and unit.kind not in tables.FAMILIES and not unit.flexible
     }
-    return [with_turned_weight(unit) if unit.flexible and turned.get(unit.kind) else unit for unit in units]
+    return [
+        replace(with_turned_weight(unit) if turned[unit.kind] else unit, flexible=False)
+        if unit.flexible and unit.kind in turned
+        else unit
+        for unit in units
+    ]
 
 
 def with_turned_weight(unit: Unit) -> Unit:

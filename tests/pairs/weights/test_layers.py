@@ -8,6 +8,7 @@ import numpy as np
 import paddle
 import pytest
 import torch
+from paddle.nn.utils import spectral_norm as paddle_spectral
 from paddle.nn.utils import weight_norm as paddle_weight
 from torch.nn.utils import parametrizations
 
@@ -149,6 +150,21 @@ CASES: dict[str, tuple[Any, Any, tuple[tuple[int, ...], ...]]] = {
         lambda: parametrizations.weight_norm(T.Conv1d(5, 4, 3), dim=None),
         lambda: paddle_weight(P.Conv1D(5, 4, 3), dim=None),
         (SEQUENCE,),
+    ),
+    "spectral norm": (
+        lambda: parametrizations.spectral_norm(T.Conv2d(4, 6, 3)),
+        lambda: paddle_spectral(P.Conv2D(4, 6, 3)),
+        (IMAGE,),
+    ),
+    "spectral norm of a linear": (
+        lambda: parametrizations.spectral_norm(T.Linear(6, 4)),
+        lambda: paddle_spectral(P.Linear(6, 4)),
+        (ROWS,),
+    ),
+    "older spectral norm": (
+        lambda: torch.nn.utils.spectral_norm(T.ConvTranspose2d(4, 6, 3)),
+        lambda: paddle_spectral(P.Conv2DTranspose(4, 6, 3)),
+        (IMAGE,),
     ),
     "1x1 convolution against a linear": (
         lambda: T.Conv1d(5, 4, 1),
