@@ -64,7 +64,12 @@ def measure_noise(pair: Pair, seeds: int) -> Noise:
         for mode in pair.modes:
             with observations() as seen:
                 report = align(
-                    pair.reference(seed), pair.port(seed), pair.inputs(seed), loss=pair.loss, mode=mode
+                    pair.reference(seed),
+                    pair.port(seed),
+                    pair.inputs(seed),
+                    loss=pair.loss,
+                    mode=mode,
+                    explain=False,
                 )
             noise.add(report, seen[-1], f"seed {seed}, {mode}")
     noise.seconds = (time.perf_counter() - began) / noise.runs
@@ -76,7 +81,9 @@ def plant(fault: Fault, seed: int = 0) -> Caught:
     pair = PAIRS[fault.pair]
     port = pair.port(seed)
     fault.plant(port)
-    return verdict_on(fault, align(pair.reference(seed), port, pair.inputs(seed), mode=fault.mode))
+    return verdict_on(
+        fault, align(pair.reference(seed), port, pair.inputs(seed), mode=fault.mode, explain=False)
+    )
 
 
 def verdict_on(fault: Fault, report: Report) -> Caught:
@@ -98,11 +105,11 @@ def pairs_of(report: Report, moves: dict[str, str] | None = None) -> Counter[tup
 def hide(pair: Pair, seed: int = 0) -> Iterator[Hidden]:
     """Align disguised copies of a port; the pairing of the undisguised one is the right one."""
     reference, inputs, mode = pair.reference(seed), pair.inputs(seed), pair.modes[0]
-    plain = pairs_of(align(reference, pair.port(seed), inputs, mode=mode))
+    plain = pairs_of(align(reference, pair.port(seed), inputs, mode=mode, explain=False))
     for name, disguise in DISGUISES.items():
         port = pair.port(seed)
         moves = disguise(port)
-        report = align(reference, port, inputs, mode=mode)
+        report = align(reference, port, inputs, mode=mode, explain=False)
         kept = sum((plain & pairs_of(report, moves)).values())
         yield Hidden(pair.name, name, kept, sum(plain.values()), report.ok)
 
@@ -144,7 +151,7 @@ def measure_low_precision(pair: Pair, dtype: str) -> Noise | str:
     with observations() as seen:
         reference = pair.reference(0).to(getattr(torch, dtype))
         port = pair.port(0).to(dtype=dtype)
-        report = align(reference, port, _cast(pair.inputs(0), dtype), mode=pair.modes[-1])
+        report = align(reference, port, _cast(pair.inputs(0), dtype), mode=pair.modes[-1], explain=False)
     noise.add(report, seen[-1], dtype)
     return noise
 

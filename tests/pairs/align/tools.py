@@ -17,7 +17,7 @@ def run(name: str, mode: str, seed: int = 0, change: Callable[[Any], object] | N
     port = pair.port(seed)
     if change is not None:
         change(port)
-    return align(pair.reference(seed), port, pair.inputs(seed), loss=pair.loss, mode=mode)
+    return align(pair.reference(seed), port, pair.inputs(seed), loss=pair.loss, mode=mode, explain=False)
 
 
 def blamed(report: Report) -> list[str | None]:
