@@ -8,8 +8,11 @@ raises ``FieldError`` with it.
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from threading import Lock
 from typing import Any
 
 from parfocal.run.dtypes import DTYPES, checked_size
@@ -30,12 +33,16 @@ class Codec:
 def encode_fields(instance: Any, path: str) -> dict[str, Any]:
     """A dataclass instance as a JSON object; an absent value that is absent by default is left out."""
     data = {}
-    for item in fields(instance):
-        value = getattr(instance, item.name)
-        if value is None and item.default is None:
-            continue
-        data[item.name] = CODECS[str(item.type)].encode(value, _join(path, item.name))
+    for name, may_be_absent, encode in _encoders(type(instance)):
+        value = getattr(instance, name)
+        if not (value is None and may_be_absent):
+            data[name] = encode(value, _join(path, name))
     return data
+
+
+@cache
+def _encoders(cls: Any) -> tuple[tuple[str, bool, Callable[[Any, str], Any]], ...]:
+    return tuple((item.name, item.default is None, CODECS[str(item.type)].encode) for item in fields(cls))
 
 
 def decode_fields(cls: type[Any], value: Any, path: str) -> Any:
@@ -168,9 +175,29 @@ def _decode_tensor(value: Any, path: str) -> TensorValue:
     return tensor
 
 
+# The same tensor goes into several records, one right after the other: where it came out, where it
+# went in, its gradient on both sides. Held by the value itself, so that its id means nothing else.
+_recent: OrderedDict[int, tuple[TensorValue, dict[str, Any]]] = OrderedDict()
+_RECENT = 64
+_recent_lock = Lock()
+
+
+def _encode_tensor(value: Any, path: str) -> dict[str, Any]:
+    known = _recent.get(id(value))
+    if known is not None and known[0] is value:
+        return known[1]
+    data = encode_fields(value, path)
+    if isinstance(value, TensorValue):
+        with _recent_lock:
+            _recent[id(value)] = (value, data)
+            while len(_recent) > _RECENT:
+                _recent.popitem(last=False)
+    return data
+
+
 def _encode_leaf(value: Any, path: str) -> Any:
     if isinstance(value, TensorValue):
-        return {"$tensor": encode_fields(value, path)}
+        return {"$tensor": _encode_tensor(value, path)}
     data = encode_json(value, path)
     _decode_leaf(data, path)
     return data
@@ -219,7 +246,7 @@ _FLOAT = Codec(_encode_float, _decode_float)
 _JSON = Codec(encode_json, decode_json)
 _SETTINGS = Codec(_encode_settings, _decode_settings)
 _REF = Codec(encode_fields, _decode_ref)
-_TENSOR = Codec(encode_fields, _decode_tensor)
+_TENSOR = Codec(_encode_tensor, _decode_tensor)
 
 # By the field's annotation in records.py, as it is written there.
 CODECS: dict[str, Codec] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -31,6 +32,7 @@ MAX_DIMENSIONS = 32
 MAX_BYTES = 2**62
 
 
+@cache
 def dtype_name(dtype: np.dtype[Any]) -> str | None:
     """The name under which a dtype is stored, or None for one that cannot be stored."""
     return dtype.name if dtype.name in DTYPES else None

@@ -31,6 +31,9 @@ class FieldError(Exception):
 
 def encode_json(value: Any, path: str) -> Any:
     """The value as something ``json.dumps`` writes; ``path`` names it in errors."""
+    kind = type(value)
+    if kind is str or kind is bool or value is None or (kind is float and math.isfinite(value)):
+        return value  # nearly all there is
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, str)):
