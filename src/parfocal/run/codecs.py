@@ -33,7 +33,8 @@ class Codec:
 def encode_fields(instance: Any, path: str) -> dict[str, Any]:
     """A dataclass instance as a JSON object; an absent value that is absent by default is left out."""
     data = {}
-    for name, may_be_absent, encode in _encoders(type(instance)):
+    cls: Any = type(instance)
+    for name, may_be_absent, encode in _encoders(cls):
         value = getattr(instance, name)
         if not (value is None and may_be_absent):
             data[name] = encode(value, _join(path, name))
