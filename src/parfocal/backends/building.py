@@ -81,13 +81,13 @@ def spelt(prefix: str, kind: Any, keywords: Mapping[str, Any], always: Iterable[
     for name, parameter in inspect.signature(kind.__init__).parameters.items():
         if name not in keywords:
             continue
-        value = _short(keywords[name])
+        value = short(keywords[name])
         if parameter.default is inspect.Parameter.empty:
             parts.append(repr(value))
         elif name in always or not _same(value, parameter.default):
             parts.append(f"{name}={value!r}")
     known = inspect.signature(kind.__init__).parameters
-    parts += [f"{name}={_short(value)!r}" for name, value in keywords.items() if name not in known]
+    parts += [f"{name}={short(value)!r}" for name, value in keywords.items() if name not in known]
     return f"{prefix}.{kind.__name__}({', '.join(parts)})"
 
 
@@ -95,7 +95,7 @@ def _same(value: Any, default: Any) -> bool:
     return bool(type(value) is type(default) and value == default) or (value == default and value is not None)
 
 
-def _short(value: Any) -> Any:
+def short(value: Any) -> Any:
     """One number for all axes where they agree."""
     if isinstance(value, (tuple, list)) and value and all(item == value[0] for item in value):
         return value[0]

@@ -7,6 +7,7 @@ they were or moved.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,6 +58,12 @@ class Repeater:
         self.modules = backend.modules(model)
         self.trace = trace
         self.script = script
+
+    def led_by(self, script: Script) -> Repeater:
+        """The same, along other values."""
+        other = copy.copy(self)
+        other.script = script
+        return other
 
     def repeat(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +120,19 @@ def _report(
 ) -> Report:
     limits = verdicts.limits_of(alignment.tolerance is not None)
     explainer = Explainer(
-        observation.precise, observation.pairing, observation.measures, limits[0], alignment.tolerance
+        observation.precise,
+        observation.pairing,
+        observation.measures,
+        limits[0],
+        alignment.tolerance,
+        doubtful=[target for doubt in alignment.plan.ambiguous for target in doubt.targets],
+        buffers=(alignment.reference.buffers_before, alignment.port.buffers_before),
     )
     buffers, conventions = buffer_results(alignment, observation) if alignment.mode != "eval" else ([], [])
+    found = verdicts.divergences(
+        alignment, observation, limits, _owners(differing), explainer.explain if explain else None
+    )
+    guilty = {each.port.path for each in found if each.port is not None and not each.inherited}
     reference, port = alignment.reference, alignment.port
     return Report(
         reference_name=_name(reference),
@@ -129,10 +140,12 @@ def _report(
         divergences=(
             *verdicts.weight_divergences(alignment.plan),
             *differing,
-            *verdicts.divergences(
-                alignment, observation, limits, _owners(differing), explainer.explain if explain else None
+            *found,
+            # what a guilty layer keeps count of follows from what it does
+            *(
+                replace(each, inherited=each.port is not None and each.port.path in guilty)
+                for each in buffers
             ),
-            *buffers,
         ),
         findings=(*verdicts.findings(alignment, observation), *conventions),
         pairs=tuple(verdicts.pair_results(alignment, observation)),

@@ -8,7 +8,7 @@ no single call explains them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from parfocal.judge.floors import NOTHING
@@ -47,11 +47,16 @@ def _weights(reference: Site | None, port: Site | None, what: str, reason: str) 
 
 
 def divergences(
-    alignment: Alignment, observation: Observation, limits: tuple[float, float], guilty_weights: set[str]
+    alignment: Alignment,
+    observation: Observation,
+    limits: tuple[float, float],
+    guilty_weights: set[str],
+    explain: Callable[[Divergence, Measure], Divergence] | None = None,
 ) -> list[Divergence]:
     """All differences above the noise: the causes in order of execution, then what follows from them.
 
-    ``guilty_weights``: modules of the port whose weights are known to differ.
+    ``guilty_weights``: modules of the port whose weights are known to differ. ``explain`` is asked
+    about every difference that follows from no other.
     """
     limit, end_limit = limits
     ours, theirs = alignment.reference.trace, alignment.port.trace
@@ -64,7 +69,10 @@ def divergences(
         guilty = theirs.nodes[_blame(measure, theirs)].path
         # without the reference's inputs a call cannot be told from what came before it
         doubtful = measure.own and measure.port in observation.unfed and bool(paths)
-        found.append(_divergence(measure, ours, theirs, inherited=guilty in paths or doubtful))
+        divergence = _divergence(measure, ours, theirs, inherited=guilty in paths or doubtful)
+        if explain is not None and not divergence.inherited:
+            divergence = explain(divergence, measure)
+        found.append(divergence)
         paths.add(guilty)
     paired = {theirs.nodes[pair.port].path for pair in observation.pairing.pairs}
     for end in observation.parameters:

@@ -14,6 +14,7 @@ from parfocal.backends.building import (
     arguments_of,
     channel_format,
     recipe,
+    short,
     spelt,
 )
 from parfocal.backends.paddle.kinds import is_framework_class
@@ -34,7 +35,8 @@ def _layout(rank: int) -> Argument:
 def _convolution(rank: int, name: str, *more: str) -> Recipe:
     return recipe(
         name,
-        *("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", *more),
+        *("in_channels", "out_channels", "kernel_size", "stride", "dilation", "groups", *more),
+        padding=Argument("padding", short),  # other modes than zeros take one number only
         bias=absent("bias_attr"),
         channels_last=_layout(rank),
     )

@@ -1,0 +1,1 @@
+"""Why two calls differ: hypotheses, each tested by computing again with one thing changed."""

@@ -1,0 +1,268 @@
+"""One divergence under investigation: whose call it is, where it shows, and how to try a change.
+
+A change is tried on a twin of the port's call, fed with the reference's inputs and output
+gradients, and scored at the very places where the error was seen, in units of the same floor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from parfocal.backends.protocol import Array, Backend, OnOp
+from parfocal.errors import ParfocalError
+from parfocal.judge.floors import Size, coarser, error_of, score, size_of
+from parfocal.judge.metrics import Comparison, compare_arrays
+from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import Divergence
+from parfocal.replay.follow import Direction, Side, Tie
+from parfocal.replay.layouts import fit
+from parfocal.replay.precise import Precise
+from parfocal.replay.repeat import Place, Repeated, Repeater, Script
+from parfocal.replay.trace import Data, Node, Value
+
+Prepare = Callable[[Any], Any]
+Buffers = tuple[Mapping[str, Array], Mapping[str, Array]]
+
+
+class Seen(Protocol):
+    """One measured tensor of a paired call, as the alignment keeps it."""
+
+    @property
+    def port(self) -> int: ...
+    @property
+    def reference(self) -> int: ...
+    @property
+    def side(self) -> Side: ...
+    @property
+    def slot(self) -> str: ...
+    @property
+    def reference_slot(self) -> str: ...
+    @property
+    def direction(self) -> Direction: ...
+    @property
+    def comparison(self) -> Comparison | None: ...
+    @property
+    def floor(self) -> Size: ...
+    @property
+    def own(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A place of the port, the reference's place it must agree with, and what rounding does there."""
+
+    port: Place
+    reference: Place
+    floor: Size
+
+
+@dataclass(slots=True)
+class Case:
+    """``call`` and ``counterpart`` are the orders of the blamed call and of the reference's like it.
+
+    ``checks``: every place the call is answerable for; the first is the divergence's own.
+    """
+
+    divergence: Divergence
+    precise: Precise
+    call: int
+    counterpart: int | None
+    checks: tuple[Check, ...]
+    limit: float
+    tolerance: Tolerance | None
+    buffers: Buffers = ({}, {})  # of the reference and of the port, before anything ran
+    problems: list[str] = field(default_factory=list)
+    _baseline: Repeated | None = None
+
+    @property
+    def node(self) -> Node:
+        return self.precise.port.trace.nodes[self.call]
+
+    @property
+    def reference_node(self) -> Node | None:
+        if self.counterpart is None:
+            return None
+        return self.precise.reference.trace.nodes[self.counterpart]
+
+    @property
+    def backend(self) -> Backend:
+        return self.precise.port.backend
+
+    @property
+    def reference_backend(self) -> Backend:
+        return self.precise.reference.backend
+
+    @property
+    def module(self) -> Any:
+        return self.precise.port.modules[self.node.path]
+
+    @property
+    def reference_module(self) -> Any:
+        node = self.reference_node
+        return None if node is None else self.precise.reference.modules[node.path]
+
+    @property
+    def direction(self) -> Direction:
+        return self.checks[0].port[3]
+
+    @property
+    def what(self) -> str:
+        """The tensor where the error shows, in words."""
+        order, side, slot, direction = self.checks[0].port
+        whose = self.precise.port.trace.nodes[order].path or "the model"
+        return f"{'gradient of ' if direction == 'backward' else ''}{side} {slot} of {whose}"
+
+    def at_outputs(self) -> Case:
+        """The same case judged by what the call gives as a whole, whatever goes on inside."""
+        tie = self.precise.port.script.ties.get(self.call)
+        if tie is None or self.counterpart is None:
+            return replace(self, checks=())
+        places = {
+            id(value): (order, slot)
+            for order in {self.counterpart, *(check.reference[0] for check in self.checks)}
+            for slot, value in self.precise.reference.trace.nodes[order].outputs.items()
+        }
+        checks = []
+        for slot, value in tie.outputs.items():
+            if id(value) in places:
+                order, other = places[id(value)]
+                checks.append(self._output_check(slot, (order, "output", other, "forward"), value))
+        return replace(self, checks=tuple(checks))
+
+    def _output_check(self, slot: str, reference: Place, value: Value) -> Check:
+        calls = [reference[0]]
+        scale = value.data.size * coarser(value.data.dtype)
+        floor = scale | self.precise.moved(calls, reference) | self.precise.exact(calls, reference)
+        return Check((self.call, "output", slot, "forward"), reference, floor)
+
+    def supply(self, data: Data) -> Array:
+        assert data.stored is not None
+        return self.precise.ledger.get(data.stored)
+
+    def recorded(self, place: Place) -> Array:
+        """What the reference had there."""
+        value = _value(self.precise.reference.trace.nodes[place[0]], place)
+        data = value.data if place[3] == "forward" else value.gradient
+        assert data is not None
+        return self.supply(data)
+
+    def expected(self, check: Check, observed: Array) -> Array | None:
+        """The reference's array in the layout of the port's; None when the shapes do not fit."""
+        recorded = self.recorded(check.reference)
+        layout = self.precise.port.script.layouts.get(check.port[:3]) or fit(recorded, observed)
+        if layout is None or math.prod(layout.shape) != observed.size:
+            return None
+        return layout.apply(recorded)
+
+    def input(self, slot: str) -> Array:
+        """What the port's call is fed with."""
+        value = self.precise.port.script.ties[self.call].inputs[slot]
+        layout = self.precise.port.script.layout(self.call, "input", slot, value)
+        return layout.apply(self.supply(value.data))
+
+    def judge(self, observed: Array, expected: Array | None, check: Check) -> float:
+        """The score of an array at a place."""
+        if expected is None or observed.shape != expected.shape:
+            return math.inf
+        if self.tolerance is not None:
+            return 2.0 * compare_arrays(observed, expected, tolerance=self.tolerance).mismatched
+        scale = size_of(expected) * coarser(observed.dtype.name, expected.dtype.name)
+        return score(error_of(compare_arrays(observed, expected)), check.floor | scale)
+
+    def score(self, repeated: Repeated | None, direction: Direction | None = None) -> float:
+        """The worst score of what a twin computed, over all places of one direction."""
+        if repeated is None:
+            return math.inf
+        wanted = [check for check in self.checks if check.port[3] == (direction or self.direction)]
+        scores = []
+        for check in wanted:
+            observed = repeated.places.get(check.port)
+            if observed is None:
+                return math.inf
+            scores.append(self.judge(observed, self.expected(check, observed), check))
+        return max(scores, default=math.inf)
+
+    def run(
+        self, prepare: Prepare | None = None, *, on_op: OnOp | None = None, inside: bool = True
+    ) -> Repeated | None:
+        """The port's call with a change; None when the framework refuses to compute that."""
+        return self._repeat(self.port_repeater(), self.call, prepare, on_op, inside)
+
+    def run_reference(
+        self, prepare: Prepare | None = None, *, on_op: OnOp | None = None, inside: bool = True
+    ) -> Repeated | None:
+        """The reference's call with a change."""
+        if self.counterpart is None:
+            return None
+        return self._repeat(self.precise.reference, self.counterpart, prepare, on_op, inside)
+
+    def baseline(self) -> Repeated | None:
+        """The port's call as it is."""
+        if self._baseline is None:
+            self._baseline = self.run()
+        return self._baseline
+
+    def observed(self, check: Check | None = None) -> Array | None:
+        """What the port computes at a place, by default that of the divergence."""
+        baseline = self.baseline()
+        return None if baseline is None else baseline.places.get((check or self.checks[0]).port)
+
+    def port_repeater(self) -> Repeater:
+        """Places that could not be tied, because the shapes differ, are looked at in trials too."""
+        usual = self.precise.port
+        ties = dict(usual.script.ties)
+        changed = False
+        for check in self.checks:
+            order, side, slot, _ = check.port
+            tie = ties.get(order, Tie({}, {}))
+            if side == "output" and slot not in tie.outputs:
+                value = _value(self.precise.reference.trace.nodes[check.reference[0]], check.reference)
+                ties[order] = Tie(tie.inputs, {**tie.outputs, slot: value}, tie.in_place)
+                changed = True
+        if not changed:
+            return usual
+        return usual.led_by(Script(ties, usual.script.layouts))
+
+    def _repeat(
+        self, repeater: Repeater, call: int, prepare: Prepare | None, on_op: OnOp | None, inside: bool
+    ) -> Repeated | None:
+        def begin(twin: Any) -> Any:
+            self._as_before(repeater, call, twin)
+            return None if prepare is None else prepare(twin)
+
+        try:
+            return repeater.repeat([call], None, self.supply, begin, on_op=on_op, inside=inside)
+        except ParfocalError as error:
+            self.problems.append(error.message)
+        except Exception as error:  # noqa: BLE001  whatever a framework raises for a trial that cannot be
+            self.problems.append(next(iter(str(error).strip().splitlines()), repr(error)))
+        return None
+
+    def _as_before(self, repeater: Repeater, call: int, twin: Any) -> None:
+        """Running statistics as they were: the runs so far may have moved them."""
+        before = self.buffers[0 if repeater is self.precise.reference else 1]
+        path = repeater.trace.nodes[call].path
+        for entry in repeater.backend.state(twin):
+            whole = f"{path}.{entry.path}" if path else entry.path
+            if entry.role == "buffer" and whole in before:
+                repeater.backend.write(entry.value, before[whole])
+
+
+def _value(node: Node, place: Place) -> Value:
+    return (node.inputs if place[1] == "input" else node.outputs)[place[2]]
+
+
+def is_telling(array: Array) -> bool:
+    """Enough different values that an agreement is no chance."""
+    return array.size >= 8 and bool(np.ptp(array.astype(np.float64)) > 0)
+
+
+def blamed(seen: Seen, nodes: Sequence[Node]) -> int:
+    """The port's call that made the error: itself, or the one around it."""
+    parent = nodes[seen.port].parent
+    return seen.port if seen.own or parent is None else parent

@@ -1,0 +1,105 @@
+"""What a proven hypothesis says, and the words and codes it is said in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from parfocal.judge.verdict import Cause
+from parfocal.replay.trace import Node
+
+# A setting (or an op's argument) that differs -> the code of the cause. Others are config.other.
+CODES: dict[str, str] = {
+    "epsilon": "config.epsilon",
+    "momentum": "config.momentum",
+    "stride": "config.stride",
+    "padding": "config.padding",
+    "output_padding": "config.padding",
+    "dilation": "config.dilation",
+    "groups": "config.groups",
+    "num_groups": "config.groups",
+    "kernel_size": "config.kernel",
+    "num_heads": "config.heads",
+    "negative_slope": "config.slope",
+    "approximate": "op.approximation",
+    "padding_mode": "op.padding_mode",
+    "count_include_pad": "op.pool_count",
+    "divisor_override": "op.pool_count",
+    "ceil_mode": "op.ceil_mode",
+    "align_corners": "op.align_corners",
+    "align_mode": "op.align_corners",
+    "axis": "op.axis",
+    "activation": "op.activation",
+    "bias": "op.bias",
+    "use_global_stats": "mode.training",
+    "training": "mode.training",
+}
+# The same word means a method of resizing here, and something else elsewhere.
+_RESIZING = ("Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d", "interpolate", "grid_sample")
+
+
+def code_of(setting: str, kind: str) -> str:
+    if setting == "mode" and kind in _RESIZING:
+        return "op.interpolation"
+    return CODES.get(setting, "config.other")
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """An op's own line, when it is nearer to the mistake than the module's."""
+
+    op: str
+    file: str | None
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A hypothesis that passed: the change, applied, brought the score down to the noise."""
+
+    code: str
+    message: str
+    fix: str
+    score: float
+    port: Where | None = None
+    reference: Where | None = None
+
+
+def cause(proofs: list[Proof]) -> Cause:
+    """The first proof, with the others as alternatives."""
+    first, *others = (Cause(p.code, p.message, p.fix, p.score) for p in proofs)
+    return Cause(first.code, first.message, first.fix, first.score_after, tuple(others))
+
+
+def spelled_path(path: str) -> str:
+    """A module's path as Python writes it: ``port.layers[1].norm``."""
+    parts = [f"[{part}]" if part.isdigit() else f".{part}" for part in path.split(".") if part]
+    return "port" + "".join(parts)
+
+
+def place(node: Node) -> str:
+    return node.path or "the model"
+
+
+def number(value: float) -> str:
+    """As short as it can be said without saying something else."""
+    return f"{value:.7g}"
+
+
+def rounded(value: float, *hints: float) -> float:
+    """The round number that a fitted value most likely stands for, or the value itself."""
+    candidates = [*hints, *(round(value, digits) for digits in range(1, 5)), *_powers(value)]
+    close = [c for c in candidates if c and abs(c - value) <= 2e-4 * abs(value)]
+    return min(close, key=lambda c: (len(repr(c)), abs(c - value)), default=value)
+
+
+def _powers(value: float) -> list[float]:
+    if value == 0 or not math.isfinite(value):
+        return []
+    exponent = math.floor(math.log10(abs(value)))
+    return [float(f"{value:.{digits}e}") for digits in (0, 1)] + [10.0**exponent, 10.0 ** (exponent + 1)]
+
+
+def said(value: Any) -> str:
+    return number(value) if isinstance(value, float) else repr(value)

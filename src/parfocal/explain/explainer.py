@@ -1,0 +1,103 @@
+"""Puts every own divergence to the hypotheses, in order, and keeps what passes.
+
+Hypotheses are grouped in rounds: what can be read first, what must be solved for later. The
+first round with a proof decides; further proofs of the same round are alternatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+
+from parfocal.explain import mirror, relations, settings
+from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
+from parfocal.explain.causes import Proof, Where, cause
+from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import Divergence, Site
+from parfocal.matching.pairing import Pairing
+from parfocal.replay.precise import Precise
+
+Hypothesis = Callable[[Case], Iterator[Proof]]
+
+# A new cause is one more function in a round, and one more test.
+FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
+    (settings.differing_settings, settings.training_flag),
+    (settings.another_kind,),
+    (mirror.solved_setting,),
+    relations.HYPOTHESES,
+)
+
+
+class Explainer:
+    """Explains the divergences of one open alignment."""
+
+    def __init__(
+        self,
+        precise: Precise,
+        pairing: Pairing,
+        seen: Sequence[Seen],
+        limit: float,
+        tolerance: Tolerance | None,
+        doubtful: Collection[str] = (),
+        buffers: Buffers = ({}, {}),
+    ) -> None:
+        """``doubtful``: modules of the port of which it is not known what they correspond to.
+
+        ``buffers``: of the reference and of the port, before anything ran.
+        """
+        self.buffers = buffers
+        self.precise = precise
+        self.doubtful = frozenset(doubtful)
+        self.limit = limit
+        self.tolerance = tolerance
+        self._reference_of = {pair.port: pair.reference for pair in pairing.pairs}
+        self._seen: dict[int, list[Seen]] = {}
+        for each in seen:
+            self._seen.setdefault(blamed(each, precise.port.trace.nodes), []).append(each)
+
+    def explain(self, divergence: Divergence, seen: Seen) -> Divergence:
+        """The divergence with its cause, or with what its error looks like."""
+        case = self._case(divergence, seen)
+        if case.node.path in self.doubtful:
+            return divergence
+        for hypotheses in FORWARD if case.direction == "forward" else ():
+            proofs = [proof for hypothesis in hypotheses for proof in hypothesis(case)]
+            if proofs:
+                return _explained(divergence, proofs)
+        return divergence
+
+    def _case(self, divergence: Divergence, seen: Seen) -> Case:
+        call = blamed(seen, self.precise.port.trace.nodes)
+        counterpart = self._reference_of.get(call)
+        if counterpart is None:
+            parent = self.precise.reference.trace.nodes[seen.reference].parent
+            counterpart = seen.reference if seen.own else parent
+        others = [each for each in self._seen[call] if each is not seen and each.comparison is not None]
+        checks = tuple(_check(each) for each in (seen, *others))
+        return Case(
+            divergence, self.precise, call, counterpart, checks, self.limit, self.tolerance, self.buffers
+        )
+
+
+def _check(seen: Seen) -> Check:
+    return Check(
+        (seen.port, seen.side, seen.slot, seen.direction),
+        (seen.reference, seen.side, seen.reference_slot, seen.direction),
+        seen.floor,
+    )
+
+
+def _explained(divergence: Divergence, proofs: list[Proof]) -> Divergence:
+    first = proofs[0]
+    return replace(
+        divergence,
+        cause=cause(proofs),
+        port=_nearer(divergence.port, first.port),
+        reference=_nearer(divergence.reference, first.reference),
+    )
+
+
+def _nearer(site: Site | None, where: Where | None) -> Site | None:
+    if site is None or where is None:
+        return site
+    return replace(site, op=where.op, file=where.file or site.file, line=where.line or site.line)

@@ -1,0 +1,168 @@
+"""Reading and testing at once: settings in which two layers differ, each tried in the port.
+
+The port's layer is built anew with the reference's setting and the port's own weights, by the
+line of code that is then recommended. A layer of another kind altogether is tried the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from parfocal.backends.building import LayerBuilder
+from parfocal.backends.protocol import Backend
+from parfocal.backends.vocabulary import family
+from parfocal.errors import UnsupportedError
+from parfocal.explain.case import Case
+from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
+
+# What a layer is, not how it computes: a difference is one of spelling.
+CONVENTIONS = frozenset({"weight_layout", "channels_last", "boolean_mask"})
+
+ACTIVATIONS = frozenset(
+    {
+        *(
+            "ReLU",
+            "ReLU6",
+            "LeakyReLU",
+            "ELU",
+            "CELU",
+            "SELU",
+            "GELU",
+            "SiLU",
+            "Mish",
+            "Sigmoid",
+            "LogSigmoid",
+        ),
+        *(
+            "Hardsigmoid",
+            "Hardswish",
+            "Tanh",
+            "Hardtanh",
+            "Tanhshrink",
+            "Hardshrink",
+            "Softshrink",
+            "Softplus",
+        ),
+        *("Softsign", "Softmax", "LogSoftmax", "Identity", "Threshold"),
+    }
+)
+
+
+def differing_settings(case: Case) -> Iterator[Proof]:
+    """Every setting in which the two differ, alone; all of them together if none alone is enough."""
+    other = case.reference_node
+    if other is None or family(other.kind) != family(case.node.kind) or not _can_build(case):
+        return
+    ours, theirs = other.settings, case.node.settings
+    names = [n for n in ours if n in theirs and ours[n] != theirs[n] and n not in CONVENTIONS]
+    found = [proof for name in names if (proof := _tried(case, {name: ours[name]})) is not None]
+    if not found and len(names) > 1:
+        together = _tried(case, {name: ours[name] for name in names})
+        found = [] if together is None else [together]
+    yield from found
+
+
+def another_kind(case: Case) -> Iterator[Proof]:
+    """The port has a layer of another kind, or a hand-written one where the reference's has a name."""
+    other, builder = case.reference_node, case.backend
+    if other is None or not isinstance(builder, LayerBuilder) or not case.node.is_leaf:
+        return
+    if family(other.kind) == family(case.node.kind) or _has_state(case):
+        return
+    theirs = case.node.kind in ACTIVATIONS
+    if not case.node.framework_layer and other.kind not in ACTIVATIONS:
+        return  # that a library layer would do better is no cause
+    measured = case.score(
+        case.run(lambda twin: _made_like(builder, twin, other.kind, other.settings), inside=False)
+    )
+    if measured > case.limit:
+        return
+    code = (
+        "op.activation"
+        if other.kind in ACTIVATIONS and (theirs or not case.node.framework_layer)
+        else "op.kind"
+    )
+    line = builder.spell(other.kind, other.settings)
+    message = f"{place(case.node)} is a {other.kind} in the reference, a {case.node.kind} in the port"
+    yield Proof(code, message, f"{spelled_path(case.node.path)} = {line}", measured)
+
+
+def training_flag(case: Case) -> Iterator[Proof]:
+    """The one is in train mode and the other is not."""
+    other = case.reference_node
+    if other is None or other.training == case.node.training:
+        return
+
+    def prepare(twin: Any) -> None:
+        for module in case.backend.modules(twin).values():
+            module.training = other.training
+
+    measured = case.score(case.run(prepare))
+    if measured <= case.limit:
+        words = {True: "train", False: "eval"}
+        message = (
+            f"{place(case.node)} is in {words[other.training]} mode in the reference, "
+            f"in {words[case.node.training]} mode in the port"
+        )
+        fix = f"{spelled_path(case.node.path)}.{words[other.training]}()"
+        yield Proof("mode.training", message, fix, measured)
+
+
+def rebuilt(backend: Backend, module: Any, settings: Mapping[str, Any]) -> Any:
+    """A layer of the module's kind with other settings and the same weights, mode and dtype."""
+    assert isinstance(backend, LayerBuilder)
+    new = backend.layer(backend.kind(module), settings)
+    before = {entry.path: entry.value for entry in backend.state(module)}
+    after = {entry.path: entry.value for entry in backend.state(new)}
+    dtypes = {backend.dtype(value) for value in before.values()} - {backend.dtype(v) for v in after.values()}
+    if dtypes:
+        new = backend.copy_as(new, sorted(dtypes)[0])
+        after = {entry.path: entry.value for entry in backend.state(new)}
+    if before.keys() != after.keys():
+        raise UnsupportedError(f"weights {sorted(before)} do not fit a layer that has {sorted(after)}")
+    for path, value in before.items():
+        backend.write(after[path], backend.to_array(value))
+    _set_flags(new, module.training)
+    return new
+
+
+def _made_like(builder: Any, twin: Any, kind: str, settings: Mapping[str, Any]) -> Any:
+    new = builder.layer(kind, settings)
+    _set_flags(new, twin.training)
+    return new
+
+
+def _set_flags(module: Any, training: bool) -> None:
+    module.train() if training else module.eval()
+
+
+def _can_build(case: Case) -> bool:
+    return isinstance(case.backend, LayerBuilder) and case.backend.can_build(case.module)
+
+
+def _has_state(case: Case) -> bool:
+    return bool(case.backend.state(case.module) or case.reference_backend.state(case.reference_module))
+
+
+def _tried(case: Case, changed: Mapping[str, Any]) -> Proof | None:
+    backend, node, other = case.backend, case.node, case.reference_node
+    assert isinstance(backend, LayerBuilder)
+    assert other is not None
+    settings = {**node.settings, **changed}
+    # what a container calls inside may come in another order then
+    judged = case if node.is_leaf else case.at_outputs()
+    measured = judged.score(
+        judged.run(lambda twin: rebuilt(case.backend, twin, settings), inside=node.is_leaf), "forward"
+    )
+    if measured > case.limit:
+        return None
+    values = "; ".join(
+        f"{name} is {said(value)} in the reference, {said(node.settings[name])} in the port"
+        for name, value in changed.items()
+    )
+    line = backend.spell(node.kind, settings, list(changed))
+    code = code_of(next(iter(changed)), node.kind)
+    return Proof(
+        code, f"{values} ({node.kind} {place(node)})", f"{spelled_path(node.path)} = {line}", measured
+    )
