@@ -28,6 +28,7 @@ METHODS: Mapping[str, str] = {
     "relative": "rel_l2",
 }
 ALL_METHODS = ("min", "max", "mean")  # what reprod_log's "all" stands for
+_NOT_NUMBERS = "USOMm"  # kinds of dtypes: text, bytes, objects, times; these can only be equal or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,12 @@ def _row(
     for side, other in ((left, "first"), (right, "second")):
         if name not in side:
             return Row(name, None, f"missing in the {other}", {}, dict.fromkeys(methods, False))
-    comparison = compare_arrays(np.asarray(left[name]), np.asarray(right[name]))
+    ours, theirs = np.asarray(left[name]), np.asarray(right[name])
+    if {ours.dtype.kind, theirs.dtype.kind} & set(_NOT_NUMBERS):
+        same = bool(np.array_equal(ours, theirs))
+        problem = "" if same else f"not numbers: {left[name]!r:.40} and {right[name]!r:.40}"
+        return Row(name, None, problem, dict.fromkeys(methods, 0.0), dict.fromkeys(methods, same))
+    comparison = compare_arrays(ours, theirs)
     if not comparison.comparable:
         return Row(name, comparison, comparison.reason, {}, dict.fromkeys(methods, False))
     values = {method: float(getattr(comparison, METHODS[method])) for method in methods}

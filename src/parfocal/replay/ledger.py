@@ -110,4 +110,6 @@ class Ledger:
         data = array.reshape(-1).view(np.uint8).data
         while data:
             read = os.preadv(self._file.fileno(), [data], offset)
+            if not read:
+                raise StorageError(f"{len(data)} of {array.nbytes} bytes put aside cannot be read back")
             data, offset = data[read:], offset + read

@@ -1,0 +1,132 @@
+"""How tensors lie: axes are moved only where values leave no doubt."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parfocal.replay.layouts import Layout, fit, layouts
+
+
+def noise(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def test_equal_shapes_and_values_stay_as_they_are():
+    x = noise(2, 3, 4)
+    assert fit(x, x) == Layout(None, (2, 3, 4))
+
+
+@pytest.mark.parametrize("order", [p for p in permutations(range(4)) if p != (0, 1, 2, 3)])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (4, 4, 4, 4), (2, 3, 3, 2)])
+def test_moved_axes_are_found_by_value(shape, order):
+    x = noise(*shape)
+    moved = x.transpose(order)
+    layout = fit(x, moved)
+    assert np.array_equal(layout.apply(x), moved)
+
+
+def test_moved_axes_are_found_through_rounding_noise():
+    x = noise(8, 8, 8)
+    moved = x.transpose(2, 0, 1) * (1 + 1e-6 * noise(8, 8, 8, seed=1))
+    assert fit(x, moved).permutation == (2, 0, 1)
+
+
+def test_a_wrong_port_of_the_same_shape_is_not_called_permuted():
+    for seed in range(20):
+        assert fit(noise(6, 6, 6, seed=seed), noise(6, 6, 6, seed=seed + 100)).is_identity
+
+
+def test_a_constant_factor_or_offset_is_not_called_permuted():
+    x = noise(5, 5)
+    assert fit(x, 2 * x).is_identity
+    assert fit(x, x + 1).is_identity
+    assert fit(x, -x).is_identity
+
+
+def test_symmetric_data_lies_as_it_is():
+    x = noise(6, 6)
+    symmetric = x + x.T
+    assert fit(symmetric, symmetric.T.copy()).is_identity
+    assert fit(np.ones((3, 3)), np.ones((3, 3))).is_identity
+    assert fit(np.zeros((3, 3)), np.zeros((3, 3))).is_identity
+
+
+def test_when_only_one_order_of_axes_fits_the_shape_it_is_taken_whatever_the_values():
+    layout = fit(noise(2, 3, 4, 5), noise(2, 4, 5, 3, seed=1))
+    assert layout == Layout((0, 2, 3, 1), (2, 4, 5, 3))
+
+
+def test_axes_of_extent_one_come_and_go():
+    x = noise(2, 3, 1, 1)
+    assert np.array_equal(fit(x, x.reshape(2, 3)).apply(x), x.reshape(2, 3))
+    assert fit(noise(2, 3), noise(1, 2, 3)) == Layout(None, (1, 2, 3))
+    assert fit(noise(1), np.float32(3)) == Layout(None, ())
+
+
+def test_shapes_that_do_not_fit():
+    assert fit(noise(2, 3), noise(2, 4)) is None
+    assert fit(noise(2, 3), noise(3, 4)) is None
+    assert list(layouts((2, 3), (7,))) == []
+
+
+def test_too_many_axes_are_not_tried():
+    x = noise(2, 2, 2, 2, 2, 2)
+    assert fit(x, x.transpose(5, 4, 3, 2, 1, 0)).is_identity
+
+
+def test_empty_tensors_fit():
+    assert fit(np.empty((0, 3)), np.empty((0, 3))) == Layout(None, (0, 3))
+    assert fit(np.empty((0, 0)), np.empty((0, 0))).is_identity
+
+
+def test_infinities_and_nans_neither_warn_nor_move_axes():
+    mask = np.triu(np.full((5, 5), -np.inf, "float32"), 1)
+    assert fit(mask, mask).is_identity
+    assert fit(mask, noise(5, 5)).is_identity
+    holes = noise(4, 4)
+    holes[0, 1] = np.nan
+    assert fit(holes, holes).is_identity
+
+
+def test_a_transposed_mask_of_infinities_is_seen():
+    mask = np.triu(np.full((5, 5), -np.inf, "float32"), 1)
+    assert fit(mask, mask.T).permutation == (1, 0)
+
+
+def test_booleans_integers_and_complex_numbers():
+    ids = np.random.default_rng(0).integers(0, 99, (5, 5))
+    assert fit(ids, ids.T).permutation == (1, 0)
+    flags = ids > 50
+    assert fit(flags, flags.T).permutation == (1, 0)
+    waves = noise(4, 4) + 1j * noise(4, 4, seed=1)
+    assert fit(waves, waves.T).permutation == (1, 0)
+    real = noise(4, 4)
+    assert fit(real + 0j, real + 1j * noise(4, 4, seed=2)).is_identity
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shape=st.lists(st.integers(1, 4), min_size=1, max_size=5).map(tuple),
+    data=st.data(),
+    seed=st.integers(0, 1000),
+)
+def test_whatever_order_the_axes_are_put_in_the_layout_undoes_it(shape, data, seed):
+    order = data.draw(st.permutations(range(len(shape))))
+    x = noise(*shape, seed=seed)
+    moved = x.transpose(order)
+    layout = fit(x, moved)
+    assert layout is not None
+    assert np.array_equal(layout.apply(x), moved)
+
+
+@settings(max_examples=60, deadline=None)
+@given(shape=st.lists(st.integers(2, 4), min_size=2, max_size=4).map(tuple), seed=st.integers(0, 1000))
+def test_independent_values_of_one_shape_are_never_permuted(shape, seed):
+    if np.prod(shape) < 8:
+        return  # so few numbers may agree by chance
+    assert fit(noise(*shape, seed=seed), noise(*shape, seed=seed + 5000)).is_identity

@@ -1,0 +1,170 @@
+"""Tensors put aside: equal arrays come back, from memory or disk, and nothing stays behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from parfocal.errors import InputError, StorageError
+from parfocal.replay.ledger import DEFAULT_BUDGET, Ledger, parse_amount
+
+AMOUNTS = {
+    "2GB": 2 * 2**30,
+    "512 MiB": 512 * 2**20,
+    "1KB": 1024,
+    "1kb": 1024,
+    "1.5K": 1536,
+    " 3 t ": 3 * 2**40,
+    "0": 0,
+    "17": 17,
+    "17B": 17,
+}
+DTYPES = ["float32", "float64", "float16", ml_dtypes.bfloat16, "int64", "uint8", "bool", "complex64"]
+
+
+@pytest.mark.parametrize(("text", "amount"), AMOUNTS.items())
+def test_amounts_as_people_write_them(text, amount):
+    assert parse_amount(text) == amount
+
+
+def test_numbers_and_none():
+    assert parse_amount(12345) == 12345
+    assert parse_amount(None) == DEFAULT_BUDGET
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "lots", "-1GB", "2 XB", "1e9", "GB", "2GBs", "nan", "1.2.3MB", -5, True]
+)
+def test_what_is_no_amount(wrong):
+    with pytest.raises(InputError) as caught:
+        parse_amount(wrong)
+    assert caught.value.message == f"memory={wrong!r} is not an amount of memory"
+    assert caught.value.hint == 'write e.g. memory="2GB"'
+
+
+def files_open() -> set[str]:
+    """What this process has open, by the name the system gives it."""
+    names = set()
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            names.add(os.readlink(f"/proc/self/fd/{number}"))
+        except FileNotFoundError:
+            continue
+    return names
+
+
+@pytest.mark.parametrize("budget", [0, 100, 10**9])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_equal_arrays_come_back(dtype, budget):
+    arrays = [
+        np.arange(24).reshape(2, 3, 4).astype(dtype),
+        np.array(5).astype(dtype),
+        np.empty((0, 3), dtype),
+        np.arange(12).reshape(3, 4).astype(dtype).T,  # not contiguous
+    ]
+    with Ledger(budget) as ledger:
+        tickets = [ledger.put(array) for array in arrays]
+        for ticket, array in [*zip(tickets, arrays, strict=True)][::-1]:
+            found = ledger.get(ticket)
+            assert found.dtype == array.dtype
+            assert found.shape == array.shape == ticket.shape
+            assert found.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("budget", [0, 10**9])
+def test_an_array_is_kept_as_it_was_when_it_was_put(budget):
+    array = np.ones(10, "float32")
+    with Ledger(budget) as ledger:
+        ticket = ledger.put(array)
+        array[:] = 9.0
+        assert ledger.get(ticket).tolist() == [1.0] * 10
+
+
+def test_non_finite_bits_survive_the_disk():
+    array = np.array([np.nan, -np.inf, -0.0, 1e-45], "float32")
+    with Ledger(0) as ledger:
+        assert ledger.get(ledger.put(array)).tobytes() == array.tobytes()
+
+
+def test_memory_is_used_up_to_the_budget_and_the_disk_beyond(monkeypatch):
+    written = []
+    real = os.pwrite
+    monkeypatch.setattr(
+        os, "pwrite", lambda file, data, at: written.append(len(data)) or real(file, data, at)
+    )
+    with Ledger(100) as ledger:
+        ledger.put(np.zeros(10, "float32"))  # 40
+        ledger.put(np.zeros(10, "float64"))  # 80: too much
+        ledger.put(np.zeros(15, "float32"))  # 60: fits exactly
+        ledger.put(np.zeros(1, "uint8"))
+    assert written == [80, 1]
+
+
+def test_nothing_has_a_name_on_disk_and_nothing_stays_open(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = files_open()
+    with Ledger(0) as ledger:
+        ticket = ledger.put(np.arange(1000))
+        assert list(tmp_path.iterdir()) == []
+        opened = files_open() - before
+        assert any(name.startswith(str(tmp_path)) for name in opened)
+        assert ledger.get(ticket)[999] == 999
+    assert list(tmp_path.iterdir()) == []
+    assert files_open() - before == set()
+
+
+def test_nothing_stays_after_an_exception_either(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = files_open()
+
+    def fail():
+        with Ledger(0) as ledger:
+            ledger.put(np.arange(1000))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+    assert files_open() - before == set()
+
+
+def test_short_writes_and_reads_are_continued(monkeypatch):
+    write, read = os.pwrite, os.preadv
+    monkeypatch.setattr(os, "pwrite", lambda file, data, at: write(file, data[:7], at))
+    monkeypatch.setattr(os, "preadv", lambda file, parts, at: read(file, [parts[0][:5]], at))
+    array = np.arange(20, dtype="float64")
+    with Ledger(0) as ledger:
+        tickets = [ledger.put(array + number) for number in range(3)]
+        assert [ledger.get(ticket).tolist() for ticket in tickets] == [(array + n).tolist() for n in range(3)]
+
+
+def test_a_full_disk_is_said_with_the_place_and_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def full(file, data, at):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with Ledger(0) as ledger, pytest.raises(StorageError) as caught:
+        ledger.put(np.zeros(10, "float32"))
+    assert caught.value.message == f"cannot put 40 bytes aside in {tmp_path}: No space left on device"
+    assert caught.value.hint == "free some space there, set TMPDIR to a larger disk, or raise memory="
+
+
+def test_a_temporary_folder_that_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with Ledger(0) as ledger, pytest.raises(StorageError, match="No such file or directory"):
+        ledger.put(np.zeros(10, "float32"))
+
+
+def test_a_file_that_became_shorter_is_an_error_and_not_a_wait(monkeypatch):
+    with Ledger(0) as ledger:
+        ticket = ledger.put(np.zeros(10, "float32"))
+        monkeypatch.setattr(os, "preadv", lambda file, parts, at: 0)
+        with pytest.raises(StorageError, match="40 of 40 bytes put aside cannot be read back"):
+            ledger.get(ticket)
