@@ -17,7 +17,6 @@ from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.errors import ParfocalError
 from parfocal.judge.floors import Size, coarser, error_of, score, size_of
 from parfocal.judge.metrics import Comparison, compare_arrays
-from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence
 from parfocal.replay.follow import Direction, Side, Tie
 from parfocal.replay.layouts import fit
@@ -74,7 +73,6 @@ class Case:
     counterpart: int | None
     checks: tuple[Check, ...]
     limit: float
-    tolerance: Tolerance | None
     buffers: Buffers = ({}, {})  # of the reference and of the port, before anything ran
     problems: list[str] = field(default_factory=list)
     _baseline: Repeated | None = None
@@ -169,8 +167,6 @@ class Case:
         """The score of an array at a place."""
         if expected is None or observed.shape != expected.shape:
             return math.inf
-        if self.tolerance is not None:
-            return 2.0 * compare_arrays(observed, expected, tolerance=self.tolerance).mismatched
         scale = size_of(expected) * coarser(observed.dtype.name, expected.dtype.name)
         return score(error_of(compare_arrays(observed, expected)), check.floor | scale)
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from parfocal.explain import mirror, relations, settings
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause
-from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.matching.pairing import Pairing
 from parfocal.replay.precise import Precise
@@ -37,7 +36,6 @@ class Explainer:
         pairing: Pairing,
         seen: Sequence[Seen],
         limit: float,
-        tolerance: Tolerance | None,
         doubtful: Collection[str] = (),
         buffers: Buffers = ({}, {}),
     ) -> None:
@@ -49,7 +47,6 @@ class Explainer:
         self.precise = precise
         self.doubtful = frozenset(doubtful)
         self.limit = limit
-        self.tolerance = tolerance
         self._reference_of = {pair.port: pair.reference for pair in pairing.pairs}
         self._seen: dict[int, list[Seen]] = {}
         for each in seen:
@@ -74,9 +71,7 @@ class Explainer:
             counterpart = seen.reference if seen.own else parent
         others = [each for each in self._seen[call] if each is not seen and each.comparison is not None]
         checks = tuple(_check(each) for each in (seen, *others))
-        return Case(
-            divergence, self.precise, call, counterpart, checks, self.limit, self.tolerance, self.buffers
-        )
+        return Case(divergence, self.precise, call, counterpart, checks, self.limit, self.buffers)
 
 
 def _check(seen: Seen) -> Check:

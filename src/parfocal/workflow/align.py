@@ -118,19 +118,23 @@ def _check_compared(observation: Observation, ignore: Sequence[str]) -> None:
 def _report(
     alignment: Alignment, observation: Observation, differing: list[Divergence], explain: bool
 ) -> Report:
-    limits = verdicts.limits_of(alignment.tolerance is not None)
+    fixed = alignment.tolerance is not None  # then nothing is kept that could be repeated
+    limits = verdicts.limits_of(fixed)
     explainer = Explainer(
         observation.precise,
         observation.pairing,
         observation.measures,
         limits[0],
-        alignment.tolerance,
         doubtful=[target for doubt in alignment.plan.ambiguous for target in doubt.targets],
         buffers=(alignment.reference.buffers_before, alignment.port.buffers_before),
     )
     buffers, conventions = buffer_results(alignment, observation) if alignment.mode != "eval" else ([], [])
     found = verdicts.divergences(
-        alignment, observation, limits, _owners(differing), explainer.explain if explain else None
+        alignment,
+        observation,
+        limits,
+        _owners(differing),
+        explainer.explain if explain and not fixed else None,
     )
     guilty = {each.port.path for each in found if each.port is not None and not each.inherited}
     reference, port = alignment.reference, alignment.port
