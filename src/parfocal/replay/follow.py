@@ -93,14 +93,32 @@ class Follower:
             return None
         leaves = flatten_call(call.args, call.kwargs).leaves
         exchanged = self._exchange(call.order, "input", leaves, tie.inputs, keep=tie.in_place)
+        for slot, new in exchanged.items():
+            call.note[slot] = (new, self.backend.version(new), leaves[slot])
         return replace_call(call.args, call.kwargs, exchanged) if exchanged else None
 
     def _exit(self, call: Call, output: Any) -> Any:
         tie = self.script.get(call.order)
         if tie is None:
             return None
-        exchanged = self._exchange(call.order, "output", flatten(output).leaves, tie.outputs, keep=False)
+        handed_back = self._handed_back(call, flatten(output).leaves)
+        leaves = {**flatten(output).leaves, **handed_back}
+        exchanged = {
+            **handed_back,
+            **self._exchange(call.order, "output", leaves, tie.outputs, keep=False),
+        }
         return replace(output, exchanged) if exchanged else None
+
+    def _handed_back(self, call: Call, leaves: Mapping[str, Any]) -> dict[str, Any]:
+        """Inputs that come out as they went in go on without their alias."""
+        found: dict[str, Any] = {}
+        for slot, (new, version, original) in call.note.items():
+            places = [place for place, leaf in leaves.items() if leaf is new]
+            if places or self.backend.version(new) != version:
+                self._waiting.pop((call.order, "input", slot), None)
+            if self.backend.version(new) == version and id(original) in self._given:
+                found.update(dict.fromkeys(places, original))
+        return found
 
     def _exchange(
         self, order: int, side: Side, leaves: Mapping[str, Any], values: Mapping[str, Value], *, keep: bool
@@ -114,7 +132,7 @@ class Follower:
             layout = self._look(order, side, slot, tensor, value)
             if layout is None:
                 continue
-            new = self._replacement(tensor, value, layout, keep=keep)
+            new = self._replacement(side, tensor, value, layout, keep=keep)
             if self.gradients and value.differentiable and self.backend.requires_grad(new):
                 self._waiting[order, side, slot] = (value, layout)
                 self.backend.watch_gradient(new, partial(self._arrived, order, side, slot))
@@ -133,13 +151,15 @@ class Follower:
         self.report(Sighting(order, side, slot, "forward", observed, expected, layout, value.data))
         return layout
 
-    def _replacement(self, tensor: Any, value: Value, layout: Layout, *, keep: bool) -> Any:
+    def _replacement(self, side: Side, tensor: Any, value: Value, layout: Layout, *, keep: bool) -> Any:
         if keep:  # an in-place layer must get the caller's own tensor
             return tensor
         if self._layout_if_given(tensor, value.data) is None:
             new = self.backend.substitute(tensor, layout.apply(self.supply(value.data)))
         else:
-            new = self.backend.alias(tensor) if self.backend.requires_grad(tensor) else tensor
+            # only an input is one of several uses of a tensor
+            use = side == "input" and self.backend.requires_grad(tensor)
+            new = self.backend.alias(tensor) if use else tensor
         self._given[id(new)] = (new, self.backend.version(new), value.data, layout)
         while len(self._given) > RECENT:
             self._given.popitem(last=False)

@@ -13,7 +13,7 @@ from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.sites import Sites
-from parfocal.capture.tree import flatten, flatten_call, replace_call
+from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.judge.sketch import Fingerprint, fingerprint
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.trace import Data, Node, Trace, Value
@@ -73,18 +73,27 @@ class Observer:
             if not node.in_place:
                 watched = aliases[slot] = self.backend.alias(leaf)
                 self._remember(watched, value.data)
-                call.note[slot] = (watched, self.backend.version(watched))
+                call.note[slot] = (watched, self.backend.version(watched), leaf)
             self.backend.watch_gradient(watched, partial(self._arrived, value))
         return replace_call(call.args, call.kwargs, aliases) if aliases else None
 
-    def _exit(self, call: Call, output: Any) -> None:
+    def _exit(self, call: Call, output: Any) -> Any:
         node = self.trace.nodes[call.order]
-        for slot, (alias, version) in call.note.items():
+        handed_back = {}
+        for slot, (alias, version, original) in call.note.items():
             if self.backend.version(alias) != version:
                 # changed in place by code that did not say so: its gradient can no longer be seen
                 node.inputs[slot].differentiable = False
+                continue
+            # handed through as it is: on it goes without the alias, whose gradient nobody would see
+            for place, leaf in flatten(output).leaves.items():
+                if leaf is alias:
+                    node.inputs[slot].differentiable = False
+                    handed_back[place] = original
+        output = replace(output, handed_back)
         node.outputs = self._values(flatten(output).leaves)
         node.finished = len(self.trace.nodes)
+        return output if handed_back else None
 
     def _begin(self, call: Call) -> Node:
         kind, settings, framework_layer = self._facts(call)
