@@ -21,6 +21,7 @@ from parfocal.weights.units import Key, Unit
 
 TRUSTED_NAME = 0.5  # a likeness below this says nothing
 MARGIN = 0.08  # by how much the best name must beat the next one
+SAME_KIND = 0.02  # what an equal kind adds, where shapes agree already
 TRUSTED_ORDER = 0.9  # share of units that lie in the same order, for order to count
 
 
@@ -47,7 +48,7 @@ class _Alignment:
     """Pairs that lie at the same place of the two sequences of keys."""
 
     words: str
-    pairs: frozenset[tuple[str, str]]
+    partner: Mapping[str, str]  # reference path -> port path
     trusted: bool
 
 
@@ -92,16 +93,17 @@ def _align(
     codes: dict[Key, int] = {}
     sequences = [[codes.setdefault(key(unit), len(codes)) for unit in side] for side in (mine, yours)]
     if sequences[0] == sequences[1]:
-        pairs = frozenset((r.path, p.path) for r, p in zip(mine, yours, strict=True))
-        return _Alignment(order.words, pairs, trusted=True)
+        partner = {r.path: p.path for r, p in zip(mine, yours, strict=True)}
+        return _Alignment(order.words, partner, trusted=True)
     blocks = SequenceMatcher(None, sequences[0], sequences[1], autojunk=False).get_matching_blocks()
-    pairs = frozenset(
-        (mine[block.a + step].path, yours[block.b + step].path)
+    partner = {
+        mine[block.a + step].path: yours[block.b + step].path
         for block in blocks
         for step in range(block.size)
-    )
+    }
     shorter = min(len(mine), len(yours))
-    return _Alignment(order.words, pairs, trusted=bool(shorter) and len(pairs) >= TRUSTED_ORDER * shorter)
+    trusted = bool(shorter) and len(partner) >= TRUSTED_ORDER * shorter
+    return _Alignment(order.words, partner, trusted)
 
 
 def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[_Alignment], said: str) -> list[Link]:
@@ -116,12 +118,12 @@ def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[_Alignment]
         return exact
     names = _name_scores(mine, yours)
     score = names.copy()
+    columns = {unit.path: column for column, unit in enumerate(yours)}
     for alignment in alignments:
-        bonus = 0.5 if alignment.trusted else 0.2
         for row, unit in enumerate(mine):
-            for column, other in enumerate(yours):
-                if (unit.path, other.path) in alignment.pairs:
-                    score[row, column] += bonus
+            column = columns.get(alignment.partner.get(unit.path, ""))
+            if column is not None:
+                score[row, column] += 0.5 if alignment.trusted else 0.2
     by_name, by_score = _assign(names), _assign(score)
     if _words_differ(mine, yours, by_name, by_score):
         by_score = by_name
@@ -141,14 +143,13 @@ def _by_exact_name(mine: list[Unit], yours: list[Unit]) -> list[Link] | None:
 
 def _name_scores(mine: list[Unit], yours: list[Unit]) -> NDArray[np.float64]:
     score = np.zeros((len(mine), len(yours)))
+    forms = [normalised(unit.path) for unit in mine], [normalised(unit.path) for unit in yours]
     for row, unit in enumerate(mine):
         for column, other in enumerate(yours):
-            alike = (
-                1.0
-                if normalised(unit.path) == normalised(other.path)
-                else 0.95 * likeness(unit.path, other.path)
-            )
-            score[row, column] = alike + (0.02 if unit.kind == other.kind else 0.0)
+            same = forms[0][row] == forms[1][column]
+            score[row, column] = 1.0 if same else 0.95 * likeness(unit.path, other.path)
+            if unit.kind == other.kind:
+                score[row, column] += SAME_KIND
     return score
 
 
@@ -196,7 +197,9 @@ def _link(
     alignments: Sequence[_Alignment],
     balanced: bool,
 ) -> Link:
-    ordered = [a.words for a in alignments if a.trusted and (unit.path, other.path) in a.pairs and balanced]
+    ordered = [
+        a.words for a in alignments if a.trusted and a.partner.get(unit.path) == other.path and balanced
+    ]
     if normalised(unit.path) == normalised(other.path) and place in clear:
         return Link(unit, other, ("same name", *ordered), 0.98)
     if place in clear:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from parfocal.weights.choices import Choice
 from parfocal.weights.drafting import Draft
 from parfocal.weights.linking import Link, entries_of
 from parfocal.weights.plan import Entry
@@ -44,6 +45,17 @@ class Book:
 
     def in_choice(self, port_path: str) -> bool:
         return port_path in self._choice
+
+    def adopt(self, choice: Choice) -> None:
+        """Let a choice speak for its units from now on."""
+        self.draft.choices.append(choice)
+        self._choice.update({unit.path: choice for unit in choice.ports})
+
+    def drop(self, choice: Choice) -> None:
+        """Take an adopted choice back; the links of its units count again."""
+        self.draft.choices.remove(choice)
+        for unit in choice.ports:
+            del self._choice[unit.path]
 
     def sync(self, port_paths: Iterable[str] | None = None) -> None:
         """Write what changed, of some units or of all."""

@@ -6,8 +6,14 @@ Which option is right shows when the port runs: the one that reproduces the refe
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from parfocal.weights import views
 from parfocal.weights.linking import Link, entries_of, entry, raw_views
 from parfocal.weights.plan import Entry
 from parfocal.weights.units import Unit
@@ -45,6 +51,23 @@ class Choice:
     def modules(self) -> tuple[str, ...]:
         """Paths of the port's modules that are touched."""
         return tuple(unit.module for unit in self.ports)
+
+
+def same_effect(first: Option, second: Option) -> bool:
+    """Whether two options put the same elements in the same places, by other views."""
+    sources = {entry.source: math.prod(entry.source_shape) for entry in (*first.entries, *second.entries)}
+    starts = dict(zip(sources, itertools.accumulate(sources.values(), initial=0), strict=False))
+    return _effect(first, starts) == _effect(second, starts)
+
+
+def _effect(option: Option, starts: Mapping[str, int]) -> dict[str, bytes]:
+    """Which element of the sources every element of the targets gets, counted through all sources."""
+    targets = {entry.target: np.full(entry.target_shape, -1) for entry in option.entries}
+    for each in option.entries:
+        size = math.prod(each.source_shape)
+        numbers = np.arange(starts[each.source], starts[each.source] + size).reshape(each.source_shape)
+        views.apply(each.target_view, targets[each.target])[...] = views.apply(each.source_view, numbers)
+    return {path: target.tobytes() for path, target in targets.items()}
 
 
 def orientation(link: Link) -> Choice | None:

@@ -18,6 +18,7 @@ from parfocal.weights.fingerprint import distances
 from parfocal.weights.linking import Link, entries_of
 from parfocal.weights.observe import Observation
 from parfocal.weights.plan import Entry
+from parfocal.weights.relayout import flattened, reshape_choice
 from parfocal.weights.units import Key, Unit, parts_of
 
 Regions = tuple[Mapping[str, str], Mapping[str, str]]
@@ -70,8 +71,11 @@ def build(
     _link(draft, draft.references, draft.ports, orders, regions)
     _find_fused(draft, orders[-1], runs)
     _link(draft, draft.left_references, draft.left_ports, orders, regions)
+    _link_flattened(draft, orders, regions)
     _link_raw(draft, orders, regions)
     _open_orientations(draft)
+    if runs:
+        _link_heads(draft)
     return draft
 
 
@@ -165,6 +169,18 @@ def _claim(draft: Draft, whole: Unit, parts: tuple[Unit, ...], whole_is_referenc
     draft.choices.append(fused.fused_choice(whole, parts, whole_is_reference))
 
 
+def _link_flattened(draft: Draft, orders: Sequence[Order], regions: Regions) -> None:
+    """Convolutions over patches against Linear layers over flattened ones."""
+    left = [[u for u in units if u.family == "affine"] for units in (draft.left_references, draft.left_ports)]
+    for link in match(left[0], left[1], orders, regions, key=flattened).links:
+        choice = reshape_choice(link)
+        if choice:
+            draft.links[link.port.path] = link
+            draft.choices.append(choice)
+            draft.left_references = [u for u in draft.left_references if u.path != link.reference.path]
+            draft.left_ports = [u for u in draft.left_ports if u.path != link.port.path]
+
+
 def _link_raw(draft: Draft, orders: Sequence[Order], regions: Regions) -> None:
     """Single tensors against single tensors, whatever family they are of, if one side is raw."""
     singles = [_singles(draft.left_references), _singles(draft.left_ports)]
@@ -210,6 +226,20 @@ def _still_left(units: Sequence[Unit], linked: set[str]) -> list[Unit]:
         if open_slots or not slots:
             left.append(replace(unit, slots=open_slots) if len(open_slots) < len(slots) else unit)
     return left
+
+
+def _link_heads(draft: Draft) -> None:
+    """A port's own head against a reference that multiplies with its embedding: a guess to be confirmed."""
+    for unit in list(draft.left_ports):
+        sources = [
+            other
+            for other in draft.references
+            if other.family == "embedding" and other.key[1] == unit.key[1] and unit.family == "affine"
+        ]
+        if len(sources) == 1:
+            guess = Link(sources[0], unit, ("the shape of the embedding",), 0.4, decided=False)
+            draft.links[unit.path] = guess
+            draft.left_ports.remove(unit)
 
 
 def _open_orientations(draft: Draft) -> None:

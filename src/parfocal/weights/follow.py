@@ -23,6 +23,7 @@ from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likeness
 from parfocal.weights.observe import Observation, Seen, capture, prints, quiet
+from parfocal.weights.relayout import part_counts, relayout_choice
 from parfocal.weights.scopes import Scopes, all_inside, inside
 from parfocal.weights.trials import Scope, Subject, Tie, Trials
 from parfocal.weights.units import Key, Unit
@@ -30,6 +31,7 @@ from parfocal.weights.writer import Side
 
 NEAR = 0.05  # inputs this close are the same tensor after a small difference upstream
 ALONE = 5.0  # how much farther the next best must be
+MOST_LAYOUTS = 12  # layers fused on both sides that are tried at once
 BY_VALUES = "same input values"
 
 
@@ -47,6 +49,7 @@ class Follower:
         self._references = _by_key(draft.references, seen)
         self._scopes = Scopes(draft, seen)
         self._ties = _ties(draft.references, seen)
+        self._maybe_fused = [path for path, link in draft.links.items() if part_counts(link)]
         self._counts: dict[str, int] = {}
 
     def run(self, arguments: Arguments) -> None:
@@ -64,7 +67,7 @@ class Follower:
             call.note["inputs"] = inputs
             call.note["occurrence"] = self._counts.get(call.path, 0)
             self._counts[call.path] = call.note["occurrence"] + 1
-            if self._subjects(call.path):
+            if not call.path or self._subjects(call.path) or self._latent(call.path):
                 call.note["kept"] = convert((call.args, call.kwargs), self.port.backend)
         unit = self._units.get(call.path)
         if unit and not self.book.in_choice(call.path):
@@ -132,11 +135,48 @@ class Follower:
         if self.trials.trying or "kept" not in call.note:
             return None
         scope = self._scope(call.path, call.module, call.note["kept"], call.note["occurrence"])
-        if scope is None:
+        if scope is None or not scope.live:
             return None
         if not any(distances(twin.inputs, call.note["inputs"]) <= scope.noise for twin in scope.twins):
             return None
-        return self.trials.settle(scope, scope.off(prints(self.port.backend, output)))
+        off = scope.off(prints(self.port.backend, output))
+        if off <= scope.noise:
+            self._decide(call.path, scope.twins[0].path)
+        replaced = self.trials.settle(scope, off) if scope.subjects else None
+        if off <= scope.noise or replaced is not None:
+            return replaced
+        return self._try_layouts(scope, self._latent(call.path), off)
+
+    def _decide(self, path: str, twin: str) -> None:
+        """Guesses inside a module that reproduces its twin's output were right."""
+        for port_path, link in self.draft.links.items():
+            if not link.decided and inside(port_path, path) and self._counts.get(link.port.module):
+                evidence = (*link.evidence, f"reproduces the output of {twin or 'the model'}")
+                self.draft.links[port_path] = replace(link, evidence=evidence, confidence=0.9, decided=True)
+
+    def _latent(self, path: str) -> list[Link]:
+        """Links inside a module whose rows may lie in another order, though nothing shows it."""
+        return [
+            self.draft.links[port_path]
+            for port_path in self._maybe_fused
+            if inside(port_path, path)
+            and port_path in self.draft.links
+            and not self.book.in_choice(port_path)
+        ]
+
+    def _try_layouts(self, scope: Scope, links: Sequence[Link], off: float) -> Any:
+        """The last resort: the rows of layers that are fused on both sides."""
+        found = [choice for link in links if (choice := relayout_choice(link))]
+        if not found or len(found) > MOST_LAYOUTS:
+            return None
+        for choice in found:
+            self.book.adopt(choice)
+        output = self.trials.settle(replace(scope, subjects=tuple(found)), off)
+        for choice in found:
+            if choice.current == 0:
+                self.book.drop(choice)
+        self.book.sync()
+        return output
 
     def settle_the_rest(self, reference: Side, arguments: Arguments) -> None:
         """Choices behind a real difference of the port: try them on the reference's own inputs."""
@@ -154,7 +194,7 @@ class Follower:
 
     def _scope(self, path: str, module: Any, kept: Arguments, occurrence: int) -> Scope | None:
         subjects = self._subjects(path)
-        twins = self._scopes.twins(path, occurrence) if subjects else []
+        twins = self._scopes.twins(path, occurrence)
         if not twins:
             return None
         below = frozenset(each for each in self._counts if inside(each, path))

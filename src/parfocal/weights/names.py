@@ -92,9 +92,10 @@ def number_likeness(first: str, second: str) -> float:
 def likeness(first: str, second: str) -> float:
     """0 to 1. Numbers count only as far as words agree: 7 in two unrelated names says nothing."""
     words = word_likeness(first, second)
-    return words * (0.6 + 0.4 * number_likeness(first, second))
+    return words * (0.6 + 0.4 * number_likeness(first, second)) if words else 0.0
 
 
+@lru_cache(maxsize=65536)
 def _share(mine: tuple[str, ...], yours: tuple[str, ...]) -> float:
     if not mine or not yours:
         return 1.0 if mine == yours else 0.0
@@ -102,6 +103,7 @@ def _share(mine: tuple[str, ...], yours: tuple[str, ...]) -> float:
     return 2 * sum(common.values()) / (len(mine) + len(yours))
 
 
+@lru_cache(maxsize=65536)
 def _common_subsequence(mine: tuple[int, ...], yours: tuple[int, ...]) -> int:
     row = [0] * (len(yours) + 1)
     for number in mine:

@@ -14,7 +14,7 @@ from typing import Any
 
 from parfocal.inputs import Arguments, convert
 from parfocal.weights.book import Book
-from parfocal.weights.choices import Choice
+from parfocal.weights.choices import Choice, same_effect
 from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
 from parfocal.weights.linking import Link
 from parfocal.weights.observe import Seen, prints
@@ -133,15 +133,16 @@ class Trials:
                 range(len(subject.options)), key=lambda pick: (abs(pick - found.picks[number]), pick)
             )
             tried = [pick for pick in {*near[:CHECKED], *range(CHECKED)} if pick < len(subject.options)]
-            subject.rivals = [
-                pick
-                for pick in tried
-                if pick != found.picks[number]
-                and self._try(scope, (*found.picks[:number], pick, *found.picks[number + 1 :])).off
-                <= scope.noise
-            ]
+            subject.rivals = [pick for pick in tried if self._is_rival(scope, found, number, pick)]
             if not subject.rivals:
                 self._proven.add(pattern)
+
+    def _is_rival(self, scope: Scope, found: Trial, number: int, pick: int) -> bool:
+        chosen, subject = found.picks[number], scope.subjects[number]
+        if pick == chosen or not isinstance(subject, Choice):
+            return False
+        trial = self._try(scope, (*found.picks[:number], pick, *found.picks[number + 1 :]))
+        return trial.off <= scope.noise and not same_effect(subject.options[pick], subject.options[chosen])
 
     def _accept(self, scope: Scope) -> None:
         for subject in scope.subjects:

@@ -110,6 +110,10 @@ def _units_of(contents: Contents, owner: Owner, tensors: list[Stored]) -> list[U
     slots = [slot for tensor in tensors for slot in _slots(contents, owner, tensor)]
     # paddle's recurrent layers list a tensor twice; the cells' own names are the ones to trust.
     slots = list({slot.role: slot for slot in slots}.values())
+    # Estimates of a spectral norm are buffers, also where a bare file does not say so.
+    normed = [slot.role.removesuffix("_orig") for slot in slots if slot.role.endswith("_orig")]
+    estimates = {f"{name}{end}" for name in normed for end in ("_u", "_v")}
+    slots = [replace(slot, required=slot.required and slot.role not in estimates) for slot in slots]
     if not slots:
         return []
     return [_unit(contents, owner, owner.path, tables.FAMILIES[owner.kind], slots)]
@@ -250,6 +254,9 @@ def with_kinds(contents: Contents, other: Contents) -> Contents:
     local: dict[str, dict[str, Shape]] = defaultdict(dict)
     for tensor in contents.stored:
         local[tensor.module][tensor.name] = tensor.shape
+        head, mark, rest = tensor.path.partition(".parametrizations.")
+        if mark:
+            local[head][tables.local_name(None, f"parametrizations.{rest}")] = tensor.shape
     layout = {"weight_layout": "in,out" if contents.framework == "paddle" else "out,in"}
     owners = {}
     for path, owner in contents.owners.items():
@@ -274,7 +281,7 @@ def telling_kind(tensors: Mapping[str, Shape]) -> str | None:
 
 
 def _kind_by_rank(tensors: Mapping[str, Shape]) -> str | None:
-    weight = next((tensors[name] for name in ("weight", "weight_v", "weight_orig") if name in tensors), None)
+    weight = next((tensors[name] for name in ("weight", "weight_orig", "weight_v") if name in tensors), None)
     if weight is None:
         return "InstanceNorm2d" if "scale" in tensors else None
     return {1: "LayerNorm", 2: "Linear", 3: "Conv1d", 4: "Conv2d", 5: "Conv3d"}.get(len(weight))

@@ -205,6 +205,64 @@ def test_hand_written_against_the_frameworks_own(names: tuple[str, ...]) -> None
     agree(Own(), PADDLE["Fused"]("by head"), X)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS[1:], ids=str)
+def test_fused_on_both_sides_in_different_ways(layout: tuple[str, Any]) -> None:
+    agree(TORCH["Fused"](*layout), PADDLE["Fused"](), X)
+    agree(TORCH["Fused"](), PADDLE["Fused"](*layout), X)
+
+
+def test_a_difference_of_the_port_is_not_explained_away() -> None:
+    class Scaled(PADDLE["Fused"]):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return 1.1 * super().forward(x)
+
+    reference, port = randomise(TORCH["Fused"](), 1), randomise(Scaled(), 2)
+    plan = transfer(reference, port, X)
+    assert plan.verified is False
+    assert np.array_equal(port.a.weight.numpy(), reference.a.weight.detach().numpy().T)
+
+
+def test_choices_behind_a_difference_are_tried_on_the_references_inputs() -> None:
+    class TorchModel(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.attention = torch.nn.Linear(WIDTH, WIDTH), TORCH["Fused"]("by head")
+
+        def forward(self, x: Any) -> Any:
+            return self.attention(self.first(x))
+
+    class PaddleModel(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.attention = paddle.nn.Linear(WIDTH, WIDTH), PADDLE["Split"](MEANINGLESS)
+
+        def forward(self, x: Any) -> Any:
+            return self.attention(1.3 * self.first(x))
+
+    reference, port = randomise(TorchModel(), 1), randomise(PaddleModel(), 2)
+    assert transfer(reference, port, X).verified is False
+    assert gap(run(reference.attention, X), run(port.attention, X)) < 1e-5
+
+
+class Backwards(paddle.nn.Layer):
+    """Attention that computes v first, then k, then q."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.c, self.d = (paddle.nn.Linear(WIDTH, WIDTH) for _ in range(4))
+
+    def forward(self, x: Any) -> Any:
+        shape = [x.shape[0], x.shape[1], HEADS, SIZE]
+        v, k, q = (layer(x).reshape(shape).transpose([0, 2, 1, 3]) for layer in (self.a, self.b, self.c))
+        y = attend(q, k, v, lambda scores: paddle.nn.functional.softmax(scores, -1))
+        return self.d(y.transpose([0, 2, 1, 3]).reshape([x.shape[0], x.shape[1], WIDTH]))
+
+
+def test_projections_executed_in_another_order() -> None:
+    agree(TORCH["Split"](MEANINGLESS), Backwards(), X)
+    agree(Backwards(), TORCH["Split"](MEANINGLESS), X)
+
+
 def test_several_arrangements_that_fit_equally_are_not_guessed() -> None:
     # On a sequence of one element attention does not depend on q and k.
     reference, port = randomise(TORCH["Fused"](), 1), randomise(PADDLE["Split"](MEANINGLESS), 2)

@@ -372,3 +372,83 @@ def test_window_attention_with_a_bias_table() -> None:
     reference = swin(torch, T.Module, T.Linear, T.LayerNorm, torch_parameter, torch.cat)
     port = swin(paddle, P.Layer, P.Linear, P.LayerNorm, paddle_parameter, paddle.concat)
     agree(reference, port, floats(2, 4, 8))
+
+
+class Patches(P.Layer):
+    """Patches flattened, then a linear layer; ``last``: the channels lie last in a patch."""
+
+    def __init__(self, last: bool) -> None:
+        super().__init__()
+        self.last, self.proj = last, P.Linear(48, 6)
+
+    def forward(self, x: Any) -> Any:
+        x = x.reshape([2, 3, 2, 4, 2, 4]).transpose([0, 2, 4, 3, 5, 1] if self.last else [0, 2, 4, 1, 3, 5])
+        return self.proj(x.reshape([2, 4, 48])).transpose([0, 2, 1]).reshape([2, 6, 2, 2])
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_convolution_over_patches_against_a_linear_layer(last: bool) -> None:
+    agree(T.Conv2d(3, 6, 4, 4), Patches(last), floats(2, 3, 8, 8))
+    agree(Patches(last), T.Conv2d(3, 6, 4, 4), floats(2, 3, 8, 8))
+
+
+class Product(T.Module):
+    """The head is a product with the embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.middle = T.Embedding(11, 5), T.Linear(5, 5)
+
+    def forward(self, ids: Any) -> Any:
+        return self.middle(self.words(ids)) @ self.words.weight.t()
+
+
+class OwnHead(P.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.middle, self.head = (
+            P.Embedding(11, 5),
+            P.Linear(5, 5),
+            P.Linear(5, 11, bias_attr=False),
+        )
+
+    def forward(self, ids: Any) -> Any:
+        return self.head(self.middle(self.words(ids)))
+
+
+def test_a_head_of_its_own_takes_the_embedding_if_the_outputs_prove_it() -> None:
+    agree(Product(), OwnHead(), IDS)
+    with pytest.raises(TransferError, match=r"unmatched in the port: head.weight \[5, 11\]"):
+        transfer(Product(), OwnHead())
+
+
+def test_a_layer_used_twice() -> None:
+    class Twice(T.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = T.Linear(5, 5), T.Linear(5, 5)
+
+        def forward(self, x: Any) -> Any:
+            return self.b(torch.tanh(self.a(torch.tanh(self.a(x)))))
+
+    class PaddleTwice(P.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.x, self.y = P.Linear(5, 5), P.Linear(5, 5)
+
+        def forward(self, x: Any) -> Any:
+            return self.x(paddle.tanh(self.y(paddle.tanh(self.y(x)))))
+
+    agree(Twice(), PaddleTwice(), floats(3, 5))
+
+
+def test_two_layers_of_an_lstm_against_two_lstms() -> None:
+    class Pair(P.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = P.LSTM(6, 4), P.LSTM(4, 4)
+
+        def forward(self, x: Any) -> Any:
+            return self.two(self.one(x)[0])[0]
+
+    agree(T.LSTM(6, 4, 2, batch_first=True), Pair(), floats(2, 5, 6))
