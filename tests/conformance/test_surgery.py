@@ -232,3 +232,30 @@ def test_kept_gradients_go_on_accumulating(kit, backend):
         backend.backward([model(kit.tensor(X)).sum()], [None])
     backend.backward([model(kit.tensor(X)).sum()], [None])
     assert np.array_equal(backend.gradient(model.weight), 2 * once)
+
+
+def test_overwritten_values_are_used_going_backward_and_not_counted(kit, backend):
+    x = kit.tensor(X, grad=True)
+    y = x * 1.0
+    kit.relu_(y)
+    version = backend.version(y)
+    backend.overwrite(y, np.array([[0.0, 5.0, 7.0]], "float32"))
+    assert backend.version(y) == version
+    backend.backward([(y * y).sum()], [None])
+    assert kit.array(y).tolist() == [[0.0, 5.0, 7.0]]
+    assert backend.gradient(x).tolist() == [[0.0, 10.0, 14.0]]
+
+
+def test_overwriting_reaches_aliases_and_keeps_the_dtype(kit, backend):
+    x = kit.tensor(X, dtype="float64")
+    alias = backend.alias(x)
+    backend.overwrite(x, np.ones((1, 3), "float32"))
+    assert backend.dtype(x) == "float64"
+    assert kit.array(alias).tolist() == [[1.0, 1.0, 1.0]]
+
+
+def test_overwriting_copies(kit, backend):
+    x, array = kit.tensor(X), np.ones((1, 3), "float32")
+    backend.overwrite(x, array)
+    array[:] = 9.0
+    assert kit.array(x).tolist() == [[1.0, 1.0, 1.0]]

@@ -189,6 +189,9 @@ class ModelBackend(TensorBackend, Protocol):
     def substitute(self, tensor: Any, array: Array) -> Any:
         """A new tensor with the array's values that passes its gradient on to ``tensor`` unchanged."""
 
+    def overwrite(self, tensor: Any, array: Array) -> None:
+        """Other values in the very same tensor, unnoticed by autograd: not counted as a change."""
+
     def version(self, tensor: Any) -> int:
         """How often the tensor was changed in place."""
 

@@ -105,7 +105,7 @@ class Follower:
         leaves = {**flatten(output).leaves, **handed_back}
         exchanged = {
             **handed_back,
-            **self._exchange(call.order, "output", leaves, tie.outputs, keep=False),
+            **self._exchange(call.order, "output", leaves, tie.outputs, keep=tie.in_place),
         }
         return replace(output, exchanged) if exchanged else None
 
@@ -152,9 +152,12 @@ class Follower:
         return layout
 
     def _replacement(self, side: Side, tensor: Any, value: Value, layout: Layout, *, keep: bool) -> Any:
-        if keep:  # an in-place layer must get the caller's own tensor
-            return tensor
-        if self._layout_if_given(tensor, value.data) is None:
+        given = self._layout_if_given(tensor, value.data) is not None
+        if keep:  # the caller may look again at the tensor that an in-place layer changes
+            new = tensor
+            if not given:
+                self.backend.overwrite(tensor, layout.apply(self.supply(value.data)))
+        elif not given:
             new = self.backend.substitute(tensor, layout.apply(self.supply(value.data)))
         else:
             # only an input is one of several uses of a tensor

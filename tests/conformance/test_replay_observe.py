@@ -1,0 +1,175 @@
+"""Watching a run changes nothing of it, and shows each call's own tensors and gradients."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from parfocal.replay.ledger import Ledger
+from parfocal.replay.observe import Observer
+from parfocal.replay.witness import Outline
+from tests.conformance.replayed import MODELS, ROWS, Run, bare, build, observed
+
+pytestmark = pytest.mark.filterwarnings("ignore:When training, we now always track:UserWarning")
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
+@pytest.mark.parametrize("name", MODELS)
+def test_outputs_gradients_and_buffers_are_bit_identical_to_an_unwatched_run(kit, name, training):
+    unwatched = bare(kit, *build(kit, name, training=training))
+    with Ledger() as ledger:
+        _, watched = observed(kit, *build(kit, name, training=training), ledger)
+    if (kit.name, name) == ("paddle", "unannounced"):
+        # paddle does not tell a tensor of a change through its alias, so that what the caller goes on
+        # with has the right values and the gradient of the old ones
+        assert watched.outputs == unwatched.outputs
+        return
+    assert watched == unwatched
+    assert unwatched.gradients
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_fingerprints_alone_change_nothing_either(kit, name):
+    _, watched = observed(kit, *build(kit, name), None)
+    assert watched == bare(kit, *build(kit, name))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_outline_changes_nothing(kit, name):
+    model, values = build(kit, name)
+    run = Run(kit, model, values)
+    with Ledger() as ledger:
+        paths = set(kit.backend.modules(model))
+        Outline(kit.backend, model, ledger, paths, gradients=True).run((run.input,), {}, run.drive)
+    assert run.outcome() == bare(kit, *build(kit, name))
+
+
+def test_the_check_above_can_fail(kit):
+    """A model that is not deterministic gives another outcome each time."""
+    calls = []
+
+    def forward(self, x):
+        calls.append(1)
+        return self.layer(x) * float(len(calls))
+
+    model = kit.fill(kit.module(forward, layer=kit.linear(6, 6)))
+    with Ledger() as ledger:
+        assert observed(kit, model, ROWS, ledger)[1] != bare(kit, model, ROWS)
+
+
+def test_hooks_gradients_and_generators_are_gone_afterwards_also_after_an_exception(kit, backend):
+    def forward(self, x):
+        self.layer(x)
+        raise ZeroDivisionError
+
+    model = kit.fill(kit.module(forward, layer=kit.linear(6, 6)))
+    with Ledger() as ledger:
+        run = Run(kit, model, ROWS)
+        observer = Observer(backend, model, ledger, gradients=True)
+        with pytest.raises(ZeroDivisionError):
+            observer.run((run.input,), {}, run.drive)
+        assert len(observer.trace.nodes) == 2
+        model.layer(run.input)  # no hook notes this call any more
+    assert len(observer.trace.nodes) == 2
+    assert all(backend.gradient(entry.value) is None for entry in backend.state(model))
+
+
+def stored(ledger, data):
+    return ledger.get(data.stored)
+
+
+def test_each_use_of_a_tensor_has_its_own_gradient(kit, backend):
+    model, values = build(kit, "branching")
+    with Ledger() as ledger:
+        trace, _ = observed(kit, model, values, ledger)
+        by_path = {node.path: node for node in trace.nodes}
+        left, right, stem = by_path["left"], by_path["right"], by_path["stem"]
+        seed = stored(ledger, by_path[""].outputs["0"].gradient)
+        outputs = [stored(ledger, node.outputs["0"].data) for node in (left, right)]
+        # d(l * r + y)/dl = r, /dr = l; each layer passes its own share on, the code adds the rest
+        assert np.allclose(stored(ledger, left.outputs["0"].gradient), seed * outputs[1], rtol=1e-5)
+        assert np.allclose(stored(ledger, right.outputs["0"].gradient), seed * outputs[0], rtol=1e-5)
+        shares = [stored(ledger, node.inputs["0"].gradient) for node in (left, right)]
+        total = stored(ledger, stem.outputs["0"].gradient)
+        assert np.allclose(total, shares[0] + shares[1] + seed, rtol=1e-4, atol=1e-5)
+        assert not np.allclose(shares[0], total, rtol=1e-2)
+
+
+def test_each_call_of_a_shared_layer_has_its_own_gradient(kit):
+    model, values = build(kit, "shared")
+    with Ledger() as ledger:
+        trace, _ = observed(kit, model, values, ledger)
+        calls = [node for node in trace.nodes if node.path == "layer"]
+        assert [node.occurrence for node in calls] == [0, 1, 2]
+        weight = kit.array(model.layer.weight)
+        matrix = weight if kit.name == "torch" else weight.T
+        for node in calls:
+            given = stored(ledger, node.outputs["0"].gradient)
+            assert np.allclose(
+                stored(ledger, node.inputs["0"].gradient), given @ matrix, rtol=1e-4, atol=1e-5
+            )
+
+
+def test_the_input_of_an_in_place_layer_is_kept_as_it_was_before(kit):
+    model, values = build(kit, "pre_activation")
+    with Ledger() as ledger:
+        trace, _ = observed(kit, model, values, ledger)
+        relu = next(node for node in trace.nodes if node.path == "relu")
+        first = next(node for node in trace.nodes if node.path == "first")
+        before, after = stored(ledger, relu.inputs["0"].data), stored(ledger, relu.outputs["0"].data)
+        assert relu.in_place
+        assert (before < 0).any()
+        assert np.array_equal(after, np.maximum(before, 0))
+        assert np.array_equal(stored(ledger, first.outputs["0"].data), before)
+        # the gradient at the input is masked, that at the output is not
+        gradient = stored(ledger, relu.inputs["0"].gradient)
+        assert not gradient[before < 0].any()
+        assert stored(ledger, relu.outputs["0"].gradient)[before < 0].any()
+
+
+def test_an_input_changed_without_notice_is_not_followed_backward(kit):
+    model, values = build(kit, "unannounced")
+    with Ledger() as ledger:
+        trace, _ = observed(kit, model, values, ledger)
+    inner = next(node for node in trace.nodes if node.path == "inner")
+    assert not inner.inputs["0"].differentiable
+
+
+def test_equal_tensors_are_kept_once(kit):
+    model, values = build(kit, "chain")
+    with Ledger() as ledger:
+        trace, _ = observed(kit, model, values, ledger)
+        leaves = trace.nodes[1:]
+        for producer, consumer in pairwise(leaves):
+            if not producer.in_place:
+                assert consumer.inputs["0"].data is producer.outputs["0"].data
+
+
+def test_the_tree_of_calls(kit):
+    model, values = build(kit, "several")
+    trace, _ = observed(kit, model, values, None)
+    assert [(n.path, n.parent, n.depth) for n in trace.nodes] == [
+        ("", None, 0), ("gate", 0, 1), ("inner", 0, 1), ("inner.layer", 2, 2),
+    ]  # fmt: skip
+    assert [n.finished for n in trace.nodes] == [4, 2, 4, 4]
+    assert [n.is_leaf for n in trace.nodes] == [False, True, False, True]
+    assert [n.path for n in trace.subtree(2)] == ["inner", "inner.layer"]
+    assert set(trace.nodes[2].inputs) == {"0", "scale"}
+    assert set(trace.nodes[2].outputs) == {"scaled", "pair.0", "pair.1"}
+    assert set(trace.outputs) == {"0", "1.0"}
+    assert trace.nodes[1].kind == "Linear"
+    assert trace.nodes[1].framework_layer
+    assert not trace.nodes[2].framework_layer
+    assert all(node.file.endswith("replayed.py") for node in trace.nodes[1:])
+
+
+def test_without_gradients_none_is_kept(kit, backend):
+    model, values = build(kit, "chain")
+    with Ledger() as ledger:
+        run = Run(kit, model, values)
+        observer = Observer(backend, model, ledger, gradients=False)
+        trace = observer.run((run.input,), {}, lambda output: None)
+    assert observer.parameter_gradients == {}
+    assert not any(value.differentiable for node in trace.nodes for value in node.inputs.values())
