@@ -45,8 +45,8 @@ class Surgery(Tensors):
         return self.alias(_Substitute.apply(tensor, make))
 
     def overwrite(self, tensor: Any, array: Array) -> None:
-        with paddle.no_grad():
-            paddle.assign(self.from_array(array).astype(tensor.dtype), output=tensor.detach())
+        values = self.cast(self.from_array(array), self.dtype(tensor))
+        self.write(tensor, self.to_array(values, copy=False))
 
     def version(self, tensor: Any) -> int:
         return int(tensor.inplace_version)
