@@ -73,6 +73,7 @@ class Follower:
         # tensors that hold recorded values already: an output is nearly always the next call's input
         self._given: OrderedDict[int, tuple[Any, int, Data, Layout]] = OrderedDict()
         self._waiting: dict[tuple[int, Side, str], tuple[Value, Layout]] = {}  # gradients not yet seen
+        self.layouts: dict[tuple[int, Side, str], Layout] = {}  # how each tied tensor lies
 
     def run(self, model: Any, args: Sequence[Any], kwargs: dict[str, Any], drive: Drive) -> None:
         self.backend.clear_gradients(model)
@@ -132,6 +133,7 @@ class Follower:
             layout = self._look(order, side, slot, tensor, value)
             if layout is None:
                 continue
+            self.layouts[order, side, slot] = layout
             new = self._replacement(side, tensor, value, layout, keep=keep)
             if self.gradients and value.differentiable and self.backend.requires_grad(new):
                 self._waiting[order, side, slot] = (value, layout)

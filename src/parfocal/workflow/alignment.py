@@ -22,7 +22,7 @@ from parfocal.replay.follow import Follower, Side, Supply, Tie
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING, Observer
 from parfocal.replay.precise import Precise
-from parfocal.replay.repeat import Repeater, Script, own_script
+from parfocal.replay.repeat import Layouts, Repeater, Script, own_script
 from parfocal.replay.trace import Data, Node, Trace, Value
 from parfocal.replay.witness import Outline, Witness
 from parfocal.weights.plan import Plan
@@ -95,8 +95,8 @@ class Alignment:
             pairing = self._pair()
             script, partners = _script(pairing, self.reference.trace, self.port.trace)
             with left_as_it_was(self.port, self.mode):
-                collector, followed = self._follow(script, partners, ledger)
-                precise = self._precise(Script(script, collector.layouts), ledger)
+                collector, followed, layouts = self._follow(script, partners, ledger)
+                precise = self._precise(Script(script, layouts), ledger)
                 self.tell("measuring noise")
                 measures = refine(collector.measures, precise)
                 measures += _other_shapes(pairing, self.reference.trace, self.port.trace)
@@ -179,7 +179,7 @@ class Alignment:
 
     def _follow(
         self, script: Mapping[int, Tie], partners: Partners, ledger: Ledger
-    ) -> tuple[Collector, Results]:
+    ) -> tuple[Collector, Results, Layouts]:
         """The port again, led along the reference's values."""
         port, results = self.port, Results()
         collector = Collector(partners, self.tolerance)
@@ -188,7 +188,7 @@ class Alignment:
             follower.run(port.model, *port.inputs(), self.driving.driver(port, results))
         results.buffers = port.buffers()
         results.gradients = port.gradients() if self.backward else {}
-        return collector, results
+        return collector, results, follower.layouts
 
 
 def _supply(ledger: Ledger) -> Supply:
@@ -252,9 +252,13 @@ def _other_shapes(pairing: Pairing, reference: Trace, port: Trace) -> Iterator[M
     for pair in pairing.pairs:
         own = port.nodes[pair.port]
         given = {} if pair.gives is None else reference.nodes[pair.gives].outputs
-        if not given or tie_slots(own.outputs, given):
+        tied = tie_slots(own.outputs, given)
+        if tied and own.parent is not None:  # of the whole model every output counts
             continue
-        for (slot, value), (other_slot, other) in zip(own.outputs.items(), given.items(), strict=False):
+        found = {id(value) for value in tied.values()}
+        left = [(slot, value) for slot, value in own.outputs.items() if slot not in tied]
+        wanted = [(slot, value) for slot, value in given.items() if id(value) not in found]
+        for (slot, value), (other_slot, other) in zip(left, wanted, strict=False):
             message = f"shape {list(value.data.shape)} in the port, {list(other.data.shape)} in the reference"
             yield Measure(
                 *(pair.port, pair.reference, "output", slot, other_slot, "forward"),

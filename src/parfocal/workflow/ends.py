@@ -103,9 +103,15 @@ class Ends:
         return measure
 
     def _raw(self, reference: Results, port: Results) -> Iterator[End]:
-        for slot, (name, layout) in tied_outputs(reference.outputs, port.outputs).items():
+        tied = tied_outputs(reference.outputs, port.outputs)
+        for slot, (name, layout) in tied.items():
             expected = layout.apply(reference.outputs[name])
             yield End("forward", name, slot, _measure(port.outputs[slot], expected, self.tolerance))
+        missing = [name for name in reference.outputs if name not in {other for other, _ in tied.values()}]
+        for name, slot in zip(missing, (slot for slot in port.outputs if slot not in tied), strict=False):
+            shapes = list(port.outputs[slot].shape), list(reference.outputs[name].shape)
+            message = f"shape {shapes[0]} in the port, {shapes[1]} in the reference"
+            yield End("forward", name, slot, replace(_blank(), error=_INFINITE, message=message))
         if reference.loss is not None and port.loss is not None:
             losses = _scalar(port.loss), _scalar(reference.loss)
             yield End("loss", "loss", "loss", _measure(*losses, self.tolerance))

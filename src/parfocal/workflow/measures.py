@@ -17,7 +17,6 @@ from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score, size_
 from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.replay.follow import Direction, Side, Sighting
-from parfocal.replay.layouts import Layout
 from parfocal.replay.precise import Precise
 from parfocal.replay.trace import Trace
 
@@ -77,12 +76,9 @@ class Collector:
         self.partners = partners  # port's place -> reference's call and slot
         self.tolerance = tolerance
         self.measures: list[Measure] = []
-        self.layouts: dict[tuple[int, Side, str], Layout] = {}
 
     def __call__(self, sighting: Sighting) -> None:
         reference, slot = self.partners[sighting.order, sighting.side, sighting.slot]
-        if sighting.layout is not None:
-            self.layouts[sighting.order, sighting.side, sighting.slot] = sighting.layout
         comparison, error, floor, message = self._compare(sighting)
         self.measures.append(
             Measure(

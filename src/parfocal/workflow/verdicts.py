@@ -82,10 +82,12 @@ def divergences(
             inherited = owner in paths or (owner not in paired and bool(paths))
             found.append(_end_divergence(end, alignment, "gradient", inherited=inherited))
             paths.add(owner)
-    caused = bool(found)
+    caused, first_phase = bool(found), ""
     for end in observation.ends:
         if end.measure.score > end_limit:
-            found.append(_end_divergence(end, alignment, end.phase, inherited=caused))
+            first_phase = first_phase or end.phase  # gradients follow from a loss, a loss from outputs
+            inherited = caused or end.phase != first_phase
+            found.append(_end_divergence(end, alignment, end.phase, inherited=inherited))
     if alignment.tolerance is not None:  # of natural runs only the first difference is sure to be made there
         found = [replace(each, inherited=index > 0) for index, each in enumerate(found)]
     return sorted(found, key=lambda divergence: divergence.inherited)
@@ -130,6 +132,12 @@ def _divergence(measure: Measure, ours: Trace, theirs: Trace, *, inherited: bool
     )
 
 
+_UNEXPLAINED = {
+    "forward": "no paired call explains it: look at what was not paired",
+    "loss": "the outputs agree and the losses do not: the two loss functions differ",
+}
+
+
 def _end_divergence(end: End, alignment: Alignment, phase: str, *, inherited: bool) -> Divergence:
     sites = []
     for player, path in ((alignment.reference, end.reference), (alignment.port, end.port)):
@@ -142,8 +150,7 @@ def _end_divergence(end: End, alignment: Alignment, phase: str, *, inherited: bo
         "forward": f"output {end.port} of the whole model",
     }[phase]
     measure = end.measure
-    unexplained = "no paired call explains it: look at what was not paired"
-    message = measure.message or ("" if inherited or phase == "gradient" else unexplained)
+    message = measure.message or ("" if inherited else _UNEXPLAINED.get(phase, ""))
     return Divergence(
         phase, sites[0], sites[1], what, measure.comparison, measure.floor, measure.score, message, inherited
     )
@@ -192,6 +199,9 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
         yield Finding("transfer", note)
     for problem in observation.precise.problems:
         yield Finding("floor.imprecise", f"no float64 floor for {problem}; the other floors were used")
+    extra = len(alignment.port.natural.outputs) - len(alignment.reference.natural.outputs)
+    if extra > 0:
+        yield Finding("output.extra", f"{extra} more outputs in the port than in the reference; not compared")
     count, left = _leaves(alignment, observation)
     if left > 0.2 * count:
         message = f"{left} of the port's {count} calls have no partner: what lies between is judged as one"

@@ -143,6 +143,37 @@ def test_a_model_without_a_floating_output():
     assert error.message == "the reference gives no floating-point output, so there is nothing to compare"
 
 
+def two_outputs(self, x):
+    return self.a(x), self.b(x)
+
+
+@pytest.mark.parametrize("backward", [True, False])
+def test_two_outputs_against_one(backward):
+    reference = custom(TORCH, two_outputs, a=(4, 4), b=(4, 3))
+    port = custom(PADDLE, lambda self, x: self.a(x), a=(4, 4), b=(4, 3))
+    error = refusal(InputError, reference, port, X, backward=backward)
+    assert error.message == "the reference gives 2 outputs ([6, 4], [6, 3]), the port only 1 ([6, 4])"
+    assert error.hint == "return the same tensors from both; a small module around one of them can pick them"
+
+
+def test_one_output_against_two_is_said_and_the_one_is_compared():
+    reference = custom(TORCH, lambda self, x: self.b(self.a(x)), a=(4, 4), b=(4, 3))
+    port = custom(PADDLE, lambda self, x: (self.b(self.a(x)), self.a(x)), a=(4, 4), b=(4, 3))
+    report = pf.align(reference, port, X)
+    assert report.ok, str(report)
+    messages = {finding.code: finding.message for finding in report.findings}
+    assert messages["output.extra"] == "1 more outputs in the port than in the reference; not compared"
+
+
+@pytest.mark.parametrize("backward", [True, False])
+def test_an_output_of_another_shape_is_a_divergence(backward):
+    reference = custom(TORCH, two_outputs, a=(4, 4), b=(4, 3))
+    port = custom(PADDLE, lambda self, x: (self.a(x), self.b(x)[:, :2]), a=(4, 4), b=(4, 3))
+    first = pf.align(reference, port, X, backward=backward).first
+    assert (first.phase, first.port.path, first.what) == ("forward", "", "output 1")
+    assert first.message == "shape [6, 2] in the port, [6, 3] in the reference"
+
+
 def test_a_loss_that_is_not_one_number():
     error = refusal(InputError, mlp(TORCH), mlp(PADDLE), X, loss=lambda output: output * 2.0)
     assert error.message == "the loss of the reference gives a tensor [6, 3], not one number of torch"
