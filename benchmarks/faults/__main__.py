@@ -1,0 +1,89 @@
+"""``python -m benchmarks.faults [--tools parfocal,...] [--only NAME]``: runs the benchmark, writes the page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.faults.cases import TWINS, correct_cases, fault_cases
+from benchmarks.faults.catalogue import FAULTS, REWRITINGS
+from benchmarks.faults.environments import Unavailable
+from benchmarks.faults.page import TITLES, missed_parts, page
+from benchmarks.faults.pairs import PAIRS
+from benchmarks.faults.running import answers
+from benchmarks.faults.scoring import Case, Result, judge, judge_correct
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "faults.md"
+
+
+def run(tool: str, cases: Sequence[Case]) -> Result:
+    """One tool on all cases, with a line for everything that is not as it should be."""
+    result = Result(tool)
+    began = time.perf_counter()
+    try:
+        for case, answer in answers(tool, cases):
+            result.seconds += answer.seconds
+            if case.fault:
+                score = judge(FAULTS[case.fault], answer)
+                result.scores.append(score)
+                wrong = ", ".join(missed_parts(score))
+                if wrong and tool == "parfocal":
+                    print(
+                        f"  {case.fault} ({'/'.join(FAULTS[case.fault].guilts[0].codes)}): {wrong} <- {score.said}"
+                    )
+            else:
+                before = len(result.alarms) + len(result.crashes)
+                judge_correct(result, case, answer)
+                if len(result.alarms) + len(result.crashes) > before and tool == "parfocal":
+                    print(f"  FALSE ALARM {[*result.alarms, *result.crashes][-1]}")
+            sys.stdout.flush()
+    except Unavailable as error:
+        result.missing = str(error)
+    print(_line(result, time.perf_counter() - began), flush=True)
+    return result
+
+
+def _line(result: Result, seconds: float) -> str:
+    if result.missing:
+        return f"{TITLES[result.tool]}: not run: {result.missing}"
+    sums = result.total()
+    return (
+        f"{TITLES[result.tool]}: {sums.faults} faults: {sums.detected} detected, {sums.located} located, "
+        f"{sums.named} named, {sums.stray} with others blamed, {sums.crashed} crashed; {result.correct} correct: "
+        f"{len(result.alarms)} false alarms, {len(result.crashes)} crashed; {seconds:.0f} s"
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
+    parser.add_argument("--tools", default=",".join(TITLES), help=f"of {', '.join(TITLES)} (all)")
+    parser.add_argument("--only", default="", help="faults whose name contains this, and no correct pairs")
+    parser.add_argument(
+        "--output", type=Path, help="the page to write (docs/faults.md, unless --only is given)"
+    )
+    options = parser.parse_args(arguments)
+    tools = options.tools.split(",")
+    unknown = [tool for tool in tools if tool not in TITLES]
+    if unknown:
+        parser.error(f"no such tool: {', '.join(unknown)}; there are {', '.join(TITLES)}")
+    cases = [case for case in fault_cases() if options.only in case.fault]
+    if not cases:
+        parser.error(f"no fault's name contains {options.only!r}")
+    if not options.only:
+        cases += correct_cases()
+    results = [run(tool, cases) for tool in tools]
+    facts = {"faults": len(FAULTS), "pairs": len(PAIRS), "twins": TWINS, "rewritings": len(REWRITINGS)}
+    whole = not options.only and set(tools) == set(TITLES)
+    output = options.output or (PAGE if whole else None)
+    if output is not None:
+        output.write_text(page(results, facts), encoding="utf-8")
+        print(f"written to {output}")
+    ours = [result for result in results if result.tool == "parfocal"]
+    return int(any(result.alarms or result.crashes for result in ours))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

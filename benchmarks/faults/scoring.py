@@ -1,0 +1,179 @@
+"""What tools say of cases, and what that is worth. Knows no framework and no tool."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from benchmarks.faults.fault import Fault, Guilt, marked_lines
+
+SAME, DIFFERS, CRASHED = "same", "differs", "crashed"
+
+Lines = Callable[[str], Sequence[tuple[str, int]]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question to a tool: a fault by name, or a correct pair (by the name of a rewriting, if any)."""
+
+    pair: str
+    mode: str = "eval"
+    seed: int = 0
+    fault: str = ""
+    rewriting: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.fault or f"{self.rewriting or self.pair}, correct, {self.mode}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Blame:
+    """One place a tool blames, and why."""
+
+    path: str
+    file: str = ""
+    line: int = 0
+    code: str = ""
+    message: str = ""
+    alternatives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool said: a verdict, places in its order, notes by code."""
+
+    verdict: str
+    blames: tuple[Blame, ...] = ()
+    findings: tuple[str, ...] = ()
+    message: str = ""
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Answer:
+        blames = tuple(
+            Blame(**{**each, "alternatives": tuple(each["alternatives"])}) for each in data["blames"]
+        )
+        return Answer(**{**data, "blames": blames, "findings": tuple(data["findings"])})
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good an answer to a fault is."""
+
+    fault: str
+    code: str
+    detected: bool
+    located: bool
+    named: bool
+    strays: tuple[str, ...] = ()  # further places that are blamed without reason
+    crashed: bool = False
+    said: str = ""
+
+
+@dataclass
+class Tally:
+    """Sums of scores."""
+
+    faults: int = 0
+    detected: int = 0
+    located: int = 0
+    named: int = 0
+    stray: int = 0
+    crashed: int = 0
+
+    def add(self, score: Score) -> None:
+        self.faults += 1
+        self.detected += score.detected
+        self.located += score.located
+        self.named += score.named
+        self.stray += bool(score.strays)
+        self.crashed += score.crashed
+
+
+@dataclass
+class Result:
+    """All answers of one tool."""
+
+    tool: str
+    scores: list[Score] = field(default_factory=list)
+    alarms: list[tuple[str, str]] = field(default_factory=list)  # correct cases that were not called so
+    crashes: list[tuple[str, str]] = field(default_factory=list)  # correct cases without an answer
+    correct: int = 0
+    seconds: float = 0.0
+    missing: str = ""  # why the tool could not be run at all
+
+    def total(self) -> Tally:
+        return total(self.scores)
+
+    def by_code(self) -> dict[str, Tally]:
+        groups: dict[str, list[Score]] = {}
+        for score in self.scores:
+            groups.setdefault(score.code, []).append(score)
+        return {code: total(scores) for code, scores in sorted(groups.items())}
+
+
+def total(scores: Iterable[Score]) -> Tally:
+    tally = Tally()
+    for score in scores:
+        tally.add(score)
+    return tally
+
+
+def judge(fault: Fault, answer: Answer, lines: Lines = marked_lines) -> Score:
+    """Compare what a tool said with what is right."""
+    if fault.finding:
+        noted = fault.code in answer.findings and answer.verdict == SAME
+        return Score(fault.name, fault.code, noted, noted, noted, said=_said(answer))
+    if answer.verdict != DIFFERS:
+        crashed = answer.verdict == CRASHED
+        return Score(fault.name, fault.code, False, False, False, crashed=crashed, said=_said(answer))
+    exact = [[b for b in answer.blames if is_there(g, b, lines)] for g in fault.guilts]
+    located = all(exact) and (len(fault.guilts) > 1 or answer.blames[0] in exact[0])
+    named = all(_first_code(g, answer.blames) in g.codes for g in fault.guilts)
+    strays = [b.path for b in answer.blames if not any(in_layer(g.path, b.path) for g in fault.guilts)]
+    return Score(
+        fault.name, fault.code, True, located, named, tuple(dict.fromkeys(strays)), said=_said(answer)
+    )
+
+
+def in_layer(layer: str, path: str) -> bool:
+    """Whether a path is this layer's or that of a parameter of its own."""
+    return path == layer or (bool(layer) and path.rpartition(".")[0] == layer)
+
+
+def is_there(guilt: Guilt, blame: Blame, lines: Lines) -> bool:
+    """Whether a tool blames exactly this place."""
+    if not guilt.mark:
+        return in_layer(guilt.path, blame.path)
+    places = {(os.path.abspath(file), number) for file, number in lines(guilt.mark)}
+    return blame.path == guilt.path and (os.path.abspath(blame.file), blame.line) in places
+
+
+def _first_code(guilt: Guilt, blames: Iterable[Blame]) -> str:
+    return next((b.code for b in blames if b.code and in_layer(guilt.path, b.path)), "")
+
+
+def _said(answer: Answer) -> str:
+    if answer.verdict != DIFFERS:
+        return f"{answer.verdict}: {answer.message}" if answer.message else answer.verdict
+    parts = []
+    for blame in answer.blames[:4]:
+        where = f":{blame.line}" if blame.file else ""
+        parts.append(f"{blame.path or '(root)'}{where} {blame.code or 'no cause'}")
+    more = len(answer.blames) - 4
+    return "; ".join(parts) + (f"; {more} more" if more > 0 else "")
+
+
+def judge_correct(result: Result, case: Case, answer: Answer) -> None:
+    """Count a correct case: anything but "same" is a false alarm or a crash."""
+    result.correct += 1
+    if answer.verdict == DIFFERS:
+        result.alarms.append((case.name, _said(answer)))
+    elif answer.verdict == CRASHED:
+        result.crashes.append((case.name, answer.message))
