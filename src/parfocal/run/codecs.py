@@ -82,6 +82,8 @@ def _short(value: object) -> str:
 
 def _plain(kind: type[Any]) -> Codec:
     def encode(value: Any, path: str) -> Any:
+        if type(value) is kind and (kind is not int or -(2**63) <= value < 2**63):
+            return value  # nearly all there is
         item = value.item() if hasattr(value, "dtype") and hasattr(value, "item") else value
         return decode(item, path)
 
