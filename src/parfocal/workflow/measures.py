@@ -47,6 +47,11 @@ class Measure:
         return score(self.error, self.floor)
 
     @property
+    def given(self) -> bool:
+        """An input of the whole model, or the gradient of its output: comes from outside."""
+        return self.port == 0 and not self.own
+
+    @property
     def own(self) -> bool:
         """Made by the call itself; otherwise by the code around it."""
         return (self.side == "output") == (self.direction == "forward")
@@ -114,6 +119,8 @@ def refine(measures: Iterable[Measure], precise: Precise) -> list[Measure]:
 def _refined(measure: Measure, precise: Precise) -> Measure:
     """One question after the other, the cheap ones first, until the error is accounted for."""
     if measure.score <= LIMIT or not math.isfinite(measure.error.rms):
+        return measure
+    if measure.given and measure.direction == "forward":  # no call made it, so none can be asked
         return measure
     calls = [_responsible(measure.reference, measure.own, precise.reference.trace)]
     place = (measure.reference, measure.side, measure.reference_slot, measure.direction)

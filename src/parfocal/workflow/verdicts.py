@@ -70,7 +70,7 @@ def divergences(
         # without the reference's inputs a call cannot be told from what came before it
         doubtful = measure.own and measure.port in observation.unfed and bool(paths)
         divergence = _divergence(measure, ours, theirs, inherited=guilty in paths or doubtful)
-        if explain is not None and not divergence.inherited:
+        if explain is not None and not (divergence.inherited or measure.given):
             divergence = explain(divergence, measure)
         found.append(divergence)
         paths.add(guilty)
@@ -110,7 +110,9 @@ def _divergence(measure: Measure, ours: Trace, theirs: Trace, *, inherited: bool
     own, other = theirs.nodes[measure.port], ours.nodes[measure.reference]
     what = f"{measure.side} {measure.slot}"
     port_site, reference_site = site(guilty), site(other)
-    if not measure.own:
+    if measure.given:
+        what = f"{what} of the whole model"
+    elif not measure.own:
         what = f"{what} of {own.path or '(root)'}, made by the code of {guilty.path or '(root)'} itself"
         parent = other.parent
         reference_site = site(ours.nodes[parent]) if parent is not None else reference_site
@@ -127,11 +129,15 @@ def _divergence(measure: Measure, ours: Trace, theirs: Trace, *, inherited: bool
         error=measure.comparison,
         noise=measure.floor,
         score=measure.score,
-        message=measure.message,
+        message=measure.message or (_GIVEN[measure.direction] if measure.given else ""),
         inherited=inherited,
     )
 
 
+_GIVEN = {
+    "forward": "the two sides were given different inputs",
+    "backward": "what comes back from the loss differs",
+}
 _UNEXPLAINED = {
     "forward": "no paired call explains it: look at what was not paired",
     "loss": "the outputs agree and the losses do not: the two loss functions differ",
