@@ -1,0 +1,132 @@
+"""What rounding may do is acquitted, however it comes about; the smallest real mistakes are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import parfocal as pf
+from parfocal.judge.floors import Size
+from parfocal.replay.precise import is_gone
+from tests.conformance.models import kit_for
+from tests.pairs.workflow.tools import PADDLE, TORCH, lively
+
+WIDE = np.random.default_rng(0).normal(size=(8, 512)).astype("float32")
+
+
+def chunked_linear(self, x):
+    """The same sum in another order: chunk by chunk, each added to what is there already."""
+    weight, bias = self.layer.weight, self.layer.bias
+    total = bias
+    for start in range(0, 512, 32):
+        total = total + x[:, start : start + 32] @ weight[start : start + 32]
+    return total
+
+
+def naive_linear(self, x):
+    """One product after the other: the least precise order there is."""
+    weight = self.layer.weight
+    total = x[:, 0:1] * weight[0:1]
+    for index in range(1, 512):
+        total = total + x[:, index : index + 1] * weight[index : index + 1]
+    return total + self.layer.bias
+
+
+def linear_pair(forward):
+    """A library layer of the reference against a hand-written one of the port."""
+    kits = kit_for(TORCH), kit_for(PADDLE)
+    inner = kits[0].module(lambda self, x: self.layer(x), "Inner", layer=kits[0].linear(512, 16))
+    reference = kits[0].module(
+        lambda self, x: self.last(self.inner(x)), inner=inner, last=kits[0].linear(16, 4)
+    )
+    inner = kits[1].module(forward, "Inner", layer=kits[1].linear(512, 16))
+    port = kits[1].module(lambda self, x: self.last(self.inner(x)), inner=inner, last=kits[1].linear(16, 4))
+    return lively(kits[0], reference, 0), lively(kits[1], port, 1)
+
+
+@pytest.mark.parametrize("forward", [chunked_linear, naive_linear])
+def test_another_order_of_summation_is_the_same(forward):
+    report = pf.align(*linear_pair(forward), WIDE)
+    assert report.ok, str(report)
+
+
+def test_a_term_left_out_is_not_another_order_of_summation():
+    def without_the_last(self, x):
+        return chunked_linear(self, x) - x[:, 511:] @ self.layer.weight[511:] * 1e-4
+
+    report = pf.align(*linear_pair(without_the_last), WIDE)
+    assert not report.ok
+    assert report.first.port.path == "inner"
+
+
+def naive_mean_norm(self, x):
+    """A LayerNorm by hand, with sums in a loop."""
+    count = 512
+    total = x[:, 0:1]
+    for index in range(1, count):
+        total = total + x[:, index : index + 1]
+    centred = x - total / count
+    squares = (centred * centred).mean(-1, keepdim=True)
+    return centred / (squares + self.epsilon).sqrt() * self.weight + self.bias
+
+
+def norm_pair(epsilon, *, by_hand):
+    kits = kit_for(TORCH), kit_for(PADDLE)
+
+    def forward(self, x):
+        return self.last(self.norm(self.first(x)))
+
+    def children(kit, norm):
+        return {"first": kit.linear(512, 512), "norm": norm, "last": kit.linear(512, 8)}
+
+    reference = kits[0].module(forward, **children(kits[0], kits[0].nn.LayerNorm(512, eps=1e-5)))
+    if by_hand:
+        norm = kits[1].module(naive_mean_norm, "HandNorm")
+        norm.weight, norm.bias = kits[1].parameter(np.ones(512)), kits[1].parameter(np.zeros(512))
+        norm.epsilon = epsilon
+    else:
+        norm = kits[1].nn.LayerNorm(512, epsilon=epsilon)
+    return lively(kits[0], reference, 0), lively(
+        kits[1], kits[1].module(forward, **children(kits[1], norm)), 1
+    )
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+@pytest.mark.parametrize("backward", [True, False])
+def test_a_layer_norm_with_the_right_epsilon_is_the_same(by_hand, backward):
+    report = pf.align(*norm_pair(1e-5, by_hand=by_hand), WIDE, backward=backward)
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_layer_norm_with_the_wrong_epsilon_is_found_there_and_only_there(by_hand):
+    report = pf.align(*norm_pair(1e-6, by_hand=by_hand), WIDE)
+    assert report.first is not None
+    assert (report.first.phase, report.first.port.path) == ("forward", "norm")
+    assert report.first.score > report.limit
+    assert {each.port.path for each in report.divergences if not each.inherited} == {"norm"}
+
+
+def test_gone_means_next_to_nothing_is_left():
+    error = Size(1.0, 3.0)
+    assert is_gone(Size(0.0, 0.0), error)
+    assert is_gone(Size(0.02, 0.06), error)
+    assert not is_gone(Size(0.021, 0.0), error)
+    assert not is_gone(Size(0.0, 0.061), error)
+    assert not is_gone(Size(np.inf, np.inf), error)
+    assert not is_gone(Size(np.nan, np.nan), error)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_deep_chain_of_norms_and_activations_is_the_same(seed):
+    """Depth amplifies rounding; nothing of that is a mistake."""
+    models = []
+    for framework in (TORCH, PADDLE):
+        kit = kit_for(framework)
+        layers = []
+        for _ in range(8):
+            layers += [kit.linear(32, 32), kit.nn.LayerNorm(32), kit.nn.ReLU()]
+        models.append(lively(kit, kit.sequential(*layers, kit.linear(32, 5)), seed))
+    report = pf.align(*models, np.random.default_rng(seed).normal(size=(4, 32)).astype("float32"))
+    assert report.ok, str(report)
+    assert report.compared.calls == 25
