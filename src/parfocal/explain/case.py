@@ -7,7 +7,7 @@ gradients, and scored at the very places where the error was seen, in units of t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -74,6 +74,7 @@ class Case:
     checks: tuple[Check, ...]
     limit: float
     buffers: Buffers = ({}, {})  # of the reference and of the port, before anything ran
+    paired: Collection[int] = ()  # the reference's calls that have a partner
     problems: list[str] = field(default_factory=list)
     _baseline: Repeated | None = None
 
@@ -187,7 +188,14 @@ class Case:
         self, prepare: Prepare | None = None, *, on_op: OnOp | None = None, inside: bool = True
     ) -> Repeated | None:
         """The port's call with a change; None when the framework refuses to compute that."""
-        return self._repeat(self.port_repeater(), self.call, prepare, on_op, inside)
+        repeater, start = self.port_repeater(), self.start
+        if start == self.call:
+            return self._repeat(repeater, self.call, prepare, on_op, inside)
+        if not inside:
+            return None  # around it, everything is led along as usual
+        return self._repeat(
+            repeater, start, None if prepare is None else self._reaching(prepare), on_op, True
+        )
 
     def run_reference(
         self, prepare: Prepare | None = None, *, on_op: OnOp | None = None, inside: bool = True
@@ -196,6 +204,32 @@ class Case:
         if self.counterpart is None:
             return None
         return self._repeat(self.precise.reference, self.counterpart, prepare, on_op, inside)
+
+    @property
+    def start(self) -> int:
+        """The call to repeat: the blamed one, or the next around it that can be fed in full."""
+        nodes, ties = self.precise.port.trace.nodes, self.precise.port.script.ties
+        order = self.call
+        while nodes[order].parent is not None:
+            tie = ties.get(order)
+            if tie is not None and all(slot in tie.inputs for slot in nodes[order].inputs):
+                return order
+            order = nodes[order].parent or 0
+        return order
+
+    def _reaching(self, prepare: Prepare) -> Prepare:
+        """The same change to the blamed module inside a twin of one around it."""
+        outer = self.precise.port.trace.nodes[self.start].path
+        path = self.node.path[len(outer) + 1 :] if outer else self.node.path
+
+        def reach(twin: Any) -> None:
+            modules = self.backend.modules(twin)
+            new = prepare(modules[path])
+            if new is not None:
+                parent, _, name = path.rpartition(".")
+                setattr(modules[parent], name, new)
+
+        return reach
 
     def baseline(self) -> Repeated | None:
         """The port's call as it is."""

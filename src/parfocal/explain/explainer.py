@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
-from parfocal.explain import mirror, relations, settings
+from parfocal.explain import gradients, mirror, relations, settings
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause
+from parfocal.explain.ops.explaining import ops
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.matching.pairing import Pairing
 from parfocal.replay.precise import Precise
@@ -22,9 +23,14 @@ Hypothesis = Callable[[Case], Iterator[Proof]]
 FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
     (settings.differing_settings, settings.training_flag),
     (settings.another_kind,),
+    (ops,),
     (mirror.solved_setting,),
     relations.HYPOTHESES,
 )
+
+
+BACKWARD: tuple[tuple[Hypothesis, ...], ...] = tuple((each,) for each in gradients.HYPOTHESES)
+ROUNDS = {"forward": FORWARD, "backward": BACKWARD}
 
 
 class Explainer:
@@ -48,6 +54,7 @@ class Explainer:
         self.doubtful = frozenset(doubtful)
         self.limit = limit
         self._reference_of = {pair.port: pair.reference for pair in pairing.pairs}
+        self._paired = frozenset(pair.reference for pair in pairing.pairs)
         self._seen: dict[int, list[Seen]] = {}
         for each in seen:
             self._seen.setdefault(blamed(each, precise.port.trace.nodes), []).append(each)
@@ -57,7 +64,7 @@ class Explainer:
         case = self._case(divergence, seen)
         if case.node.path in self.doubtful:
             return divergence
-        for hypotheses in FORWARD if case.direction == "forward" else ():
+        for hypotheses in ROUNDS[case.direction]:
             proofs = [proof for hypothesis in hypotheses for proof in hypothesis(case)]
             if proofs:
                 return _explained(divergence, proofs)
@@ -71,7 +78,9 @@ class Explainer:
             counterpart = seen.reference if seen.own else parent
         others = [each for each in self._seen[call] if each is not seen and each.comparison is not None]
         checks = tuple(_check(each) for each in (seen, *others))
-        return Case(divergence, self.precise, call, counterpart, checks, self.limit, self.buffers)
+        return Case(
+            divergence, self.precise, call, counterpart, checks, self.limit, self.buffers, self._paired
+        )
 
 
 def _check(seen: Seen) -> Check:

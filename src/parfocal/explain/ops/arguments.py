@@ -1,0 +1,128 @@
+"""What an op was told besides tensors, under common names, and how to tell it something else."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from parfocal.explain.ops.log import Op
+
+Convert = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One argument: its value under the common name, and where it stands in the call."""
+
+    name: str
+    value: Any
+    native: str | int  # keyword or position
+    back: Convert
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+# The frameworks' words -> common name, and the value's way there and back.
+WORDS: dict[str, tuple[str, Convert, Convert]] = {
+    "dim": ("axis", _same, _same),
+    "eps": ("epsilon", _same, _same),
+    "exclusive": ("count_include_pad", lambda value: not value, lambda value: not value),
+    "approximate": (
+        "approximate",
+        lambda value: "tanh" if value in (True, "tanh") else "none",
+        lambda value: value == "tanh",
+    ),
+}
+# Names of what follows the tensor, for functions that have no signature to look at.
+POSITIONS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("softmax", "log_softmax", "cumsum", "concat", "stack", "logsumexp"), ("axis",)),
+    **dict.fromkeys(("mean", "sum", "amax", "amin", "max", "min"), ("axis", "keepdim")),
+    **dict.fromkeys(("add", "sub", "rsub", "mul", "div", "rdiv", "pow", "rpow"), ("scalar",)),
+    "clamp": ("minimum", "maximum"),
+    **{
+        f"avg_pool{rank}d": (
+            *("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"),
+        )
+        for rank in (1, 2, 3)
+    },
+}
+# What these functions do when nothing is said.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "gelu": {"approximate": "none"},
+    **{f"avg_pool{rank}d": {"ceil_mode": False, "count_include_pad": True} for rank in (1, 2, 3)},
+}
+SCALAR_WORDS = {"y": "scalar", "other": "scalar", "other_var": "scalar", "exponent": "scalar"}
+_IGNORED = frozenset({"name", "out", "inplace", "_stacklevel", "dtype", "data_format"})
+
+
+def said(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Said]:
+    """Every argument that is no tensor and was given or has a default."""
+    found: dict[str, Said] = {}
+    for native, word, value in _named(op):
+        if value is None or word in _IGNORED or _holds(value, is_tensor):
+            continue
+        word = SCALAR_WORDS.get(word, word) if op.name in POSITIONS else word
+        name, there, back = WORDS.get(word, (word, _same, _same))
+        found[name] = Said(name, _plain(there(value)), native, back)
+    return found
+
+
+def retold(op: Op, argument: Said, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The op's arguments with one of them changed."""
+    new = argument.back(value)
+    if isinstance(argument.native, int) and argument.native < len(op.args):
+        args = list(op.args)
+        args[argument.native] = new
+        return tuple(args), op.kwargs
+    assert isinstance(argument.native, str)
+    return op.args, {**op.kwargs, argument.native: new}
+
+
+def _named(op: Op) -> Iterator[tuple[str | int, str, Any]]:
+    """Native place, name and value of every argument; defaults included where they can be seen."""
+    parameters = _parameters(op.function)
+    if parameters is None:
+        words = ("tensor", *POSITIONS.get(op.name, ()))
+        for index, value in enumerate(op.args):
+            yield index, words[index] if index < len(words) else f"argument {index}", value
+        given = {**DEFAULTS.get(op.name, {}), **op.kwargs}
+        for word, value in given.items():
+            if word in op.kwargs or word not in words[: len(op.args)]:
+                yield word, word, value
+        return
+    for index, parameter in enumerate(parameters):
+        if index < len(op.args):
+            yield index, parameter.name, op.args[index]
+        elif parameter.name in op.kwargs:
+            yield parameter.name, parameter.name, op.kwargs[parameter.name]
+        elif parameter.default is not inspect.Parameter.empty:
+            yield parameter.name, parameter.name, parameter.default
+    known = {parameter.name for parameter in parameters}
+    for word, value in op.kwargs.items():
+        if word not in known:
+            yield word, word, value
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # written in C
+        return None
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if any(parameter.kind not in (*plain, inspect.Parameter.KEYWORD_ONLY) for parameter in parameters):
+        return None
+    return parameters
+
+
+def _holds(value: Any, is_tensor: Callable[[object], bool]) -> bool:
+    if is_tensor(value):
+        return True
+    return isinstance(value, (list, tuple)) and any(_holds(item, is_tensor) for item in value)
+
+
+def _plain(value: Any) -> Any:
+    return tuple(_plain(item) for item in value) if isinstance(value, (list, tuple)) else value

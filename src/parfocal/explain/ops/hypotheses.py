@@ -1,0 +1,252 @@
+"""What can be wrong with an op, or with one that is missing or too many.
+
+Every hypothesis takes the scene, runs the port's call with one op changed, and yields a proof
+only if the wrong value becomes right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from parfocal.explain.causes import Proof, number
+from parfocal.explain.ops.arguments import Said, said
+from parfocal.explain.ops.looking import (
+    can_take,
+    chain,
+    comes_from,
+    differing_inputs,
+    equal,
+    natural_factors,
+    output_shape,
+    recomputed,
+    same_key,
+)
+from parfocal.explain.ops.remakes import feeding, picking, reordering, retelling, scaling
+from parfocal.explain.ops.scene import LAYOUT, Scene
+from parfocal.explain.ops.telling import SCALING, argument_proof, extra_proof, line, listed, missing_proof
+from parfocal.explain.ops.values import laid_out
+
+AXIS_OPS = frozenset(
+    {"softmax", "log_softmax", "mean", "sum", "cumsum", "logsumexp", "amax", "amin", "var", "std"}
+)
+SCALAR_OPS = frozenset({"add", "sub", "rsub", "mul", "div", "rdiv", "pow"})
+
+
+def other_arguments(scene: Scene) -> Iterator[Proof]:
+    """An op on the same values as one of the reference, but told something else."""
+    backend, reference_backend = scene.case.backend, scene.case.reference_backend
+    for op in scene.suspects:
+        told = said(op, backend.is_tensor)
+        for other in scene.like(op):
+            for name, theirs in said(other, reference_backend.is_tensor).items():
+                mine = told.get(name)
+                if mine is None or equal(name, mine.value, theirs.value, scene, op):
+                    continue
+                score = scene.try_remade(op, retelling(op, mine, theirs.value))
+                if score <= scene.case.limit:
+                    yield argument_proof(scene, op, other, mine, theirs, score)
+
+
+def another_order(scene: Scene) -> Iterator[Proof]:
+    """The same tensors joined in another order."""
+    for op in scene.suspects:
+        slots = list(op.inputs)
+        if op.name not in ("concat", "stack", "sub", "div", "matmul", "where") or not 2 <= len(slots) <= 4:
+            continue
+        for order in permutations(range(len(slots))):
+            if order == tuple(range(len(slots))) or can_take(scene, op, order) is None:
+                continue
+            score = scene.try_remade(op, reordering(slots, order))
+            if score <= scene.case.limit:
+                message = f"{op.name} takes its tensors in another order: {listed(order)} in the reference"
+                fix = f"in {line(op)} pass the tensors to {op.name} in the order {listed(order)}"
+                yield Proof("op.order", message, fix, score, op.where)
+                return
+
+
+def extra_op(scene: Scene) -> Iterator[Proof]:
+    """The port does something that the reference does not."""
+    for op in scene.suspects:
+        if op.name in LAYOUT:
+            continue
+        shape = output_shape(scene, op)
+        for slot, key in op.inputs.items():
+            if scene.port.values[key].shape != shape:
+                continue
+            score = scene.try_remade(op, picking(slot))
+            if score <= scene.case.limit:
+                yield extra_proof(scene, op, score)
+                return
+
+
+def missing_op(scene: Scene) -> Iterator[Proof]:
+    """The reference does something first, on a value that the port uses as it is."""
+    for op in scene.suspects:
+        for other in scene.reference.ops:
+            if other.name != op.name or len(other.inputs) != len(op.inputs):
+                continue
+            for slot, key, theirs in differing_inputs(scene, op, other):
+                made = chain(scene, theirs)
+                replacement = laid_out(
+                    scene.reference.values[theirs], scene.port.values[key].shape, scene.port.values[key]
+                )
+                if made is None or replacement is None or not comes_from(scene, made, key):
+                    continue
+                score = scene.try_remade(op, feeding(scene.case.backend, slot, replacement))
+                if score <= scene.case.limit:
+                    yield missing_proof(scene, made, f"before {op.name} in {line(op)}", op, score)
+                    return
+
+
+def missing_at_the_end(scene: Scene) -> Iterator[Proof]:
+    """The port's value is one on the reference's way to the right one: what comes after it is missing."""
+    case = scene.case
+    rest = [op for op in scene.counterparts if op.name not in LAYOUT]
+    observed = case.observed()
+    if (
+        observed is None
+        or len(rest) != 1
+        or not all(k in scene.matches.to_port for k in rest[0].inputs.values())
+    ):
+        return
+    (last,) = rest
+    if not any(same_key(scene, key, observed) for key in last.inputs.values()):
+        return
+    result = recomputed(scene, last)
+    if result is None:
+        return
+    value = laid_out(result, observed.shape, scene.expected)
+    score = float("inf") if value is None else case.judge(value, scene.expected, case.checks[0])
+    if score <= case.limit:
+        yield missing_proof(scene, last, f"on the way to {case.what}", None, score)
+
+
+def another_axis(scene: Scene) -> Iterator[Proof]:
+    """A reduction along another axis, where nothing can be read off the reference's."""
+    for op in scene.suspects:
+        argument = said(op, scene.case.backend.is_tensor).get("axis")
+        if (
+            op.name not in AXIS_OPS
+            or argument is None
+            or not isinstance(argument.value, int)
+            or not op.inputs
+        ):
+            continue
+        count = scene.port.values[next(iter(op.inputs.values()))].ndim
+        for axis in range(count):
+            if axis == argument.value % count:
+                continue
+            score = scene.try_remade(op, retelling(op, argument, axis - count))
+            if score <= scene.case.limit:
+                message = (
+                    f"{op.name} runs along axis {axis - count} in the reference, {argument.value} in the port"
+                )
+                yield Proof(
+                    "op.axis", message, f"{op.name}(..., axis={axis - count}) in {line(op)}", score, op.where
+                )
+                return
+
+
+def missing_scale(scene: Scene) -> Iterator[Proof]:
+    """A product that the reference scales by the size of an axis or its root."""
+    for op in scene.suspects:
+        if op.name not in ("matmul", "einsum") or not op.inputs:
+            continue
+        length = scene.port.values[next(iter(op.inputs.values()))].shape[-1]
+        for factor, spelt in ((length**-0.5, f"1 / sqrt({length})"), (length**0.5, f"sqrt({length})")):
+            score = scene.try_remade(op, scaling(factor))
+            if score <= scene.case.limit:
+                message = (
+                    f"the reference has what {op.name} gives times {spelt} = {number(factor)}, "
+                    "the port as it is"
+                )
+                fix = f"multiply what {op.name} gives in {line(op)} by {spelt}"
+                yield Proof("op.scale", message, fix, score, op.where)
+                return
+
+
+def inverted_mask(scene: Scene) -> Iterator[Proof]:
+    """A mask of true and false that means the opposite."""
+    for op in scene.suspects:
+        for slot, key in op.inputs.items():
+            mask = scene.port.values[key]
+            if mask.dtype != np.bool_:
+                continue
+            score = scene.try_remade(op, feeding(scene.case.backend, slot, ~mask))
+            if score <= scene.case.limit:
+                message = (
+                    f"the mask of {op.name} means the opposite: True at {int(mask.sum())} of {mask.size} "
+                    f"places in the port, at the other {int((~mask).sum())} in the reference"
+                )
+                yield Proof(
+                    "op.mask", message, f"invert the mask of {op.name} in {line(op)}", score, op.where
+                )
+                return
+
+
+def other_approximation(scene: Scene) -> Iterator[Proof]:
+    """GELU by the other formula."""
+    for op in scene.suspects:
+        argument = said(op, scene.case.backend.is_tensor).get("approximate")
+        if op.name != "gelu" or argument is None:
+            continue
+        other = "none" if argument.value == "tanh" else "tanh"
+        score = scene.try_remade(op, retelling(op, argument, other))
+        if score <= scene.case.limit:
+            message = f"gelu has approximate '{other}' in the reference, '{argument.value}' in the port"
+            fix = f"gelu(..., approximate={other == 'tanh'}) in {line(op)}"
+            yield Proof("op.approximation", message, fix, score, op.where)
+
+
+def other_scalar(scene: Scene) -> Iterator[Proof]:
+    """A number in the port's code that is another one in the reference's code or settings."""
+    case = scene.case
+    node = case.reference_node
+    settings = (
+        []
+        if node is None
+        else [node.settings[n] for n in ("epsilon", "negative_slope") if n in node.settings]
+    )
+    numbers = [
+        argument.value
+        for op in scene.counterparts
+        for argument in said(op, case.reference_backend.is_tensor).values()
+        if op.name in SCALAR_OPS
+    ]
+    for op in scene.suspects:
+        argument = said(op, case.backend.is_tensor).get("scalar")
+        if op.name not in SCALAR_OPS or argument is None or not _is_number(argument.value):
+            continue
+        candidates = {float(v) for v in (*numbers, *settings) if _is_number(v)}
+        if op.name in SCALING:
+            candidates |= {1.0 / value for value in candidates if value}
+            candidates |= set(natural_factors(scene, op))
+        for value in sorted(candidates - {float(argument.value)}):
+            score = scene.try_remade(op, retelling(op, argument, value))
+            if score <= case.limit:
+                theirs = Said("scalar", value, 0, argument.back)
+                yield argument_proof(scene, op, None, argument, theirs, score)
+                return
+
+
+# In order: what can be read off both sides' code, then what must be guessed.
+HYPOTHESES = (
+    other_arguments,
+    missing_at_the_end,
+    missing_op,
+    extra_op,
+    another_order,
+    other_scalar,
+    missing_scale,
+    inverted_mask,
+    other_approximation,
+    another_axis,
+)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
