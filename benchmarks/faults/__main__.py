@@ -1,4 +1,4 @@
-"""``python -m benchmarks.faults [--tools parfocal,...] [--only NAME]``: runs the benchmark, writes the page."""
+"""``python -m benchmarks.faults [--tools parfocal,...] [--only NAME]``: runs all, writes the page."""
 
 from __future__ import annotations
 
@@ -11,35 +11,23 @@ from pathlib import Path
 from benchmarks.faults.cases import TWINS, correct_cases, fault_cases
 from benchmarks.faults.catalogue import FAULTS, REWRITINGS
 from benchmarks.faults.environments import Unavailable
-from benchmarks.faults.page import TITLES, missed_parts, page
+from benchmarks.faults.page import TITLES, page
 from benchmarks.faults.pairs import PAIRS
 from benchmarks.faults.running import answers
-from benchmarks.faults.scoring import Case, Result, judge, judge_correct
+from benchmarks.faults.scoring import Case, Result, record
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "faults.md"
 
 
-def run(tool: str, cases: Sequence[Case]) -> Result:
-    """One tool on all cases, with a line for everything that is not as it should be."""
+def run(tool: str, cases: Sequence[Case], loud: bool) -> Result:
+    """One tool on all cases; ``loud``: with a line for everything that is not as it should be."""
     result = Result(tool)
     began = time.perf_counter()
     try:
         for case, answer in answers(tool, cases):
-            result.seconds += answer.seconds
-            if case.fault:
-                score = judge(FAULTS[case.fault], answer)
-                result.scores.append(score)
-                wrong = ", ".join(missed_parts(score))
-                if wrong and tool == "parfocal":
-                    print(
-                        f"  {case.fault} ({'/'.join(FAULTS[case.fault].guilts[0].codes)}): {wrong} <- {score.said}"
-                    )
-            else:
-                before = len(result.alarms) + len(result.crashes)
-                judge_correct(result, case, answer)
-                if len(result.alarms) + len(result.crashes) > before and tool == "parfocal":
-                    print(f"  FALSE ALARM {[*result.alarms, *result.crashes][-1]}")
-            sys.stdout.flush()
+            wrong = record(result, case, FAULTS.get(case.fault), answer)
+            if wrong and loud:
+                print(f"  {case.name}: {wrong}", flush=True)
     except Unavailable as error:
         result.missing = str(error)
     print(_line(result, time.perf_counter() - began), flush=True)
@@ -52,8 +40,8 @@ def _line(result: Result, seconds: float) -> str:
     sums = result.total()
     return (
         f"{TITLES[result.tool]}: {sums.faults} faults: {sums.detected} detected, {sums.located} located, "
-        f"{sums.named} named, {sums.stray} with others blamed, {sums.crashed} crashed; {result.correct} correct: "
-        f"{len(result.alarms)} false alarms, {len(result.crashes)} crashed; {seconds:.0f} s"
+        f"{sums.named} named, {sums.stray} with others blamed, {sums.crashed} crashed; "
+        f"{result.correct} correct: {len(result.alarms)} false alarms, {len(result.crashes)} crashed; {seconds:.0f} s"
     )
 
 
@@ -74,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no fault's name contains {options.only!r}")
     if not options.only:
         cases += correct_cases()
-    results = [run(tool, cases) for tool in tools]
+    results = [run(tool, cases, tool == "parfocal" or bool(options.only)) for tool in tools]
     facts = {"faults": len(FAULTS), "pairs": len(PAIRS), "twins": TWINS, "rewritings": len(REWRITINGS)}
     whole = not options.only and set(tools) == set(TITLES)
     output = options.output or (PAGE if whole else None)

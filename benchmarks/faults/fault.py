@@ -7,13 +7,16 @@ alone; no tool is asked for them.
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 MARK = "# guilty: "
+OWN = "the fault's own name"
 HOME = Path(__file__).parent
 
 Change = Callable[[Any], None]
@@ -30,15 +33,26 @@ class Guilt:
 
 @dataclass(frozen=True)
 class Fault:
-    """``plant`` changes a port that was just built; ``spoil`` one that has the right weights already."""
+    """``plant`` changes a port that was just built; ``spoil`` one that has the right weights already.
+
+    The first word of the name is that of the pair.
+    """
 
     name: str
-    pair: str
-    guilts: tuple[Guilt, ...]
+    said_guilty: tuple[Guilt, ...]
     plant: Change | None = None
     spoil: Change | None = None
     mode: str = "eval"
     finding: bool = False  # a difference of convention: worth a note, not an alarm
+
+    @property
+    def pair(self) -> str:
+        return self.name.partition(" ")[0]
+
+    @property
+    def guilts(self) -> tuple[Guilt, ...]:
+        own = {OWN: self.name}
+        return tuple(replace(guilt, mark=own.get(guilt.mark, guilt.mark)) for guilt in self.said_guilty)
 
     @property
     def code(self) -> str:
@@ -51,9 +65,9 @@ def layer(path: str, *codes: str) -> tuple[Guilt, ...]:
     return (Guilt(path, codes),)
 
 
-def line(path: str, mark: str, *codes: str) -> tuple[Guilt, ...]:
-    """Lines of the code of a layer are guilty: those with the comment ``# guilty: <mark>``."""
-    return (Guilt(path, codes, mark),)
+def line(path: str, *codes: str) -> tuple[Guilt, ...]:
+    """A statement in a layer's code is guilty: it follows the comment ``# guilty: <the fault's name>``."""
+    return (Guilt(path, codes, OWN),)
 
 
 def rewritten(path: str, **methods: Callable[..., Any]) -> Change:
@@ -94,14 +108,19 @@ def spoilt(parameter: str, change: Callable[[Any], Any]) -> Change:
     return spoil
 
 
-def marked_lines(mark: str, folder: Path = HOME) -> list[tuple[str, int]]:
-    """File and line of every comment ``# guilty: <mark>``; there must be one at least."""
-    found = [
-        (str(file), number)
-        for file in sorted(folder.rglob("*.py"))
-        for number, text in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
-        if text.rstrip().endswith(MARK + mark)
-    ]
+@cache
+def marked_lines(mark: str, folder: Path = HOME) -> tuple[tuple[str, int], ...]:
+    """File and lines of every statement below a comment ``# guilty: <mark>``; there must be one."""
+    found: list[tuple[str, int]] = []
+    for file in sorted(folder.rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        below = {number + 1 for number, row in enumerate(text.splitlines(), 1) if row.strip() == MARK + mark}
+        statements = ast.walk(ast.parse(text)) if below else ()
+        for node in statements:
+            if isinstance(node, ast.stmt) and node.lineno in below:
+                found += [
+                    (str(file), number) for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                ]
     if not found:
-        raise LookupError(f"no line below {folder} ends with {MARK + mark!r}")
-    return found
+        raise LookupError(f"no statement below {folder} is marked by {MARK + mark!r}")
+    return tuple(found)

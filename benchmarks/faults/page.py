@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.faults.scoring import Result, Score
+from benchmarks.faults.scoring import Result
 
 TITLES = {
     "parfocal": "parfocal",
@@ -53,7 +53,8 @@ def _row(*cells: object) -> str:
 
 def _tools(results: Sequence[Result]) -> str:
     lines = [
-        "| tool | detected | located | named | others blamed | crashed | false alarms | crashed on correct | s / case |",
+        "| tool | detected | located | named | others blamed | crashed "
+        "| false alarms | crashed on correct | s / case |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for result in results:
@@ -98,25 +99,12 @@ def _codes(result: Result) -> str:
 def _misses(result: Result) -> str:
     lines = ["## What parfocal misses", ""]
     for score in result.scores:
-        missed = missed_parts(score)
+        missed = score.missed
         if missed:
             lines.append(f"- **{score.fault}** (`{score.code}`): {', '.join(missed)}. It says: {score.said}")
     if len(lines) == 2:
         lines.append("Nothing.")
     return "\n".join(lines) + "\n"
-
-
-def missed_parts(score: Score) -> list[str]:
-    """What is wrong with an answer, in words."""
-    if score.crashed:
-        return ["crashed"]
-    if not score.detected:
-        return ["not detected"]
-    parts = [] if score.located else ["not located"]
-    parts += [] if score.named else ["not named"]
-    if score.strays:
-        parts.append(f"also blames {', '.join(path or '(root)' for path in score.strays[:3])}")
-    return parts
 
 
 def _alarms(result: Result) -> str:

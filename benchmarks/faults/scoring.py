@@ -75,6 +75,19 @@ class Score:
     crashed: bool = False
     said: str = ""
 
+    @property
+    def missed(self) -> list[str]:
+        """What is wrong with the answer, in words."""
+        if self.crashed:
+            return ["crashed"]
+        if not self.detected:
+            return ["not detected"]
+        parts = [] if self.located else ["not located"]
+        parts += [] if self.named else ["not named"]
+        if self.strays:
+            parts.append(f"also blames {', '.join(path or '(root)' for path in self.strays[:3])}")
+        return parts
+
 
 @dataclass
 class Tally:
@@ -170,10 +183,17 @@ def _said(answer: Answer) -> str:
     return "; ".join(parts) + (f"; {more} more" if more > 0 else "")
 
 
-def judge_correct(result: Result, case: Case, answer: Answer) -> None:
-    """Count a correct case: anything but "same" is a false alarm or a crash."""
+def record(result: Result, case: Case, fault: Fault | None, answer: Answer) -> str:
+    """Add an answer to a result; gives what is wrong with it in words, or nothing."""
+    result.seconds += answer.seconds
+    if fault is not None:
+        score = judge(fault, answer)
+        result.scores.append(score)
+        parts = score.missed
+        return f"{', '.join(parts)} ({score.code}). It says: {score.said}" if parts else ""
     result.correct += 1
-    if answer.verdict == DIFFERS:
-        result.alarms.append((case.name, _said(answer)))
-    elif answer.verdict == CRASHED:
-        result.crashes.append((case.name, answer.message))
+    if answer.verdict == SAME:
+        return ""
+    found = result.alarms if answer.verdict == DIFFERS else result.crashes
+    found.append((case.name, _said(answer)))
+    return f"FALSE ALARM. It says: {_said(answer)}"

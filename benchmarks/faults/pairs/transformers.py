@@ -43,13 +43,13 @@ class PaddleAttention(paddle.nn.Layer):
     def split(self, x: paddle.Tensor) -> list[paddle.Tensor]:
         count, length, width = x.shape
         shape = [count, length, 3, self.heads, width // self.heads]
-        qkv = self.qkv(x).reshape(shape).transpose([2, 0, 3, 1, 4])  # guilty: vit heads
+        # guilty: vit heads
+        qkv = self.qkv(x).reshape(shape).transpose([2, 0, 3, 1, 4])
         return [qkv[0], qkv[1], qkv[2]]
 
     def weigh(self, query: paddle.Tensor, key: paddle.Tensor) -> paddle.Tensor:
-        return paddle_functional.softmax(
-            paddle.matmul(query, key, transpose_y=True) * self.scale, -1
-        )  # guilty: vit scale of the width
+        # guilty: vit scale of the width
+        return paddle_functional.softmax(paddle.matmul(query, key, transpose_y=True) * self.scale, -1)
 
     def join(self, mixed: paddle.Tensor) -> paddle.Tensor:
         count, heads, length, size = mixed.shape
@@ -146,7 +146,8 @@ class PaddleRmsNorm(paddle.nn.Layer):
         self.weight = self.create_parameter([WIDTH], default_initializer=paddle.nn.initializer.Constant(1.0))
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
-        size = x.pow(2).mean(-1, keepdim=True) + self.epsilon  # guilty: gpt epsilon by hand
+        # guilty: gpt epsilon by hand
+        size = x.pow(2).mean(-1, keepdim=True) + self.epsilon
         return x * paddle.rsqrt(size) * self.weight
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import paddle
 import torch
-from padiff.trainer import Checker as checker
+from padiff.trainer import Checker as Checking
 from padiff.trainer.trainer_utils.module_struct import LayerStack
 
 from benchmarks.faults.cases import Models, build, set_mode
@@ -56,7 +56,7 @@ def _parameters(text: str) -> list[Blame]:
 def _named(port: Any) -> Iterator[list[Blame]]:
     """Collects the places that PaDiff prints as different."""
     named: list[Blame] = []
-    usual = checker.print_info
+    usual = Checking.print_info
     paths = {id(layer): path for path, layer in port.named_sublayers(include_self=True)}
 
     def print_info(paddle_item: Any, *others: Any, p_root: Any = None, **settings: Any) -> None:
@@ -69,11 +69,11 @@ def _named(port: Any) -> Iterator[list[Blame]]:
             named.append(Blame(path, file, line))
         usual(paddle_item, *others, p_root=p_root, **settings)
 
-    checker.print_info = print_info
+    Checking.print_info = print_info
     try:
         yield named
     finally:
-        checker.print_info = usual
+        Checking.print_info = usual
 
 
 def _line(item: Any) -> tuple[str, int]:
