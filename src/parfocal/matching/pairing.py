@@ -206,7 +206,8 @@ def _find_fused(table: _Table, reference: Trace, port: Trace) -> _Fused:
     for ours, theirs in list(table.to_port.items()):
         call, other = reference.nodes[ours], port.nodes[theirs]
         apart = nearest(call.outputs, other.outputs)
-        if apart <= SAME or apart == UNLIKE or not (call.is_leaf and other.is_leaf):
+        alike = call.kind == other.kind or (call.is_leaf and other.is_leaf)
+        if not (SAME < apart < UNLIKE and alike and _may_divide_differently(call, other)):
             continue
         run = _run_that_gives(reference, call, other, apart, table.to_port)
         if run:
@@ -235,7 +236,7 @@ def _run_that_gives(
         if following is None or following.order in paired:
             return []
         run.append(following)
-        if nearest(following.outputs, wanted.outputs) <= min(SAME, apart / 10):
+        if nearest(following.outputs, wanted.outputs) <= max(SAME, apart / 3):
             return run
         last = following
     return []

@@ -36,8 +36,8 @@ def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layou
     """Every way in which the reference's shape can become the port's, the plainest first."""
     if prod(reference) != prod(port):
         return
-    if _without_ones(reference) == _without_ones(port):
-        yield Layout(None, port)
+    if _without_ones(reference) == _without_ones(port) or len(reference) != len(port):
+        yield Layout(None, port)  # as it is, or flattened
     if len(reference) == len(port) <= MAX_AXES:
         for order in permutations(range(len(reference))):
             if order != tuple(range(len(order))) and tuple(reference[axis] for axis in order) == port:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
+from parfocal.matching.pairing import Pairing
 from parfocal.matching.values import distance
 from parfocal.replay.trace import Node, Trace
 from parfocal.report.report import Compared, Step
@@ -20,6 +21,8 @@ from parfocal.weights.plan import Plan
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.ends import End
 from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure
+
+EXPLAINED = 12  # independent divergences of one run that are looked into; more are usually one mistake
 
 
 def site(node: Node) -> Site:
@@ -63,15 +66,22 @@ def divergences(
     forward = [m for m in observation.measures if m.direction == "forward" and m.score > limit]
     forward.sort(key=lambda measure: _moment(measure, theirs))
     backward = [m for m in observation.measures if m.direction == "backward" and m.score > limit]
+    starts = _starts_of_runs(observation.pairing)
     paths = set(guilty_weights)
     found: list[Divergence] = []
+    explained = 0
     for measure in (*forward, *backward):
-        guilty = theirs.nodes[_blame(measure, theirs)].path
+        guilty = theirs.nodes[starts.get(measure.port, _blame(measure, theirs))].path
         # without the reference's inputs a call cannot be told from what came before it
         doubtful = measure.own and measure.port in observation.unfed and bool(paths)
         divergence = _divergence(measure, ours, theirs, inherited=guilty in paths or doubtful)
-        if explain is not None and not (divergence.inherited or measure.given):
+        if measure.port in starts:
+            start, last = theirs.nodes[starts[measure.port]], theirs.nodes[measure.port]
+            done = f"what the reference does in one call is done here by {start.path} to {last.path}"
+            divergence = replace(divergence, port=site(start), message=done)
+        elif explain is not None and not (divergence.inherited or measure.given) and explained < EXPLAINED:
             divergence = explain(divergence, measure)
+            explained += 1
         found.append(divergence)
         paths.add(guilty)
     paired = {theirs.nodes[pair.port].path for pair in observation.pairing.pairs}
@@ -91,6 +101,16 @@ def divergences(
     if alignment.tolerance is not None:  # of natural runs only the first difference is sure to be made there
         found = [replace(each, inherited=index > 0) for index, each in enumerate(found)]
     return sorted(found, key=lambda divergence: divergence.inherited)
+
+
+def _starts_of_runs(pairing: Pairing) -> dict[int, int]:
+    """Last call of a run of the port that the reference does in one -> the first, which has the weights."""
+    first = {pair.reference: pair.port for pair in pairing.pairs if pair.takes and pair.gives is None}
+    return {
+        pair.port: first[pair.reference]
+        for pair in pairing.pairs
+        if not pair.takes and pair.reference in first
+    }
 
 
 def _moment(measure: Measure, port: Trace) -> tuple[float, int]:
