@@ -84,7 +84,7 @@ def pair_calls(
         CallPair(
             ours,
             order,
-            None if order in healed else fused.gives(ours, order),
+            None if order in healed and ours not in fused.ends else fused.gives(ours, order),
             order not in fused.goes_on.values(),
             why,
         )
