@@ -102,7 +102,7 @@ class Follower:
         tie = self.script.get(call.order)
         if tie is None:
             return None
-        handed_back = self._handed_back(call, flatten(output).leaves)
+        handed_back = self._handed_back(call, tie, flatten(output).leaves)
         leaves = {**flatten(output).leaves, **handed_back}
         exchanged = {
             **handed_back,
@@ -110,11 +110,16 @@ class Follower:
         }
         return replace(output, exchanged) if exchanged else None
 
-    def _handed_back(self, call: Call, leaves: Mapping[str, Any]) -> dict[str, Any]:
-        """Inputs that come out as they went in go on without their alias."""
+    def _handed_back(self, call: Call, tie: Tie, leaves: Mapping[str, Any]) -> dict[str, Any]:
+        """Inputs that come out as they went in, as they were recorded to do, go on without their alias."""
         found: dict[str, Any] = {}
         for slot, (new, version, original) in call.note.items():
-            places = [place for place, leaf in leaves.items() if leaf is new]
+            places = [
+                place
+                for place, leaf in leaves.items()
+                if leaf is new
+                and (place not in tie.outputs or tie.outputs[place].data is tie.inputs[slot].data)
+            ]
             if places or self.backend.version(new) != version:
                 self._waiting.pop((call.order, "input", slot), None)
             if self.backend.version(new) == version and id(original) in self._given:

@@ -152,7 +152,8 @@ class Repeater:
                     seed = self.backend.from_array(layout.apply(supply(value.gradient)))
                     slots.append(slot)
                     seeds.append(self.backend.cast(seed, self.backend.dtype(leaves[slot])))
-            self.backend.backward([leaves[slot] for slot in slots], seeds)
+            if slots:
+                self.backend.backward([leaves[slot] for slot in slots], seeds)
 
         return drive
 

@@ -74,7 +74,10 @@ def divergences(
         guilty = theirs.nodes[starts.get(measure.port, _blame(measure, theirs))].path
         # without the reference's inputs a call cannot be told from what came before it
         doubtful = measure.own and measure.port in observation.unfed and bool(paths)
-        divergence = _divergence(measure, ours, theirs, inherited=guilty in paths or doubtful)
+        follows = measure.direction == "backward" and not measure.own and _users(measure, theirs) & paths
+        divergence = _divergence(
+            measure, ours, theirs, inherited=guilty in paths or doubtful or bool(follows)
+        )
         if measure.port in starts:
             start, last = theirs.nodes[starts[measure.port]], theirs.nodes[measure.port]
             done = f"what the reference does in one call is done here by {start.path} to {last.path}"
@@ -117,6 +120,16 @@ def _moment(measure: Measure, port: Trace) -> tuple[float, int]:
     """When a tensor was there: an input when its call began, an output when it ended, inner calls first."""
     node = port.nodes[measure.port]
     return (node.order, node.depth) if measure.side == "input" else (node.finished - 0.5, -node.depth)
+
+
+def _users(measure: Measure, port: Trace) -> set[str]:
+    """The modules that take the tensor as it is: its gradient comes from them."""
+    value = port.nodes[measure.port].outputs.get(measure.slot)
+    return {
+        node.path
+        for node in port.nodes
+        if value is not None and any(given.data is value.data for given in node.inputs.values())
+    }
 
 
 def _blame(measure: Measure, port: Trace) -> int:
