@@ -45,13 +45,11 @@ def align(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report's JSON.")] = False,
 ) -> None:
     """Compare a port with its reference. Exit status 0 the same, 1 different, 2 a wrong call."""
-    from parfocal.capture.determinism import seeded
     from parfocal.cli.loading import load_model
     from parfocal.workflow.align import align as compare
 
     given = _inputs(described, inputs, seed)
-    with seeded(seed):
-        models = load_model(reference, "REFERENCE"), load_model(port, "PORT")
+    models = load_model(reference, "REFERENCE", seed), load_model(port, "PORT", seed)
     report = compare(
         *models,
         given,

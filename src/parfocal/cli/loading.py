@@ -7,19 +7,24 @@ import importlib.util
 import re
 import sys
 import traceback
+from contextlib import nullcontext
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from parfocal.errors import InputError
+from parfocal.errors import InputError, MissingFrameworkError, ParfocalError
 
 _INPUT = re.compile(
-    r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,\s]*)\](?::(?P<range>.+))?"
+    r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<dtype>[a-z]+\d*)"
+    r"\[\s*(?P<shape>(?:\d+(?:\s*,\s*\d+)*)?)\s*\](?::(?P<range>.+))?"
 )
-_RANGE = re.compile(r"(-?[\d.e+]+)\.\.(-?[\d.e+]+)")
 
 
-def load_model(spec: str, option: str) -> Any:
-    """The model behind ``file.py:name`` or ``package.module:name``: built when it is a function or class."""
+def load_model(spec: str, option: str, seed: int | None = None) -> Any:
+    """The model behind ``file.py:name`` or ``package.module:name``: built when it is a function or class.
+
+    ``seed``: of the random weights it is built with.
+    """
     place, _, attribute = spec.rpartition(":")
     if not (place and attribute):
         raise InputError(f"{option} {spec!r} is neither file.py:name nor package.module:name")
@@ -29,12 +34,20 @@ def load_model(spec: str, option: str) -> Any:
     if not callable(found) or (hasattr(found, "state_dict") and not isinstance(found, type)):
         return found  # a model that is there already
     try:
-        return found()
+        return _build(found, seed)
     except Exception as error:
         raise InputError(
             f"{option} {spec}: {attribute}() raised {type(error).__name__}: {error}\n{_where(error)}",
             hint="it must build the model without arguments",
         ) from error
+
+
+def _build(maker: Any, seed: int | None) -> Any:
+    """Seeded only now: the framework was loaded with the module that uses it."""
+    from parfocal.capture.determinism import seeded
+
+    with nullcontext() if seed is None else seeded(seed):
+        return maker()
 
 
 def _import(place: str, spec: str, option: str) -> Any:
@@ -59,11 +72,28 @@ def _import(place: str, spec: str, option: str) -> Any:
         return module
     except InputError:
         raise
+    except ModuleNotFoundError as error:
+        raise _missing(error, spec, option) from error
     except Exception as error:
         raise InputError(
             f"{option} {spec}: importing {place} raised {type(error).__name__}: {error}\n{_where(error)}",
             hint="run in the folder that has the module, with its dependencies installed",
         ) from error
+
+
+def _missing(error: ModuleNotFoundError, spec: str, option: str) -> ParfocalError:
+    """A framework that is not installed is worth its own words."""
+    from parfocal.backends import registry
+
+    if error.name in registry.BUILTIN:
+        return MissingFrameworkError(
+            f"{option} {spec} needs {registry.TITLES[error.name]}, which is not installed",
+            hint=f"pip install 'parfocal[{error.name}]'",
+        )
+    return InputError(
+        f"{option} {spec}: there is no module named {error.name!r}",
+        hint="run in the folder that has the module, with its dependencies installed",
+    )
 
 
 def _where(error: BaseException) -> str:
@@ -106,22 +136,39 @@ def make_inputs(descriptions: list[str], seed: int) -> Any:
 
 
 def _random(generator: Any, dtype: str, shape: tuple[int, ...], limits: str | None, text: str) -> Any:
+    kind, bounds = _numeric(dtype, text), _bounds(limits, text)
+    try:
+        if kind.kind == "b":
+            return generator.integers(0, 2, shape).astype(bool)
+        if kind.kind in "iu":
+            low, high = bounds or (0, 2)
+            return generator.integers(int(low), int(high), shape).astype(kind)
+        if bounds:
+            return generator.uniform(*bounds, shape).astype(kind)
+        return generator.standard_normal(shape).astype(kind)
+    except (ValueError, OverflowError, MemoryError) as error:
+        raise InputError(f"--input {text!r} cannot be made: {error}") from error
+
+
+def _numeric(dtype: str, text: str) -> Any:
     import numpy as np
 
-    bounds = _RANGE.fullmatch(limits) if limits else None
-    if limits and bounds is None:
-        raise InputError(f"--input {text!r}: the range {limits!r} is not low..high")
-    if dtype == "bool":
-        return generator.integers(0, 2, shape).astype(bool)
-    if re.fullmatch(r"u?int\d+", dtype):
-        low, high = (int(float(bounds[1])), int(float(bounds[2]))) if bounds else (0, 2)
-        return generator.integers(low, high, shape).astype(dtype)
     try:
         kind = np.dtype(dtype)
-    except TypeError as error:
-        raise InputError(
-            f"--input {text!r}: there is no dtype {dtype!r}", hint="e.g. float32, int64, bool"
-        ) from error
-    if bounds:
-        return generator.uniform(float(bounds[1]), float(bounds[2]), shape).astype(kind)
-    return generator.standard_normal(shape).astype(kind)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind.kind not in "biufc":
+        raise InputError(f"--input {text!r}: there is no dtype {dtype!r}", hint="e.g. float32, int64, bool")
+    return kind
+
+
+def _bounds(limits: str | None, text: str) -> tuple[float, float] | None:
+    if limits is None:
+        return None
+    try:
+        low, high = (float(each) for each in limits.split("..", 1))
+    except ValueError:
+        raise InputError(f"--input {text!r}: the range {limits!r} is not low..high") from None
+    if not -inf < low < high < inf:
+        raise InputError(f"--input {text!r}: the range {limits!r} is empty")
+    return low, high

@@ -50,7 +50,7 @@ def options(
 
 def main() -> None:
     try:
-        app()
+        app(prog_name="parfocal")
     except ParfocalError as error:
         typer.echo(f"parfocal: {error}", err=True)
         sys.exit(WRONG_INPUT)

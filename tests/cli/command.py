@@ -1,0 +1,38 @@
+"""Running the command: in this process where that is enough, in a fresh one where it matters."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from parfocal.cli.main import main
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int
+    out: str
+    err: str
+
+
+def run_here(monkeypatch: pytest.MonkeyPatch, capsys: Any, *arguments: Any) -> Done:
+    """``parfocal ...`` as the console script runs it."""
+    monkeypatch.setattr(sys, "argv", ["parfocal", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    captured = capsys.readouterr()
+    code = stopped.value.code
+    return Done(code if isinstance(code, int) else 0 if code is None else 1, captured.out, captured.err)
+
+
+def run_apart(folder: Any, *arguments: Any) -> Done:
+    """``parfocal ...`` in a process of its own, with its output in a pipe."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "parfocal.cli.main", *map(str, arguments)],
+        cwd=folder, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    return Done(done.returncode, done.stdout, done.stderr)

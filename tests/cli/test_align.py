@@ -1,0 +1,185 @@
+"""``parfocal align``: verdict as exit status, reports on screen, as JSON and in files."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from tests.cli.command import run_apart, run_here
+
+REFERENCE = """
+import torch
+
+def build():
+    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.LeakyReLU(0.2), torch.nn.Linear(8, 3))
+
+def two():
+    class Two(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = torch.nn.Linear(4, 3)
+        def forward(self, x, scale):
+            return self.a(x) * scale
+    return Two()
+
+def nothing():
+    model = build()
+    for parameter in model.parameters():
+        torch.nn.init.zeros_(parameter)
+    return model
+"""
+PORT = """
+import paddle
+
+def build(slope=0.2):
+    return paddle.nn.Sequential(paddle.nn.Linear(4, 8), paddle.nn.LeakyReLU(slope), paddle.nn.Linear(8, 3))
+
+def wrong():
+    return build(0.3)
+
+def two():
+    class Two(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.a = paddle.nn.Linear(4, 3)
+        def forward(self, x, scale):
+            return self.a(x) * scale
+    return Two()
+
+def raises():
+    class Raising(paddle.nn.Layer):
+        def forward(self, x):
+            raise NotImplementedError("to do")
+    return Raising()
+"""
+INPUT = ("--input", "float32[6,4]")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "ref.py").write_text(REFERENCE)
+    (tmp_path / "port.py").write_text(PORT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return tmp_path
+
+
+@pytest.fixture
+def align(folder, monkeypatch, capsys):
+    return lambda *arguments: run_here(monkeypatch, capsys, "align", *arguments)
+
+
+def test_the_same_is_status_0(align):
+    done = align("ref.py:build", "port.py:build", *INPUT)
+    assert done.status == 0, done.err
+    assert done.out.startswith("SAME: Sequential (paddle ")
+    assert done.err == ""
+
+
+def test_different_is_status_1_and_names_the_place(align):
+    done = align("ref.py:build", "port.py:wrong", *INPUT)
+    assert done.status == 1
+    assert done.out.startswith("DIFFERENT: Sequential (paddle ")
+    assert "first divergence: forward, 1: output 0" in done.out
+    assert done.err == ""
+
+
+@pytest.mark.parametrize(("port", "status"), [("port.py:build", 0), ("port.py:wrong", 1)])
+def test_json_parses_and_says_the_same(align, port, status):
+    done = align("ref.py:build", port, *INPUT, "--json")
+    report = json.loads(done.out)
+    assert done.status == status
+    assert report["ok"] == (status == 0)
+    assert report["compared"]["calls"] == 3
+    assert [each["port"]["path"] for each in report["divergences"][:1]] == ["1"] * status
+
+
+def test_a_report_is_saved_beside_what_is_printed(align, folder):
+    done = align("ref.py:build", "port.py:wrong", *INPUT, "--save", "deep/report")
+    text = (folder / "deep/report/report.txt").read_text()
+    assert text == done.out
+    assert json.loads((folder / "deep/report/report.json").read_text())["ok"] is False
+
+
+def test_the_seed_gives_the_same_report_twice(align):
+    outputs = [
+        align("ref.py:build", "port.py:wrong", *INPUT, "--seed", seed, "--json").out for seed in (5, 5, 6)
+    ]
+    assert outputs[0] == outputs[1]
+    assert outputs[0] != outputs[2]
+
+
+def test_named_inputs_and_inputs_from_a_file(align, folder):
+    names = ("--input", "x=float32[6,4]", "-i", "scale=float32[3]:1..2")
+    assert align("ref.py:two", "port.py:two", *names).status == 0
+    np.savez(folder / "given.npz", x=np.ones((6, 4), "float32"), scale=np.arange(1, 4, dtype="float32"))
+    assert align("ref.py:two", "port.py:two", "--inputs", "given.npz").status == 0
+
+
+def test_options_reach_align(align):
+    wrong = ("ref.py:build", "port.py:wrong", *INPUT)
+    assert align(*wrong, "--atol", "100").status == 0
+    assert align(*wrong, "--rtol", "0", "--atol", "1e-9").status == 1
+    report = json.loads(align(*wrong, "--no-backward", "--memory", "1KB", "--mode", "train", "--json").out)
+    assert report["compared"]["directions"] == ["forward"]
+    done = align("ref.py:build", "port.py:build", *INPUT, "--no-transfer")
+    assert done.status == 1
+    assert "first divergence: weights" in done.out
+
+
+MISUSE = {
+    "no inputs": ((), "align needs inputs: either --input (once per input) or --inputs FILE"),
+    "both inputs": ((*INPUT, "--inputs", "x.npy"), "align needs inputs: either --input"),
+    "bad text": (("--input", "float32(2)"), "--input 'float32(2)' is not understood"),
+    "missing file": (("--inputs", "gone.npz"), "gone.npz"),
+    "mode": ((*INPUT, "--mode", "test"), "there is no mode 'test'; the modes are: eval, train, keep"),
+    "memory": ((*INPUT, "--memory", "much"), "memory='much' is not an amount of memory"),
+    "shape": (
+        ("--input", "float32[6,5]"),
+        "the forward pass of the reference raised RuntimeError in 0 (Linear)",
+    ),
+    "plan": ((*INPUT, "--plan", "gone.json"), "gone.json"),
+    "tolerance": ((*INPUT, "--rtol", "-1"), "rtol must be finite and not negative"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISUSE.values(), ids=list(MISUSE))
+def test_misuse_is_status_2_and_one_message(align, arguments, message):
+    done = align("ref.py:build", "port.py:build", *arguments)
+    assert done.status == 2
+    assert done.out == ""
+    assert done.err.startswith("parfocal: ")
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+SPECS = {
+    "no file": ("gone.py:build", "port.py:build", "REFERENCE gone.py:build: there is no file gone.py"),
+    "no name": ("ref.py:build", "port.py:gone", "PORT port.py:gone: port.py has no 'gone'"),
+    "no colon": (
+        "ref.py",
+        "port.py:build",
+        "REFERENCE 'ref.py' is neither file.py:name nor package.module:name",
+    ),
+    "raises": ("ref.py:build", "port.py:raises", "the port raised NotImplementedError"),
+    "dead": ("ref.py:nothing", "port.py:build", "the reference's outputs are all zero, constant or tiny"),
+}
+
+
+@pytest.mark.parametrize(("reference", "port", "message"), SPECS.values(), ids=list(SPECS))
+def test_models_that_cannot_be_compared_are_status_2(align, reference, port, message):
+    done = align(reference, port, *INPUT)
+    assert done.status == 2, done.out
+    assert message in done.err.replace("the forward pass of ", "")
+    assert "Traceback (most" not in done.err
+
+
+def test_in_a_pipe_there_are_no_terminal_codes(folder):
+    done = run_apart(folder, "align", "ref.py:build", "port.py:wrong", *INPUT)
+    assert done.status == 1, done.err
+    assert done.out.startswith("DIFFERENT: ")
+    assert "\x1b" not in done.out + done.err
+    assert done.err == ""

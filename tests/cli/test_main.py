@@ -1,0 +1,85 @@
+"""The command itself: help, version, wrong calls, and how little it loads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import parfocal
+from parfocal.errors import ParfocalError
+from tests.cli.command import run_apart, run_here
+
+COMMANDS = ("align", "compare", "convert", "diff", "doctor", "record")
+
+
+def test_help_names_every_command(monkeypatch, capsys):
+    done = run_here(monkeypatch, capsys, "--help")
+    assert done.status == 0
+    for command in COMMANDS:
+        assert f" {command} " in done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(monkeypatch, capsys, command):
+    done = run_here(monkeypatch, capsys, command, "--help")
+    assert done.status == 0
+    assert "Usage: parfocal" in done.out
+
+
+def test_the_version(monkeypatch, capsys):
+    assert run_here(monkeypatch, capsys, "--version").out == f"parfocal {parfocal.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["frobnicate"], ["diff"], ["diff", "a", "b", "--threshold", "x"], ["--wrong"]]
+)
+def test_a_wrong_call_is_status_2(monkeypatch, capsys, arguments):
+    done = run_here(monkeypatch, capsys, *arguments)
+    assert done.status == 2
+    assert "Usage" in done.err
+
+
+def test_an_error_is_one_message_with_its_hint_and_status_2(monkeypatch, capsys):
+    def fails(*args, **kwargs):
+        raise ParfocalError("it broke", hint="mend it")
+
+    monkeypatch.setattr("parfocal.run.files.load_arrays", fails)
+    done = run_here(monkeypatch, capsys, "diff", "a", "b")
+    assert (done.status, done.out, done.err) == (2, "", "parfocal: it broke\n  hint: mend it\n")
+
+
+HEAVY = ("torch", "paddle", "scipy", "jinja2")
+
+
+def loaded_by(folder, *arguments):
+    code = (
+        "import sys\n"
+        f"sys.argv = ['parfocal', *{list(map(str, arguments))!r}]\n"
+        "from parfocal.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        f"print('loaded', [name for name in {HEAVY!r} if name in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder
+    )
+    return done.stdout.splitlines()[-1]
+
+
+def test_help_and_diff_and_doctor_load_no_framework(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones(3))
+    for arguments in (["--help"], ["diff", "a.npy", "a.npy"], ["doctor"]):
+        assert loaded_by(tmp_path, *arguments) == "loaded []", arguments
+
+
+def test_the_check_above_can_fail(tmp_path):
+    (tmp_path / "model.py").write_text("import torch\nbuild = torch.nn.Linear\n")
+    found = loaded_by(tmp_path, "align", "model.py:build", "model.py:build", "--input", "float32[2]")
+    assert "torch" in found
+
+
+def test_it_runs_as_a_module(tmp_path):
+    done = run_apart(tmp_path, "--version")
+    assert (done.status, done.out) == (0, f"parfocal {parfocal.__version__}\n")
