@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # Two processes fit two cores; each framework gets one thread so that they do not fight over them.
 TEST_PROCESSES ?= 2
 
-.PHONY: help demo test lint format bench docs sweep clean
+.PHONY: help demo test lint format bench bench-faults docs sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -39,6 +39,9 @@ bench: $(READY)  ## print the benchmark tables (ratios, best of n)
 
 sweep: $(READY)  ## noise of correct pairs and scores of planted faults over many seeds, into docs/noise.md
 	$(BIN)/python -m benchmarks.sweep
+
+bench-faults: $(READY)  ## seeded faults: parfocal and the tools before it, into docs/faults.md
+	$(BIN)/python -m benchmarks.faults
 
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -19,12 +19,12 @@ from benchmarks.faults.scoring import Case, Result, record
 PAGE = Path(__file__).parent.parent.parent / "docs" / "faults.md"
 
 
-def run(tool: str, cases: Sequence[Case], loud: bool) -> Result:
+def run(tool: str, cases: Sequence[Case], loud: bool, again: bool) -> Result:
     """One tool on all cases; ``loud``: with a line for everything that is not as it should be."""
     result = Result(tool)
     began = time.perf_counter()
     try:
-        for case, answer in answers(tool, cases):
+        for case, answer in answers(tool, cases, again):
             wrong = record(result, case, FAULTS.get(case.fault), answer)
             if wrong and loud:
                 print(f"  {case.name}: {wrong}", flush=True)
@@ -41,7 +41,8 @@ def _line(result: Result, seconds: float) -> str:
     return (
         f"{TITLES[result.tool]}: {sums.faults} faults: {sums.detected} detected, {sums.located} located, "
         f"{sums.named} named, {sums.stray} with others blamed, {sums.crashed} crashed; "
-        f"{result.correct} correct: {len(result.alarms)} false alarms, {len(result.crashes)} crashed; {seconds:.0f} s"
+        f"{result.correct} correct: {len(result.alarms)} false alarms, {len(result.crashes)} crashed; "
+        f"{seconds:.0f} s"
     )
 
 
@@ -49,8 +50,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
     parser.add_argument("--tools", default=",".join(TITLES), help=f"of {', '.join(TITLES)} (all)")
     parser.add_argument("--only", default="", help="faults whose name contains this, and no correct pairs")
+    parser.add_argument("--output", type=Path, help="the page to write (docs/faults.md after a whole run)")
     parser.add_argument(
-        "--output", type=Path, help="the page to write (docs/faults.md, unless --only is given)"
+        "--again", action="store_true", help="also ask the other tools what they answered before"
     )
     options = parser.parse_args(arguments)
     tools = options.tools.split(",")
@@ -62,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no fault's name contains {options.only!r}")
     if not options.only:
         cases += correct_cases()
-    results = [run(tool, cases, tool == "parfocal" or bool(options.only)) for tool in tools]
+    results = [run(tool, cases, tool == "parfocal" or bool(options.only), options.again) for tool in tools]
     facts = {"faults": len(FAULTS), "pairs": len(PAIRS), "twins": TWINS, "rewritings": len(REWRITINGS)}
     whole = not options.only and set(tools) == set(TITLES)
     output = options.output or (PAGE if whole else None)

@@ -29,6 +29,7 @@ class Guilt:
     path: str
     codes: tuple[str, ...]
     mark: str = ""  # empty: the layer alone is the place
+    other: str = ""  # a mistake between two layers is as well blamed on this one
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -19,8 +20,40 @@ from benchmarks.faults.worker import READY
 PATIENCE = 180.0  # seconds for one case, the start of the process included
 
 
-def answers(tool: str, cases: Sequence[Case]) -> Iterator[tuple[Case, Answer]]:
-    """Every case with its answer, in order."""
+def answers(tool: str, cases: Sequence[Case], again: bool = False) -> Iterator[tuple[Case, Answer]]:
+    """Every case with its answer, in order. The other tools are pinned and asked only once, unless ``again``."""
+    if tool not in environments.ENVIRONMENTS:
+        yield from _asked(tool, cases)
+        return
+    notes = environments.CACHE / f"{tool}-{_definitions()}.jsonl"
+    known = {} if again else _known(notes)
+    fresh = _asked(tool, [case for case in cases if case not in known])
+    for case in cases:
+        if case not in known:
+            _, known[case] = next(fresh)
+            with notes.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([asdict(case), known[case].to_json()]) + "\n")
+        yield case, known[case]
+
+
+def _known(notes: Path) -> dict[Case, Answer]:
+    if not notes.exists():
+        return {}
+    pairs = map(json.loads, notes.read_text(encoding="utf-8").splitlines())
+    return {Case(**case): Answer.from_json(answer) for case, answer in pairs}
+
+
+def _definitions() -> str:
+    """Changes with anything that a case is made of."""
+    own = environments.ROOT / "benchmarks" / "faults"
+    files = [*own.rglob("*.py"), *(environments.ROOT / "examples" / "pairs").glob("*.py")]
+    made_of = sorted(
+        file for file in files if file.name not in ("page.py", "scoring.py", "running.py", "__main__.py")
+    )
+    return hashlib.sha256(b"".join(file.read_bytes() for file in made_of)).hexdigest()[:16]
+
+
+def _asked(tool: str, cases: Sequence[Case]) -> Iterator[tuple[Case, Answer]]:
     python = environments.interpreter(tool)
     done = 0
     while done < len(cases):

@@ -149,7 +149,7 @@ def judge(fault: Fault, answer: Answer, lines: Lines = marked_lines) -> Score:
     exact = [[b for b in answer.blames if is_there(g, b, lines)] for g in fault.guilts]
     located = all(exact) and (len(fault.guilts) > 1 or answer.blames[0] in exact[0])
     named = all(_first_code(g, answer.blames) in g.codes for g in fault.guilts)
-    strays = [b.path for b in answer.blames if not any(in_layer(g.path, b.path) for g in fault.guilts)]
+    strays = [b.path for b in answer.blames if not any(concerns(g, b) for g in fault.guilts)]
     return Score(
         fault.name, fault.code, True, located, named, tuple(dict.fromkeys(strays)), said=_said(answer)
     )
@@ -160,16 +160,21 @@ def in_layer(layer: str, path: str) -> bool:
     return path == layer or (bool(layer) and path.rpartition(".")[0] == layer)
 
 
+def concerns(guilt: Guilt, blame: Blame) -> bool:
+    """Whether a tool blames the guilty layer, be it at another line."""
+    return in_layer(guilt.path, blame.path) or (bool(guilt.other) and in_layer(guilt.other, blame.path))
+
+
 def is_there(guilt: Guilt, blame: Blame, lines: Lines) -> bool:
     """Whether a tool blames exactly this place."""
     if not guilt.mark:
-        return in_layer(guilt.path, blame.path)
+        return concerns(guilt, blame)
     places = {(os.path.abspath(file), number) for file, number in lines(guilt.mark)}
     return blame.path == guilt.path and (os.path.abspath(blame.file), blame.line) in places
 
 
 def _first_code(guilt: Guilt, blames: Iterable[Blame]) -> str:
-    return next((b.code for b in blames if b.code and in_layer(guilt.path, b.path)), "")
+    return next((b.code for b in blames if b.code and concerns(guilt, b)), "")
 
 
 def _said(answer: Answer) -> str:

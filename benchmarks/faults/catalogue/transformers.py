@@ -128,7 +128,7 @@ VIT: tuple[Fault, ...] = (
         changed("blocks.1.norm2", _epsilon=1e-5),
     ),
     Fault(
-        "vit large epsilon of the last norm", layer("norm", "config.epsilon"), changed("norm", _epsilon=1e-2)
+        "vit large epsilon of the last norm", layer("norm", "config.epsilon"), changed("norm", _epsilon=1e-3)
     ),
     Fault(
         "vit no scale",
@@ -327,7 +327,7 @@ GPT: tuple[Fault, ...] = (
     ),
     Fault("gpt temperature", line("", "op.scale"), rewritten("", predicted=_cool)),
     Fault("gpt noise of its own", line("", "random.source"), rewritten("", embedded=_noisy)),
-    Fault("gpt head not tied", layer("head", "weight.tied"), _untie),
+    Fault("gpt head not tied", (Guilt("head", ("weight.tied",), other="embed"),), _untie),
     Fault("gpt detached head", line("", "grad.detached"), rewritten("", predicted=_held_head)),
     Fault(
         "gpt detached attention",
