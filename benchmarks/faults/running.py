@@ -17,11 +17,12 @@ from benchmarks.faults import environments
 from benchmarks.faults.scoring import CRASHED, Answer, Case
 from benchmarks.faults.worker import READY
 
+UNRELATED = ("page.py", "scoring.py", "running.py", "__main__.py", "parfocal_tool.py")  # no part of a case
 PATIENCE = 180.0  # seconds for one case, the start of the process included
 
 
 def answers(tool: str, cases: Sequence[Case], again: bool = False) -> Iterator[tuple[Case, Answer]]:
-    """Every case with its answer, in order. The other tools are pinned and asked only once, unless ``again``."""
+    """Every case with its answer, in order. Other tools are pinned and asked only once, unless ``again``."""
     if tool not in environments.ENVIRONMENTS:
         yield from _asked(tool, cases)
         return
@@ -46,10 +47,8 @@ def _known(notes: Path) -> dict[Case, Answer]:
 def _definitions() -> str:
     """Changes with anything that a case is made of."""
     own = environments.ROOT / "benchmarks" / "faults"
-    files = [*own.rglob("*.py"), *(environments.ROOT / "examples" / "pairs").glob("*.py")]
-    made_of = sorted(
-        file for file in files if file.name not in ("page.py", "scoring.py", "running.py", "__main__.py")
-    )
+    files = [*own.rglob("*.py"), environments.ROOT / "examples" / "pairs" / "pair.py"]
+    made_of = sorted(file for file in files if file.name not in UNRELATED)
     return hashlib.sha256(b"".join(file.read_bytes() for file in made_of)).hexdigest()[:16]
 
 
