@@ -180,6 +180,7 @@ def _compare_step(
     same = {node.path for node in ours.nodes} & {node.path for node in theirs.nodes}
     pairing = pair_calls(ours, theirs, [Anchor((path,), (path,)) for path in same], layers)
     found = [_errors(pair, reference, port, tolerance) for pair in pairing.pairs]
+    _give_what_is_inside(found, theirs)
     limit = 1.0 if tolerance else JUMP
     divergences = sorted(
         (each for errors in found for each in _divergences(errors, ours, theirs, step, limit)),
@@ -225,6 +226,16 @@ def _errors(pair: CallPair, reference: _Recorded, port: _Recorded, tolerance: To
         errors.problems.append(_other_shapes(own.outputs, given))
     _add_backward(errors, own, other, tied, reference, port, tolerance)
     return errors
+
+
+def _give_what_is_inside(found: list[_Errors], port: Trace) -> None:
+    """A container is also given what its inner calls made: it answers for its own code only."""
+    by_order = {errors.pair.port: errors for errors in found}
+    for errors in found:
+        inside = [by_order[node.order] for node in port.subtree(errors.pair.port) if node.order in by_order]
+        for inner in inside[1:]:
+            errors.given = max(errors.given, inner.made)
+            errors.backward_given = max(errors.backward_given, inner.backward_made or 0.0)
 
 
 def _other_shapes(own: Mapping[str, Value], given: Mapping[str, Value]) -> str:

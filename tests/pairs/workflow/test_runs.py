@@ -1,0 +1,128 @@
+"""Comparing two recorded runs: nothing is run again, and no framework is needed for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+import parfocal as pf
+from parfocal.errors import EmptyComparisonError, InputError
+
+X = np.random.default_rng(0).standard_normal((6, 12)).astype("float32")
+
+
+class Reference(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(12, 24)
+        self.norm = torch.nn.LayerNorm(24)
+        self.act = torch.nn.GELU()
+        self.second = torch.nn.Linear(24, 24)
+        self.last = torch.nn.Linear(24, 3)
+
+    def forward(self, x: Any) -> Any:
+        y = self.act(self.norm(self.first(x)))
+        return self.last(y + self.second(y))
+
+
+class Port(paddle.nn.Layer):
+    def __init__(self, epsilon: float = 1e-5) -> None:
+        super().__init__()
+        self.fc1 = paddle.nn.Linear(12, 24)
+        self.ln = paddle.nn.LayerNorm(24, epsilon=epsilon)
+        self.gelu = paddle.nn.GELU()
+        self.fc2 = paddle.nn.Linear(24, 24)
+        self.fc3 = paddle.nn.Linear(24, 3)
+
+    def forward(self, x: Any) -> Any:
+        y = self.gelu(self.ln(self.fc1(x)))
+        return self.fc3(y + self.fc2(y))
+
+
+def recorded(folder: Path, port: Any, tensors: str = "full") -> tuple[Path, Path]:
+    """The runs of a reference and a port with its weights, forward and backward."""
+    torch.manual_seed(0)
+    reference = Reference()
+    pf.transfer(reference, port, X)
+    with pf.record(reference, folder / "torch", tensors=tensors) as recorder:
+        reference(torch.from_numpy(X.copy())).square().sum().backward()
+    with pf.record(port, folder / "paddle", tensors=tensors) as other:
+        port(paddle.to_tensor(X)).square().sum().backward()
+    return recorder.path, other.path
+
+
+@pytest.mark.parametrize("tensors", ["full", "sketch"])
+def test_runs_of_a_correct_port_agree(tmp_path: Path, tensors: str) -> None:
+    report = pf.compare(*recorded(tmp_path, Port(), tensors))
+    assert report.ok, str(report)
+    assert report.compared.calls == report.compared.port_calls == 6
+    assert report.compared.directions == ("forward", "backward")
+    assert all(pair.forward is not None for pair in report.pairs)
+
+
+@pytest.mark.parametrize("tensors", ["full", "sketch"])
+def test_the_first_wrong_call_is_named(tmp_path: Path, tensors: str) -> None:
+    report = pf.compare(*recorded(tmp_path, Port(epsilon=1e-3), tensors))
+    assert report.first is not None
+    assert (report.first.phase, report.first.port.path, report.first.reference.path) == (
+        "forward",
+        "ln",
+        "norm",
+    )
+    assert report.first.port.settings["epsilon"] == pytest.approx(1e-3)
+    # what comes later carries the error on, and is not accused of having made it
+    assert [each.port.path for each in report.divergences if each.phase == "forward"] == ["ln"]
+
+
+def test_a_fixed_tolerance_counts_elements(tmp_path: Path) -> None:
+    runs = recorded(tmp_path, Port(epsilon=1e-3))
+    assert pf.compare(*runs, tolerance=pf.Tolerance(atol=1.0, rtol=1.0)).ok
+    assert not pf.compare(*runs, tolerance=pf.Tolerance(atol=1e-7)).ok
+
+
+def test_statistics_alone_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="statistics only"):
+        pf.compare(*recorded(tmp_path, Port(), "stats"))
+
+
+def test_sketches_know_no_fixed_tolerance(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs full tensors"):
+        pf.compare(*recorded(tmp_path, Port(), "sketch"), tolerance=pf.Tolerance(atol=1e-3))
+
+
+def test_a_run_against_itself_is_refused(tmp_path: Path) -> None:
+    first, _ = recorded(tmp_path, Port())
+    with pytest.raises(InputError, match="compared with itself"):
+        pf.compare(first, first)
+
+
+def test_runs_without_a_common_step_are_an_error(tmp_path: Path) -> None:
+    first, _ = recorded(tmp_path, Port())
+    model = torch.nn.Linear(2, 2)
+    with pf.record(model, tmp_path / "empty"):
+        pass
+    with pytest.raises(EmptyComparisonError, match="no step"):
+        pf.compare(first, tmp_path / "empty")
+
+
+def test_the_command_needs_no_framework(tmp_path: Path) -> None:
+    runs = [str(path) for path in recorded(tmp_path, Port(epsilon=1e-3))]
+    code = (
+        "import sys\n"
+        "from parfocal.cli.main import app\n"
+        f"try:\n    app(['compare', *{runs!r}, '--json'])\n"
+        "except SystemExit as end:\n"
+        "    loaded = [name for name in ('torch', 'paddle') if name in sys.modules]\n"
+        "    print(end.code, loaded, file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "1 []"
+    assert json.loads(done.stdout)["divergences"][0]["port"]["path"] == "ln"
