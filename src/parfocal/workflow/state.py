@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.explain.buffers import momentum_cause
+from parfocal.explain.weights import weight_cause
 from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Finding, Site
@@ -57,6 +59,7 @@ def weight_differences(plan: Plan, reference: Player, port: Player) -> Iterator[
                 floor,
                 measured,
                 "the weights differ before anything runs",
+                cause=weight_cause(entry.target, port.backend.name, observed, expected, floor, 1.0),
             )
 
 
@@ -99,6 +102,13 @@ def buffer_results(alignment: Alignment, observation: Observation) -> tuple[list
                 comparison,
                 floor,
                 score(error, floor),
+                cause=momentum_cause(
+                    *(statistic.before, statistic.expected, statistic.observed),
+                    (statistic.node, statistic.port_node),
+                    alignment.port.backend,
+                    (floor, BUFFER_LIMIT),
+                    _count(statistic),
+                ),
             )
         )
     return divergences, [_variance_finding(items) for items in conventions.values()]

@@ -153,7 +153,7 @@ def another_axis(scene: Scene) -> Iterator[Proof]:
 
 def missing_scale(scene: Scene) -> Iterator[Proof]:
     """A product that the reference scales by the size of an axis or its root."""
-    for op in scene.suspects:
+    for op in scene.with_sources():
         if op.name not in ("matmul", "einsum") or not op.inputs:
             continue
         length = scene.port.values[next(iter(op.inputs.values()))].shape[-1]
@@ -217,7 +217,7 @@ def other_scalar(scene: Scene) -> Iterator[Proof]:
         for argument in said(op, case.reference_backend.is_tensor).values()
         if op.name in SCALAR_OPS
     ]
-    for op in scene.suspects:
+    for op in scene.with_sources():
         argument = said(op, case.backend.is_tensor).get("scalar")
         if op.name not in SCALAR_OPS or argument is None or not _is_number(argument.value):
             continue

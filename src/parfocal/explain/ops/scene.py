@@ -43,12 +43,11 @@ class Scene:
     def knows(self, key: Key) -> bool:
         return key in self.matches.to_reference
 
-    def known_inputs(self, op: Op) -> bool:
-        return all(key in self.matches.to_reference for key in op.inputs.values())
-
-    def frontier(self) -> list[Op]:
-        """Suspects that start from values the reference has too: the mistake is most likely there."""
-        return [op for op in self.suspects if self.known_inputs(op)]
+    def with_sources(self) -> list[Op]:
+        """The suspects and the ops right before them: a number may be missing in between."""
+        orders = {op.order for op in self.suspects}
+        taken = {key for op in self.suspects for key in op.inputs.values()}
+        return [op for op in self.port.ops if op.order in orders or taken & set(op.outputs.values())]
 
     def like(self, op: Op) -> Iterator[Op]:
         """The reference's ops of the same name on the same values, in whatever order."""

@@ -20,7 +20,8 @@ def argument_proof(scene: Scene, op: Op, other: Op | None, mine: Said, theirs: S
     if mine.name == "scalar":
         small = op.name in ("add", "sub") and 0.0 <= abs(float(theirs.value)) <= 1e-2
         code = "config.epsilon" if small else "op.scale" if op.name in SCALING else "config.other"
-        message = f"{op.name} with {ours} in the reference, with {own} in the port"
+        how = "with" if other is not None else "as if with"
+        message = f"{op.name} {how} {ours} in the reference, with {own} in the port"
     else:
         code = code_of(mine.name, op.name)
         message = f"{mine.name} of {op.name} is {ours} in the reference, {own} in the port"

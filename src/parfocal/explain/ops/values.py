@@ -9,7 +9,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.ops.log import Key
-from parfocal.judge.floors import coarser
+from parfocal.judge.floors import EPSILON
 from parfocal.replay.layouts import fit
 
 ROUNDING = 32.0  # units in the last place, relative to the size of all values, that are no difference
@@ -43,9 +43,11 @@ def same(a: Array, b: Array) -> bool:
     if a.size != b.size:
         return False
     left, right = _wide(a), _wide(b)
-    if close(left.ravel(), right.ravel(), coarser(a.dtype.name, b.dtype.name)):
+    # the finer of the two: what was rounded to a coarser type is another value
+    epsilon = min(EPSILON.get(a.dtype.name, 0.0), EPSILON.get(b.dtype.name, 0.0))
+    if close(left.ravel(), right.ravel(), epsilon):
         return True
-    return close(np.sort(left, axis=None), np.sort(right, axis=None), coarser(a.dtype.name, b.dtype.name))
+    return close(np.sort(left, axis=None), np.sort(right, axis=None), epsilon)
 
 
 def close(a: Array, b: Array, epsilon: float) -> bool:

@@ -1,0 +1,87 @@
+"""Why running statistics differ after one step on the same values: the weight of the new value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.building import LayerBuilder
+from parfocal.backends.protocol import Array, Backend
+from parfocal.errors import UnsupportedError
+from parfocal.explain.causes import number, rounded, spelled_path
+from parfocal.judge.floors import Size, error_of, score
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.verdict import Cause
+from parfocal.replay.trace import Node
+
+
+def momentum_cause(
+    before: Array,
+    expected: Array,
+    observed: Array,
+    sides: tuple[Node, Node],
+    backend: Backend,
+    noise: tuple[Size, float],
+    count: int,
+) -> Cause | None:
+    """``sides``: the reference's call and the port's; ``count``: values behind one statistic."""
+    ours, theirs = (node.settings.get("momentum") for node in sides)
+    if not isinstance(ours, float) or ours <= 0.0:
+        return None
+    floor, limit = noise
+    start, right, wrong = (array.astype(np.float64) for array in (before, expected, observed))
+    for momentum in dict.fromkeys((theirs, _solved(start, right, wrong, ours))):
+        if not isinstance(momentum, float) or momentum == ours or not 0.0 < momentum <= 1.0:
+            continue
+        measured = min(_with(start, right, wrong, ours, momentum, ratio, floor) for ratio in _ratios(count))
+        if measured <= limit:
+            return _cause(sides[1], backend, ours, momentum, measured, said=momentum == theirs)
+    return None
+
+
+def _solved(start: Array, right: Array, wrong: Array, momentum: float) -> float | None:
+    """The momentum that fits best when both move towards the same value."""
+    moved, should = (wrong - start).ravel(), (right - start).ravel()
+    power = float(should @ should)
+    return rounded(momentum * float(moved @ should) / power) if power else None
+
+
+def _ratios(count: int) -> tuple[float, ...]:
+    """Variances may be divided by n on one side and by n - 1 on the other."""
+    return (1.0, count / (count - 1), (count - 1) / count) if count > 1 else (1.0,)
+
+
+def _with(
+    start: Array, right: Array, wrong: Array, ours: float, momentum: float, ratio: float, floor: Size
+) -> float:
+    """The score with the port's statistic as it would be with the reference's momentum."""
+    seen = (wrong - (1.0 - momentum) * start) / momentum
+    mended = (1.0 - ours) * start + ours * seen * ratio
+    # what is left of rounding grows with the factor that undoes the port's momentum
+    allowed = floor * max(1.0, ours / momentum)
+    return score(error_of(compare_arrays(mended, right)), allowed) if allowed.rms else math.inf
+
+
+def _cause(
+    node: Node, backend: Backend, ours: float, momentum: float, measured: float, *, said: bool
+) -> Cause:
+    code = "config.momentum" if said else "buffer.momentum"
+    how = "is" if said else "behaves as"
+    message = (
+        f"the new value's weight in running statistics (momentum) is {number(ours)} in the reference; "
+        f"it {how} {number(momentum)} in the port ({node.kind} {node.path})"
+    )
+    return Cause(code, message, _fix(node, backend, {**node.settings, "momentum": ours}, ours), measured)
+
+
+def _fix(node: Node, backend: Backend, settings: Mapping[str, Any], ours: float) -> str:
+    path = spelled_path(node.path)
+    try:
+        if isinstance(backend, LayerBuilder) and node.framework_layer:
+            return f"{path} = {backend.spell(node.kind, settings, ['momentum'])}"
+    except UnsupportedError:
+        pass  # a layer without a recipe: said in words
+    return f"let the new value count {number(ours)} in the running statistics of {path}"
