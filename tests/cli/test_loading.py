@@ -96,7 +96,7 @@ def test_a_builder_that_needs_arguments(module):
 
 def test_a_file_that_does_not_import(module):
     (module.parent / "bad.py").write_text("x = 1 / 0\n")
-    with pytest.raises(InputError, match="importing bad.py raised ZeroDivisionError: division by zero"):
+    with pytest.raises(InputError, match=r"importing bad\.py raised ZeroDivisionError: division by zero"):
         load_model("bad.py:build", "PORT")
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
+from textwrap import wrap
 
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Site
@@ -14,6 +16,7 @@ from parfocal.report.report import Report, Step
 WIDTH = 100
 SHOWN = 5  # of a list, before it is summed up
 _BLOCKS = " ▁▂▃▄▅▆▇█"
+_LABEL = re.compile(r"\s*\S+\s{2,}")
 
 
 def render(report: Report) -> str:
@@ -25,7 +28,18 @@ def render(report: Report) -> str:
     lines += _compared(report)
     lines += _listed("note", [finding.message for finding in report.findings])
     lines.append(_next_step(report))
-    return "\n".join(lines)
+    return "\n".join(part for line in lines for part in _fitted(line))
+
+
+def _fitted(text: str) -> list[str]:
+    """Long lines go on below, under the text beside their label."""
+    label = _LABEL.match(text)
+    indent = " " * (len(label[0]) if label else 4)
+    return [
+        part
+        for line in text.split("\n")
+        for part in wrap(line, WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    ]
 
 
 def _headline(report: Report) -> str:
@@ -121,7 +135,7 @@ def _depth(steps: Sequence[Step], limit: float) -> list[str]:
     """One bar of the natural difference along the port, and a mark under what made it."""
     if len(steps) < 2:
         return []
-    count = min(len(steps), WIDTH - 12)
+    count = min(len(steps), WIDTH - 26)  # beside the label and the number
     groups = [steps[i * len(steps) // count : (i + 1) * len(steps) // count] for i in range(count)]
     carried = [max(step.carried for step in group) for group in groups]
     logs = [math.log10(max(value, 1e-9)) for value in carried]

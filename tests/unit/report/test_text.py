@@ -1,0 +1,164 @@
+"""The text of a report: whole texts pinned, one screen, honest about what was not compared."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from parfocal.judge.tolerance import Tolerance
+from parfocal.report.report import Compared, Step
+from tests.unit.report.reports import CAUSE, NOTE, divergence, report, site
+
+SAME = """\
+SAME: Net (paddle 3.3.1) against Net (torch 2.13.0)
+
+drift      ▂▂▂▂ up to 1.0e-07
+compared   4 of 4 calls (100%), 20 tensors, 6 parameter gradients, forward and backward; largest own
+           error 1.25x the noise, allowed 4x
+note: 2 counters of the reference left out
+next: nothing to mend here"""
+
+DIFFERENT = """\
+DIFFERENT: Net (paddle 3.3.1) against Net (torch 2.13.0)
+
+first divergence: forward, blocks.1.norm: output 0, 123x the noise
+  reference  blocks.1.norm  LayerNorm  models/net.py:12
+  port       blocks.1.norm  LayerNorm  models/net.py:34
+  settings   epsilon: 1e-05 in the reference, 1e-06 in the port
+  error      float32 2x4: rms 0.0884, relative 0.135; unavoidable: rms 1e-07
+  worst      at [1, 2]: 0.714285731 in the reference, 0.964285731 in the port (apart by 0.25)
+
+also: backward, d: output 0, 7x the noise
+inherited: 1 further differences follow from these
+drift      ▂▂▂▂ up to 1.0e-07
+made here    ^^
+compared   4 of 4 calls (100%), 20 tensors, 6 parameter gradients, forward and backward; largest own
+           error 100x the noise, allowed 4x
+next: look at models/net.py:34, mend it, then align again"""
+
+
+def test_the_whole_text_when_all_is_well():
+    assert str(report(findings=(NOTE,))) == SAME
+
+
+def test_the_whole_text_when_it_is_not():
+    other = divergence("d", score=7.0, phase="backward")
+    inherited = divergence("e", score=9.0, inherited=True)
+    assert str(report(divergence(), other, inherited)) == DIFFERENT
+
+
+def lines_of(*divergences, **changes):
+    return str(report(*divergences, **changes)).splitlines()
+
+
+def test_a_cause_is_told_with_its_fix_as_the_next_step():
+    lines = lines_of(divergence(cause=CAUSE))
+    assert "  cause      epsilon is 1e-05 in the reference, 1e-06 in the port" in lines
+    assert "  fix        port.blocks[1].norm = paddle.nn.LayerNorm(8, epsilon=1e-05)" in lines
+    assert lines[-1].startswith("next: port.blocks[1].norm = paddle.nn.LayerNorm(8, epsilon=1e-05), then")
+
+
+def test_weights_first():
+    first = divergence("fc.weight", phase="weights", error=None, score=math.inf, what="fc.weight [3] is new")
+    lines = lines_of(first)
+    assert lines[2] == "first divergence: weights, fc.weight: fc.weight [3] is new"
+    assert lines[-1] == "next: make the weights correspond (see the plan: report.transfer), then align again"
+
+
+def test_an_infinite_score_is_not_printed_as_a_number():
+    text = str(report(divergence(score=math.inf, message="shape [2] in the port, [3] in the reference")))
+    assert "inf" not in text.replace("SAME", "")
+    assert "  shape [2] in the port, [3] in the reference" in text
+
+
+def test_large_scores_are_short():
+    assert "1.2e+06x the noise" in str(report(divergence(score=1234567.0)))
+
+
+def test_values_that_are_not_finite_are_counted():
+    import numpy as np
+
+    from parfocal.judge.metrics import compare_arrays
+
+    error = compare_arrays(np.array([1.0, np.nan]), np.array([1.0, 2.0]))
+    text = str(report(divergence(error=error)))
+    assert "  not finite on one side only: 1 elements" in text
+    assert "2 in the reference, nan in the port" in text
+
+
+def test_with_a_fixed_tolerance_there_is_no_talk_of_noise():
+    text = str(report(divergence(), tolerance=Tolerance(rtol=1e-3, atol=1e-4)))
+    assert "noise" not in text
+    assert "unavoidable" not in text
+    assert "1 of 8 values beyond rtol=0.001, atol=0.0001" in text
+
+
+def test_what_has_no_partner_is_said():
+    sites = tuple(site(f"x.{n}", "Dropout") for n in range(3)) + (site("y", "Identity"),)
+    text = str(report(unpaired_port=sites, unpaired_reference=sites[:1]))
+    assert "no partner in the port: 3 Dropout, 1 Identity; judged with the code around them" in text
+    assert "no partner in the reference: 1 Dropout" in text
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 74, 75, 1000])
+def test_the_drift_fits_whatever_the_depth(count):
+    steps = tuple(Step(f"layer{n}", 1.0, 10.0 ** (-9 + 9 * n / max(1, count))) for n in range(count))
+    lines = lines_of(along=steps)
+    drift = [line for line in lines if line.startswith("drift")]
+    assert len(drift) == (count >= 2)
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_the_mark_stands_under_the_layer_that_made_it():
+    steps = tuple(Step(f"layer{n}", 50.0 if n == 2 else 1.0, 1e-3 if n >= 2 else 1e-7) for n in range(6))
+    lines = lines_of(divergence(), along=steps)
+    bar = next(line for line in lines if line.startswith("drift"))
+    mark = next(line for line in lines if line.startswith("made here"))
+    assert mark.index("^") == 11 + 2
+    assert bar[11:13] != bar[13:15]
+
+
+def test_it_fits_a_screen_however_much_there_is_to_say():
+    long = "a.very.long.path.to.some.module." * 4
+    many = [divergence(f"{long}{n}", message="words " * 40, inherited=n > 20, cause=None) for n in range(40)]
+    first = dataclasses.replace(
+        many[0], cause=dataclasses.replace(CAUSE, message="because " * 60, fix="x = 1; " * 50)
+    )
+    sites = tuple(site(f"{long}{n}", f"Kind{n}") for n in range(30))
+    notes = tuple(dataclasses.replace(NOTE, message="note " * 50) for _ in range(20))
+    text = str(report(first, *many[1:], findings=notes, unpaired_port=sites, unpaired_reference=sites))
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "also: ... and 15 more" in text
+    assert "note: ... and 15 more" in text
+    assert len(lines) < 90  # with every text absurdly long
+
+
+def test_an_ordinary_report_takes_forty_lines_at_most():
+    many = [divergence(f"blocks.{n}.norm", inherited=n > 8) for n in range(40)]
+    lines = lines_of(*many, findings=(NOTE,) * 9, unpaired_port=(site("x"),) * 9)
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+
+
+def test_nothing_compared_is_not_divided_by():
+    text = str(report(compared=Compared(), pairs=(), along=()))
+    assert "compared   0 of 0 calls, 0 tensors" in text
+
+
+def test_a_divergence_without_any_place():
+    lines = lines_of(divergence(reference=None, port=None))
+    assert lines[2].startswith("first divergence: forward, the whole model: output 0")
+    assert lines[-1] == "next: look at the place named above, mend it, then align again"
+
+
+def test_files_are_shown_from_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    inside = dataclasses.replace(site("a"), file=str(tmp_path / "models" / "net.py"))
+    outside = dataclasses.replace(site("a"), file="/somewhere/else/far/net.py")
+    text = str(report(divergence(port=inside, reference=outside)))
+    assert "a  LayerNorm  models/net.py:12" in text
+    assert "a  LayerNorm  far/net.py:12" in text
+    assert str(tmp_path) not in text
