@@ -31,7 +31,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Blame:
-    """One place a tool blames, and why."""
+    """One place a tool blames, and why: the path of a layer, never that of a parameter."""
 
     path: str
     file: str = ""
@@ -155,14 +155,9 @@ def judge(fault: Fault, answer: Answer, lines: Lines = marked_lines) -> Score:
     )
 
 
-def in_layer(layer: str, path: str) -> bool:
-    """Whether a path is this layer's or that of a parameter of its own."""
-    return path == layer or (bool(layer) and path.rpartition(".")[0] == layer)
-
-
 def concerns(guilt: Guilt, blame: Blame) -> bool:
     """Whether a tool blames the guilty layer, be it at another line."""
-    return in_layer(guilt.path, blame.path) or (bool(guilt.other) and in_layer(guilt.other, blame.path))
+    return blame.path == guilt.path or (bool(guilt.other) and blame.path == guilt.other)
 
 
 def is_there(guilt: Guilt, blame: Blame, lines: Lines) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import parfocal
 from benchmarks.faults.cases import build
 from benchmarks.faults.scoring import DIFFERS, SAME, Answer, Blame, Case
-from parfocal.judge.verdict import Divergence
+from parfocal.judge.verdict import Divergence, Site
 
 
 def ask(case: Case) -> Answer:
@@ -18,10 +18,14 @@ def ask(case: Case) -> Answer:
     return Answer(SAME if report.ok else DIFFERS, tuple(_blame(each) for each in own), findings)
 
 
+def _layer(site: Site) -> str:
+    return site.path.rpartition(".")[0] if site.kind == "parameter" else site.path
+
+
 def _blame(divergence: Divergence) -> Blame:
     site, cause = divergence.port or divergence.reference, divergence.cause
     return Blame(
-        site.path if site else "?",
+        _layer(site) if site else "?",
         (site.file or "") if site else "",
         (site.line or 0) if site else 0,
         cause.code if cause else "",
