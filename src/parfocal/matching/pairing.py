@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from parfocal.backends.vocabulary.kinds import family
 from parfocal.matching.anchors import Anchor
 from parfocal.matching.values import SAME, UNLIKE, distance, nearest
 from parfocal.replay.trace import Node, Trace
@@ -154,9 +155,10 @@ def _decide(
     called = [path for path in anchor.reference if path in ours]
     others = [path for path in anchor.port if path in theirs]
     ranked = sorted(
-        (*_unlike_calls(ours[path][0], theirs[other][0]), -depth, abs(depth - other_depth), path, other)
-        for depth, path in enumerate(called)
-        for other_depth, other in enumerate(others)
+        # of equals the innermost, which own the weights
+        (*_unlike_calls(ours[path][0], theirs[other][0]), depth + other_depth, path, other)
+        for depth, path in enumerate(reversed(called))
+        for other_depth, other in enumerate(reversed(others))
     )
     pairs: list[tuple[str, str]] = []
     for *_, path, other in ranked:
@@ -169,8 +171,12 @@ def _unlike_calls(a: Node, b: Node) -> tuple[bool, bool, bool]:
     return (
         nearest(a.outputs, b.outputs) > SAME,
         nearest(a.inputs, b.inputs) > SAME,
-        a.kind != b.kind,
+        not _same_kind(a, b),
     )
+
+
+def _same_kind(a: Node, b: Node) -> bool:
+    return family(a.kind) == family(b.kind)
 
 
 def _closeness(a: Node, b: Node) -> float:
@@ -206,7 +212,7 @@ def _find_fused(table: _Table, reference: Trace, port: Trace) -> _Fused:
     for ours, theirs in list(table.to_port.items()):
         call, other = reference.nodes[ours], port.nodes[theirs]
         apart = nearest(call.outputs, other.outputs)
-        alike = call.kind == other.kind or (call.is_leaf and other.is_leaf)
+        alike = _same_kind(call, other) or (call.is_leaf and other.is_leaf)
         if not (SAME < apart < UNLIKE and alike and _may_divide_differently(call, other)):
             continue
         run = _run_that_gives(reference, call, other, apart, table.to_port)
@@ -260,10 +266,10 @@ def _pair_by_value(table: _Table, reference: Trace, port: Trace, fused: _Fused) 
             for node in by_size.get(_sizes(other), [])
             if node.order not in table.to_port
             and _output_distance(node, other) <= SAME
-            and (node.kind == other.kind or nearest(node.inputs, other.inputs) <= SAME)
+            and (_same_kind(node, other) or nearest(node.inputs, other.inputs) <= SAME)
         ]
         if candidates:
-            best = min(candidates, key=lambda node: (node.kind != other.kind, node.order))
+            best = min(candidates, key=lambda node: (not _same_kind(node, other), node.order))
             table.add(best, other, "values")
 
 
@@ -313,7 +319,7 @@ def _likeness(a: Node, b: Node) -> float:
     """For calls whose values do not agree; positive means they may stand for each other."""
     if _sizes(a) != _sizes(b):
         return 0.0
-    return 2.0 if a.kind == b.kind else 0.5
+    return 2.0 if _same_kind(a, b) else 0.5
 
 
 def _align(

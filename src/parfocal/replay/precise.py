@@ -59,6 +59,21 @@ class Precise:
             difference(self.gradients[path], found.parameters[path]) if path in found.parameters else NOTHING
         )
 
+    def port_moved(self, calls: Sequence[int], place: Place) -> Size:
+        """How far the port's own result moves, where a flip (a ReLU inside the call) may hang on one unit."""
+        trials = self._once("port moved", calls, self._port_trials)
+        if not trials or place not in trials[0].places:
+            return NOTHING
+        still = trials[0].places[place]
+        return _typical([difference(t.places[place], still) for t in trials[1:] if place in t.places])
+
+    def port_moved_parameter(self, calls: Sequence[int], path: str) -> Size:
+        trials = self._once("port moved", calls, self._port_trials)
+        if not trials or path not in trials[0].parameters:
+            return NOTHING
+        still = trials[0].parameters[path]
+        return _typical([difference(t.parameters[path], still) for t in trials[1:] if path in t.parameters])
+
     def vanishes(
         self, calls: Sequence[int], place: Place, port_calls: Sequence[int], port_place: Place, error: Size
     ) -> bool:
@@ -97,8 +112,8 @@ class Precise:
         return self._known[key]
 
     def _refused(self, key: tuple[str, tuple[int, ...]], calls: Sequence[int], reason: str) -> None:
-        trace = self.port.trace if key[0] == "port" else self.reference.trace
-        self._known[key] = [] if key[0] == "moved" else Repeated()
+        trace = self.port.trace if key[0].startswith("port") else self.reference.trace
+        self._known[key] = [] if key[0].endswith("moved") else Repeated()
         problem = f"{trace.nodes[calls[0]].path or 'the model'}: {reason}"
         if problem not in self.problems:
             self.problems.append(problem)
@@ -112,6 +127,16 @@ class Precise:
                 for trial in range(1, TRIALS)
             ]
         return trials
+
+    def _port_trials(self, calls: Sequence[int]) -> list[Repeated]:
+        still = self.port.repeat(calls, None, self._recorded)
+        return [
+            still,
+            *(
+                self.port.repeat(calls, None, lambda data, trial=trial: self._moved(data, trial))  # type: ignore[misc]
+                for trial in range(TRIALS)
+            ),
+        ]
 
     def _in_float64(self, calls: Sequence[int]) -> Repeated:
         return self.reference.repeat(calls, "float64", self._float64)

@@ -97,6 +97,9 @@ class Ends:
             measure = _with_floor(measure, question(calls, entry.source))
             if measure.score <= LIMIT:
                 return measure
+        measure = _with_floor(measure, precise.port_moved_parameter(port_calls, entry.target))
+        if measure.score <= LIMIT:
+            return measure
         seen = partial(views.apply, entry.source_view), partial(views.apply, entry.target_view)
         if precise.vanishes_parameter(calls, entry.source, port_calls, entry.target, seen, measure.error):
             return _with_floor(measure, measure.error)

@@ -130,6 +130,9 @@ def _refined(measure: Measure, precise: Precise) -> Measure:
             return measure
     port_calls = [_responsible(measure.port, measure.own, precise.port.trace)]
     port_place = (measure.port, measure.side, measure.slot, measure.direction)
+    measure = replace(measure, floor=measure.floor | precise.port_moved(port_calls, port_place))
+    if measure.score <= LIMIT:
+        return measure
     if precise.vanishes(calls, place, port_calls, port_place, measure.error):
         return replace(measure, floor=measure.floor | measure.error)
     return measure
