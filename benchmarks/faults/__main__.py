@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks.faults.cases import TWINS, correct_cases, fault_cases
 from benchmarks.faults.catalogue import FAULTS, REWRITINGS
 from benchmarks.faults.environments import Unavailable
+from benchmarks.faults.fault import marked_lines
 from benchmarks.faults.page import TITLES, page
 from benchmarks.faults.pairs import PAIRS
 from benchmarks.faults.running import answers
@@ -64,6 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no fault's name contains {options.only!r}")
     if not options.only:
         cases += correct_cases()
+    for mark in {guilt.mark for fault in FAULTS.values() for guilt in fault.guilts if guilt.mark}:
+        marked_lines(mark)  # a fault whose place is not in the source must not wait for its turn
     results = [run(tool, cases, tool == "parfocal" or bool(options.only), options.again) for tool in tools]
     facts = {"faults": len(FAULTS), "pairs": len(PAIRS), "twins": TWINS, "rewritings": len(REWRITINGS)}
     whole = not options.only and set(tools) == set(TITLES)
