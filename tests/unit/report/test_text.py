@@ -96,7 +96,7 @@ def test_with_a_fixed_tolerance_there_is_no_talk_of_noise():
 
 
 def test_what_has_no_partner_is_said():
-    sites = tuple(site(f"x.{n}", "Dropout") for n in range(3)) + (site("y", "Identity"),)
+    sites = (*(site(f"x.{n}", "Dropout") for n in range(3)), site("y", "Identity"))
     text = str(report(unpaired_port=sites, unpaired_reference=sites[:1]))
     assert "no partner in the port: 3 Dropout, 1 Identity; judged with the code around them" in text
     assert "no partner in the reference: 1 Dropout" in text

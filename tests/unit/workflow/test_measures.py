@@ -1,0 +1,164 @@
+"""Sightings become measures: absent gradients, other shapes, tolerances, and floors asked for in turn."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from parfocal.judge.floors import NOTHING, Size
+from parfocal.judge.tolerance import Tolerance
+from parfocal.replay.follow import Sighting
+from parfocal.replay.layouts import Layout
+from parfocal.workflow.measures import LIMIT, Collector, Measure, judge_arrays, refine
+from tests.unit.matching.traces import Does, trace
+
+ONES = np.ones(8, "float32")
+EPS = 2.0**-23
+
+
+def seen(observed, expected, *, layout=True, direction="forward", tolerance=None):
+    collector = Collector({(3, "output", "0"): (5, "x")}, tolerance)
+    place = Layout(None, ONES.shape) if layout else None
+    collector(Sighting(3, "output", "0", direction, observed, expected, place, None))
+    (measure,) = collector.measures
+    assert (measure.port, measure.reference, measure.reference_slot) == (3, 5, "x")
+    return measure
+
+
+def test_equal_tensors_score_zero():
+    assert seen(ONES, ONES).score == 0.0
+
+
+def test_the_scale_floor_is_one_unit_in_the_last_place():
+    assert seen(ONES + np.float32(EPS), ONES).score == pytest.approx(1.0)
+    assert seen(ONES * np.float32(1.001), ONES).score > 1000
+
+
+def test_a_gradient_that_is_absent_on_one_side():
+    measure = seen(None, ONES, direction="backward")
+    assert (measure.score, measure.message) == (math.inf, "no gradient arrives in the port")
+    measure = seen(ONES, None, direction="backward")
+    assert (measure.score, measure.message) == (math.inf, "no gradient arrives in the reference")
+
+
+def test_absent_and_all_zero_mean_the_same():
+    zeros = np.zeros(8, "float32")
+    assert seen(None, zeros, direction="backward").score == 0.0
+    assert seen(zeros, None, direction="backward").score == 0.0
+
+
+def test_shapes_that_do_not_fit():
+    measure = seen(np.ones((2, 3)), np.ones((3, 5)), layout=False)
+    assert (measure.score, measure.message) == (math.inf, "shape [2, 3] in the port, [3, 5] in the reference")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("tolerance", [None, Tolerance(atol=1e30)])
+def test_what_is_not_finite_never_passes(bad, tolerance):
+    spoilt = ONES.copy()
+    spoilt[1] = bad
+    limit = 1.0 if tolerance else LIMIT
+    assert seen(spoilt, ONES, tolerance=tolerance).score > limit
+    assert seen(ONES, spoilt, tolerance=tolerance).score > limit
+
+
+def test_a_fixed_tolerance_is_kept_or_broken():
+    tolerance = Tolerance(atol=0.1)
+    assert seen(ONES + np.float32(0.09), ONES, tolerance=tolerance).score <= 1.0
+    one_off = ONES.copy()
+    one_off[0] += 0.2
+    assert seen(one_off, ONES, tolerance=tolerance).score > 1.0
+
+
+def test_the_coarser_dtype_of_the_two_sides_sets_the_floor():
+    half = ONES.astype("float16")
+    _, _, floor = judge_arrays(half + np.float16(0.001), ONES, None)
+    assert floor.rms == 2.0**-10
+
+
+def test_integers_have_no_floor():
+    _, _, floor = judge_arrays(np.array([1, 2]), np.array([1, 3]), None)
+    assert floor == NOTHING
+
+
+class Asked:
+    """Answers the questions and notes the order in which they come."""
+
+    def __init__(self, moved=0.0, exact=0.0, port_moved=0.0, vanishes=False):
+        self.answers = {"moved": moved, "exact": exact, "port_moved": port_moved}
+        self.gone = vanishes
+        self.asked = []
+        both = trace(Does("", "Net", ["x"], ["y"], [Does("fc", "Linear", ["x"], ["y"])]))
+        self.reference = self.port = SimpleNamespace(trace=both)
+
+    def moved(self, calls, place):
+        self.asked.append(("moved", calls))
+        return Size(self.answers["moved"], self.answers["moved"])
+
+    def exact(self, calls, place):
+        self.asked.append(("exact", calls))
+        return Size(self.answers["exact"], self.answers["exact"])
+
+    def port_moved(self, calls, place):
+        self.asked.append(("port_moved", calls))
+        return Size(self.answers["port_moved"], self.answers["port_moved"])
+
+    def vanishes(self, calls, place, port_calls, port_place, error):
+        self.asked.append(("vanishes", calls, port_calls))
+        return self.gone
+
+
+def measured(error=100.0, call=1, side="output", direction="forward"):
+    return Measure(call, call, side, "0", "0", direction, None, Size(error, error), Size(1.0, 1.0))
+
+
+def test_within_the_scale_floor_nobody_is_asked():
+    asked = Asked()
+    assert refine([measured(LIMIT)], asked) == [measured(LIMIT)]
+    assert asked.asked == []
+
+
+def test_the_questions_stop_at_the_first_that_accounts_for_the_error():
+    asked = Asked(moved=50.0)
+    assert refine([measured()], asked)[0].score == 2.0
+    assert [question for question, *_ in asked.asked] == ["moved"]
+    asked = Asked(exact=50.0)
+    assert refine([measured()], asked)[0].score == 2.0
+    assert [question for question, *_ in asked.asked] == ["moved", "exact"]
+    asked = Asked(port_moved=50.0)
+    assert refine([measured()], asked)[0].score == 2.0
+    assert [question for question, *_ in asked.asked] == ["moved", "exact", "port_moved"]
+
+
+def test_an_error_that_vanishes_in_float64_is_its_own_floor():
+    assert refine([measured()], Asked(vanishes=True))[0].score <= 1.0
+    assert refine([measured()], Asked(vanishes=False))[0].score == 100.0
+
+
+def test_floors_never_shrink():
+    assert refine([measured(100.0)], Asked(moved=0.5, exact=0.1))[0].floor == Size(1.0, 1.0)
+
+
+def test_what_cannot_be_measured_is_not_asked_about():
+    asked = Asked(vanishes=True)
+    infinite = Measure(1, 1, "output", "0", "0", "forward", None, Size(math.inf, math.inf), NOTHING, "shape")
+    assert refine([infinite], asked) == [infinite]
+    assert asked.asked == []
+
+
+def test_the_call_itself_answers_for_its_own_error_and_the_one_around_for_its_input():
+    asked = Asked()
+    refine([measured(side="output")], asked)
+    refine([measured(side="input")], asked)
+    refine([measured(side="input", direction="backward")], asked)
+    refine([measured(side="output", direction="backward")], asked)
+    assert [calls for question, calls, *_ in asked.asked if question == "moved"] == [[1], [0], [1], [0]]
+
+
+def test_inputs_of_the_whole_model_were_made_by_no_call():
+    asked = Asked(vanishes=True)
+    assert refine([measured(call=0, side="input")], asked)[0].score == 100.0
+    assert asked.asked == []

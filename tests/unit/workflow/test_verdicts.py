@@ -1,0 +1,272 @@
+"""Who is to blame, in which order, and what merely follows: on measures made by hand."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from parfocal.judge.floors import NOTHING, Size
+from parfocal.matching.pairing import CallPair, Pairing
+from parfocal.weights.plan import Ambiguity, Leftover, Plan
+from parfocal.workflow.ends import End
+from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure
+from parfocal.workflow.verdicts import (
+    compared,
+    divergences,
+    findings,
+    limits_of,
+    pair_results,
+    weight_divergences,
+)
+from tests.unit.matching.traces import Does, trace
+
+# root(0) > block(1) > fc(2), act(3); then head(4)
+NET = Does("", "Net", ["x"], ["z"], [
+    Does("block", "Block", ["x"], ["y^"], [
+        Does("block.fc", "Linear", ["x"], ["y"]),
+        Does("block.act", "ReLU", ["y"], ["y^"]),
+    ]),
+    Does("head", "Linear", ["y^"], ["z"]),
+])  # fmt: skip
+ROOT, BLOCK, FC, ACT, HEAD = range(5)
+
+
+def measure(call, side, direction, score=100.0, **changes):
+    return Measure(call, call, side, "0", "0", direction, None, Size(score, score), Size(1.0, 1.0), **changes)
+
+
+def end(phase, path, score=100.0):
+    return End(phase, path, path, measure(-1, "output", "forward", score))
+
+
+def judge(
+    *measures, parameters=(), ends=(), unfed=(), guilty=(), pairs=range(5), explain=None, tolerance=None
+):
+    reference, port = trace(NET), trace(NET)
+    pairing = Pairing(tuple(CallPair(n, n, n, True, "weights") for n in pairs), (), ())
+    observation = SimpleNamespace(
+        pairing=pairing,
+        measures=list(measures),
+        parameters=list(parameters),
+        ends=list(ends),
+        unfed=set(unfed),
+    )
+    alignment = SimpleNamespace(
+        reference=SimpleNamespace(trace=reference), port=SimpleNamespace(trace=port), tolerance=tolerance
+    )
+    limits = (LIMIT, END_LIMIT)
+    return divergences(alignment, observation, limits, set(guilty), explain)
+
+
+def told(found):
+    return [(each.phase, each.port.path, each.what, each.inherited) for each in found]
+
+
+def test_nothing_above_the_limit_is_nothing():
+    assert judge(measure(FC, "output", "forward", LIMIT), ends=[end("forward", "0", END_LIMIT)]) == []
+    assert len(judge(measure(FC, "output", "forward", math.nextafter(LIMIT, 9)))) == 1
+
+
+def test_a_call_is_blamed_for_what_it_gives():
+    assert told(judge(measure(FC, "output", "forward"))) == [("forward", "block.fc", "output 0", False)]
+
+
+def test_the_code_around_is_blamed_for_what_a_call_takes():
+    (found,) = judge(measure(HEAD, "input", "forward"))
+    assert (found.port.path, found.reference.path) == ("", "")
+    assert found.what == "input 0 of head, made by the code of (root) itself"
+    (found,) = judge(measure(ACT, "input", "forward"))
+    assert (found.port.path, found.reference.path) == ("block", "block")
+
+
+def test_going_backward_it_is_the_other_way_round():
+    assert told(judge(measure(FC, "input", "backward"))) == [
+        ("backward", "block.fc", "gradient of input 0", False)
+    ]
+    (found,) = judge(measure(FC, "output", "backward"))
+    assert found.port.path == "block"
+    assert found.what == "gradient of output 0 of block.fc, made by the code of block itself"
+
+
+def test_forward_comes_before_backward_and_in_order_of_execution():
+    found = judge(
+        measure(HEAD, "input", "backward"),
+        measure(HEAD, "output", "forward"),
+        measure(FC, "output", "forward"),
+    )
+    assert [(each.phase, each.port.path) for each in found] == [
+        ("forward", "block.fc"), ("forward", "head"), ("backward", "head"),
+    ]  # fmt: skip
+    assert [each.inherited for each in found] == [False, False, True]  # of a call that is guilty already
+
+
+def test_what_is_inside_comes_before_what_is_around_it():
+    found = judge(measure(BLOCK, "output", "forward"), measure(ACT, "output", "forward"))
+    assert [each.port.path for each in found] == ["block.act", "block"]
+
+
+def test_own_ones_come_before_inherited_ones():
+    found = judge(
+        measure(FC, "output", "forward"), measure(FC, "input", "backward"), measure(HEAD, "input", "backward")
+    )
+    assert [(each.port.path, each.inherited) for each in found] == [
+        ("block.fc", False), ("head", False), ("block.fc", True),
+    ]  # fmt: skip
+
+
+def test_a_call_that_was_not_given_all_inputs_is_doubtful_after_a_mistake():
+    fc, head = measure(FC, "output", "forward"), measure(HEAD, "output", "forward")
+    assert [each.inherited for each in judge(fc, head, unfed=[HEAD])] == [False, True]
+    assert [each.inherited for each in judge(head, unfed=[HEAD])] == [False]
+
+
+def test_weights_that_differ_explain_what_their_layer_gives():
+    found = judge(measure(FC, "output", "forward"), measure(HEAD, "output", "forward"), guilty=["block.fc"])
+    assert [(each.port.path, each.inherited) for each in found] == [("head", False), ("block.fc", True)]
+
+
+def test_gradients_of_parameters_belong_to_their_layer():
+    wrong = end("gradient", "head.weight")
+    assert told(judge(parameters=[wrong])) == [
+        ("gradient", "head", "gradient of the parameter head.weight", False)
+    ]
+    found = judge(measure(HEAD, "output", "forward"), parameters=[wrong])
+    assert [each.inherited for each in found] == [False, True]
+
+
+def test_the_gradient_of_a_layer_without_a_partner_follows_from_any_mistake():
+    wrong = end("gradient", "head.weight")
+    found = judge(measure(FC, "output", "forward"), parameters=[wrong], pairs=range(4))
+    assert [(each.port.path, each.inherited) for each in found] == [("block.fc", False), ("head", True)]
+
+
+def test_whole_models_count_for_themselves_only_when_nothing_explains_them():
+    whole = [end("forward", "0"), end("loss", "loss"), end("gradient", "head.weight")]
+    found = judge(measure(FC, "output", "forward"), ends=whole)
+    assert [each.inherited for each in found] == [False, True, True, True]
+    found = judge(ends=whole)
+    assert [(each.phase, each.inherited) for each in found] == [
+        ("forward", False), ("loss", True), ("gradient", True),
+    ]  # fmt: skip
+    assert found[0].message == "no paired call explains it: look at what was not paired"
+
+
+def test_of_one_phase_none_follows_from_another():
+    found = judge(ends=[end("gradient", "block.fc.weight"), end("gradient", "head.weight")])
+    assert [each.inherited for each in found] == [False, False]
+
+
+def test_a_loss_alone():
+    (found,) = judge(ends=[end("loss", "loss")])
+    assert (found.phase, found.what) == ("loss", "the loss")
+    assert found.message == "the outputs agree and the losses do not: the two loss functions differ"
+
+
+def test_different_inputs_are_named_as_such():
+    (found,) = judge(measure(ROOT, "input", "forward"))
+    assert found.what == "input 0 of the whole model"
+    assert found.message == "the two sides were given different inputs"
+
+
+def test_only_what_is_own_is_explained():
+    asked = []
+
+    def explain(divergence, measured):
+        asked.append((divergence.port.path, measured.direction))
+        return divergence
+
+    judge(
+        measure(ROOT, "input", "forward"),
+        measure(FC, "output", "forward"),
+        measure(FC, "input", "backward"),
+        explain=explain,
+    )
+    assert asked == [("block.fc", "forward")]
+
+
+def test_with_a_fixed_tolerance_only_the_first_is_sure():
+    found = judge(measure(FC, "output", "forward"), measure(HEAD, "output", "forward"), tolerance=object())
+    assert [each.inherited for each in found] == [False, True]
+
+
+def test_weights_without_a_counterpart_are_named_one_by_one():
+    plan = Plan(
+        unmatched_reference=(Leftover("a.weight", (3, 4), "nothing fits"),),
+        unmatched_port=(Leftover("b.bias", (3,), "nothing is left"),),
+        ambiguous=(Ambiguity(("c.w", "d.w"), ("x.w", "y.w"), "all alike"),),
+    )
+    found = weight_divergences(plan)
+    assert [(each.phase, each.what, each.message) for each in found] == [
+        ("weights", "a.weight [3, 4] has no counterpart in the port", "nothing fits"),
+        ("weights", "b.bias [3] has no counterpart in the reference", "nothing is left"),
+        ("weights", "c.w, d.w could be any of x.w, y.w", "all alike"),
+    ]
+    assert [(bool(each.reference), bool(each.port)) for each in found] == [
+        (True, False),
+        (False, True),
+        (False, True),
+    ]
+    assert all(each.score == math.inf and not each.inherited for each in found)
+    assert weight_divergences(Plan()) == []
+
+
+def test_limits():
+    assert limits_of(fixed=False) == (LIMIT, END_LIMIT)
+    assert limits_of(fixed=True) == (1.0, 1.0)
+
+
+def watched(measures=(), unpaired=(), outputs=(1, 1), notes=(), problems=()):
+    both = [
+        SimpleNamespace(trace=trace(NET), natural=SimpleNamespace(outputs=dict.fromkeys(range(count))))
+        for count in outputs
+    ]
+    pairs = tuple(CallPair(n, n, n, True, "weights") for n in range(5) if n not in unpaired)
+    observation = SimpleNamespace(
+        pairing=Pairing(pairs, (), tuple(unpaired)),
+        measures=list(measures),
+        parameters=[],
+        precise=SimpleNamespace(problems=list(problems)),
+    )
+    return SimpleNamespace(
+        reference=both[0], port=both[1], plan=Plan(notes=notes), backward=True
+    ), observation
+
+
+def test_pairs_have_the_larger_score_of_each_direction():
+    measures = [
+        measure(FC, "output", "forward", 2.0),
+        measure(FC, "input", "forward", 3.0),
+        measure(FC, "input", "backward", 1.0),
+    ]
+    results = {pair.port.path: pair for pair in pair_results(*watched(measures))}
+    assert (results["block.fc"].forward, results["block.fc"].backward) == (3.0, 1.0)
+    assert (results["head"].forward, results["head"].backward) == (None, None)
+
+
+def test_what_was_compared_counts_innermost_calls():
+    found = compared(*watched(unpaired=[HEAD, BLOCK]))
+    assert (found.calls, found.port_calls) == (2, 3)
+
+
+def test_findings():
+    codes = [finding.code for finding in findings(*watched())]
+    assert codes == []
+    found = {
+        finding.code: finding.message
+        for finding in findings(
+            *watched(unpaired=[HEAD], outputs=(1, 3), notes=("a note",), problems=("norm: no kernel",))
+        )
+    }
+    assert found["transfer"] == "a note"
+    assert found["output.extra"] == "2 more outputs in the port than in the reference; not compared"
+    assert found["floor.imprecise"] == "no float64 floor for norm: no kernel; the other floors were used"
+    assert "pairing.low" in found
+
+
+@pytest.mark.parametrize("floor", [NOTHING, Size(1.0, 1.0)])
+def test_measures_without_a_number_are_infinite(floor):
+    assert (
+        Measure(0, 0, "output", "0", "0", "forward", None, Size(math.inf, math.inf), floor).score == math.inf
+    )
