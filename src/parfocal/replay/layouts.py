@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from math import inf, prod
@@ -22,13 +22,15 @@ class Layout:
 
     permutation: tuple[int, ...] | None  # None: as it is
     shape: tuple[int, ...]
+    split: tuple[int, ...] | None = None  # axes are split up to this shape before they are moved
 
     @property
     def is_identity(self) -> bool:
         return self.permutation is None
 
     def apply(self, array: Array) -> Array:
-        moved = array if self.permutation is None else array.transpose(self.permutation)
+        parts = array if self.split is None else array.reshape(self.split)
+        moved = parts if self.permutation is None else parts.transpose(self.permutation)
         return moved.reshape(self.shape)
 
 
@@ -38,10 +40,27 @@ def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layou
         return
     if _without_ones(reference) == _without_ones(port) or len(reference) != len(port):
         yield Layout(None, port)  # as it is, or flattened
-    if len(reference) == len(port) <= MAX_AXES:
-        for order in permutations(range(len(reference))):
-            if order != tuple(range(len(order))) and tuple(reference[axis] for axis in order) == port:
+    axes = max(len(reference), len(port))
+    for order in permutations(range(axes)) if axes <= MAX_AXES else ():
+        if order == tuple(range(axes)):
+            continue
+        if len(reference) >= len(port):  # images become rows of pixels: axes are moved, then merged
+            if _merges([reference[axis] for axis in order], port):
                 yield Layout(order, port)
+        elif _merges(split := [port[axis] for axis in order], reference):
+            yield Layout(tuple(order.index(axis) for axis in range(axes)), port, tuple(split))
+
+
+def _merges(fine: Sequence[int], coarse: Sequence[int]) -> bool:
+    """Whether neighbours of the one shape make up the other; as many axes must be the same."""
+    if len(fine) == len(coarse):
+        return tuple(fine) == tuple(coarse)
+    wanted, product = list(_without_ones(coarse)), 1
+    for extent in _without_ones(fine):
+        product *= extent
+        if wanted and product == wanted[0]:
+            wanted, product = wanted[1:], 1
+    return not wanted and product == 1
 
 
 def fit(reference: Array, port: Array) -> Layout | None:
@@ -53,11 +72,12 @@ def fit(reference: Array, port: Array) -> Layout | None:
     if _distance(plain.apply(reference), port) < 1e-2:
         return plain
     best = min(candidates, key=lambda layout: _distance(layout.apply(reference), port))
-    # Only a clear gain speaks for moved axes: a wrong port fits no layout well.
-    return best if _distance(best.apply(reference), port) < 1e-2 else plain
+    # Of equal ranks only a clear gain speaks for moved axes: a wrong port fits no layout well.
+    clear = reference.ndim != port.ndim or _distance(best.apply(reference), port) < 1e-2
+    return best if clear else plain
 
 
-def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(extent for extent in shape if extent != 1)
 
 

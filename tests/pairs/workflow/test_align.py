@@ -325,3 +325,37 @@ def test_a_model_that_changes_its_input_in_place():
     report = pf.align(*models, X)
     assert report.ok, str(report)
     assert np.array_equal(X, before)
+
+
+def patches(framework, seed, *, flat_inside, scale=1.0):
+    """Patches of an image, made into rows inside the block or by the code around it."""
+    kit = kit_for(framework)
+
+    def rows(y):
+        shape = list(y.shape)
+        return y.reshape([shape[0], shape[1], -1]).swapaxes(1, 2)
+
+    def embed(self, x):
+        y = self.conv(x) * scale
+        return rows(y) if flat_inside else y
+
+    def forward(self, x):
+        y = self.embed(x)
+        return self.head(y if flat_inside else rows(y))
+
+    block = kit.module(embed, "Embed", conv=kit.conv(3, 8, 3))
+    return lively(kit, kit.module(forward, "Net", embed=block, head=kit.linear(8, 3)), seed)
+
+
+@pytest.mark.parametrize("flat_inside", [(False, True), (True, False)])
+def test_images_on_one_side_and_rows_of_pixels_on_the_other(flat_inside):
+    reference, port = (
+        patches(framework, seed, flat_inside=flat)
+        for seed, (framework, flat) in enumerate(zip((TORCH, PADDLE), flat_inside, strict=True))
+    )
+    report = pf.align(reference, port, IMAGES)
+    assert report.ok, str(report)
+    assert {pair.port.path for pair in report.pairs} >= {"embed", "embed.conv", "head"}
+    wrong = patches(PADDLE, 1, flat_inside=flat_inside[1], scale=1.5)
+    first = pf.align(reference, wrong, IMAGES).first
+    assert (first.phase, first.port.path, first.what) == ("forward", "embed", "output 0")

@@ -68,6 +68,30 @@ def test_axes_of_extent_one_come_and_go():
     assert fit(noise(1), np.float32(3)) == Layout(None, ())
 
 
+def test_images_that_become_rows_of_pixels_and_back():
+    images = noise(2, 5, 3, 4)
+    rows = images.reshape(2, 5, 12).transpose(0, 2, 1)
+    for reference, port in ((images, rows), (rows, images)):
+        assert np.array_equal(fit(reference, port).apply(reference), port)
+
+
+def test_windows_and_heads():
+    x = noise(2, 6, 8)  # batch, tokens, heads * size
+    heads = x.reshape(2, 6, 4, 2).transpose(0, 2, 1, 3)
+    assert np.array_equal(fit(x, heads).apply(x), heads)
+    assert np.array_equal(fit(heads, x).apply(heads), x)
+    flat = x.reshape(12, 8)
+    assert fit(x, flat).is_identity
+    assert np.array_equal(fit(flat, x).apply(flat), x)
+
+
+def test_a_wrong_port_of_another_rank_still_lies_as_it_should():
+    images = noise(2, 5, 3, 4)
+    rows = images.reshape(2, 5, 12).transpose(0, 2, 1)
+    wrong = rows * 1.3 + 0.2 * noise(2, 12, 5, seed=1)
+    assert np.array_equal(fit(images, wrong).apply(images), rows)
+
+
 def test_shapes_that_do_not_fit():
     assert fit(noise(2, 3), noise(2, 4)) is None
     assert fit(noise(2, 3), noise(3, 4)) is None
