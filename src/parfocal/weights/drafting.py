@@ -79,6 +79,34 @@ def build(
     return draft
 
 
+def settle_by_execution(draft: Draft, runs: Runs) -> None:
+    """Links that values left undecided (behind a mistake, say): by their place among the decided ones.
+
+    A layer that runs after the same five known layers on both sides is the same layer, if it is the
+    only one of its kind there.
+    """
+    order = _execution_order(draft.references, draft.ports, runs)
+    decided = [link for link in draft.links.values() if link.decided]
+    groups: dict[Key, list[Link]] = {}
+    for link in draft.links.values():
+        if not link.decided and link.reference.path in order.reference and link.port.path in order.port:
+            groups.setdefault(link.port.key, []).append(link)
+    for links in groups.values():
+        ours = {
+            _before(link.reference, decided, order.reference, "reference"): link.reference for link in links
+        }
+        theirs = {_before(link.port, decided, order.port, "port"): link.port for link in links}
+        if len(ours) == len(links) and ours.keys() == theirs.keys():
+            for place, port in theirs.items():
+                draft.links[port.path] = Link(ours[place], port, ("execution order",), STEALABLE)
+
+
+def _before(unit: Unit, decided: Sequence[Link], positions: Mapping[str, int], side: str) -> int:
+    """How many decided units run before this one."""
+    paths = [getattr(link, side).path for link in decided]
+    return sum(positions.get(path, len(positions)) < positions[unit.path] for path in paths)
+
+
 def _taken_apart(units: Sequence[Unit], keys: set[Key]) -> list[Unit]:
     found: list[Unit] = []
     for unit in units:

@@ -18,7 +18,7 @@ from parfocal.backends import registry
 from parfocal.errors import InputError, TransferError
 from parfocal.inputs import arguments, split
 from parfocal.weights import ruling, views
-from parfocal.weights.drafting import Draft, Runs, build
+from parfocal.weights.drafting import Draft, Runs, build, settle_by_execution
 from parfocal.weights.finishing import conclude
 from parfocal.weights.follow import Follower
 from parfocal.weights.observe import Observation, observe
@@ -124,6 +124,7 @@ def _follow(work: _Work, draft: Draft, runs: Runs) -> None:
         _try_port(work, functools.partial(follower.run, _arguments(work, 1)))
         if not follower.unsettled_runs:
             break
+    settle_by_execution(draft, runs)
     if any(choice.open for choice in draft.choices):
         _try_port(work, functools.partial(follower.settle_the_rest, work.reference, _arguments(work, 0)))
 

@@ -87,7 +87,7 @@ def divergences(
             explained += 1
         found.append(divergence)
         paths.add(guilty)
-    paired = {theirs.nodes[pair.port].path for pair in observation.pairing.pairs}
+    paired = {theirs.nodes[pair.port].path for pair in observation.pairing.pairs if pair.whole}
     for end in observation.parameters:
         if end.measure.score > limit:
             owner = end.port.rpartition(".")[0]
