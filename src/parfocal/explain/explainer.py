@@ -12,6 +12,7 @@ from dataclasses import replace
 from parfocal.explain import gradients, mirror, relations, settings
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause
+from parfocal.explain.describing import described
 from parfocal.explain.ops.explaining import ops
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.matching.pairing import Pairing
@@ -50,6 +51,7 @@ class Explainer:
         ``buffers``: of the reference and of the port, before anything ran.
         """
         self.buffers = buffers
+        self.problems: list[str] = []  # hypotheses that could not be asked, and why
         self.precise = precise
         self.doubtful = frozenset(doubtful)
         self.limit = limit
@@ -65,10 +67,21 @@ class Explainer:
         if case.node.path in self.doubtful:
             return divergence
         for hypotheses in ROUNDS[case.direction]:
-            proofs = [proof for hypothesis in hypotheses for proof in hypothesis(case)]
+            proofs = [proof for hypothesis in hypotheses for proof in self._asked(hypothesis, case)]
             if proofs:
                 return _explained(divergence, proofs)
-        return divergence
+        return replace(divergence, message=divergence.message or described(case))
+
+    def _asked(self, hypothesis: Hypothesis, case: Case) -> list[Proof]:
+        """A hypothesis that cannot be asked is no reason to lose the verdict: it is noted."""
+        try:
+            return list(hypothesis(case))
+        except Exception as error:  # noqa: BLE001  what a framework raises in the middle of a trial
+            problem = (
+                f"{hypothesis.__name__} of {case.node.path or 'the model'}: {type(error).__name__}: {error}"
+            )
+            self.problems.append(problem)
+            return []
 
     def _case(self, divergence: Divergence, seen: Seen) -> Case:
         call = blamed(seen, self.precise.port.trace.nodes)

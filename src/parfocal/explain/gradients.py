@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, OpCall
 from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import Proof, number, place, rounded, spelled_path
+from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.scene import watched
 from parfocal.explain.ops.telling import line
 from parfocal.explain.relations import factor_between
@@ -32,9 +34,25 @@ def detached(case: Case) -> Iterator[Proof]:
 
         score = case.score(case.run(on_op=keep))
         if score <= case.limit:
-            message = f"the port stops the gradient with detach in {line(op)}, the reference lets it through"
-            yield Proof("grad.detached", message, f"take detach out of {line(op)}", score, op.where)
+            yield _detach_proof(case, op, score)
             return
+
+
+def _detach_proof(case: Case, op: Op, score: float) -> Proof:
+    """A detach that is subtracted again multiplies the gradient instead of stopping it."""
+    fix = f"take detach out of {line(op)}"
+    more = next(gradient_factor(case), None)
+    if more is not None and abs(_factor(case)) > 1.0:
+        return replace(
+            more, message=f"{more.message}: detach in {line(op)} makes it so", fix=fix, port=op.where
+        )
+    message = f"the port stops the gradient with detach in {line(op)}, the reference lets it through"
+    return Proof("grad.detached", message, fix, score, op.where)
+
+
+def _factor(case: Case) -> float:
+    pairs = list(_pairs(case))
+    return (factor_between(*pairs[0][1:]) or 1.0) if pairs else 1.0
 
 
 def gradient_factor(case: Case) -> Iterator[Proof]:

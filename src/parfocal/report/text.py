@@ -66,7 +66,8 @@ def _divergence(first: Divergence, tolerance: Tolerance | None) -> list[str]:
 
 def _site(site: Site) -> str:
     where = f"  {_short_path(site.file)}:{site.line}" if site.file else ""
-    return f"{site.path or '(root)'}  {site.kind}{where}"
+    op = f" {site.op}" if site.op else ""
+    return f"{site.path or '(root)'}  {site.kind}{op}{where}"
 
 
 def _short_path(path: str | None) -> str:

@@ -18,7 +18,7 @@ from parfocal.explain.explainer import Explainer
 from parfocal.inputs import arguments, split
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Divergence
+from parfocal.judge.verdict import Divergence, Finding
 from parfocal.replay.ledger import parse_amount
 from parfocal.report.report import Report
 from parfocal.weights.plan import Plan
@@ -152,7 +152,11 @@ def _report(
                 for each in buffers
             ),
         ),
-        findings=(*verdicts.findings(alignment, observation), *conventions),
+        findings=(
+            *verdicts.findings(alignment, observation),
+            *conventions,
+            *(Finding("explain.problem", f"could not be asked: {each}") for each in explainer.problems),
+        ),
         pairs=tuple(verdicts.pair_results(alignment, observation)),
         unpaired_reference=verdicts.unpaired(reference.trace, observation.pairing.unpaired_reference),
         unpaired_port=verdicts.unpaired(port.trace, observation.pairing.unpaired_port),

@@ -1,0 +1,45 @@
+"""What an error looks like, in words, for when no hypothesis fits."""
+
+from __future__ import annotations
+
+from parfocal.explain.case import Case
+from parfocal.explain.causes import number
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.shape import ErrorShape
+
+SHOWN = 6
+
+
+def described(case: Case) -> str:
+    """The error's shape at the place of the divergence; empty when it has none that is known."""
+    observed = case.observed()
+    expected = None if observed is None else case.expected(case.checks[0], observed)
+    if observed is None or expected is None or observed.shape != expected.shape:
+        return ""
+    shape = compare_arrays(observed, expected, shape=True).error_shape
+    return "" if shape is None else in_words(shape, observed.size)
+
+
+def in_words(shape: ErrorShape, size: int) -> str:
+    """Every finding in a few words, the most telling first."""
+    parts = []
+    if shape.transposed is not None:
+        parts.append(f"the reference's values with axes {list(shape.transposed)}")
+    if shape.order is not None:
+        parts.append(f"the reference's values in another order along axis {shape.order.axis}")
+    if shape.factor is not None:
+        parts.append(f"{number(shape.factor)} times the reference's values")
+    if shape.offset is not None:
+        parts.append(f"off by {number(shape.offset)} everywhere")
+    if shape.zero_side is not None:
+        parts.append(
+            f"exactly 0 in the {'port' if shape.zero_side == 'a' else 'reference'} wherever they differ"
+        )
+    if shape.borders is not None:
+        parts.append(f"only within {shape.borders.width} of the borders")
+    for found in shape.indices:
+        shown = ", ".join(map(str, found.indices[:SHOWN])) + (", ..." if len(found.indices) > SHOWN else "")
+        parts.append(f"only at {shown} along axis {found.axis}")
+    if not parts:
+        return f"no known cause fits; {shape.differing} of {size} values differ, in no known pattern"
+    return "no known cause fits; the error: " + "; ".join(parts)
