@@ -15,9 +15,10 @@ from typing import TextIO
 
 from benchmarks.faults import environments
 from benchmarks.faults.scoring import CRASHED, Answer, Case
+from benchmarks.faults.tools import TOOLS
 from benchmarks.faults.worker import READY
 
-UNRELATED = ("page.py", "scoring.py", "running.py", "__main__.py", "parfocal_tool.py")  # no part of a case
+UNRELATED = ("page.py", "scoring.py", "running.py", "__main__.py")  # no part of a case
 PATIENCE = 180.0  # seconds for one case, the start of the process included
 
 
@@ -26,7 +27,7 @@ def answers(tool: str, cases: Sequence[Case], again: bool = False) -> Iterator[t
     if tool not in environments.ENVIRONMENTS:
         yield from _asked(tool, cases)
         return
-    notes = environments.CACHE / f"{tool}-{_definitions()}.jsonl"
+    notes = environments.CACHE / f"{tool}-{_definitions(tool)}.jsonl"
     known = {} if again else _known(notes)
     fresh = _asked(tool, [case for case in cases if case not in known])
     for case in cases:
@@ -44,10 +45,12 @@ def _known(notes: Path) -> dict[Case, Answer]:
     return {Case(**case): Answer.from_json(answer) for case, answer in pairs}
 
 
-def _definitions() -> str:
-    """Changes with anything that a case is made of."""
+def _definitions(tool: str) -> str:
+    """Changes with anything that a case is made of, and with how this tool is asked."""
     own = environments.ROOT / "benchmarks" / "faults"
     files = [*own.rglob("*.py"), environments.ROOT / "examples" / "pairs" / "pair.py"]
+    asking = TOOLS[tool].partition(":")[0]
+    files = [file for file in files if file.parent.name != "tools" or file.stem == asking]
     made_of = sorted(file for file in files if file.name not in UNRELATED)
     return hashlib.sha256(b"".join(file.read_bytes() for file in made_of)).hexdigest()[:16]
 

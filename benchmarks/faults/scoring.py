@@ -173,7 +173,7 @@ def _first_code(guilt: Guilt, blames: Iterable[Blame]) -> str:
 
 
 def _said(answer: Answer) -> str:
-    if answer.verdict != DIFFERS:
+    if not answer.blames:
         return f"{answer.verdict}: {answer.message}" if answer.message else answer.verdict
     parts = []
     for blame in answer.blames[:4]:

@@ -13,7 +13,7 @@ import torch
 from reprod_log import ReprodDiffHelper, ReprodLogger
 
 from benchmarks.faults.cases import Models, build, set_mode
-from benchmarks.faults.scoring import DIFFERS, SAME, Answer, Blame, Case
+from benchmarks.faults.scoring import DIFFERS, SAME, Answer, Case
 
 ROUNDS = 5  # the guide wants two at least
 RATE = 1e-3  # the default of reprod_log's own comparison of training
@@ -25,7 +25,7 @@ def ask(case: Case) -> Answer:
     set_mode(models)
     _log(models)
     failed = [name for name in ("forward", "loss", "bp_align") if not _passed(name)]
-    return Answer(DIFFERS if failed else SAME, tuple(Blame(f"{name} file") for name in failed))
+    return Answer(DIFFERS if failed else SAME, message=", ".join(failed))
 
 
 def _log(models: Models) -> None:
