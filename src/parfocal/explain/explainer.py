@@ -14,6 +14,7 @@ from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause
 from parfocal.explain.describing import described
 from parfocal.explain.ops.explaining import ops
+from parfocal.explain.reproducing import Reproduction, reproduction
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.matching.pairing import Pairing
 from parfocal.replay.precise import Precise
@@ -51,6 +52,7 @@ class Explainer:
         ``buffers``: of the reference and of the port, before anything ran.
         """
         self.buffers = buffers
+        self.reproduction: Reproduction | None = None  # of the first divergence that can be taken out
         self.problems: list[str] = []  # hypotheses that could not be asked, and why
         self.precise = precise
         self.doubtful = frozenset(doubtful)
@@ -69,7 +71,10 @@ class Explainer:
         for hypotheses in ROUNDS[case.direction]:
             proofs = [proof for hypothesis in hypotheses for proof in self._asked(hypothesis, case)]
             if proofs:
-                return _explained(divergence, proofs)
+                explained = _explained(divergence, proofs)
+                if self.reproduction is None and explained.cause is not None:
+                    self.reproduction = reproduction(case, explained.cause)
+                return explained
         return replace(divergence, message=divergence.message or described(case))
 
     def _asked(self, hypothesis: Hypothesis, case: Case) -> list[Proof]:

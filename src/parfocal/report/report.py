@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from parfocal.errors import DivergedError, StorageError
+from parfocal.errors import DivergedError, StorageError, UnsupportedError
 from parfocal.judge.comparison import to_plain
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
 from parfocal.weights.plan import Plan
+
+if TYPE_CHECKING:
+    from parfocal.explain.reproducing import Reproduction
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class Report:
     along: tuple[Step, ...] = ()
     limit: float = 0.0
     tolerance: Tolerance | None = None  # None: judged in units of noise
+    reproduction: Reproduction | None = field(default=None, repr=False)  # a layer taken out of its model
 
     @property
     def ok(self) -> bool:
@@ -69,7 +73,8 @@ class Report:
         """Everything, as plain JSON values."""
         data: dict[str, Any] = {"ok": self.ok, "schema": 1}
         for item in fields(self):
-            data[item.name] = _plain(getattr(self, item.name))
+            if item.name != "reproduction":
+                data[item.name] = _plain(getattr(self, item.name))
         return data
 
     def save(self, folder: str | Path) -> Path:
@@ -82,6 +87,15 @@ class Report:
         except OSError as error:
             raise StorageError(f"cannot write the report to {target}: {error.strerror}") from error
         return target
+
+    def reproduce(self, folder: str | Path) -> Path:
+        """Write a script that shows the mistake without the models; it fails until the fix is made."""
+        if self.reproduction is None:
+            raise UnsupportedError(
+                "there is nothing that can be run apart from the models",
+                hint="only an explained mistake in a framework's own layer can be taken out",
+            )
+        return self.reproduction.save(folder)
 
     def __str__(self) -> str:
         from parfocal.report.text import render

@@ -165,6 +165,7 @@ def _report(
         along=tuple(verdicts.steps_along(alignment, observation)),
         limit=limits[0],
         tolerance=alignment.tolerance,
+        reproduction=explainer.reproduction,
     )
 
 
