@@ -9,7 +9,7 @@ what was paired inside them, so names, nesting and definition order do not matte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -213,7 +213,7 @@ def _find_fused(table: _Table, reference: Trace, port: Trace) -> _Fused:
         call, other = reference.nodes[ours], port.nodes[theirs]
         apart = nearest(call.outputs, other.outputs)
         alike = _same_kind(call, other) or (call.is_leaf and other.is_leaf)
-        if not (SAME < apart < UNLIKE and alike and _may_divide_differently(call, other)):
+        if not (SAME < apart < UNLIKE and alike and may_divide_differently(call, other)):
             continue
         run = _run_that_gives(reference, call, other, apart, table.to_port)
         if run:
@@ -234,18 +234,24 @@ def _run_that_gives(
 ) -> list[Node]:
     """The calls after ``first``, each fed by the one before, up to one that gives what is wanted."""
     run: list[Node] = []
+    for following in run_after(trace, first, paired):
+        run.append(following)
+        if nearest(following.outputs, wanted.outputs) <= max(SAME, apart / 3):
+            return run
+    return []
+
+
+def run_after(trace: Trace, first: Node, paired: Container[int]) -> Iterator[Node]:
+    """The next few calls without a partner, each fed by the one before."""
     last = first
     for _ in range(FUSED_STEPS):
         following = next(
             (node for node in trace.nodes[last.order + 1 :] if node.is_leaf and _feeds(last, node)), None
         )
         if following is None or following.order in paired:
-            return []
-        run.append(following)
-        if nearest(following.outputs, wanted.outputs) <= max(SAME, apart / 3):
-            return run
+            return
+        yield following
         last = following
-    return []
 
 
 def _feeds(producer: Node, consumer: Node) -> bool:
@@ -394,7 +400,7 @@ def _healed(table: _Table, reference: Trace, port: Trace) -> set[int]:
         if port.nodes[theirs].is_leaf
     }
     apart = {order: nearest(a.outputs, b.outputs) for order, (a, b) in pairs.items()}
-    loose = {order for order, (a, b) in pairs.items() if _may_divide_differently(a, b)}
+    loose = {order for order, (a, b) in pairs.items() if may_divide_differently(a, b)}
     healed = set()
     for order in loose:
         later = [other for other in pairs if other > order and other not in loose][:HEALING]
@@ -403,7 +409,7 @@ def _healed(table: _Table, reference: Trace, port: Trace) -> set[int]:
     return healed
 
 
-def _may_divide_differently(a: Node, b: Node) -> bool:
+def may_divide_differently(a: Node, b: Node) -> bool:
     if a.settings.get("activation") != b.settings.get("activation"):
         return True
     return not (a.framework_layer and b.framework_layer)

@@ -59,6 +59,11 @@ class Precise:
             difference(self.gradients[path], found.parameters[path]) if path in found.parameters else NOTHING
         )
 
+    def port_result(self, calls: Sequence[int], place: Place) -> Array | None:
+        """What the port's call gives on the reference's values."""
+        trials = self._once("port moved", calls, self._port_trials)
+        return trials[0].places.get(place) if trials else None
+
     def port_moved(self, calls: Sequence[int], place: Place) -> Size:
         """How far the port's own result moves, where a flip (a ReLU inside the call) may hang on one unit."""
         trials = self._once("port moved", calls, self._port_trials)
@@ -129,7 +134,7 @@ class Precise:
         return trials
 
     def _port_trials(self, calls: Sequence[int]) -> list[Repeated]:
-        still = self.port.repeat(calls, None, self._recorded)
+        still = self.port.repeat(calls, None, self.recorded)
         return [
             still,
             *(
@@ -150,18 +155,18 @@ class Precise:
         value = (node.inputs if side == "input" else node.outputs)[slot]
         data = value.data if direction == "forward" else value.gradient
         assert data is not None
-        return self._recorded(data)
+        return self.recorded(data)
 
-    def _recorded(self, data: Data) -> Array:
+    def recorded(self, data: Data) -> Array:
         assert data.stored is not None
         return self.ledger.get(data.stored)
 
     def _float64(self, data: Data) -> Array:
-        array = self._recorded(data)
+        array = self.recorded(data)
         return array.astype(np.float64) if data.dtype in FLOATING else array
 
     def _moved(self, data: Data, trial: int) -> Array:
-        array = self._recorded(data)
+        array = self.recorded(data)
         if data.dtype not in FLOATING:
             return array
         signs = np.resize(np.roll(_SIGNS, -65537 * trial), array.size).reshape(array.shape)

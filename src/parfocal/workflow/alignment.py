@@ -30,6 +30,7 @@ from parfocal.workflow.ends import End, Ends
 from parfocal.workflow.measures import Collector, Measure, refine
 from parfocal.workflow.players import Driving, Player, Results, left_as_it_was
 from parfocal.workflow.progress import Tell, silent
+from parfocal.workflow.second_look import fused_after_all
 from parfocal.workflow.telling import INPUTS_HINT
 
 Partners = dict[tuple[int, Side, str], tuple[int, str]]
@@ -93,18 +94,30 @@ class Alignment:
                 self._observe(self.port, self._observer(self.port, None))
             self.tell("pairing calls; the port runs along the reference's values")
             pairing = self._pair()
-            script, partners = _script(pairing, self.reference.trace, self.port.trace)
             with left_as_it_was(self.port, self.mode):
-                collector, followed, layouts = self._follow(script, partners, ledger)
-                precise = self._precise(Script(script, layouts), ledger)
-                self.tell("measuring noise")
-                measures = refine(collector.measures, precise)
-                measures += _other_shapes(pairing, self.reference.trace, self.port.trace)
+                script, followed, precise, measures = self._led(pairing, ledger)
+                better = fused_after_all(pairing, measures, precise)
+            with left_as_it_was(self.port, self.mode):
+                if better is not pairing:
+                    pairing = better
+                    script, followed, precise, measures = self._led(pairing, ledger)
                 ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
                 parameters = ends.parameters(followed.gradients, precise)
                 whole = ends.whole(measures, parameters)
                 unfed = {order for order, tie in script.items() if not _is_fed(self.port.trace, order, tie)}
                 yield Observation(pairing, measures, parameters, whole, unfed, followed.buffers, precise)
+
+    def _led(
+        self, pairing: Pairing, ledger: Ledger
+    ) -> tuple[dict[int, Tie], Results, Precise, list[Measure]]:
+        """The port led along the reference's values as paired, and its calls' own errors."""
+        script, partners = _script(pairing, self.reference.trace, self.port.trace)
+        collector, followed, layouts = self._follow(script, partners, ledger)
+        precise = self._precise(Script(script, layouts), ledger)
+        self.tell("measuring noise")
+        measures = refine(collector.measures, precise)
+        measures += _other_shapes(pairing, self.reference.trace, self.port.trace)
+        return script, followed, precise, measures
 
     def _side_by_side(self, ledger: Ledger) -> Observation:
         """With a fixed tolerance: both natural runs, compared while the port runs; no floors."""
