@@ -190,3 +190,16 @@ def test_shaking_by_nothing_changes_nothing(kit, backend):
         backend.clear_gradients(model)
     assert run.outputs == outcome.outputs
     assert run.gradients == outcome.gradients
+
+
+def test_gradients_are_shaken_too_where_values_do_not_reach_them(kit, backend):
+    """The gradient of a single layer's weights hangs on its input and its output gradient alone."""
+    model = kit.fill(kit.module(lambda self, x: self.layer(x), layer=kit.linear(6, 6)))
+    with Ledger() as ledger:
+        trace, outcome = observed(kit, model, ROWS, ledger)
+        run = Run(kit, model, ROWS)
+        with backend.watch(model, None, Shaker(backend, trace, {1: 1e-3}).on_exit):
+            run.drive(model(run.input))
+        backend.clear_gradients(model)
+    a, b = (np.frombuffer(side["layer.weight"], "float32") for side in (run.gradients, outcome.gradients))
+    assert 1e-4 < np.linalg.norm(a - b) / np.linalg.norm(b) < 1e-2

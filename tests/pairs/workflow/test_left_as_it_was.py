@@ -180,6 +180,19 @@ def test_a_buffer_that_the_model_replaces_has_its_old_values_again(framework):
     assert np.array_equal(kit.array(port.count), before)
 
 
+@pytest.mark.parametrize("framework", [TORCH, PADDLE])
+def test_a_model_that_draws_random_numbers_leaves_the_generator_as_it_was(framework):
+    def forward(self, x):
+        kit_for(framework).random()
+        return self.layer(x)
+
+    kit = kit_for(framework)
+    models = [lively(kit, kit.module(forward, layer=kit.linear(4, 3)), seed) for seed in range(2)]
+    before = Everything(framework, models[0])
+    assert pf.align(*models, np.random.default_rng(0).normal(size=(5, 4)).astype("float32")).ok
+    assert before.differences(Everything(framework, models[0])) == set()
+
+
 def test_the_checks_here_can_fail():
     model = net(TORCH, 0)
     before = Everything(TORCH, model)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import parfocal as pf
-from parfocal.judge.floors import Size
+from parfocal.judge.floors import NOTHING, Size
 from parfocal.replay.precise import is_gone
 from tests.conformance.models import kit_for
 from tests.pairs.workflow.tools import PADDLE, TORCH, lively
@@ -48,6 +48,39 @@ def linear_pair(forward):
 def test_another_order_of_summation_is_the_same(forward):
     report = pf.align(*linear_pair(forward), WIDE)
     assert report.ok, str(report)
+
+
+# Equal terms round in the same direction every time, if they are added one by one.
+POSITIVE = np.repeat(np.random.default_rng(1).uniform(0.5, 1.5, (8, 1)), 1024, axis=1).astype("float32")
+
+
+def sum_pair(by_hand):
+    """A long sum of numbers of one sign: what one order loses, no small change of the input shows."""
+    kits = kit_for(TORCH), kit_for(PADDLE)
+    models = []
+    for kit, function in zip(kits, (lambda self, x: x.sum(-1, keepdim=True) / 1024, by_hand), strict=True):
+        mean = kit.module(function, "Mean")
+        model = kit.module(lambda self, x: self.last(self.mean(x)), mean=mean, last=kit.linear(1, 4))
+        models.append(lively(kit, model, 0))
+    return models
+
+
+def one_by_one(self, x):
+    total = x[:, 0:1]
+    for index in range(1, 1024):
+        total = total + x[:, index : index + 1]
+    return total / 1024
+
+
+def test_a_long_sum_in_the_worst_order_is_the_same():
+    report = pf.align(*sum_pair(one_by_one), POSITIVE)
+    assert report.ok, str(report)
+
+
+def test_a_long_sum_with_a_slightly_wrong_divisor_is_not():
+    report = pf.align(*sum_pair(lambda self, x: x.sum(-1, keepdim=True) / 1024.01), POSITIVE)
+    assert not report.ok
+    assert report.first.port.path == "mean"
 
 
 def test_a_term_left_out_is_not_another_order_of_summation():
@@ -130,3 +163,26 @@ def test_a_deep_chain_of_norms_and_activations_is_the_same(seed):
     report = pf.align(*models, np.random.default_rng(seed).normal(size=(4, 32)).astype("float32"))
     assert report.ok, str(report)
     assert report.compared.calls == 25
+
+
+@pytest.fixture
+def only_float64_decides(monkeypatch):
+    """No floor is known but that of the scale, so that everything above it is run again in float64."""
+    floors = ["moved", "exact", "port_moved", "moved_parameter", "exact_parameter", "port_moved_parameter"]
+    for name in floors:
+        monkeypatch.setattr(f"parfocal.replay.precise.Precise.{name}", lambda self, *args: NOTHING)
+
+
+@pytest.mark.usefixtures("only_float64_decides")
+def test_float64_acquits_another_order_of_summation(monkeypatch):
+    assert pf.align(*sum_pair(one_by_one), POSITIVE).ok
+    monkeypatch.setattr("parfocal.replay.precise.is_gone", lambda left, error: False)
+    accused = pf.align(*sum_pair(one_by_one), POSITIVE, explain=False)  # so it was float64 that acquitted it
+    assert accused.first.port.path == "mean"
+
+
+@pytest.mark.usefixtures("only_float64_decides")
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_float64_does_not_acquit_a_wrong_epsilon(by_hand):
+    report = pf.align(*norm_pair(1e-6, by_hand=by_hand), WIDE, explain=False)
+    assert (report.first.phase, report.first.port.path) == ("forward", "norm")
