@@ -140,6 +140,10 @@ def _badly_scaled(self: Any, x: Any) -> Any:
     return _paddle_attention(self, x, scale=1 / WIDTH)
 
 
+def _inverted(self: Any, x: Any) -> Any:
+    return _paddle_attention(self, x, masked="lower")
+
+
 def _seeing(self: Any, x: Any) -> Any:
     return _paddle_attention(self, x, masked="none")
 
@@ -177,6 +181,14 @@ FAULTS: tuple[tuple[str, Forward, Forward, str, str, tuple[str, ...]], ...] = (
         "op.scale",
         "mul",
         ("0.0625 in the port",),
+    ),
+    (
+        "inverted mask",
+        _torch_attention,
+        _inverted,
+        "op.mask",
+        "where",
+        ("the opposite", "15 of 25", "other 10"),
     ),
     ("no mask", _torch_attention, _seeing, "op.mask", "softmax", ("masked_fill",)),
 )

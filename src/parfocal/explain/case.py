@@ -275,7 +275,12 @@ class Case:
             return None if prepare is None else prepare(twin)
 
         try:
-            return repeater.repeat([call], None, self.supply, begin, on_op=on_op, inside=inside)
+            return repeater.repeat(
+                *([call], None, self.supply, begin),
+                on_op=on_op,
+                inside=inside,
+                backward=any(check.port[3] == "backward" for check in self.checks[:1]),
+            )
         except ParfocalError as error:
             self.problems.append(error.message)
         except Exception as error:  # noqa: BLE001  whatever a framework raises for a trial that cannot be

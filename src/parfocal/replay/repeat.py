@@ -74,12 +74,14 @@ class Repeater:
         *,
         on_op: OnOp | None = None,
         inside: bool = True,
+        backward: bool = True,
     ) -> Repeated:
         """One or several calls of the same module; their parameter gradients add up.
 
         ``prepare`` may change the twin before it runs, or return another module to run instead: what
         if it were different? ``on_op`` sees its ops and may replace what they give. Without
-        ``inside`` nothing is led along inside the call: what is called there may be another order.
+        ``inside`` nothing is led along inside the call: what is called there may be another order;
+        without ``backward`` it only runs forward.
         """
         repeated = Repeated()
         path = self.trace.nodes[calls[0]].path
@@ -90,7 +92,7 @@ class Repeater:
                 other = prepare(twin)
                 twin = twin if other is None else other
             for order in calls:
-                self._follow(twin, self.trace.nodes[order], supply, repeated, on_op, inside)
+                self._follow(twin, self.trace.nodes[order], supply, repeated, on_op, inside, backward)
                 self._add_parameter_gradients(twin, path, repeated)
         finally:
             self.backend.set_rng_state(state)
@@ -104,6 +106,7 @@ class Repeater:
         repeated: Repeated,
         on_op: OnOp | None,
         inside: bool,
+        backward: bool,
     ) -> None:
         ties = {
             inner.order - node.order: self.script.ties[inner.order]
@@ -117,7 +120,7 @@ class Repeater:
                 repeated.places[place] = sighting.observed.copy()
 
         own = self.script.ties.get(node.order, Tie({}, {}))
-        gradients = any(value.gradient is not None for value in own.outputs.values())
+        gradients = backward and any(value.gradient is not None for value in own.outputs.values())
         follower = Follower(self.backend, ties, supply, report, gradients=gradients, on_op=on_op)
         args, kwargs = self._arguments(node, own, supply, gradients)
         follower.run(twin, args, kwargs, self._driver(node, own, supply, gradients))

@@ -233,18 +233,18 @@ def other_scalar(scene: Scene) -> Iterator[Proof]:
                 return
 
 
-# In order: what can be read off both sides' code, then what must be guessed.
+# In order: what can be read off both sides' code, then guesses, those with few candidates first.
 HYPOTHESES = (
     other_arguments,
     missing_at_the_end,
     missing_op,
+    other_approximation,
+    inverted_mask,
+    another_axis,
     extra_op,
     another_order,
     other_scalar,
     missing_scale,
-    inverted_mask,
-    other_approximation,
-    another_axis,
 )
 
 

@@ -17,7 +17,7 @@ from parfocal.explain.ops.remakes import Remake
 from parfocal.explain.ops.values import Matches, match, same
 from parfocal.replay.follow import Side
 
-TRIALS = 24  # runs of the port's call that one divergence is worth
+TRIALS = 12, 32  # runs of the port's call that one divergence is worth: of the whole model, of a small part
 # Ops that move values about without changing them.
 LAYOUT = frozenset(
     {"reshape", "transpose", "squeeze", "unsqueeze", "contiguous", "clone", "expand", "detach", "flatten"}
@@ -63,7 +63,7 @@ class Scene:
     def try_remade(self, op: Op, remake: Remake) -> float:
         """The score when this op, wherever the same line makes it, gives something else."""
         self.trials += 1
-        if self.trials > TRIALS:
+        if self.trials > self.allowed:
             return float("inf")
         line = {o.order for o in self.suspects if (o.name, o.file, o.line) == (op.name, op.file, op.line)}
         together = line if op.name not in SEVERAL else {op.order}
@@ -73,8 +73,13 @@ class Scene:
 
         return self.case.score(self.case.run(on_op=on_op))
 
-    def array(self, tensor: Any) -> Array:
-        return self.case.backend.to_array(tensor)
+    @property
+    def allowed(self) -> int:
+        """How many trials, by how much of the model each has to run."""
+        nodes = self.case.precise.port.trace.nodes
+        start = nodes[self.case.start]
+        share = len(nodes) / max(1, start.finished - start.order)
+        return min(TRIALS[1], round(TRIALS[0] * share))
 
 
 def _floating(scene: Scene, op: Op) -> Iterator[Key]:
