@@ -15,6 +15,9 @@ CACHE = Path(tempfile.gettempdir()) / f"parfocal-bench-faults-{os.getuid()}"
 # torch goes first and alone: resolved together with the rest, pip may pick a build with CUDA.
 FRAMEWORKS = (("torch==2.13.0",), ("paddlepaddle==3.3.1",), ("numpy>=2,<2.5", "scipy", "ml-dtypes"))
 PACKAGES = {"padiff": ("padiff==0.2.0", "pyyaml"), "reprod_log": ("reprod_log==1.0.1",)}
+# Tuned: single functions are not paired (their number differs between the frameworks, and then nothing
+# is), and models are not moved between devices (an LSTM of paddle does not survive it).
+SETTINGS = {"padiff-tuned": {"PADIFF_API_CHECK": "OFF", "PADIFF_CUDA_MEMORY": "OFF"}}
 ENVIRONMENTS = {"padiff": "padiff", "padiff-tuned": "padiff", "reprod_log": "reprod_log"}
 
 

@@ -30,8 +30,9 @@ operations. Every fault, with what is right to say about it, is data in `benchma
 
 PaDiff runs once with its defaults (`auto_diff(port, reference, inputs)`; for faults in weights with
 `auto_weights=False`) and once *tuned*: with correct weights given to it (by default it leaves the statistics
-of BatchNorm out), without moving the models between devices (`PADIFF_CUDA_MEMORY=OFF`; an LSTM does not
-survive it), and with the tolerances of the example in its documentation (`atol=1e-4`, `rtol=0`, `strict`).
+of BatchNorm out), without pairing single functions (`PADIFF_API_CHECK=OFF`; it gives up where their number
+differs), without moving models between devices (`PADIFF_CUDA_MEMORY=OFF`; an LSTM does not survive it), and
+with the tolerances of the example in its documentation (`atol=1e-4`, `rtol=0`, `strict`).
 reprod_log is used as the reproduction guide says: outputs, loss and the losses of five rounds of training
 are logged on both sides and compared by mean difference with 1e-6; the weights are given to it. It names
 what was logged, never a layer.

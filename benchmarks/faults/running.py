@@ -73,7 +73,7 @@ def _one_process(python: str, tool: str, cases: Sequence[Case]) -> Iterator[Answ
         with asked.open() as source, Path(folder, "output.txt").open("w") as output:
             process = subprocess.Popen(
                 [python, "-m", "benchmarks.faults.worker", tool, str(results)],
-                stdin=source, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=_environment(),
+                stdin=source, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=_environment(tool),
             )  # fmt: skip
         try:
             with results.open(encoding="utf-8") as file:
@@ -115,11 +115,8 @@ def _whole_line(file: TextIO) -> str:
     return ""
 
 
-def _environment() -> dict[str, str]:
+def _environment(tool: str) -> dict[str, str]:
     paths = (str(environments.ROOT), str(environments.ROOT / "src"))
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(paths),
-        "OMP_NUM_THREADS": "1",
-        "GLOG_minloglevel": "3",
-    }
+    quiet = {"OMP_NUM_THREADS": "1", "GLOG_minloglevel": "3"}
+    settings = environments.SETTINGS.get(tool, {})
+    return {**os.environ, **quiet, **settings, "PYTHONPATH": os.pathsep.join(paths)}

@@ -28,7 +28,6 @@ def ask(case: Case) -> Answer:
 
 
 def ask_tuned(case: Case) -> Answer:
-    os.environ["PADIFF_CUDA_MEMORY"] = "OFF"  # else it moves the models, which paddle's LSTM does not survive
     return _ask(build(case, load=True), dict(TUNED))
 
 
