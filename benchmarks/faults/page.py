@@ -20,6 +20,7 @@ correct pairs were aligned over {twins} seeds, and {rewritings} correct ports th
 operations. Every fault, with what is right to say about it, is data in `benchmarks/faults/catalogue`.
 
 - **detected**: the tool says that the two differ.
+- **told apart**: it says so, and of the same pair without the fault it says that it is right.
 - **located**: it names the guilty layer first, and for a mistake in the port's own code also the guilty
   line; of several mistakes, every one.
 - **named**: it gives a right cause for the guilty layer; of several mistakes, for every one.
@@ -55,17 +56,17 @@ def _row(*cells: object) -> str:
 
 def _tools(results: Sequence[Result]) -> str:
     lines = [
-        "| tool | detected | located | named | others blamed | crashed "
+        "| tool | detected | told apart | located | named | others blamed | crashed "
         "| false alarms | crashed on correct | s / case |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for result in results:
         title = TITLES[result.tool]
         if result.missing:
-            lines.append(_row(title, f"not run: {result.missing}", *[""] * 7))
+            lines.append(_row(title, f"not run: {result.missing}", *[""] * 8))
             continue
         sums = result.total()
-        cells = [_share(n, sums.faults) for n in (sums.detected, sums.located, sums.named)]
+        cells = [_share(n, sums.faults) for n in (sums.detected, result.told_apart, sums.located, sums.named)]
         each = result.seconds / max(1, sums.faults + result.correct)
         alarms, crashes = len(result.alarms), len(result.crashes)
         lines.append(
@@ -91,7 +92,7 @@ def _codes(result: Result) -> str:
         "## parfocal by cause",
         "",
         "| cause | faults | detected | located | named |",
-        "|---|---:|---:|---:|---:|",
+        "|---|---:|---:|---:|---:|---:|",
     ]
     for code, tally in result.by_code().items():
         lines.append(_row(f"`{code}`", tally.faults, tally.detected, tally.located, tally.named))

@@ -120,9 +120,18 @@ class Result:
     correct: int = 0
     seconds: float = 0.0
     missing: str = ""  # why the tool could not be run at all
+    passed: set[tuple[str, str]] = field(
+        default_factory=set
+    )  # pair and mode of twins (seed 0) called the same
+    told: list[tuple[str, str]] = field(default_factory=list)  # pair and mode of detected faults
 
     def total(self) -> Tally:
         return total(self.scores)
+
+    @property
+    def told_apart(self) -> int:
+        """Detected faults whose correct twin is not called different as well."""
+        return sum(twin in self.passed for twin in self.told)
 
     def by_code(self) -> dict[str, Tally]:
         groups: dict[str, list[Score]] = {}
@@ -189,10 +198,14 @@ def record(result: Result, case: Case, fault: Fault | None, answer: Answer) -> s
     if fault is not None:
         score = judge(fault, answer)
         result.scores.append(score)
+        if score.detected:
+            result.told.append((case.pair, "eval" if case.mode == "keep" else case.mode))
         parts = score.missed
         return f"{', '.join(parts)} ({score.code}). It says: {score.said}" if parts else ""
     result.correct += 1
     if answer.verdict == SAME:
+        if case.seed == 0 and not case.rewriting:
+            result.passed.add((case.pair, case.mode))
         return ""
     found = result.alarms if answer.verdict == DIFFERS else result.crashes
     found.append((case.name, _said(answer)))

@@ -110,6 +110,19 @@ def test_correct_cases_count_alarms_and_crashes_apart() -> None:
     assert result.seconds == 0.5
 
 
+def test_a_detected_fault_counts_for_more_when_its_twin_passes() -> None:
+    result = Result("parfocal")
+    found = _answer(Blame("block.norm"))
+    for mode in ("eval", "keep", "train"):
+        record(result, Case("net", mode, fault=SETTING.name), SETTING, found)
+    record(result, Case("net", "eval", fault=SETTING.name), SETTING, Answer(SAME))
+    record(result, Case("net", "eval", 1), None, Answer(SAME))
+    assert result.told_apart == 0
+    record(result, Case("net", "eval"), None, Answer(SAME))
+    record(result, Case("net", "train"), None, found)
+    assert result.told_apart == 2
+
+
 def test_sums_by_code_and_misses_are_on_the_page() -> None:
     result = Result("parfocal")
     record(
@@ -120,7 +133,7 @@ def test_sums_by_code_and_misses_are_on_the_page() -> None:
     assert (tally.faults, tally.detected, tally.located, tally.named) == (2, 1, 1, 1)
     gone = Result("padiff", missing="pip install padiff==0.2.0: ERROR")
     text = page([result, gone], {"faults": 2, "pairs": 1, "twins": 0, "rewritings": 0})
-    assert "| parfocal | 1 of 2 | 1 of 2 | 1 of 2 |" in text
+    assert "| parfocal | 1 of 2 | 0 of 2 | 1 of 2 | 1 of 2 |" in text
     assert "- **net other** (`config.epsilon`): not detected. It says: same" in text
     assert "**net epsilon**" not in text
     assert "not run: pip install padiff==0.2.0: ERROR" in text
