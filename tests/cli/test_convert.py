@@ -138,7 +138,7 @@ def test_tensors_without_a_counterpart(folder: Path, run: Run) -> None:
         ),
         (("in.pth", "--template", "ports.py"), "the suffix '.py' is not that of a checkpoint"),
         (("in.pth", "--port", "ports"), "neither file.py:name nor package.module:name"),
-        (("in.pth", "--port", "nowhere:build"), "No module named 'nowhere'"),
+        (("in.pth", "--port", "nowhere:build"), "no module named 'nowhere'"),
         (("in.pth", "--port", "ports:nothing"), "has no 'nothing'"),
         (("in.pth", "--port", "ports:broken"), "RuntimeError: no such file of settings"),
         (("in.pth", "--template", "template.pdparams", "--plan", "missing.json"), "cannot read the plan"),

@@ -52,7 +52,9 @@ def unannounced(kit: Any) -> Any:
         y = self.first(x)
         return self.inner(y) + y
 
-    return kit.module(forward, first=kit.linear(6, 6), inner=kit.module(inner, "Inner", layer=kit.linear(6, 6)))
+    return kit.module(
+        forward, first=kit.linear(6, 6), inner=kit.module(inner, "Inner", layer=kit.linear(6, 6))
+    )
 
 
 def shared(kit: Any) -> Any:
@@ -118,7 +120,9 @@ def build(kit: Any, name: str, *, training: bool = False, seed: int = 0) -> tupl
     for entry in kit.backend.state(model):
         if entry.tied_to is None and kit.backend.dtype(entry.value) == "float32":
             shape = kit.backend.shape(entry.value)
-            drawn = random.uniform(0.5, 1.5, shape) if entry.role == "buffer" else random.normal(0, 0.5, shape)
+            drawn = (
+                random.uniform(0.5, 1.5, shape) if entry.role == "buffer" else random.normal(0, 0.5, shape)
+            )
             kit.backend.write(entry.value, drawn.astype("float32"))
     model.train() if training else model.eval()
     return model, values

@@ -89,6 +89,24 @@ def test_a_backward_that_goes_nowhere_is_seen(kit):
     assert all(direction == "backward" for *_, direction in places)
 
 
+def test_a_gradient_that_comes_back_wrong_to_a_block_is_not_blamed_on_what_is_inside(kit):
+    def model(cut):
+        def forward(self, x):
+            y = self.block(x)
+            return self.left(y) + self.right(y.detach() if cut else y)
+
+        block = kit.sequential(kit.linear(6, 6), kit.linear(6, 6))
+        return kit.fill(kit.module(forward, block=block, left=kit.linear(6, 6), right=kit.linear(6, 6)))
+
+    with Ledger() as ledger:
+        trace, _ = observed(kit, model(False), ROWS, ledger)
+        sightings = followed(kit, model(True), ROWS, trace, ledger)
+    paths = {node.order: node.path for node in trace.nodes}
+    places = {(paths[order], side, direction) for order, side, _, direction in wrong(sightings)}
+    assert ("block", "output", "backward") in places
+    assert not any(path.startswith("block.") for path, *_ in places)
+
+
 def test_following_changes_no_weights_and_leaves_no_hooks(kit, backend):
     with Ledger() as ledger:
         trace, _ = observed(kit, *build(kit, "chain"), ledger)

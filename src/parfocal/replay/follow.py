@@ -9,7 +9,7 @@ code's at its inputs.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -106,7 +106,9 @@ class Follower:
         leaves = {**flatten(output).leaves, **handed_back}
         exchanged = {
             **handed_back,
-            **self._exchange(call.order, "output", leaves, tie.outputs, keep=tie.in_place),
+            **self._exchange(
+                call.order, "output", leaves, tie.outputs, keep=tie.in_place, bare=handed_back.keys()
+            ),
         }
         return replace(output, exchanged) if exchanged else None
 
@@ -127,9 +129,16 @@ class Follower:
         return found
 
     def _exchange(
-        self, order: int, side: Side, leaves: Mapping[str, Any], values: Mapping[str, Value], *, keep: bool
+        self,
+        order: int,
+        side: Side,
+        leaves: Mapping[str, Any],
+        values: Mapping[str, Value],
+        *,
+        keep: bool,
+        bare: Collection[str] = (),
     ) -> dict[str, Any]:
-        """Look at the tied tensors, and what to put in their place."""
+        """Look at the tied tensors, and what to put in their place; those of ``bare`` get no alias."""
         exchanged: dict[str, Any] = {}
         for slot, value in values.items():
             tensor = leaves.get(slot)
@@ -139,7 +148,7 @@ class Follower:
             if layout is None:
                 continue
             self.layouts[order, side, slot] = layout
-            new = self._replacement(side, tensor, value, layout, keep=keep)
+            new = self._replacement(side, tensor, value, layout, keep=keep, bare=slot in bare)
             if self.gradients and value.differentiable and self.backend.requires_grad(new):
                 self._waiting[order, side, slot] = (value, layout)
                 self.backend.watch_gradient(new, partial(self._arrived, order, side, slot))
@@ -158,18 +167,22 @@ class Follower:
         self.report(Sighting(order, side, slot, "forward", observed, expected, layout, value.data))
         return layout
 
-    def _replacement(self, side: Side, tensor: Any, value: Value, layout: Layout, *, keep: bool) -> Any:
+    def _replacement(
+        self, side: Side, tensor: Any, value: Value, layout: Layout, *, keep: bool, bare: bool
+    ) -> Any:
         given = self._layout_if_given(tensor, value.data) is not None
-        if keep:  # the caller may look again at the tensor that an in-place layer changes
+        if bare:
+            new = tensor
+        elif keep:  # the caller may look again at the tensor that an in-place layer changes
             new = tensor
             if not given:
                 self.backend.overwrite(tensor, layout.apply(self.supply(value.data)))
-        elif not given:
-            new = self.backend.substitute(tensor, layout.apply(self.supply(value.data)))
+        elif given and side == "input":  # one of several uses of the tensor
+            new = self.backend.alias(tensor) if self.backend.requires_grad(tensor) else tensor
         else:
-            # only an input is one of several uses of a tensor
-            use = side == "input" and self.backend.requires_grad(tensor)
-            new = self.backend.alias(tensor) if use else tensor
+            # What a block gives is not the tensor that its last layer gave: a gradient that comes back
+            # wrong is seen where it comes from.
+            new = self.backend.substitute(tensor, layout.apply(self.supply(value.data)))
         self._given[id(new)] = (new, self.backend.version(new), value.data, layout)
         while len(self._given) > RECENT:
             self._given.popitem(last=False)
@@ -179,6 +192,7 @@ class Follower:
         given = self._given.get(id(tensor))
         if given is None or given[2] is not data or given[1] != self.backend.version(tensor):
             return None
+        self._given.move_to_end(id(tensor))
         return given[3]
 
     def _arrived(self, order: int, side: Side, slot: str, gradient: Any) -> Any:

@@ -42,6 +42,7 @@ class Observer:
         self._occurrences: dict[str, int] = {}
         self._settings: dict[str, tuple[str, dict[str, Any], bool]] = {}
         self._recent: OrderedDict[int, tuple[Any, int, Data]] = OrderedDict()
+        self._through: list[tuple[Value, Value]] = []  # handed through: as input and as output
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any], drive: Drive) -> Trace:
         """Call the model; ``drive`` gets its output, runs backward and returns the loss if there is one."""
@@ -51,6 +52,9 @@ class Observer:
                 output = self.model(*args, **kwargs)
                 self.trace.outputs = self._values(flatten(output).leaves)
                 self.trace.loss = drive(output)
+            for given, made in self._through:  # handed through: one tensor, one gradient
+                given.gradient = given.gradient or made.gradient
+                given.differentiable = given.gradient is not None
             if self.gradients:
                 self.parameter_gradients = self._parameter_gradients()
         finally:
@@ -79,7 +83,7 @@ class Observer:
 
     def _exit(self, call: Call, output: Any) -> Any:
         node = self.trace.nodes[call.order]
-        handed_back = {}
+        handed_back, through = {}, {}
         for slot, (alias, version, original) in call.note.items():
             if self.backend.version(alias) != version:
                 # changed in place by code that did not say so: its gradient can no longer be seen
@@ -88,12 +92,27 @@ class Observer:
             # handed through as it is: on it goes without the alias, whose gradient nobody would see
             for place, leaf in flatten(output).leaves.items():
                 if leaf is alias:
-                    node.inputs[slot].differentiable = False
+                    through[place] = node.inputs[slot]
                     handed_back[place] = original
-        output = replace(output, handed_back)
+        passed_on = {} if node.is_leaf else self._passed_on(flatten(output).leaves, handed_back)
+        output = replace(output, {**handed_back, **passed_on})
         node.outputs = self._values(flatten(output).leaves)
+        self._through += [(value, node.outputs[place]) for place, value in through.items()]
         node.finished = len(self.trace.nodes)
-        return output if handed_back else None
+        return output if handed_back or passed_on else None
+
+    def _passed_on(self, leaves: dict[str, Any], handed_back: dict[str, Any]) -> dict[str, Any]:
+        """What a block gives, apart from what its last layer gave: only the gradient from outside counts.
+
+        Not as an alias: torch loses sight of an alias that the caller changes in place.
+        """
+        found: dict[str, Any] = {}
+        for slot, leaf in leaves.items():
+            if slot not in handed_back and self.backend.is_tensor(leaf) and self._takes_gradient(leaf):
+                data = self._note(leaf)
+                found[slot] = self.backend.substitute(leaf, self.backend.to_array(leaf, copy=False))
+                self._remember(found[slot], data)
+        return found
 
     def _begin(self, call: Call) -> Node:
         kind, settings, framework_layer = self._facts(call)
