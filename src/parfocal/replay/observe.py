@@ -7,8 +7,9 @@ call contributes, not the sum over all uses of the tensor. Equal tensors are kep
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, Call
@@ -96,7 +97,9 @@ class Observer:
                     handed_back[place] = original
         passed_on = {} if node.is_leaf else self._passed_on(flatten(output).leaves, handed_back)
         output = replace(output, {**handed_back, **passed_on})
-        node.outputs = self._values(flatten(output).leaves)
+        node.outputs = self._values(
+            flatten(output).leaves, {place: value.data for place, value in through.items()}
+        )
         self._through += [(value, node.outputs[place]) for place, value in through.items()]
         node.finished = len(self.trace.nodes)
         return output if handed_back or passed_on else None
@@ -149,11 +152,14 @@ class Observer:
             )
         return self._settings[call.path]
 
-    def _values(self, leaves: dict[str, Any]) -> dict[str, Value]:
+    def _values(
+        self, leaves: dict[str, Any], known: Mapping[str, Data] = MappingProxyType({})
+    ) -> dict[str, Value]:
         values: dict[str, Value] = {}
         for slot, leaf in leaves.items():
             if self.backend.is_tensor(leaf):
-                values[slot] = Value(self._note(leaf), differentiable=self._takes_gradient(leaf))
+                data = known.get(slot) or self._note(leaf)
+                values[slot] = Value(data, differentiable=self._takes_gradient(leaf))
                 if values[slot].differentiable:
                     self.backend.watch_gradient(leaf, partial(self._arrived, values[slot]))
         return values
