@@ -41,11 +41,10 @@ def _line(result: Result, seconds: float) -> str:
         return f"{TITLES[result.tool]}: not run: {result.missing}"
     sums = result.total()
     return (
-        f"{TITLES[result.tool]}: {sums.faults} faults: {sums.detected} detected, {result.told_apart} told apart, "
-        f"{sums.located} located, "
-        f"{sums.named} named, {sums.stray} with others blamed, {sums.crashed} crashed; "
-        f"{result.correct} correct: {len(result.alarms)} false alarms, {len(result.crashes)} crashed; "
-        f"{seconds:.0f} s"
+        f"{TITLES[result.tool]}: {sums.faults} faults: {sums.detected} detected, "
+        f"{result.told_apart} told apart, {sums.located} located, {sums.named} named, "
+        f"{sums.stray} with others blamed, {sums.crashed} crashed; {result.correct} correct: "
+        f"{len(result.alarms)} false alarms, {len(result.crashes)} crashed; {seconds:.0f} s"
     )
 
 
