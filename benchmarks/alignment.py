@@ -34,7 +34,7 @@ def build(name: str) -> tuple[Any, Any, Any]:
 
     generator = np.random.default_rng(0)
     if name == "resnet50":
-        from examples.pairs.vision import torchvision_models
+        from examples.pairs.library import torchvision_models
 
         port = paddle.vision.models.resnet50(pretrained=False)
         images = generator.standard_normal((4, 3, 224, 224)).astype("float32")
