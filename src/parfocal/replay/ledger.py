@@ -18,7 +18,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.errors import InputError, StorageError
 
-DEFAULT_BUDGET = 256 * 2**20
+DEFAULT_BUDGET = 768 * 2**20
 _UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", re.IGNORECASE)
 
