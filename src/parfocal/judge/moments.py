@@ -114,7 +114,8 @@ def gather(array: Array, what: Pass) -> Moments:
         return found
 
     moments = Moments()
-    for found in run_spans(array.size, what.length, span):
+    # measured: one thread takes 56 ms for 128 MB where two take 85
+    for found in run_spans(array.size, what.length, span, threads=False):
         moments.merge(found)
     return moments
 

@@ -29,10 +29,13 @@ def blocks(start: int, stop: int, length: int) -> Iterator[tuple[int, int]]:
         yield begin, min(begin + length, stop)
 
 
-def run_spans(size: int, length: int, job: Callable[[int, int, Scratch], Result]) -> Iterator[Result]:
+def run_spans(
+    size: int, length: int, job: Callable[[int, int, Scratch], Result], *, threads: bool = True
+) -> Iterator[Result]:
     """``job(start, stop, scratch)`` for every span of ``range(size)``; results in order.
 
-    A span is a whole number of blocks of ``length`` elements, but for the last.
+    A span is a whole number of blocks of ``length`` elements, but for the last. A job of many short
+    calls does better without ``threads``: they would wait for each other at the interpreter lock.
     """
     count = -(-size // length)
     width = -(-count // SPANS) * length
@@ -48,7 +51,7 @@ def run_spans(size: int, length: int, job: Callable[[int, int, Scratch], Result]
             free.put(scratch)
 
     try:
-        if count < THREADED_BLOCKS or workers < 2:
+        if not threads or count < THREADED_BLOCKS or workers < 2:
             yield from map(borrowed, spans)
         else:
             yield from pool.map(borrowed, spans)
