@@ -54,12 +54,13 @@ def _record_model(name: str, inputs: Path | None, out: Path, options: dict[str, 
     from parfocal import inputs as given
     from parfocal.backends import registry
     from parfocal.capture.recording import record as recording
+    from parfocal.cli.loading import read_inputs
 
     if inputs is None:
         raise InputError("--model needs --inputs", hint="save them with numpy.savez")
     model = _load_factory(name)()
     backend = registry.of(model)
-    args, kwargs = given.arguments(_read_inputs(inputs), backend)
+    args, kwargs = given.arguments(read_inputs(inputs), backend)
     with recording(model, out, **options) as recorder:
         output = model(*args, **kwargs)
         if options["grads"]:
@@ -103,17 +104,6 @@ def _load_factory(name: str) -> Any:
     if not callable(factory):
         raise InputError(f"--model {name}: {module_name} has no function or class {attribute!r}")
     return factory
-
-
-def _read_inputs(path: Path) -> Any:
-    """Unnamed arrays (``arr_0``, or the only one of an .npy) go by position, named ones by keyword."""
-    from parfocal.run.files import load_arrays
-
-    arrays = load_arrays(path)
-    for positional in ([""], [f"arr_{index}" for index in range(len(arrays))]):
-        if set(arrays) == set(positional):
-            return tuple(arrays[name] for name in positional)
-    return arrays
 
 
 def _print_summary(run: Run, as_json: bool) -> None:
