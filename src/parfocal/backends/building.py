@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from parfocal.backends.vocabulary.kinds import family
 from parfocal.errors import UnsupportedError
 
 Convert = Callable[[Any], Any]
@@ -62,11 +63,34 @@ def recipe(name: str, *plain: str, fixed: Mapping[str, Any] | None = None, **ren
     return Recipe(name, arguments, fixed or {})
 
 
+def fitting(recipes: Mapping[str, Recipe], kind: str, settings: Mapping[str, Any], framework: str) -> Recipe:
+    """The kind's recipe, or that of its nearest relation where the kind itself cannot have the settings.
+
+    A ``ZeroPad2d`` that ought to reflect is a ``ReflectionPad2d`` or a ``Pad2d``, whichever there is.
+    """
+    if kind not in recipes:
+        raise UnsupportedError(f"there is no recipe for a {kind} in {framework}")
+    own = recipes[kind]
+    related = [other for name, other in recipes.items() if _related(name, kind)]
+    return next((each for each in (own, *related) if not _refused(each, settings)), own)
+
+
+def _related(name: str, kind: str) -> bool:
+    ranks = {end for end in (name[-2:], kind[-2:]) if end in ("1d", "2d", "3d")}
+    return family(name) == family(kind) and len(ranks) <= 1
+
+
+def _refused(recipe: Recipe, settings: Mapping[str, Any]) -> str:
+    """The first setting that the class cannot have."""
+    wrong = (name for name, value in recipe.fixed.items() if name in settings and settings[name] != value)
+    return next(wrong, "")
+
+
 def arguments_of(recipe: Recipe, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The call's keyword arguments; refuses a setting that the class cannot have."""
-    for name, value in recipe.fixed.items():
-        if name in settings and settings[name] != value:
-            raise UnsupportedError(f"{recipe.name} cannot be built with {name}={settings[name]!r}")
+    name = _refused(recipe, settings)
+    if name:
+        raise UnsupportedError(f"{recipe.name} cannot be built with {name}={settings[name]!r}")
     found: dict[str, Any] = {}
     for setting, value in settings.items():
         for argument in recipe.arguments.get(setting, ()):

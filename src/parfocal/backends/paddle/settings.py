@@ -188,6 +188,7 @@ def _transformer_layer() -> Table:
         "activation": name_of("activation"),
         "norm_first": "normalize_before",
         "batch_first": constant(True),
+        "epsilon": lambda module: module.norm1._epsilon,
     }
 
 
@@ -272,7 +273,7 @@ SETTINGS: dict[str, Table] = {
     "GLU": {"axis": "_axis"},
     "Maxout": {"groups": "_groups", "axis": "_axis"},
     "LeakyReLU": {"negative_slope": "_negative_slope"},
-    "PReLU": {"num_parameters": "_num_parameters"},
+    "PReLU": {"num_parameters": "_num_parameters", "channels_last": channels_last},
     "RReLU": {"lower": "_lower", "upper": "_upper"},
     "Threshold": {"threshold": "_threshold", "value": "_value"},
     "Hardshrink": {"threshold": "_threshold"},

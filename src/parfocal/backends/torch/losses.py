@@ -5,6 +5,7 @@ A new loss is one entry here; its class name is its kind unless ``kinds.py`` say
 
 from __future__ import annotations
 
+from parfocal.backends.building import Recipe, recipe
 from parfocal.backends.reading import Table, constant, present
 
 REDUCTION: Table = {"reduction": "reduction"}
@@ -47,4 +48,34 @@ LOSSES: dict[str, Table] = {
         "div_value": "div_value",
         "bias": "head_bias",
     },
+}
+
+
+_UNWEIGHTED = {"weighted": False}
+RECIPES: dict[str, Recipe] = {
+    **{name: recipe(name, "reduction") for name in ("L1Loss", "MSELoss", "SoftMarginLoss")},
+    "MultiLabelMarginLoss": recipe("MultiLabelMarginLoss", "reduction"),
+    "CrossEntropyLoss": recipe(
+        "CrossEntropyLoss",
+        *("reduction", "ignore_index", "label_smoothing"),
+        fixed={**_UNWEIGHTED, "axis": 1},
+    ),
+    "NLLLoss": recipe("NLLLoss", "reduction", "ignore_index", fixed=_UNWEIGHTED),
+    "BCELoss": recipe("BCELoss", "reduction", fixed=_UNWEIGHTED),
+    "BCEWithLogitsLoss": recipe(
+        "BCEWithLogitsLoss", "reduction", fixed={**_UNWEIGHTED, "positive_weighted": False}
+    ),
+    "MultiLabelSoftMarginLoss": recipe("MultiLabelSoftMarginLoss", "reduction", fixed=_UNWEIGHTED),
+    "MultiMarginLoss": recipe("MultiMarginLoss", "reduction", "p", "margin", fixed=_UNWEIGHTED),
+    "SmoothL1Loss": recipe("SmoothL1Loss", "reduction", "beta", fixed={"is_huber": False}),
+    "HuberLoss": recipe("HuberLoss", "reduction", beta="delta", fixed={"is_huber": True}),
+    "KLDivLoss": recipe("KLDivLoss", "reduction", "log_target"),
+    "CTCLoss": recipe("CTCLoss", "reduction", "blank", "zero_infinity"),
+    **{
+        name: recipe(name, "reduction", "margin")
+        for name in ("CosineEmbeddingLoss", "HingeEmbeddingLoss", "MarginRankingLoss")
+    },
+    "GaussianNLLLoss": recipe("GaussianNLLLoss", "reduction", "full", epsilon="eps"),
+    "PoissonNLLLoss": recipe("PoissonNLLLoss", "reduction", "full", "log_input", epsilon="eps"),
+    "TripletMarginLoss": recipe("TripletMarginLoss", "reduction", "margin", "p", "swap", epsilon="eps"),
 }

@@ -149,6 +149,7 @@ def _transformer_layer() -> Table:
         "activation": name_of("activation"),
         "norm_first": "norm_first",
         "batch_first": lambda module: module.self_attn.batch_first,
+        "epsilon": lambda module: module.norm1.eps,
     }
 
 
@@ -231,7 +232,7 @@ SETTINGS: dict[str, Table] = {
     "GELU": {"approximate": "approximate"},
     "GLU": {"axis": "dim"},
     "LeakyReLU": {"negative_slope": "negative_slope"},
-    "PReLU": {"num_parameters": "num_parameters"},
+    "PReLU": {"num_parameters": "num_parameters", "channels_last": constant(False)},
     "RReLU": {"lower": "lower", "upper": "upper"},
     "Threshold": {"threshold": "threshold", "value": "value"},
     "Hardshrink": {"threshold": "lambd"},
