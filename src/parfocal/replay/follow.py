@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from parfocal.backends.protocol import Array, Backend, Call, OnOp
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
@@ -26,11 +26,16 @@ Direction = Literal["forward", "backward"]
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """What the tensors of one call correspond to: own slot -> the recorded value."""
+    """What the tensors of one call correspond to: own slot -> the recorded value.
+
+    ``replaces``: an output of another shape gives way to the recorded one as well, so that what
+    comes after a layer with a wrong window is led along all the same.
+    """
 
     inputs: Mapping[str, Value]
     outputs: Mapping[str, Value]
     in_place: bool = False
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,13 @@ class Sighting:
     expected: Array | None  # in the layout of ``observed``; None: none was recorded
     layout: Layout | None  # None: the shapes do not fit
     recorded: Data | None  # where ``expected`` comes from
+
+
+class Listener(Protocol):
+    """Hears of every call: as it was made, and what it gave before and after the exchange."""
+
+    def entered(self, call: Call) -> None: ...
+    def left(self, call: Call, computed: Any, given: Any) -> None: ...
 
 
 Report = Callable[[Sighting], None]
@@ -63,7 +75,9 @@ class Follower:
         *,
         gradients: bool,
         on_op: OnOp | None = None,
+        listener: Listener | None = None,
     ) -> None:
+        self.listener = listener
         self.backend = backend
         self.script = script
         self.supply = supply
@@ -89,33 +103,36 @@ class Follower:
         self._waiting.clear()
 
     def _enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        if self.listener is not None:
+            self.listener.entered(call)
         tie = self.script.get(call.order)
         if tie is None:
             return None
         leaves = flatten_call(call.args, call.kwargs).leaves
         exchanged = self._exchange(call.order, "input", leaves, tie.inputs, keep=tie.in_place)
         for slot, new in exchanged.items():
-            call.note[slot] = (new, self.backend.version(new), leaves[slot])
+            call.note[slot] = (new, self.backend.version(new))
         return replace_call(call.args, call.kwargs, exchanged) if exchanged else None
 
     def _exit(self, call: Call, output: Any) -> Any:
+        exchanged = self._exchanged_output(call, output)
+        if self.listener is not None:
+            self.listener.left(call, output, output if exchanged is None else exchanged)
+        return exchanged
+
+    def _exchanged_output(self, call: Call, output: Any) -> Any:
         tie = self.script.get(call.order)
         if tie is None:
             return None
-        handed_back = self._handed_back(call, tie, flatten(output).leaves)
-        leaves = {**flatten(output).leaves, **handed_back}
-        exchanged = {
-            **handed_back,
-            **self._exchange(
-                call.order, "output", leaves, tie.outputs, keep=tie.in_place, bare=handed_back.keys()
-            ),
-        }
+        leaves = flatten(output).leaves
+        through = self._handed_through(call, tie, leaves)
+        exchanged = self._exchange(call.order, "output", leaves, tie.outputs, keep=tie.in_place, bare=through)
         return replace(output, exchanged) if exchanged else None
 
-    def _handed_back(self, call: Call, tie: Tie, leaves: Mapping[str, Any]) -> dict[str, Any]:
-        """Inputs that come out as they went in, as they were recorded to do, go on without their alias."""
-        found: dict[str, Any] = {}
-        for slot, (new, version, original) in call.note.items():
+    def _handed_through(self, call: Call, tie: Tie, leaves: Mapping[str, Any]) -> set[str]:
+        """Where an input comes out as it went in, as it was recorded to do: one tensor, one gradient."""
+        found: set[str] = set()
+        for slot, (new, version) in call.note.items():
             places = [
                 place
                 for place, leaf in leaves.items()
@@ -124,8 +141,8 @@ class Follower:
             ]
             if places or self.backend.version(new) != version:
                 self._waiting.pop((call.order, "input", slot), None)
-            if self.backend.version(new) == version and id(original) in self._given:
-                found.update(dict.fromkeys(places, original))
+            if self.backend.version(new) == version:
+                found.update(places)
         return found
 
     def _exchange(
@@ -138,7 +155,7 @@ class Follower:
         keep: bool,
         bare: Collection[str] = (),
     ) -> dict[str, Any]:
-        """Look at the tied tensors, and what to put in their place; those of ``bare`` get no alias."""
+        """Look at the tied tensors, and what to put in their place; those of ``bare`` stay as they are."""
         exchanged: dict[str, Any] = {}
         for slot, value in values.items():
             tensor = leaves.get(slot)
@@ -146,6 +163,8 @@ class Follower:
                 continue
             layout = self._look(order, side, slot, tensor, value)
             if layout is None:
+                if side == "output" and self.script[order].replaces:
+                    exchanged[slot] = self._in_another_shape(tensor, value)
                 continue
             self.layouts[order, side, slot] = layout
             new = self._replacement(side, tensor, value, layout, keep=keep, bare=slot in bare)
@@ -156,6 +175,12 @@ class Follower:
                 exchanged[slot] = new
         return exchanged
 
+    def _in_another_shape(self, tensor: Any, value: Value) -> Any:
+        """What was recorded; no gradient of this shape can go back from here."""
+        new = self.backend.substitute(tensor, self.supply(value.data))
+        self._given[id(new)] = (new, self.backend.version(new), value.data, Layout(None, value.data.shape))
+        return new
+
     def _look(self, order: int, side: Side, slot: str, tensor: Any, value: Value) -> Layout | None:
         known = self._layout_if_given(tensor, value.data)
         if known is not None:
@@ -163,6 +188,8 @@ class Follower:
         observed = self.backend.to_array(tensor, copy=False)
         recorded = self.supply(value.data)
         layout = fit(recorded, observed)
+        if layout is None and side == "input" and recorded.size != observed.size:
+            return None  # padded, cropped or wrong: the code around is judged by what comes of it
         expected = recorded if layout is None else layout.apply(recorded)
         self.report(Sighting(order, side, slot, "forward", observed, expected, layout, value.data))
         return layout

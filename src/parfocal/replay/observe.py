@@ -7,7 +7,7 @@ call contributes, not the sum over all uses of the tensor. Equal tensors are kep
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -54,8 +54,9 @@ class Observer:
                 self.trace.outputs = self._values(flatten(output).leaves)
                 self.trace.loss = drive(output)
             for given, made in self._through:  # handed through: one tensor, one gradient
-                given.gradient = given.gradient or made.gradient
-                given.differentiable = given.gradient is not None
+                given.gradient = made.gradient = given.gradient or made.gradient
+                # a caller that changes it in place leaves nothing to be seen of it
+                given.differentiable = made.differentiable = given.gradient is not None
             if self.gradients:
                 self.parameter_gradients = self._parameter_gradients()
         finally:
@@ -78,40 +79,40 @@ class Observer:
             if not node.in_place:
                 watched = aliases[slot] = self.backend.alias(leaf)
                 self._remember(watched, value.data)
-                call.note[slot] = (watched, self.backend.version(watched), leaf)
+                call.note[slot] = (watched, self.backend.version(watched))
             self.backend.watch_gradient(watched, partial(self._arrived, value))
         return replace_call(call.args, call.kwargs, aliases) if aliases else None
 
     def _exit(self, call: Call, output: Any) -> Any:
         node = self.trace.nodes[call.order]
-        handed_back, through = {}, {}
-        for slot, (alias, version, original) in call.note.items():
+        through = {}
+        for slot, (alias, version) in call.note.items():
             if self.backend.version(alias) != version:
                 # changed in place by code that did not say so: its gradient can no longer be seen
                 node.inputs[slot].differentiable = False
                 continue
-            # handed through as it is: on it goes without the alias, whose gradient nobody would see
+            # Handed through as it is: on goes this call's own alias, so that the gradient is that of
+            # what comes after this call, and not of every other use of the tensor too.
             for place, leaf in flatten(output).leaves.items():
                 if leaf is alias:
                     through[place] = node.inputs[slot]
-                    handed_back[place] = original
-        passed_on = {} if node.is_leaf else self._passed_on(flatten(output).leaves, handed_back)
-        output = replace(output, {**handed_back, **passed_on})
+        passed_on = {} if node.is_leaf else self._passed_on(flatten(output).leaves, through)
+        output = replace(output, passed_on)
         node.outputs = self._values(
             flatten(output).leaves, {place: value.data for place, value in through.items()}
         )
         self._through += [(value, node.outputs[place]) for place, value in through.items()]
         node.finished = len(self.trace.nodes)
-        return output if handed_back or passed_on else None
+        return output if passed_on else None
 
-    def _passed_on(self, leaves: dict[str, Any], handed_back: dict[str, Any]) -> dict[str, Any]:
+    def _passed_on(self, leaves: dict[str, Any], through: Collection[str]) -> dict[str, Any]:
         """What a block gives, apart from what its last layer gave: only the gradient from outside counts.
 
         Not as an alias: torch loses sight of an alias that the caller changes in place.
         """
         found: dict[str, Any] = {}
         for slot, leaf in leaves.items():
-            if slot not in handed_back and self.backend.is_tensor(leaf) and self._takes_gradient(leaf):
+            if slot not in through and self.backend.is_tensor(leaf) and self._takes_gradient(leaf):
                 data = self._note(leaf)
                 found[slot] = self.backend.substitute(leaf, self.backend.to_array(leaf, copy=False))
                 self._remember(found[slot], data)
