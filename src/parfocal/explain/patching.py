@@ -1,0 +1,357 @@
+"""The line to write instead of one in the port's source, for a mistake in one expression.
+
+Every edit exchanges the text of a few nodes of one statement and leaves the user's spelling of
+all others; the result is parsed again and must be exactly the tree that was meant. Where the
+source or the right node is not known for certain there is no patch.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from parfocal.explain.sources import Source, Spot, bounds, dotted_name, imported, spelled
+
+ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict)
+NOT_WORDS = frozenset({"logical_not", "bitwise_not"})
+ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+CLOSE = 1e-9  # relative: numbers that near are written alike
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A statement as it is, and as it should be, on one line."""
+
+    file: str
+    line: int
+    old: str
+    new: str
+
+    @property
+    def text(self) -> str:
+        """A line of code that says where it belongs."""
+        return f"{self.new}  # {os.path.basename(self.file)}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a function: its name there, its place among all, what it is and should be."""
+
+    keyword: str | None
+    position: int | None  # the tensor that a method belongs to counts as the first
+    old: Any
+    new: Any
+
+
+def telling(spot: Spot, argument: Argument) -> Patch | None:
+    """Another value for an argument, or a number beside an operator."""
+    if not isinstance(spot.node, ast.Call):
+        operand = _number_beside(spot, argument.old)
+        return None if operand is None else _patch(spot, {operand: written(argument.new)})
+    call = spot.node
+    for keyword in call.keywords:
+        if keyword.arg is not None and keyword.arg == argument.keyword:
+            return _revalued(spot, keyword.value, argument)
+    if any(keyword.arg is None for keyword in call.keywords):
+        return None  # **options: it may be said there
+    shift = 0 if _receiver(spot, call) is None else 1
+    index = None if argument.position is None else argument.position - shift
+    if any(isinstance(each, ast.Starred) for each in call.args):
+        return None
+    if index is not None and 0 <= index < len(call.args):
+        if isinstance(argument.old, (tuple, list)) and _is_number(call.args[index]):
+            return _renumbered(spot, call.args[index:], argument)
+        return _revalued(spot, call.args[index], argument)
+    if argument.keyword is None:
+        return None
+    return _patch(spot, {call: _with_keyword(spot.source, call, argument.keyword, written(argument.new))})
+
+
+def dropping(spot: Spot, slot: str = "0") -> Patch | None:
+    """Without the op: one of its inputs as it is."""
+    if isinstance(spot.node, ast.AugAssign):
+        return _whole(spot, "pass") if slot == "0" else None
+    kept = operand_of(spot, slot)
+    return None if kept is None else _patch(spot, {spot.node: spot.source.segment(kept)})
+
+
+def calling(spot: Spot, function: str, arguments: str = "") -> Patch | None:
+    """Another function instead, of the same tensor; ``function`` by its full name."""
+    name, tensor = spelled(spot.source, spot.statement, function), operand_of(spot, "0")
+    if name is None or tensor is None or isinstance(spot.node, ast.AugAssign):
+        return None
+    return _patch(spot, {spot.node: f"{name}({_listed(spot.source.segment(tensor), arguments)})"})
+
+
+def wrapping(spot: Spot, function: str, arguments: str = "", slot: str | None = None) -> Patch | None:
+    """A function more: of what the expression gives, or of one of its inputs."""
+    node, name = _part(spot, slot), spelled(spot.source, spot.statement, function)
+    if node is None or name is None:
+        return None
+    return _patch(spot, {node: f"{name}({_listed(spot.source.segment(node), arguments)})"})
+
+
+def combining(spot: Spot, sign: str, operand: str, slot: str | None = None) -> Patch | None:
+    """A sign and a number (or name) more: ``x`` becomes ``x * 0.5``."""
+    node = _part(spot, slot)
+    return (
+        None
+        if node is None
+        else _patch(spot, {node: f"{_in_parentheses(spot.source.segment(node))} {sign} {operand}"})
+    )
+
+
+def reordering(spot: Spot, slots: Sequence[str], order: Sequence[int]) -> Patch | None:
+    """The same tensors in another order: the one at ``order[i]`` takes place ``i``."""
+    nodes = [operand_of(spot, slot) for slot in slots]
+    found = [node for node in nodes if node is not None]
+    if len(found) != len(nodes) or isinstance(spot.node, ast.AugAssign):
+        return None
+    texts = [spot.source.segment(node) for node in found]
+    return _patch(spot, {node: texts[index] for node, index in zip(found, order, strict=True)})
+
+
+def inverting(spot: Spot, slot: str) -> Patch | None:
+    """A mask that means the opposite."""
+    node = operand_of(spot, slot)
+    if node is None or isinstance(spot.node, ast.AugAssign):
+        return None
+    match node:
+        case ast.UnaryOp(op=ast.Invert(), operand=inner):
+            return _patch(spot, {node: spot.source.segment(inner)})
+        case ast.Call(func=ast.Attribute(attr=word), args=[inner], keywords=[]) if word in NOT_WORDS:
+            return _patch(spot, {node: spot.source.segment(inner)})
+    return _patch(spot, {node: f"~{_in_parentheses(spot.source.segment(node))}"})
+
+
+def written(value: Any) -> str:
+    """A value as a person would write it: the shortest number that is as good."""
+    if isinstance(value, float) and value not in (float("inf"), float("-inf")) and value == value:
+        short = (f"{value:.{digits}g}" for digits in range(1, 17))
+        text = next((text for text in short if abs(float(text) - value) <= CLOSE * abs(value)), repr(value))
+        return repr(float(text))
+    if isinstance(value, float):
+        return f'float("{value}")'
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(written, value))}]"
+    return f'"{value}"' if isinstance(value, str) and '"' not in value else repr(value)
+
+
+def operand_of(spot: Spot, slot: str) -> ast.expr | None:
+    """The expression of an input, by the slot under which a log keeps it."""
+    first, *rest = slot.split(".")
+    node = spot.node
+    found: ast.expr | None
+    match node:
+        case ast.Call():
+            found = _argument(spot, node, first)
+        case ast.BinOp():
+            sides = (node.right, node.left) if _scalar_is_left(spot, node) else (node.left, node.right)
+            found = sides[int(first)] if first in ("0", "1") else None
+        case ast.Compare():
+            found = {"0": node.left, "1": node.comparators[0]}.get(first)
+        case ast.UnaryOp():
+            found = node.operand if first == "0" else None
+        case ast.AugAssign():
+            found = {"0": node.target, "1": node.value}.get(first)
+        case ast.Attribute() | ast.Subscript():
+            found = node.value if first == "0" else None
+        case _:
+            found = None
+    for part in rest:
+        if not isinstance(found, (ast.List, ast.Tuple)) or any(
+            isinstance(e, ast.Starred) for e in found.elts
+        ):
+            return None
+        found = found.elts[int(part)] if part.isdigit() and int(part) < len(found.elts) else None
+    return found
+
+
+def _argument(spot: Spot, call: ast.Call, name: str) -> ast.expr | None:
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    if not name.isdigit() or any(isinstance(each, ast.Starred) for each in call.args):
+        return None
+    receiver = _receiver(spot, call)
+    places = [*([] if receiver is None else [receiver]), *call.args]
+    index = int(name)
+    if index < len(places):
+        return places[index]
+    # the first tensor may have been given by a keyword, whose name differs from place to place
+    return call.keywords[0].value if index == 0 and not places and call.keywords else None
+
+
+def _receiver(spot: Spot, call: ast.Call) -> ast.expr | None:
+    """The tensor before the dot of a method; None for a function, also one that the user's object keeps."""
+    function, (owner, word) = call.func, spot.native.split(".")[-2:] if "." in spot.native else ("", "")
+    if not isinstance(function, ast.Attribute) or owner != "Tensor" or function.attr != word:
+        return None
+    if isinstance(function.value, ast.Name) and function.value.id in ("self", "cls"):
+        return None
+    known = dotted_name(function, imported(spot.source, spot.statement))
+    return function.value if known is None else None
+
+
+def _scalar_is_left(spot: Spot, node: ast.BinOp) -> bool:
+    """Whether the tensor, which a framework counts first, stands on the right."""
+    if spot.native.rpartition(".")[2].startswith("__r"):
+        return True
+    return constant(node.left) is not None and constant(node.right) is None
+
+
+def _number_beside(spot: Spot, old: Any) -> ast.expr | None:
+    """The operand that is the number; if it is a constant it must be the very number."""
+    node = spot.node
+    match node:
+        case ast.AugAssign():
+            operand = node.value
+        case ast.BinOp():
+            operand = node.left if _scalar_is_left(spot, node) else node.right
+            if constant(operand) is None and not spot.native.rpartition(".")[2].startswith("__"):
+                return None  # torch has one name for both sides
+        case ast.Compare():
+            operand = node.comparators[0]
+        case _:
+            return None
+    value = constant(operand)
+    return operand if value is None or _agrees(value, old) else None
+
+
+def _revalued(spot: Spot, node: ast.expr, argument: Argument) -> Patch | None:
+    value = constant(node)
+    if value is not None and not _agrees(value, argument.old):
+        return None
+    text = written(argument.new)
+    if isinstance(node, ast.Tuple) and text.startswith("["):
+        text = f"({text[1:-1]}{',' if len(argument.new) == 1 else ''})"
+    return _patch(spot, {node: text})
+
+
+def _renumbered(spot: Spot, nodes: Sequence[ast.expr], argument: Argument) -> Patch | None:
+    """Numbers of a list that are written as so many arguments: ``permute(0, 2, 1)``."""
+    values = [constant(node) for node in nodes]
+    if values != list(argument.old) or len(argument.old) != len(argument.new):
+        return None
+    pairs = zip(nodes, values, argument.new, strict=True)
+    return _patch(spot, {node: written(new) for node, old, new in pairs if old != new})
+
+
+def constant(node: ast.expr) -> Any:
+    """The value of an expression of literals alone; None of any other."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        pass
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+        left, right = constant(node.left), constant(node.right)
+        if all(type(side) in (int, float) for side in (left, right)):
+            with suppress(ArithmeticError):
+                return ARITHMETIC[type(node.op)](left, right)
+    return None
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(constant(node), (int, float))
+
+
+def _agrees(value: Any, old: Any) -> bool:
+    if isinstance(value, (tuple, list)) and isinstance(old, (tuple, list)):
+        return len(value) == len(old) and all(map(_agrees, value, old))
+    numbers = all(isinstance(each, (int, float)) for each in (value, old))
+    return abs(value - old) <= CLOSE * abs(old) if numbers else bool(value == old)
+
+
+def _part(spot: Spot, slot: str | None) -> ast.expr | None:
+    if isinstance(spot.node, ast.AugAssign):
+        return spot.node.value if slot == "1" else None
+    return spot.node if slot is None else operand_of(spot, slot)
+
+
+def _listed(first: str, arguments: str) -> str:
+    return f"{first}, {arguments}" if arguments else first
+
+
+def _with_keyword(source: Source, call: ast.Call, keyword: str, value: str) -> str:
+    """The call with one keyword more, before its closing parenthesis."""
+    parts = [source.segment(each) for each in call.args]
+    parts += [f"{each.arg}={source.segment(each.value)}" for each in call.keywords]
+    return f"{source.segment(call.func)}({', '.join((*parts, f'{keyword}={value}'))})"
+
+
+def _in_parentheses(text: str) -> str:
+    """The text of an expression, in parentheses if it is not one word or call."""
+    return text if isinstance(ast.parse(f"({text})", mode="eval").body, ATOMS) else f"({text})"
+
+
+def _whole(spot: Spot, new: str) -> Patch:
+    return Patch(spot.source.file, spot.statement.lineno, spot.source.segment(spot.statement), new)
+
+
+def _patch(spot: Spot, changes: Mapping[ast.expr, str]) -> Patch | None:
+    """The statement with the texts of some nodes exchanged; None when nothing changes by it."""
+    meant = {node: ast.parse(f"({text})", mode="eval").body for node, text in changes.items()}
+    expected = _rebuilt(spot.statement, meant)
+    if ast.dump(expected) == ast.dump(spot.statement):
+        return None
+    grouped = {node: _in_parentheses(text) for node, text in changes.items()}
+    for texts in (changes, grouped):
+        for widened in (True, False):
+            new = _spliced(spot, texts, widened=widened)
+            if "\n" not in new and _is(new, expected):
+                return _whole(spot, new)
+    return _whole(spot, ast.unparse(ast.fix_missing_locations(expected)))
+
+
+def _is(text: str, expected: ast.AST) -> bool:
+    try:
+        (statement,) = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return False
+    return ast.dump(statement) == ast.dump(expected)
+
+
+def _spliced(spot: Spot, changes: Mapping[ast.expr, str], *, widened: bool) -> str:
+    """The statement's text with the texts of its nodes exchanged, from the last to the first.
+
+    ``widened``: together with parentheses right around them, which may be those of a call.
+    """
+    lines = spot.source.lines
+    first, last, start, end = bounds(spot.statement)
+    text = b"".join((*lines[first - 1 : last - 1], lines[last - 1][:end]))
+
+    def offset(line: int, column: int) -> int:
+        return sum(map(len, lines[first - 1 : line - 1])) + column
+
+    for node in sorted(changes, key=lambda each: bounds(each)[::2], reverse=True):
+        from_line, to_line, from_column, to_column = bounds(node)
+        before, after = text[: offset(from_line, from_column)], text[offset(to_line, to_column) :]
+        while widened and before.endswith(b"(") and after.startswith(b")"):
+            before, after = before[:-1], after[1:]
+        text = before + changes[node].encode() + after
+    return text[start:].decode()
+
+
+def _rebuilt(node: Any, meant: Mapping[ast.expr, ast.expr]) -> Any:
+    """A copy of a tree with some of its nodes exchanged."""
+    if isinstance(node, ast.AST):
+        if isinstance(node, ast.expr) and node in meant:
+            return meant[node]
+        return type(node)(**dict(_fields(node, meant)))
+    return [_rebuilt(item, meant) for item in node] if isinstance(node, list) else node
+
+
+def _fields(node: ast.AST, meant: Mapping[ast.expr, ast.expr]) -> Iterator[tuple[str, Any]]:
+    for name, value in ast.iter_fields(node):
+        yield name, _rebuilt(value, meant)
