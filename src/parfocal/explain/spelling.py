@@ -1,0 +1,76 @@
+"""How each framework writes an op of one tensor that the port lacks or should have instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from parfocal.explain.patching import written
+
+# Ops with a sign of their own and a number beside the tensor.
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}
+
+_FUNCTIONAL = {"torch": "torch.nn.functional", "paddle": "paddle.nn.functional"}
+_ACTIVATIONS = (
+    *("relu", "relu6", "leaky_relu", "elu", "celu", "selu", "gelu", "silu", "mish", "hardsigmoid"),
+    *("hardswish", "hardtanh", "softplus", "softsign", "softmax", "log_softmax", "log_sigmoid"),
+    *("tanhshrink", "hardshrink", "softshrink"),
+)
+_PLAIN = (
+    *("tanh", "sigmoid", "exp", "log", "sqrt", "rsqrt", "abs", "square", "sin", "cos", "erf", "sign"),
+    *("neg", "floor", "ceil", "round", "mean", "sum", "amax", "amin", "cumsum", "logsumexp", "clamp"),
+)
+# Common name -> full name in each framework.
+FUNCTIONS: dict[str, dict[str, str]] = {
+    **{name: {f: f"{module}.{name}" for f, module in _FUNCTIONAL.items()} for name in _ACTIVATIONS},
+    **{name: {f: f"{f}.{name}" for f in _FUNCTIONAL} for name in _PLAIN},
+    "log_sigmoid": {"torch": "torch.nn.functional.logsigmoid", "paddle": "paddle.nn.functional.log_sigmoid"},
+    "sigmoid": {"torch": "torch.sigmoid", "paddle": "paddle.nn.functional.sigmoid"},
+    "clamp": {"torch": "torch.clamp", "paddle": "paddle.clip"},
+}
+# Arguments that say what an op computes -> what need not be said.
+_NOT_SAID = object()
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    **{key: {"axis": _NOT_SAID} for key in ("softmax", "log_softmax", "cumsum", "logsumexp")},
+    **{key: {"axis": _NOT_SAID, "keepdim": False} for key in ("mean", "sum", "amax", "amin")},
+    **{key: {"alpha": 1.0} for key in ("elu", "celu")},
+    "gelu": {"approximate": "none"},
+    "leaky_relu": {"negative_slope": _NOT_SAID},
+    "softplus": {"beta": 1.0, "threshold": 20.0},
+    "clamp": {"minimum": None, "maximum": None},
+    "hardtanh": {"min": -1.0, "max": 1.0},
+    "hardshrink": {"threshold": 0.5},
+    "softshrink": {"threshold": 0.5},
+}
+# Common names of arguments in each framework's words, where they are others.
+WORDS = {
+    "torch": {
+        "axis": "dim",
+        "minimum": "min",
+        "maximum": "max",
+        "hardtanh.min": "min_val",
+        "hardtanh.max": "max_val",
+        "hardshrink.threshold": "lambd",
+        "softshrink.threshold": "lambd",
+    },
+    "paddle": {"minimum": "min", "maximum": "max"},
+}
+
+
+def function_of(op: str, framework: str) -> str | None:
+    """The full name of the function; None for ops that take more than a tensor and values."""
+    return FUNCTIONS.get(op, {}).get(framework)
+
+
+def arguments_of(op: str, framework: str, told: Mapping[str, Any]) -> str:
+    """What has to be said besides the tensor, as it is written: ``axis=-1``."""
+    words = WORDS[framework]
+    said = []
+    for name, default in ARGUMENTS.get(op, {}).items():
+        value = told.get(name, default)
+        if value is _NOT_SAID or value == default or value is None:
+            continue
+        if name == "approximate" and framework == "paddle":
+            value = value == "tanh"
+        said.append(f"{words.get(f'{op}.{name}', words.get(name, name))}={written(value)}")
+    return ", ".join(said)

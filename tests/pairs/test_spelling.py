@@ -1,0 +1,48 @@
+"""The words for a missing op are those of the frameworks, and both compute the same by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+from parfocal.explain.spelling import FUNCTIONS, arguments_of, function_of
+
+TOLD: dict[str, dict[str, Any]] = {
+    **{key: {"axis": 1} for key in ("softmax", "log_softmax", "cumsum", "logsumexp")},
+    **{key: {"axis": 1, "keepdim": True} for key in ("mean", "sum", "amax", "amin")},
+    **{key: {"alpha": 0.5} for key in ("elu", "celu")},
+    "gelu": {"approximate": "tanh"},
+    "leaky_relu": {"negative_slope": 0.3},
+    "softplus": {"beta": 2.0, "threshold": 1.5},
+    "clamp": {"minimum": 0.6, "maximum": 1.4},
+    "hardtanh": {"min": 0.6, "max": 1.4},
+    "hardshrink": {"threshold": 0.8},
+    "softshrink": {"threshold": 0.8},
+}
+
+
+@pytest.mark.parametrize("op", FUNCTIONS)
+@pytest.mark.parametrize("told", ["default", "told"])
+def test_both_frameworks_compute_the_same(op: str, told: str) -> None:
+    values = {} if told == "default" and op not in ("softmax", "log_softmax") else TOLD.get(op, {})
+    if op in ("clamp", "cumsum", "logsumexp"):
+        values = TOLD[op]
+    x = np.random.default_rng(0).uniform(0.25, 1.75, (3, 5)).astype(np.float32)
+    results = []
+    for name, tensor in (("torch", torch.from_numpy(x)), ("paddle", paddle.to_tensor(x))):
+        function = function_of(op, name)
+        code = f"{function}(x, {arguments_of(op, name, values)})"
+        results.append(eval(code, {"torch": torch, "paddle": paddle, "x": tensor}).numpy())
+    np.testing.assert_allclose(results[0], results[1], rtol=2e-6, atol=1e-6)
+
+
+def test_what_takes_more_than_a_tensor_has_no_words() -> None:
+    assert function_of("matmul", "paddle") is None
+    assert arguments_of("gelu", "torch", {"approximate": "none"}) == ""
+    assert arguments_of("gelu", "torch", {"approximate": "tanh"}) == 'approximate="tanh"'
+    assert arguments_of("gelu", "paddle", {"approximate": "tanh"}) == "approximate=True"
+    assert arguments_of("softmax", "torch", {"axis": -1}) == "dim=-1"
