@@ -270,7 +270,8 @@ PLANTED: tuple[Fault, ...] = (
     Fault("forgotten shortcut", "nhwc_cnn", "blocks.0", recast("blocks.0", _NoShortcut)),
     Fault("wrong number of groups", "detector", "tower.1", changed("tower.1", _num_groups=2)),
     Fault("bilinear for nearest", "detector", "", recast("", _SharpDetector)),
-    Fault("stride in the wrong convolution", "resnet18", "layer2.0.conv1", _move_stride),
+    Fault("stride in the wrong convolution", "resnet18", "layer2.0.conv1", _move_stride,
+          also=("layer2.0.conv2",)),
     # Without its activation the norm is the reference's norm: what is missing is missing in the block.
     Fault("no activation in the fused norm", "fused_cnn", "block1", changed("block1.bn_a", _act=None)),
     Fault("post-norm for pre-norm", "transformer_encoder_prenorm", "transformer.layers.1",

@@ -153,6 +153,8 @@ class Repeater:
                 if value.gradient is not None and self.backend.requires_grad(leaves[slot]):
                     layout = self.script.layout(node.order, "output", slot, value)
                     seed = self.backend.from_array(layout.apply(supply(value.gradient)))
+                    if self.backend.shape(seed) != self.backend.shape(leaves[slot]):
+                        continue  # an output of another shape: the gradient cannot come in
                     slots.append(slot)
                     seeds.append(self.backend.cast(seed, self.backend.dtype(leaves[slot])))
             if slots:

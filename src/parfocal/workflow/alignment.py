@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from parfocal.backends.protocol import Array, Mode
-from parfocal.judge.floors import NOTHING, Size
+from parfocal.backends.vocabulary.kinds import family
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.anchors import anchors_of, splits_of
 from parfocal.matching.pairing import CallPair, Pairing, pair_calls
@@ -104,7 +104,7 @@ class Alignment:
                 ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
                 parameters = ends.parameters(followed.gradients, precise)
                 whole = ends.whole(measures, parameters)
-                unfed = {order for order, tie in script.items() if not _is_fed(self.port.trace, order, tie)}
+                unfed = {order for order in script if not _is_fed(self.port.trace.nodes[order], precise)}
                 yield Observation(pairing, measures, parameters, whole, unfed, followed.buffers, precise)
 
     def _led(
@@ -116,7 +116,6 @@ class Alignment:
         precise = self._precise(Script(script, layouts), ledger)
         self.tell("measuring noise")
         measures = refine(collector.measures, precise)
-        measures += _other_shapes(pairing, self.reference.trace, self.port.trace)
         return script, followed, precise, measures
 
     def _side_by_side(self, ledger: Ledger) -> Observation:
@@ -226,14 +225,35 @@ def _script(pairing: Pairing, reference: Trace, port: Trace) -> tuple[dict[int, 
     for pair in pairing.pairs:
         own, other = port.nodes[pair.port], reference.nodes[pair.reference]
         taken = other.inputs if pair.whole else _without_gradients(other.inputs)
-        inputs = tie_slots(own.inputs, taken) if pair.takes else {}
+        inputs = _tied(own.inputs, taken, own.parent is None) if pair.takes else {}
         given = {} if pair.gives is None else reference.nodes[pair.gives].outputs
-        outputs = tie_slots(own.outputs, given)
-        script[pair.port] = Tie(inputs, outputs, own.in_place)
+        outputs = _tied(own.outputs, given, own.parent is None)
+        script[pair.port] = Tie(inputs, outputs, own.in_place, replaces=_same_layers(own, other))
         _note_partners(partners, pair.port, "input", inputs, pair.reference, taken)
         if pair.gives is not None:
             _note_partners(partners, pair.port, "output", outputs, pair.gives, given)
     return script, partners
+
+
+def _tied(port: Mapping[str, Value], reference: Mapping[str, Value], every: bool) -> dict[str, Value]:
+    """Slots whose tensors can stand for each other; where none can, those in the same place.
+
+    After a layer that gives another shape all natural shapes are others; led along the reference's
+    values they are not. ``every``: of the whole model each output counts.
+    """
+    tied = tie_slots(port, reference)
+    if tied and not every:
+        return tied
+    found = {id(value) for value in tied.values()}
+    left = [slot for slot in port if slot not in tied]
+    wanted = [value for value in reference.values() if id(value) not in found]
+    return {**tied, **dict(zip(left, wanted, strict=False))}
+
+
+def _same_layers(own: Node, other: Node) -> bool:
+    """Two plain layers of the frameworks that mean the same: one's output can take the other's place."""
+    plain = own.is_leaf and other.is_leaf and own.framework_layer and other.framework_layer
+    return plain and family(own.kind) == family(other.kind)
 
 
 def _without_gradients(values: Mapping[str, Value]) -> dict[str, Value]:
@@ -254,29 +274,11 @@ def _note_partners(
         partners[order, side, slot] = (reference, names[id(value)])
 
 
-def _is_fed(port: Trace, order: int, tie: Tie) -> bool:
-    inputs = port.nodes[order].inputs
-    return all(slot in tie.inputs for slot, value in inputs.items() if value.data.dtype in FLOATING)
-
-
-def _other_shapes(pairing: Pairing, reference: Trace, port: Trace) -> Iterator[Measure]:
-    """Paired layers that give tensors of another size: nothing to compare, and all the more different."""
-    infinite = Size(float("inf"), float("inf"))
-    for pair in pairing.pairs:
-        own = port.nodes[pair.port]
-        given = {} if pair.gives is None else reference.nodes[pair.gives].outputs
-        tied = tie_slots(own.outputs, given)
-        if tied and own.parent is not None:  # of the whole model every output counts
-            continue
-        found = {id(value) for value in tied.values()}
-        left = [(slot, value) for slot, value in own.outputs.items() if slot not in tied]
-        wanted = [(slot, value) for slot, value in given.items() if id(value) not in found]
-        for (slot, value), (other_slot, other) in zip(left, wanted, strict=False):
-            message = f"shape {list(value.data.shape)} in the port, {list(other.data.shape)} in the reference"
-            yield Measure(
-                *(pair.port, pair.reference, "output", slot, other_slot, "forward"),
-                comparison=None,
-                error=infinite,
-                floor=NOTHING,
-                message=message,
-            )
+def _is_fed(node: Node, precise: Precise) -> bool:
+    """Whether all floating inputs were the reference's, as far as the call's place in the run allows."""
+    layouts = precise.port.script.layouts
+    return all(
+        (node.order, "input", slot) in layouts
+        for slot, value in node.inputs.items()
+        if value.data.dtype in FLOATING
+    )

@@ -180,10 +180,16 @@ class Driving:
         }
         if outputs is self.reference_outputs:
             return seeds
-        return {
-            slot: layout.apply(seeds[name])
-            for slot, (name, layout) in tied_outputs(self.reference_outputs, outputs).items()
-            if name in seeds
+        tied = tied_outputs(self.reference_outputs, outputs)
+        known = {name for name, _ in tied.values()}
+        # what has another shape cannot be given the same gradient; that it has is said elsewhere
+        left = [slot for slot, array in outputs.items() if slot not in tied and array.dtype.name in FLOATING]
+        others = {
+            slot: generator.standard_normal(outputs[slot].shape).astype(np.float32)
+            for slot, _ in zip(left, (name for name in seeds if name not in known), strict=False)
+        }
+        return others | {
+            slot: layout.apply(seeds[name]) for slot, (name, layout) in tied.items() if name in seeds
         }
 
 

@@ -30,7 +30,7 @@ def test_a_planted_fault_is_found_and_nothing_else(fault: Fault) -> None:
     assert report.first is not None
     assert report.first.port is not None
     assert report.first.port.path == fault.guilty, str(report)
-    assert blamed(report) == [fault.guilty], str(report)
+    assert blamed(report) == [fault.guilty, *fault.also], str(report)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

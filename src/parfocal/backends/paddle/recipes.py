@@ -115,7 +115,7 @@ def _resize(name: str, mode: str, *, align_corners: bool) -> Recipe:
     return recipe(name, "size", "scale_factor", fixed={"mode": mode, "align_corners": align_corners})
 
 
-_WINDOW = {
+_WINDOW: dict[str, Any] = {
     "kernel_size": "kernel_sizes",
     "stride": "strides",
     "padding": "paddings",

@@ -17,15 +17,16 @@ _RECURRENT = (paddle.nn.layer.rnn.RNNBase,)
 
 
 class _Substitute(paddle.autograd.PyLayer):
-    """Other values forward, the same gradient backward."""
+    """Other values forward, the same gradient backward; none where the values have another shape."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Any, make: Callable[[], Any]) -> Any:
+        ctx.shape = tensor.shape
         return make()  # made inside: a tensor that comes in and goes out counts as changed in place
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
-        return gradient
+        return gradient if gradient.shape == ctx.shape else paddle.zeros(ctx.shape, gradient.dtype)
 
 
 class Surgery(Tensors):

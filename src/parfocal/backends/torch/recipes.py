@@ -64,7 +64,7 @@ def _pad(rank: int, mode: str) -> dict[str, Recipe]:
     return {kind: recipe(kind, "padding", fixed={"mode": mode, **_CHANNELS_FIRST})}
 
 
-def _cell(name: str, **more: str) -> Recipe:
+def _cell(name: str, **more: Any) -> Recipe:
     return recipe(name, "input_size", "hidden_size", "bias", **more)
 
 

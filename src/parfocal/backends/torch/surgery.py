@@ -17,15 +17,17 @@ _RECURRENT = (torch.nn.RNNBase,)
 
 
 class _Substitute(torch.autograd.Function):
-    """Other values forward, the same gradient backward."""
+    """Other values forward, the same gradient backward; none where the values have another shape."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Any, make: Callable[[], Any]) -> Any:
+        ctx.shape = tensor.shape
         return make()  # made inside: a tensor that comes in and goes out counts as a view of itself
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        return gradients[0], None
+        same = gradients[0].shape == ctx.shape
+        return (gradients[0] if same else gradients[0].new_zeros(ctx.shape)), None
 
 
 class Surgery(Tensors):
