@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -128,6 +129,37 @@ def test_options_reach_align(align):
     done = align("ref.py:build", "port.py:build", *INPUT, "--no-transfer")
     assert done.status == 1
     assert "first divergence: weights" in done.out
+
+
+def test_a_mistake_is_written_as_a_script_that_fails_until_mended(align, folder):
+    done = align("ref.py:build", "port.py:wrong", *INPUT, "--repro", "deep/repro")
+    assert done.status == 1
+    assert done.err == "parfocal: wrote deep/repro/reproduce.py: it fails until the fix is made\n"
+    script = folder / "deep/repro/reproduce.py"
+    assert run_script(script) == 1
+    script.write_text(script.read_text().replace("# port = ", "port = "))
+    assert run_script(script) == 0
+
+
+def run_script(script):
+    command = [sys.executable, "-W", "ignore", str(script)]
+    return subprocess.run(command, capture_output=True, timeout=120, check=False).returncode
+
+
+def test_json_stays_json_beside_a_script(align, folder):
+    done = align("ref.py:build", "port.py:wrong", *INPUT, "--repro", "repro", "--json")
+    assert json.loads(done.out)["ok"] is False
+
+
+def test_nothing_to_reproduce_is_one_error(align, folder):
+    done = align("ref.py:build", "port.py:build", *INPUT, "--repro", "repro")
+    assert done.status == 2
+    assert done.out.startswith("SAME: ")
+    assert done.err == "parfocal: there is nothing to reproduce: the port is the same as the reference\n"
+    done = align("ref.py:build", "port.py:build", *INPUT, "--no-transfer", "--repro", "repro")
+    assert done.status == 2
+    assert "there is nothing that can be run apart from the models" in done.err
+    assert not (folder / "repro").exists()
 
 
 MISUSE = {

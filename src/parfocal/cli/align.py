@@ -42,6 +42,10 @@ def align(
     save: Annotated[
         Path | None, typer.Option("--save", help="Write report.json and report.txt here.")
     ] = None,
+    repro: Annotated[
+        Path | None,
+        typer.Option("--repro", help="Write a script here that shows the mistake apart from the models."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report's JSON.")] = False,
 ) -> None:
     """Compare a port with its reference. Exit status 0 the same, 1 different, 2 a wrong call."""
@@ -62,6 +66,8 @@ def align(
     if save is not None:
         report.save(save)
     typer.echo(json.dumps(report.to_json(), indent=2) if as_json else str(report))
+    if repro is not None:
+        typer.echo(f"parfocal: wrote {report.reproduce(repro)}: it fails until the fix is made", err=True)
     raise typer.Exit(0 if report.ok else 1)
 
 

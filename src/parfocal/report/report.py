@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parfocal.errors import DivergedError, StorageError, UnsupportedError
+from parfocal.errors import DivergedError, InputError, StorageError, UnsupportedError
 from parfocal.judge.comparison import to_plain
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
@@ -90,6 +90,8 @@ class Report:
 
     def reproduce(self, folder: str | Path) -> Path:
         """Write a script that shows the mistake without the models; it fails until the fix is made."""
+        if self.ok:
+            raise InputError("there is nothing to reproduce: the port is the same as the reference")
         if self.reproduction is None:
             raise UnsupportedError(
                 "there is nothing that can be run apart from the models",
