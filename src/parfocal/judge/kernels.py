@@ -8,11 +8,13 @@ then does the same block in float64 (or complex128), with a census and scaling.
 
 from __future__ import annotations
 
+import ctypes
 import math
 from typing import Any
 
 import numpy as np
 
+from parfocal.judge.compiled import LIBRARY
 from parfocal.judge.reading import Array, Scratch
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.tolerance import Tolerance
@@ -69,6 +71,8 @@ def quick_block(
 
     The place of the maximum is looked for only if it exceeds the one already ``known``.
     """
+    if LIBRARY is not None and x.dtype == np.float32:
+        return _compiled_block(LIBRARY.parfocal_difference, x, y, start, tolerance, known)
     difference = scratch.get("difference", x.dtype, len(x))
     np.subtract(x, y, out=difference)
     np.abs(difference, out=difference)
@@ -106,6 +110,36 @@ def quick_block(
         product=Scaled(_product(x, y, square, square_x, square_y, products)),
         relative=relative,
         mismatched=mismatched,
+    )
+
+
+def _compiled_block(
+    function: Any, x: Array, y: Array, start: int, tolerance: Tolerance, known: float
+) -> Totals | None:
+    """``quick_block`` of float32 numbers in one loop."""
+    found = (ctypes.c_double * 14)()
+    function(x.ctypes.data, y.ctypes.data, len(x), tolerance.atol, tolerance.rtol, known, found)
+    largest, least, absolute, square, square_x, square_y, product = found[:7]
+    low_x, high_x, low_y, high_y, relative, mismatched, place = found[7:]
+    first = SideTotals(minimum=low_x, maximum=high_x, square=Scaled(square_x))
+    second = SideTotals(minimum=low_y, maximum=high_y, square=Scaled(square_y))
+    low, high = _SAFE[x.dtype]
+    if not math.isfinite(absolute) or any(
+        scale and not low < scale < high for scale in (largest, first.reach, second.reach)
+    ):
+        return None
+    return Totals(
+        first=first,
+        second=second,
+        counted=len(x),
+        maximum=largest,
+        maximum_position=start + int(place) if largest > known else None,
+        minimum=least,
+        absolute=Scaled(absolute),
+        square=Scaled(square),
+        product=Scaled(product),
+        relative=relative,
+        mismatched=int(mismatched),
     )
 
 

@@ -1,22 +1,34 @@
 """One pass over one array: census, range, sums of powers and, if asked for, the projection.
 
-The pass is shared by ``sketch`` and ``stats``. Floats of up to 32 bits are summed in float32
-over small chunks and in float64 beyond; everything else is read as float64, complex numbers as
-their real and imaginary parts.
+The pass is shared by ``sketch``, ``fingerprint`` and ``stats``. Ordinary float32 and bfloat16 numbers
+go through the compiled loop if there is one, everything else through NumPy. Floats of up to 32 bits
+are summed in float32 over small chunks and in float64 beyond; everything else is read as float64,
+complex numbers as their real and imaginary parts.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from parfocal.judge.compiled import LIBRARY
 from parfocal.judge.kernels import ONES, DotProducts
 from parfocal.judge.parallel import blocks, run_spans
-from parfocal.judge.projection import ROWS, TILES, project_lanes, random_bits, turn
+from parfocal.judge.projection import (
+    GROUPS,
+    PATTERNS,
+    ROWS,
+    TILES,
+    project_block,
+    random_bits,
+    tile_signs,
+    turn,
+)
 from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, arithmetic
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.totals import ZERO
@@ -25,8 +37,6 @@ _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 # Cubes of numbers in this range neither overflow nor lose digits to underflow.
 _SAFE = {_FLOAT32: (1e-7, 1e10), _FLOAT64: (1e-90, 1e90)}
 _PIECE = 1 << 17  # elements: a piece and its powers fit a core's second-level cache
-_HIGH_HALF, _HALF = np.uint32(0xFFFF0000), np.uint32(16)
-_INFINITY_BITS = 0x7F80  # of a bfloat16 without its sign
 
 
 @dataclass(slots=True)
@@ -97,15 +107,13 @@ def working_dtype(array: Array) -> np.dtype[Any]:
 def gather(array: Array, what: Pass) -> Moments:
     """The moments of a real array, over the blocks of a pass."""
     read = Reader(array, working_dtype(array), "actual").read
-    halves = _packed_pairs(array)
+    compiled = _compiled(array, what)
 
     def span(start: int, stop: int, scratch: Scratch) -> Moments:
         found = Moments()
         with np.errstate(all="ignore"):
             for begin, end in blocks(start, stop, what.length):
-                block = None
-                if halves is not None and (end - begin) % 2 == 0:
-                    block = _pair_block(halves[begin // 2 : end // 2], what, scratch)
+                block = None if compiled is None else compiled(begin, end)
                 if block is None:
                     block = _block(read(begin, end, scratch), begin, what, scratch)
                 if what.project:
@@ -114,10 +122,47 @@ def gather(array: Array, what: Pass) -> Moments:
         return found
 
     moments = Moments()
-    # measured: one thread takes 56 ms for 128 MB where two take 85
-    for found in run_spans(array.size, what.length, span, threads=False):
+    # NumPy's many short calls would wait for each other at the interpreter lock: 85 ms for 128 MB
+    # on two threads, 56 on one
+    for found in run_spans(array.size, what.length, span, threads=compiled is not None):
         moments.merge(found)
     return moments
+
+
+def _compiled(array: Array, what: Pass) -> Callable[[int, int], Moments | None] | None:
+    """The compiled loop over a block in place; what it gives is None for a block it is not made for."""
+    if LIBRARY is None or array.dtype not in (_FLOAT32, BFLOAT16) or not array.flags.c_contiguous:
+        return None
+    if not array.dtype.isnative:
+        return None
+    function, address, halves = LIBRARY.parfocal_moments, array.ctypes.data, array.dtype == BFLOAT16
+    tables: tuple[int | None, ...] = (None, None, None)
+    if what.project:
+        signs = tile_signs(what.seed, what.width, _FLOAT32)
+        tables = tuple(table.ctypes.data for table in (signs.patterns, signs.choice, signs.angles))
+    shape = (what.width, GROUPS, PATTERNS, ROWS)
+    floor, ceiling = _SAFE[_FLOAT32]
+
+    def block(begin: int, end: int) -> Moments | None:
+        sums, buckets = (ctypes.c_double * 6)(), np.zeros(what.width)
+        where = address + begin * array.dtype.itemsize
+        function(where, halves, end - begin, *shape, *tables, sums, buckets.ctypes.data)
+        total, absolute, square, cube, minimum, maximum = sums
+        reach = max(-minimum, maximum)
+        if not math.isfinite(total + absolute) or (reach > 0 and not floor < reach < ceiling):
+            return None
+        return Moments(
+            count=end - begin,
+            minimum=minimum,
+            maximum=maximum,
+            total=total,
+            absolute=Scaled(absolute),
+            square=Scaled(square),
+            cube=Scaled(cube),
+            buckets=buckets,
+        )
+
+    return block
 
 
 def _block(values: Array, start: int, what: Pass, scratch: Scratch) -> Moments:
@@ -134,7 +179,7 @@ def _block(values: Array, start: int, what: Pass, scratch: Scratch) -> Moments:
             values = values.astype(np.float64)
         else:
             values, exponent = np.ldexp(values, -math.frexp(reach)[1]), math.frexp(reach)[1]
-    _sums(moments, [values], exponent, what, scratch)
+    _sums(moments, values, exponent, what, scratch)
     return moments
 
 
@@ -154,15 +199,14 @@ def _set_aside(values: Array, start: int, moments: Moments) -> Array:
     return np.where(finite, values, values.dtype.type(0))
 
 
-def _sums(moments: Moments, lanes: list[Array], exponent: int, what: Pass, scratch: Scratch) -> None:
-    """Add the sums of powers and the projection of finite ``lanes * 2**exponent``."""
+def _sums(moments: Moments, values: Array, exponent: int, what: Pass, scratch: Scratch) -> None:
+    """Add the sums of powers and the projection of finite ``values * 2**exponent``."""
     sums = np.zeros(4)
-    for lane in lanes:
-        for begin in range(0, len(lane), _PIECE):
-            sums += _powers(lane[begin : begin + _PIECE], what, scratch)
+    for begin in range(0, len(values), _PIECE):
+        sums += _powers(values[begin : begin + _PIECE], what, scratch)
     square, total, absolute, cube = sums.tolist()
     if what.project:
-        buckets, total = project_lanes(lanes, what.width, what.seed, scratch)
+        buckets, total = project_block(values, what.width, what.seed, scratch)
         moments.buckets = np.ldexp(buckets, exponent)
     moments.total = float(np.ldexp(total, exponent))
     moments.absolute = Scaled(absolute, exponent)
@@ -189,41 +233,3 @@ def _powers(values: Array, what: Pass, scratch: Scratch) -> list[float]:
     *others, square = products.sums()
     total = 0.0 if what.project else others.pop(0)
     return [square, total, *(others or (0.0, 0.0))]
-
-
-def _packed_pairs(array: Array) -> Array | None:
-    """A bfloat16 array as 32-bit words of two elements each, where memory allows that view."""
-    if array.dtype != BFLOAT16 or not array.flags.c_contiguous or sys.byteorder != "little":
-        return None
-    bits = array.reshape(-1).view(np.uint16)
-    words = bits[: bits.size - bits.size % 2].view(np.uint32)
-    return words if words.flags.aligned else None
-
-
-def _pair_block(words: Array, what: Pass, scratch: Scratch) -> Moments | None:
-    """A block of bfloat16 pairs, in two lanes; None if it holds anything out of the ordinary.
-
-    The upper half of a float32 is a bfloat16, so each lane is one bit operation away. Ordered as
-    integers, non-negative floats ascend and negative ones descend, which gives the range cheaply.
-    """
-    bits = words.view(np.uint16)
-    lowest, highest = int(np.maximum.reduce(bits)), int(np.maximum.reduce(bits.view(np.int16)))
-    if lowest < 0x8000 or highest < 0:  # one sign only: the other end is the smallest magnitude
-        smallest = int(np.minimum.reduce(bits))
-        lowest, highest = (smallest, highest) if lowest < 0x8000 else (lowest, smallest)
-    reach_bits = max(lowest & 0x7FFF, highest & 0x7FFF)
-    reach = _bfloat16(reach_bits)
-    floor, ceiling = _SAFE[_FLOAT32]
-    if reach_bits >= _INFINITY_BITS or (reach > 0 and not floor < reach < ceiling):
-        return None
-    low, high = (scratch.get(name, np.dtype(np.uint32), len(words)) for name in ("low", "high"))
-    np.left_shift(words, _HALF, out=low)
-    np.bitwise_and(words, _HIGH_HALF, out=high)
-    moments = Moments(count=2 * len(words), minimum=_bfloat16(lowest), maximum=_bfloat16(highest))
-    _sums(moments, [low.view(np.float32), high.view(np.float32)], 0, what, scratch)
-    return moments
-
-
-def _bfloat16(bits: int) -> float:
-    """The value of one bfloat16, given its bits."""
-    return float(np.array([bits << 16], np.uint32).view(np.float32)[0])

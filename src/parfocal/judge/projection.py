@@ -60,8 +60,9 @@ class Signs(NamedTuple):
     """The tables of one block of tiles."""
 
     patterns: Array  # (TILES, GROUPS, 1 + PATTERNS, ROWS); row 0, all ones, gives the plain sums
-    choice: Array  # (lanes, TILES, GROUPS, 1 + PATTERNS, columns): +-1 at a column's pattern, else 0
-    angles: Array  # (TILES, width): flat indices of what goes to each bucket
+    choice: Array  # (TILES, GROUPS, 1 + PATTERNS, columns): +-1 at a column's pattern, else 0
+    angles: Array  # (TILES,): by how many columns a tile is turned
+    places: Array  # (TILES, width): the same as flat indices of what goes to each bucket
 
 
 @lru_cache(maxsize=8)
@@ -76,8 +77,8 @@ def element_signs(seed: int) -> Array:
 
 
 @lru_cache(maxsize=8)
-def tile_signs(seed: int, width: int, lanes: int, dtype: np.dtype[Any]) -> Signs:
-    """The tables for blocks whose elements are dealt to ``lanes`` in turn."""
+def tile_signs(seed: int, width: int, dtype: np.dtype[Any]) -> Signs:
+    """The tables of every block."""
     shape = (TILES, GROUPS, PATTERNS)
     order = random_bits(seed, "order", 0, math.prod(shape) * ROWS).reshape(*shape, ROWS)
     rank = order.argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable")
@@ -88,17 +89,21 @@ def tile_signs(seed: int, width: int, lanes: int, dtype: np.dtype[Any]) -> Signs
     chosen = 1 + (column >> np.uint64(8)) % np.uint64(PATTERNS)
     sign = np.where(column & np.uint64(1), 1, -1)
     choice = np.where(np.arange(1 + PATTERNS).reshape(-1, 1) == chosen, sign, 0).astype(dtype)
-    by_lane = np.stack([choice[..., lane::lanes] for lane in range(lanes)])
-    tables = Signs(patterns, by_lane, rotations(seed, TILES, width))
+    tables = Signs(patterns, choice, angles(seed, TILES, width), rotations(seed, TILES, width))
     for table in tables:
         table.flags.writeable = False
     return tables
 
 
+def angles(seed: int, rows: int, width: int) -> Array:
+    """By how much each of so many rows is turned."""
+    angle: Array = (random_bits(seed, "angle", 0, rows) % np.uint64(width)).astype(np.int64)
+    return angle
+
+
 def rotations(seed: int, rows: int, width: int) -> Array:
-    """Flat indices that turn every row of a (rows, width) array by a random angle."""
-    angle = random_bits(seed, "angle", 0, rows).reshape(rows, 1) % np.uint64(width)
-    turned = (np.arange(width) + angle.astype(np.int64)) % width
+    """Flat indices that turn every row of a (rows, width) array by its angle."""
+    turned = (np.arange(width) + angles(seed, rows, width).reshape(rows, 1)) % width
     places: Array = turned + width * np.arange(rows).reshape(rows, 1)
     return places
 
@@ -112,36 +117,27 @@ def project_small(values: Array, width: int, seed: int) -> Array:
     return buckets
 
 
-def project_lanes(lanes: list[Array], width: int, seed: int, scratch: Scratch) -> tuple[Array, float]:
-    """The buckets of one block before its turn, and the sum of its elements.
-
-    Lane ``k`` of ``n`` holds the elements whose index is ``k`` modulo ``n``.
-    """
-    dtype = lanes[0].dtype
-    signs = tile_signs(seed, width, len(lanes), dtype)
-    columns = width // len(lanes)
-    count = -(-len(lanes[0]) // (ROWS * columns))
-    shape = (count, GROUPS, 1 + PATTERNS, columns // GROUPS)
-    product = scratch.get("product", dtype, math.prod(shape)).reshape(shape)
-    signed = np.empty((count, width), dtype)
-    total = 0.0
-    for place, lane in enumerate(lanes):
-        np.matmul(signs.patterns[:count], _full_tiles(lane, count, columns, scratch), out=product)
-        total += float(product[:, :, 0].sum(dtype=np.float64))
-        chosen = np.einsum("tgpc,tgpc->tgc", product, signs.choice[place, :count])
-        signed[:, place :: len(lanes)] = chosen.reshape(count, columns)
-    return signed.take(signs.angles[:count]).sum(axis=0, dtype=np.float64), total
+def project_block(values: Array, width: int, seed: int, scratch: Scratch) -> tuple[Array, float]:
+    """The buckets of one block before its turn, and the sum of its elements."""
+    signs = tile_signs(seed, width, values.dtype)
+    count = -(-len(values) // (ROWS * width))
+    shape = (count, GROUPS, 1 + PATTERNS, width // GROUPS)
+    product = scratch.get("product", values.dtype, math.prod(shape)).reshape(shape)
+    np.matmul(signs.patterns[:count], _full_tiles(values, count, width, scratch), out=product)
+    signed = np.einsum("tgpc,tgpc->tgc", product, signs.choice[:count]).reshape(count, width)
+    total = float(product[:, :, 0].sum(dtype=np.float64))
+    return signed.take(signs.places[:count]).sum(axis=0, dtype=np.float64), total
 
 
-def _full_tiles(lane: Array, count: int, columns: int, scratch: Scratch) -> Array:
-    """The lane as (tile, group, row, column); an incomplete last tile is filled up with zeros."""
-    size = count * ROWS * columns
-    if len(lane) < size:
-        padded = scratch.get("padded", lane.dtype, size)
-        padded[: len(lane)] = lane
-        padded[len(lane) :] = 0
-        lane = padded
-    tiles: Array = lane.reshape(count, ROWS, GROUPS, -1).swapaxes(1, 2)
+def _full_tiles(values: Array, count: int, width: int, scratch: Scratch) -> Array:
+    """The block as (tile, group, row, column); an incomplete last tile is filled up with zeros."""
+    size = count * ROWS * width
+    if len(values) < size:
+        padded = scratch.get("padded", values.dtype, size)
+        padded[: len(values)] = values
+        padded[len(values) :] = 0
+        values = padded
+    tiles: Array = values.reshape(count, ROWS, GROUPS, -1).swapaxes(1, 2)
     return tiles
 
 
