@@ -42,16 +42,34 @@ class Precise:
 
     def moved(self, calls: Sequence[int], place: Place) -> Size:
         trials = self._once("moved", calls, self._trials)
-        return _typical([difference(t.places[place], self._at(place)) for t in trials if place in t.places])
+        return _typical([difference(t.places[place], self.at(place)) for t in trials if place in t.places])
 
     def moved_parameter(self, calls: Sequence[int], path: str) -> Size:
         trials = self._once("moved", calls, self._trials)
         recorded = self.gradients[path]
         return _typical([difference(t.parameters[path], recorded) for t in trials if path in t.parameters])
 
+    def still(self, calls: Sequence[int], place: Place) -> Size:
+        """How far the call, repeated as it was, is from what was recorded: more than itself may make it."""
+        found = self._once("still", calls, self._unmoved)
+        return difference(found.places[place], self.at(place)) if place in found.places else NOTHING
+
+    def moved_alike(
+        self, calls: Sequence[int], place: Place, port_calls: Sequence[int], port_place: Place
+    ) -> Size:
+        """The larger of *moved* of both sides, with equal values moved alike: what was a tie stays one."""
+        ours = self._once("alike moved", calls, lambda calls: self._alike(self.reference, calls))
+        theirs = self._once("port alike moved", port_calls, lambda calls: self._alike(self.port, calls))
+        size = NOTHING
+        for trials, at in ((ours, place), (theirs, port_place)):
+            if trials and at in trials[0].places:
+                still = trials[0].places[at]
+                size |= _typical([difference(t.places[at], still) for t in trials[1:] if at in t.places])
+        return size
+
     def exact(self, calls: Sequence[int], place: Place) -> Size:
         found = self._once("exact", calls, self._in_float64)
-        return difference(self._at(place), found.places[place]) if place in found.places else NOTHING
+        return difference(self.at(place), found.places[place]) if place in found.places else NOTHING
 
     def exact_parameter(self, calls: Sequence[int], path: str) -> Size:
         found = self._once("exact", calls, self._in_float64)
@@ -123,6 +141,18 @@ class Precise:
         if problem not in self.problems:
             self.problems.append(problem)
 
+    def _unmoved(self, calls: Sequence[int]) -> Repeated:
+        return self.reference.repeat(calls, None, self.recorded)
+
+    def _alike(self, repeater: Repeater, calls: Sequence[int]) -> list[Repeated]:
+        return [
+            repeater.repeat(calls, None, self.recorded),
+            *(
+                repeater.repeat(calls, None, lambda data, trial=trial: self._moved_by_value(data, trial))  # type: ignore[misc]
+                for trial in range(TRIALS)
+            ),
+        ]
+
     def _trials(self, calls: Sequence[int]) -> list[Repeated]:
         trials = [self.reference.repeat(calls, None, lambda data: self._moved(data, 0))]
         sizes = [array.size for array in (*trials[0].places.values(), *trials[0].parameters.values())]
@@ -149,7 +179,7 @@ class Precise:
     def _port_in_float64(self, calls: Sequence[int]) -> Repeated:
         return self.port.repeat(calls, "float64", self._float64)
 
-    def _at(self, place: Place) -> Array:
+    def at(self, place: Place) -> Array:
         order, side, slot, direction = place
         node = self.reference.trace.nodes[order]
         value = (node.inputs if side == "input" else node.outputs)[slot]
@@ -171,6 +201,16 @@ class Precise:
             return array
         signs = np.resize(np.roll(_SIGNS, -65537 * trial), array.size).reshape(array.shape)
         return (array.astype(np.float64) * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
+
+    def _moved_by_value(self, data: Data, trial: int) -> Array:
+        """As above, but the sign hangs on the value instead of on the place."""
+        array = self.recorded(data)
+        if data.dtype not in FLOATING or array.dtype.kind == "c":
+            return self._moved(data, trial)
+        wide = array.astype(np.float64)
+        mixed = wide.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40 + trial)
+        signs = np.where(mixed & np.uint64(1), 1.0, -1.0)
+        return (wide * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
 
 
 def calls_of_owner(trace: Trace, path: str) -> list[int]:
