@@ -172,7 +172,7 @@ void parfocal_moments(const void *values, int halves, int64_t count, int columns
 
 /* ---- the difference of two blocks ---- */
 
-enum { CHUNK = 16 * LANES };
+enum { CHUNK = FLUSH * LANES };
 
 typedef struct {
     double maximum, minimum, absolute, square, square_x, square_y, product;
@@ -183,10 +183,16 @@ typedef struct {
     Floats maximum, minimum, absolute, square, square_x, square_y, product;
     Floats minimum_x, maximum_x, minimum_y, maximum_y;
     Bits steeper; /* where a relative difference may exceed the largest so far */
+    Bits over;    /* minus the number of differences that exceed the lower bound of the tolerance */
 } Pairs;
 
-INLINE void add_pair(Pairs *pairs, Floats x, Floats y, float steepest) {
-    const Floats off = magnitude(x - y);
+typedef struct {
+    double atol, rtol;
+    float low_atol, low_rtol; /* slightly less, for float32; exact if both are zero */
+} Tolerance;
+
+INLINE void add_pair(Pairs *pairs, Floats x, Floats y, float steepest, const Tolerance *allowed) {
+    const Floats off = magnitude(x - y), size = magnitude(y);
     pairs->maximum = larger(off, pairs->maximum);
     pairs->minimum = smaller(off, pairs->minimum);
     pairs->absolute += off;
@@ -198,15 +204,16 @@ INLINE void add_pair(Pairs *pairs, Floats x, Floats y, float steepest) {
     pairs->maximum_x = larger(x, pairs->maximum_x);
     pairs->minimum_y = smaller(y, pairs->minimum_y);
     pairs->maximum_y = larger(y, pairs->maximum_y);
-    pairs->steeper |= off > steepest * magnitude(y);
+    pairs->steeper |= off > steepest * size;
+    pairs->over += off > allowed->low_atol + allowed->low_rtol * size;
 }
 
 INLINE double apart(float x, float y) { return __builtin_fabs((double)x - (double)y); }
 
-INLINE int64_t exceeding(const float *x, const float *y, int count, double atol, double rtol) {
-    int64_t found = 0;
+INLINE double exceeding(const float *x, const float *y, int count, const Tolerance *allowed) {
+    int found = 0;
     for (int place = 0; place < count; place++)
-        found += apart(x[place], y[place]) > atol + rtol * __builtin_fabs((double)y[place]);
+        found += apart(x[place], y[place]) > allowed->atol + allowed->rtol * __builtin_fabs((double)y[place]);
     return found;
 }
 
@@ -223,14 +230,14 @@ INLINE double least(double a, double b) { return a < b ? a : b; }
 
 INLINE double most(double a, double b) { return a > b ? a : b; }
 
-INLINE void add_chunk(Difference *found, const float *x, const float *y) {
+INLINE void add_chunk(Difference *found, const float *x, const float *y, const Tolerance *allowed) {
     const float infinity = __builtin_inff();
     const Floats zero = all(0), high = all(infinity);
-    Pairs pairs = {all(-1), high, zero, zero, zero, zero, zero, high, -high, high, -high, {0}};
+    Pairs pairs = {all(-1), high, zero, zero, zero, zero, zero, high, -high, high, -high, {0}, {0}};
     /* a little less than the largest so far, so that rounding hides none */
     const float steepest = (float)(found->relative * (1 - 1e-6));
     for (int place = 0; place < CHUNK; place += LANES)
-        add_pair(&pairs, load(x + place), load(y + place), steepest);
+        add_pair(&pairs, load(x + place), load(y + place), steepest, allowed);
     found->absolute += sum(pairs.absolute);
     found->square += sum(pairs.square);
     found->square_x += sum(pairs.square_x);
@@ -242,13 +249,15 @@ INLINE void add_chunk(Difference *found, const float *x, const float *y) {
     found->maximum_x = most(found->maximum_x, largest(pairs.maximum_x));
     found->minimum_y = least(found->minimum_y, smallest(pairs.minimum_y));
     found->maximum_y = most(found->maximum_y, largest(pairs.maximum_y));
-    int steeper = 0;
-    for (int lane = 0; lane < LANES; lane++) steeper |= pairs.steeper[lane];
+    int steeper = 0, over = 0;
+    for (int lane = 0; lane < LANES; lane++) steeper |= pairs.steeper[lane], over -= pairs.over[lane];
+    const int exact = allowed->atol == 0 && allowed->rtol == 0;
+    if (over) found->mismatched += exact ? over : exceeding(x, y, CHUNK, allowed);
     if (steeper) found->relative = steepest_of(x, y, CHUNK, found->relative);
 }
 
 /* What is left of a block, number by number. */
-INLINE void add_rest(Difference *found, const float *x, const float *y, int count) {
+INLINE void add_rest(Difference *found, const float *x, const float *y, int count, const Tolerance *allowed) {
     for (int place = 0; place < count; place++) {
         const double a = x[place], b = y[place], off = __builtin_fabsf(x[place] - y[place]);
         found->absolute += off;
@@ -264,6 +273,7 @@ INLINE void add_rest(Difference *found, const float *x, const float *y, int coun
         found->maximum_y = most(b, found->maximum_y);
     }
     found->relative = steepest_of(x, y, count, found->relative);
+    found->mismatched += exceeding(x, y, count, allowed);
 }
 
 /* The place of the largest difference is looked for only if it exceeds ``known``; else it is -1. */
@@ -271,15 +281,17 @@ FOR_EVERY_CPU
 void parfocal_difference(const float *x, const float *y, int64_t count, double atol, double rtol,
                          double known, double *out) {
     const double infinity = __builtin_inf();
+    const double less = 1 - 1e-6, tiny = 1e-44;
+    const double low_atol = atol * less - tiny;
+    const Tolerance allowed = {atol, rtol, (float)(low_atol > 0 ? low_atol : 0), (float)(rtol * less)};
     Difference found = {-1, infinity, 0, 0, 0, 0, 0, infinity, -infinity, infinity, -infinity, 0, 0, -1};
     for (int64_t start = 0; start < count; start += CHUNK) {
         const int size = count - start < CHUNK ? (int)(count - start) : CHUNK;
         const double before = most(found.maximum, known);
         if (size == CHUNK)
-            add_chunk(&found, x + start, y + start);
+            add_chunk(&found, x + start, y + start, &allowed);
         else
-            add_rest(&found, x + start, y + start, size);
-        found.mismatched += (double)exceeding(x + start, y + start, size, atol, rtol);
+            add_rest(&found, x + start, y + start, size, &allowed);
         for (int place = 0; found.maximum > before && place < size; place++)
             if (__builtin_fabsf(x[start + place] - y[start + place]) == found.maximum) {
                 found.position = (double)(start + place);
