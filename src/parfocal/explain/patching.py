@@ -8,25 +8,16 @@ source or the right node is not known for certain there is no patch.
 from __future__ import annotations
 
 import ast
-import operator
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from parfocal.explain.literals import agrees, constant, is_number, written
 from parfocal.explain.sources import Source, Spot, bounds, dotted_name, imported, spelled
 
 ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict)
 NOT_WORDS = frozenset({"logical_not", "bitwise_not"})
-ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-}
-CLOSE = 1e-9  # relative: numbers that near are written alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +61,7 @@ def telling(spot: Spot, argument: Argument) -> Patch | None:
     if any(isinstance(each, ast.Starred) for each in call.args):
         return None
     if index is not None and 0 <= index < len(call.args):
-        if isinstance(argument.old, (tuple, list)) and _is_number(call.args[index]):
+        if isinstance(argument.old, (tuple, list)) and is_number(call.args[index]):
             return _renumbered(spot, call.args[index:], argument)
         return _revalued(spot, call.args[index], argument)
     if argument.keyword is None:
@@ -122,6 +113,45 @@ def reordering(spot: Spot, slots: Sequence[str], order: Sequence[int]) -> Patch 
     return _patch(spot, {node: texts[index] for node, index in zip(found, order, strict=True)})
 
 
+def resigning(spot: Spot, sign: str) -> Patch | None:
+    """Another sign between the same operands."""
+    node = spot.node
+    if not isinstance(node, ast.BinOp):
+        return None
+    left, right = (_in_parentheses(spot.source.segment(side)) for side in (node.left, node.right))
+    return _patch(spot, {node: f"{left} {sign} {right}"})
+
+
+def appending(spot: Spot, method: str, slot: str | None = None) -> Patch | None:
+    """A method more of what an expression gives, or of one of its inputs: ``.transpose([0, 2, 1])``."""
+    node = _part(spot, slot)
+    if node is None:
+        return None
+    return _patch(spot, {node: f"{_in_parentheses(spot.source.segment(node))}.{method}"})
+
+
+def exchanging(spot: Spot, slot: str, text: str) -> Patch | None:
+    """Another expression for one of the inputs."""
+    node = operand_of(spot, slot)
+    return None if node is None or isinstance(spot.node, ast.AugAssign) else _patch(spot, {node: text})
+
+
+def skipping(first: Spot, last: Spot, slot: str = "0") -> Patch | None:
+    """Without a row of calls, one inside the other: what goes into the first for what the last gives."""
+    kept = operand_of(first, slot)
+    inside = any(node is first.node for node in ast.walk(last.node))
+    if kept is None or not inside or first.statement is not last.statement:
+        return None
+    if isinstance(last.node, ast.AugAssign):
+        return None
+    return _patch(last, {last.node: first.source.segment(kept)})
+
+
+def silencing(spot: Spot) -> Patch | None:
+    """A statement of its own that is not to be there."""
+    return _whole(spot, "pass") if isinstance(spot.statement, ast.Expr) else None
+
+
 def inverting(spot: Spot, slot: str) -> Patch | None:
     """A mask that means the opposite."""
     node = operand_of(spot, slot)
@@ -133,19 +163,6 @@ def inverting(spot: Spot, slot: str) -> Patch | None:
         case ast.Call(func=ast.Attribute(attr=word), args=[inner], keywords=[]) if word in NOT_WORDS:
             return _patch(spot, {node: spot.source.segment(inner)})
     return _patch(spot, {node: f"~{_in_parentheses(spot.source.segment(node))}"})
-
-
-def written(value: Any) -> str:
-    """A value as a person would write it: the shortest number that is as good."""
-    if isinstance(value, float) and value not in (float("inf"), float("-inf")) and value == value:
-        short = (f"{value:.{digits}g}" for digits in range(1, 17))
-        text = next((text for text in short if abs(float(text) - value) <= CLOSE * abs(value)), repr(value))
-        return repr(float(text))
-    if isinstance(value, float):
-        return f'float("{value}")'
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(written, value))}]"
-    return f'"{value}"' if isinstance(value, str) and '"' not in value else repr(value)
 
 
 def operand_of(spot: Spot, slot: str) -> ast.expr | None:
@@ -226,12 +243,16 @@ def _number_beside(spot: Spot, old: Any) -> ast.expr | None:
         case _:
             return None
     value = constant(operand)
-    return operand if value is None or _agrees(value, old) else None
+    return operand if value is None or agrees(value, old) else None
 
 
 def _revalued(spot: Spot, node: ast.expr, argument: Argument) -> Patch | None:
+    if isinstance(node, (ast.List, ast.Tuple)) and isinstance(argument.new, (list, tuple)):
+        changes = _differing(node.elts, argument)
+        if changes is not None:
+            return _patch(spot, changes)
     value = constant(node)
-    if value is not None and not _agrees(value, argument.old):
+    if value is not None and not agrees(value, argument.old):
         return None
     text = written(argument.new)
     if isinstance(node, ast.Tuple) and text.startswith("["):
@@ -239,38 +260,22 @@ def _revalued(spot: Spot, node: ast.expr, argument: Argument) -> Patch | None:
     return _patch(spot, {node: text})
 
 
+def _differing(nodes: Sequence[ast.expr], argument: Argument) -> dict[ast.expr, str] | None:
+    """New texts of those elements of a list that change; None when it is not that list."""
+    old, new = argument.old, argument.new
+    if not len(nodes) == len(old) == len(new):
+        return None
+    values = [constant(node) for node in nodes]
+    if not all(value in (None, -1) or value == was for value, was in zip(values, old, strict=True)):
+        return None
+    pairs = zip(nodes, old, new, strict=True)
+    return {node: written(value) for node, was, value in pairs if was != value}
+
+
 def _renumbered(spot: Spot, nodes: Sequence[ast.expr], argument: Argument) -> Patch | None:
     """Numbers of a list that are written as so many arguments: ``permute(0, 2, 1)``."""
-    values = [constant(node) for node in nodes]
-    if values != list(argument.old) or len(argument.old) != len(argument.new):
-        return None
-    pairs = zip(nodes, values, argument.new, strict=True)
-    return _patch(spot, {node: written(new) for node, old, new in pairs if old != new})
-
-
-def constant(node: ast.expr) -> Any:
-    """The value of an expression of literals alone; None of any other."""
-    try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError):
-        pass
-    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
-        left, right = constant(node.left), constant(node.right)
-        if all(type(side) in (int, float) for side in (left, right)):
-            with suppress(ArithmeticError):
-                return ARITHMETIC[type(node.op)](left, right)
-    return None
-
-
-def _is_number(node: ast.expr) -> bool:
-    return isinstance(constant(node), (int, float))
-
-
-def _agrees(value: Any, old: Any) -> bool:
-    if isinstance(value, (tuple, list)) and isinstance(old, (tuple, list)):
-        return len(value) == len(old) and all(map(_agrees, value, old))
-    numbers = all(isinstance(each, (int, float)) for each in (value, old))
-    return abs(value - old) <= CLOSE * abs(old) if numbers else bool(value == old)
+    changes = _differing(nodes, argument)
+    return None if changes is None else _patch(spot, changes)
 
 
 def _part(spot: Spot, slot: str | None) -> ast.expr | None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parfocal.explain import patching
+from parfocal.explain.literals import written as written_as
 from parfocal.explain.patching import Argument, Patch
 from parfocal.explain.sources import Span, Spot, find_layer, find_op, find_return, read
 
@@ -95,6 +96,18 @@ def order(slots: tuple[str, ...], indices: tuple[int, ...]) -> Edit:
 
 def invert(slot: str) -> Edit:
     return lambda spot: patching.inverting(spot, slot)
+
+
+def resign(sign: str) -> Edit:
+    return lambda spot: patching.resigning(spot, sign)
+
+
+def append(method: str, slot: str | None = None) -> Edit:
+    return lambda spot: patching.appending(spot, method, slot)
+
+
+def exchange(slot: str, text: str) -> Edit:
+    return lambda spot: patching.exchanging(spot, slot, text)
 
 
 SOFTMAX = ("softmax", "paddle.nn.functional.softmax")
@@ -242,6 +255,31 @@ SPELLINGS: dict[str, tuple[str, str, tuple[str, str], Edit, str]] = {
         *("x = F.f(x, paddle.logical_not(mask))", "F.f(x, paddle.logical_not(mask))", ("f", "paddle.f")),
         *(invert("1"), "x = F.f(x, mask)"),
     ),
+    "some of a list": (
+        *("x = x.reshape([b, -1, 3, self.heads])", "x.reshape([b, -1, 3, self.heads])"),
+        *(("reshape", "paddle.Tensor.reshape"), tell("shape", 1, (2, 5, 3, 4), (2, 5, 6, 2))),
+        "x = x.reshape([b, -1, 6, 2])",
+    ),
+    "another sign": (
+        *("x = y - x * 2 - 1", "y - x * 2", ("sub", "paddle.Tensor.__sub__"), resign("+")),
+        "x = y + (x * 2) - 1",
+    ),
+    "one method more": (
+        *("x = (x @ y).reshape(s)", "x @ y", ("matmul", "paddle.Tensor.__matmul__")),
+        *(append("transpose([1, 0])"), "x = (x @ y).transpose([1, 0]).reshape(s)"),
+    ),
+    "one method more inside": (
+        *(
+            "x = F.relu(x + y)",
+            "F.relu(x + y)",
+            ("relu", RELU),
+            append("t()", "0"),
+            "x = F.relu((x + y).t())",
+        ),
+    ),
+    "another tensor": (
+        *("x = x + self.f(y)", "x + self.f(y)", ADD, exchange("0", "y"), "x = y + self.f(y)"),
+    ),
     "one of two in a line": (
         *("x = F.relu(F.relu(x) + y)", "F.relu(x)", ("relu", RELU), drop(), "x = F.relu(x + y)"),
     ),
@@ -278,7 +316,9 @@ def test_every_spelling_with_its_columns(spelling: Any, tmp_path: Path) -> None:
     ast.parse(patch.text)
 
 
-ALONE = [name for name in SPELLINGS if name not in ("one of two in a line", "drop an addition")]
+ALONE = [
+    name for name in SPELLINGS if name not in ("one of two in a line", "drop an addition", "another sign")
+]
 
 
 @pytest.mark.parametrize("name", ALONE)
@@ -309,6 +349,31 @@ def test_a_chain_of_methods_begins_before_the_columns(tmp_path: Path) -> None:
     patch = drop()(spot)
     assert patch is not None
     assert patch.new == "x = x.tanh()"
+
+
+def test_a_row_of_calls_is_dropped_as_a_whole(tmp_path: Path) -> None:
+    body = 'x = y + self.f(x.astype("float16").astype("float32"))'
+    file = written(tmp_path, body)
+    first = find_op(op(file, 'x.astype("float16")', "cast", "paddle.Tensor.astype"))
+    last = find_op(op(file, 'x.astype("float16").astype("float32")', "cast", "paddle.Tensor.astype"))
+    assert first is not None
+    assert last is not None
+    patch = patching.skipping(first, last)
+    assert patch is not None
+    assert patch.new == "x = y + self.f(x)"
+    assert patching.skipping(last, first) is None
+
+
+def test_a_statement_of_its_own_is_silenced_and_no_other(tmp_path: Path) -> None:
+    hook = ("register_hook", "paddle.Tensor.register_hook")
+    alone = find_op(op(written(tmp_path, "x.register_hook(clip)"), None, *hook))
+    assert alone is not None
+    patch = patching.silencing(alone)
+    assert patch is not None
+    assert patch.new == "pass"
+    kept = find_op(op(written(tmp_path, "handle = x.register_hook(clip)"), None, *hook))
+    assert kept is not None
+    assert patching.silencing(kept) is None
 
 
 UNCERTAIN: dict[str, tuple[str, str | None, tuple[str, str], Edit]] = {
@@ -453,4 +518,4 @@ def _second(statement: str) -> Any:
     ],
 )
 def test_values_are_written_as_people_do(value: Any, text: str) -> None:
-    assert patching.written(value) == text
+    assert written_as(value) == text

@@ -1,0 +1,64 @@
+"""Values as source text, and source text of literals as values."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+CLOSE = 1e-9  # relative: numbers that near are written alike
+
+
+class Code(str):
+    """A value that is written as it is: an expression."""
+
+    __slots__ = ()
+
+
+def written(value: Any) -> str:
+    """A value as a person would write it: the shortest number that is as good."""
+    if isinstance(value, Code):
+        return str(value)
+    if isinstance(value, float) and value not in (float("inf"), float("-inf")) and value == value:
+        short = (f"{value:.{digits}g}" for digits in range(1, 17))
+        text = next((text for text in short if abs(float(text) - value) <= CLOSE * abs(value)), repr(value))
+        return repr(float(text))
+    if isinstance(value, float):
+        return f'float("{value}")'
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(written, value))}]"
+    return f'"{value}"' if isinstance(value, str) and '"' not in value else repr(value)
+
+
+def constant(node: ast.expr) -> Any:
+    """The value of an expression of literals alone; None of any other."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        pass
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+        left, right = constant(node.left), constant(node.right)
+        if all(type(side) in (int, float) for side in (left, right)):
+            with suppress(ArithmeticError):
+                return ARITHMETIC[type(node.op)](left, right)
+    return None
+
+
+def is_number(node: ast.expr) -> bool:
+    return isinstance(constant(node), (int, float))
+
+
+def agrees(value: Any, old: Any) -> bool:
+    if isinstance(value, (tuple, list)) and isinstance(old, (tuple, list)):
+        return len(value) == len(old) and all(map(agrees, value, old))
+    numbers = all(isinstance(each, (int, float)) for each in (value, old))
+    return abs(value - old) <= CLOSE * abs(old) if numbers else bool(value == old)
