@@ -241,6 +241,31 @@ def test_gradients_of_ops_are_watched(kit, backend):
     assert seen == {"sum": 1.0, "add": [1.0, 1.0], "mul": [1.0, 1.0]}
 
 
+def test_a_hook_on_a_gradient_is_reported_and_can_be_taken_away(kit, backend):
+    def forward(self, x):
+        y = x * 2.0
+        y.register_hook(lambda gradient: gradient * 100.0)
+        return y.sum()
+
+    gradients = []
+    for on_op in (None, lambda op: op.output.remove() if op.name == "register_hook" else None):
+        x = kit.tensor([1.0, -0.5], grad=True)
+        with backend.watch(model := kit.module(forward), on_op=on_op):
+            loss = model(x)
+        backend.backward([loss], [None])
+        gradients.append(backend.gradient(x).tolist())
+    assert gradients == [[200.0, 200.0], [2.0, 2.0]]
+
+
+def test_what_is_computed_with_gradients_inside_no_grad_has_one(kit, backend):
+    x = kit.tensor([1.0, -0.5], grad=True)
+    with backend.no_grad():
+        assert not backend.requires_grad(x * 2.0)
+        with backend.with_grad():
+            assert backend.requires_grad(x * 2.0)
+        assert not backend.grad_enabled()
+
+
 def test_two_watchers_see_the_same_ops(kit, backend):
     model = kit.module(lambda self, x: x + 1.0)
     first, second = Log(), Log()

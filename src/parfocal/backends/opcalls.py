@@ -15,6 +15,8 @@ from parfocal.backends.calls import CallTracker, Frame, callback_running, in_cal
 from parfocal.backends.protocol import OnOp, OpCall
 
 Copy = Callable[[Any], Any]
+# They give no tensor and change gradients all the same: their output is the handle that takes them away.
+HOOKS = frozenset({"register_hook"})
 
 
 class OpReporter:

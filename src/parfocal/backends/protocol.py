@@ -65,6 +65,7 @@ class OpCall:
 
     What a framework's layer does inside is that layer, and what an op calls in turn is that op.
     ``args`` are as passed: of an op in place the first one is a copy of what was there before.
+    A hook on a tensor's gradient counts too (``register_hook``); its output is the hook's handle.
     """
 
     order: int
@@ -105,6 +106,10 @@ class TensorBackend(Protocol):
 
     def requires_grad(self, tensor: Any) -> bool: ...
     def is_leaf(self, tensor: Any) -> bool: ...
+
+    def require_grad(self, tensor: Any) -> None:
+        """Take back that a tensor's gradient was switched off."""
+
 
 
 class ModelBackend(TensorBackend, Protocol):
@@ -170,6 +175,9 @@ class ModelBackend(TensorBackend, Protocol):
         """Every parameter's gradient becomes absent (not zero)."""
 
     def no_grad(self) -> AbstractContextManager[None]: ...
+    def with_grad(self) -> AbstractContextManager[None]:
+        """What is computed becomes part of a graph, also inside of ``no_grad``."""
+
     def seed(self, value: int) -> None: ...
     def rng_state(self) -> Any: ...
     def set_rng_state(self, state: Any) -> None: ...

@@ -135,10 +135,12 @@ class CallListener:
         session = self._session
         if not (session.wanted and session.chosen.wants_call(op.module, op.name)):
             return
+        inputs, outputs = flatten_call(op.args, op.kwargs), flatten(op.output)
+        if not any(map(session.backend.is_tensor, outputs.leaves.values())):
+            return  # a hook on a gradient
         around = self._under_way.get(op.call, _OUTSIDE)
         order = next(self._orders)
         file, line = self._sites.find()
-        inputs, outputs = flatten_call(op.args, op.kwargs), flatten(op.output)
         record = CallRecord(
             order=order,
             parent=around.order,

@@ -18,7 +18,7 @@ from parfocal.errors import ParfocalError
 from parfocal.judge.floors import Size, coarser, error_of, score, size_of
 from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.verdict import Divergence
-from parfocal.replay.follow import Direction, Side, Tie
+from parfocal.replay.follow import Direction, Listener, Side, Tie
 from parfocal.replay.layouts import fit
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Place, Repeated, Repeater, Script
@@ -76,6 +76,7 @@ class Case:
     buffers: Buffers = ({}, {})  # of the reference and of the port, before anything ran
     paired: Collection[int] = ()  # the reference's calls that have a partner
     problems: list[str] = field(default_factory=list)
+    looked_up: dict[str, Any] = field(default_factory=dict)  # what hypotheses share
     _baseline: Repeated | None = None
 
     @property
@@ -194,25 +195,35 @@ class Case:
         return any(value.data is tie.outputs[slot].data for value in tie.inputs.values())
 
     def run(
-        self, prepare: Prepare | None = None, *, on_op: OnOp | None = None, inside: bool = True
+        self,
+        prepare: Prepare | None = None,
+        *,
+        on_op: OnOp | None = None,
+        inside: bool = True,
+        listener: Listener | None = None,
     ) -> Repeated | None:
         """The port's call with a change; None when the framework refuses to compute that."""
         repeater, start = self.port_repeater(), self.start
         if start == self.call:
-            return self._repeat(repeater, self.call, prepare, on_op, inside)
+            return self._repeat(repeater, self.call, prepare, on_op, inside, listener)
         if not inside:
             return None  # around it, everything is led along as usual
-        return self._repeat(
-            repeater, start, None if prepare is None else self._reaching(prepare), on_op, True
-        )
+        reaching = None if prepare is None else self._reaching(prepare)
+        return self._repeat(repeater, start, reaching, on_op, True, listener)
 
     def run_reference(
-        self, prepare: Prepare | None = None, *, on_op: OnOp | None = None, inside: bool = True
+        self,
+        prepare: Prepare | None = None,
+        *,
+        on_op: OnOp | None = None,
+        inside: bool = True,
+        listener: Listener | None = None,
     ) -> Repeated | None:
         """The reference's call with a change."""
         if self.counterpart is None:
             return None
-        return self._repeat(self.precise.reference, self.counterpart, prepare, on_op, inside)
+        repeater = self.precise.reference
+        return self._repeat(repeater, self.counterpart, prepare, on_op, inside, listener)
 
     @property
     def start(self) -> int:
@@ -268,7 +279,13 @@ class Case:
         return usual.led_by(Script(ties, usual.script.layouts))
 
     def _repeat(
-        self, repeater: Repeater, call: int, prepare: Prepare | None, on_op: OnOp | None, inside: bool
+        self,
+        repeater: Repeater,
+        call: int,
+        prepare: Prepare | None,
+        on_op: OnOp | None,
+        inside: bool,
+        listener: Listener | None,
     ) -> Repeated | None:
         def begin(twin: Any) -> Any:
             self._as_before(repeater, call, twin)
@@ -279,6 +296,7 @@ class Case:
                 *([call], None, self.supply, begin),
                 on_op=on_op,
                 inside=inside,
+                listener=listener,
                 backward=any(check.port[3] == "backward" for check in self.checks[:1]),
             )
         except ParfocalError as error:

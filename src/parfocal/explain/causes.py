@@ -22,6 +22,7 @@ CODES: dict[str, str] = {
     "kernel_size": "config.kernel",
     "num_heads": "config.heads",
     "negative_slope": "config.slope",
+    "slope": "config.slope",
     "approximate": "op.approximation",
     "padding_mode": "op.padding_mode",
     "count_include_pad": "op.pool_count",
@@ -42,6 +43,8 @@ _RESIZING = ("Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d", "interpo
 def code_of(setting: str, kind: str) -> str:
     if setting == "mode" and kind in _RESIZING:
         return "op.interpolation"
+    if setting == "mode" and kind == "pad":
+        return "op.padding_mode"
     return CODES.get(setting, "config.other")
 
 
@@ -52,6 +55,7 @@ class Where:
     op: str
     file: str | None
     line: int | None
+    module: str | None = None  # whose code it is, where that is another than was blamed
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,53 +1,174 @@
-"""Backward differences of calls whose forward result is right: a factor, a cut, a tie."""
+"""Backward differences of calls whose forward result is right: a cut, a hook, a factor, a clip, a tie."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from parfocal.backends.protocol import Array, OpCall
+from parfocal.backends.protocol import Array, Backend
 from parfocal.explain.case import Case, Check
-from parfocal.explain.causes import Proof, number, place, rounded, spelled_path
-from parfocal.explain.ops.log import Op
-from parfocal.explain.ops.scene import watched
-from parfocal.explain.ops.telling import line
+from parfocal.explain.causes import Proof, Where, number, rounded, spelled_path
+from parfocal.explain.equals import ties
 from parfocal.explain.relations import factor_between
+from parfocal.explain.stopping import Finder, Listening, Reviver, Stop, by_line, owner_of
 
-FEW = 8  # single values that must agree before the others count as ties
+TRIALS = 12  # lines that are tried, each by running the call once
+STOPPED = {  # how: what is said of it, and what to write
+    "detach": ("stops the gradient with detach in {line}", "take detach out of {line}"),
+    "no_grad": ("computes {line} without gradients (no_grad)", "take {line} out of the no_grad block"),
+    "flag": (
+        "switches a tensor's gradient off before {line}",
+        "leave the tensor used in {line} its gradient (stop_gradient, requires_grad)",
+    ),
+}
 
 
-def detached(case: Case) -> Iterator[Proof]:
-    """The port's code cuts the graph where the reference's does not."""
-    log = watched(case, case.backend, own=True)
-    if log is None:
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """How to run what is under question, on either side, and how wrong the gradient is then.
+
+    ``run`` and ``run_reference`` take a watcher (see ``stopping``) and give a score: of the port's call
+    so run against the reference's as it is, and of the port's as it is against the reference's so run.
+    """
+
+    backend: Backend
+    reference_backend: Backend
+    owns: Callable[[int | None], bool]
+    reference_owns: Callable[[int | None], bool]
+    run: Callable[[Any], float]
+    run_reference: Callable[[Any], float]
+    limit: float
+    path: str  # of the port's call that is run: hooks inside it are named from there
+
+
+def trials_of(case: Case) -> Trials:
+    def run_reference(watcher: Any) -> float:
+        repeated = case.run_reference(on_op=watcher, listener=watcher)
+        scores = []
+        for check in case.checks:
+            observed = case.observed(check)
+            if check.port[3] != "backward" or repeated is None:
+                continue
+            other = repeated.places.get(check.reference)
+            if observed is None or other is None:
+                absent = observed is None and (other is None or not np.any(other))
+                scores.append(0.0 if absent else math.inf)
+                continue
+            layout = case.precise.port.script.layouts.get(check.port[:3])
+            scores.append(case.judge(observed, other if layout is None else layout.apply(other), check))
+        return max(scores, default=math.inf)
+
+    return Trials(
+        case.backend,
+        case.reference_backend,
+        owner_of(case, own=True),
+        owner_of(case, own=False),
+        lambda watcher: case.score(case.run(on_op=watcher, listener=watcher)),
+        run_reference,
+        case.limit,
+        case.precise.port.trace.nodes[case.start].path,
+    )
+
+
+def stopped(case: Case) -> Iterator[Proof]:
+    """One side's code stops or changes the gradient where the other's does not."""
+    proof = next(stops(trials_of(case)), None)
+    if proof is None:
         return
-    for op in log.ops:
-        if op.name != "detach":
-            continue
-
-        def keep(call: OpCall, order: int = op.order) -> Any:
-            return call.args[0] if call.order == order else None
-
-        score = case.score(case.run(on_op=keep))
-        if score <= case.limit:
-            yield _detach_proof(case, op, score)
-            return
-
-
-def _detach_proof(case: Case, op: Op, score: float) -> Proof:
-    """A detach that is subtracted again multiplies the gradient instead of stopping it."""
-    fix = f"take detach out of {line(op)}"
     more = next(gradient_factor(case), None)
-    if more is not None and abs(_factor(case)) > 1.0:
-        return replace(
-            more, message=f"{more.message}: detach in {line(op)} makes it so", fix=fix, port=op.where
+    if proof.code == "grad.detached" and more is not None and abs(_factor(case)) > 1.0:
+        # a detach that is subtracted again multiplies the gradient instead of stopping it
+        line = f"{proof.port.file}:{proof.port.line}".rpartition("/")[2] if proof.port else "?"
+        message = f"{more.message}: {proof.port.op if proof.port else 'detach'} in {line} makes it so"
+        proof = replace(proof, code=more.code, message=message)
+    yield proof
+
+
+def stops(trials: Trials) -> Iterator[Proof]:
+    """What is tried: the port without each of its stops, then the reference without each of its own."""
+    for own in (True, False):
+        backend, run, owns = (
+            (trials.backend, trials.run, trials.owns)
+            if own
+            else (trials.reference_backend, trials.run_reference, trials.reference_owns)
         )
-    message = f"the port stops the gradient with detach in {line(op)}, the reference lets it through"
-    return Proof("grad.detached", message, fix, score, op.where)
+        finder = Finder(backend, owns)
+        run(finder)
+        found = [stop for stop in finder.stops if stop.how != "function"]
+        for group in list(by_line(found))[-TRIALS:]:
+            score = run(Reviver(backend, [stop.order for stop in group]))
+            if score <= trials.limit:
+                yield _proof(trials, group, score, own=own)
+                return
+
+
+def _proof(trials: Trials, group: tuple[Stop, ...], score: float, *, own: bool) -> Proof:
+    first = group[0]
+    where = {"port" if own else "reference": _placed(first.where, trials.path if own else None)}
+    subject, other = ("port", "reference") if own else ("reference", "port")
+    if first.how == "hook":
+        backend, run = (
+            (trials.backend, trials.run) if own else (trials.reference_backend, trials.run_reference)
+        )
+        listening = Listening(backend, first.order)
+        run(listening)
+        code, what = changed_by_hook(listening.before, listening.after)
+        message = f"a hook of the {subject} in {first.line} {what}, the {other} has none"
+        fix = f"take the hook out of {first.line}" if own else f"set the hook of {first.line} in the port too"
+        return Proof(code, message, fix, score, **where)
+    what, change = (words.format(line=first.line) for words in STOPPED[first.how])
+    message = f"the {subject} {what}, the {other} lets it through"
+    fix = change if own else f"stop the gradient in the port as the reference does in {first.line}"
+    return Proof("grad.detached", message, fix, score, **where)
+
+
+def _placed(where: Where, path: str | None) -> Where:
+    """With the whole path of the module whose code it is, where that is known."""
+    if where.module is None or path is None:
+        return replace(where, module=None)
+    return replace(where, module=".".join(part for part in (path, where.module) if part))
+
+
+def changed_by_hook(before: Array | None, after: Array | None) -> tuple[str, str]:
+    """The code and the words for what a hook made of a gradient."""
+    if before is None or after is None or before.shape != after.shape:
+        return "grad.scale", "changes the gradient"
+    if not np.any(after):
+        return "grad.detached", "makes the gradient zero"
+    bounds = clip_bounds(after, before)
+    if bounds is not None:
+        return "grad.clip", f"clips the gradient to {bounds}"
+    factor = factor_between(after, before)
+    if factor is not None and np.allclose(after, before * factor, rtol=1e-4, atol=0):
+        norm = rounded(float(np.linalg.norm(after.astype(np.float64))))
+        if abs(factor) < 1 and len(number(norm)) <= 4:
+            return "grad.clip", f"scales the gradient down to the norm {number(norm)}"
+        return "grad.scale", f"multiplies the gradient by {number(rounded(factor))}"
+    return "grad.scale", "changes the gradient in no known way"
+
+
+def clip_bounds(clipped: Array, whole: Array) -> str | None:
+    """The interval that one gradient is the other cut off at, in words; None when it is not."""
+    low, high = float(clipped.min()), float(clipped.max())
+    if not (low < high or (low == high and low != 0)):
+        return None
+    cut = (whole < low) | (whole > high)
+    share = np.count_nonzero((clipped == low) | (clipped == high)) / clipped.size
+    if (
+        not cut.any()
+        or share * clipped.size < 2
+        or not np.allclose(clipped, np.clip(whole, low, high), 1e-4, 0)
+    ):
+        return None
+    if not (whole > high).any():
+        return f"at least {number(rounded(low))}"
+    if not (whole < low).any():
+        return f"at most {number(rounded(high))}"
+    return f"[{number(rounded(low))}, {number(rounded(high))}]"
 
 
 def _factor(case: Case) -> float:
@@ -71,36 +192,38 @@ def gradient_factor(case: Case) -> Iterator[Proof]:
     if max(scores) <= case.limit:
         message = f"{case.what} is {number(factor)} times the reference's, the forward result is right"
         fix = f"find what multiplies the gradient of {spelled_path(case.node.path)} by {number(factor)}"
-        yield Proof("grad.scale", message, fix, max(scores))
+        yield Proof("grad.scale", message, fix, max(scores), function_of(case))
 
 
-def ties(case: Case) -> Iterator[Proof]:
-    """Gradients that differ only where the input has a value more than once: a maximum, a kink."""
+def clipped(case: Case) -> Iterator[Proof]:
+    """The port's gradient is the reference's, cut off at a bound; or the other way round."""
     for check, observed, expected in _pairs(case):
-        order, side, slot, _ = check.port
-        if order != case.call or side != "input":
-            return
-        values = case.input(slot)
-        if values.shape != observed.shape:
-            return
-        _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-        single = (counts == 1)[inverse].reshape(values.shape) & (values != 0)
-        if np.count_nonzero(single) < FEW or single.all():
-            return
-        score = case.judge(np.where(single, observed, expected), expected, check)
-        apart = int(np.count_nonzero(observed != expected))
-        if score <= case.limit:
-            zeros = bool((values[~single] == 0).all())
-            where = "is exactly 0" if zeros else "has the same value more than once"
-            message = (
-                f"the gradient of {place(case.node)} differs at {apart} of {observed.size} places, all where "
-                f"its input {where}: the frameworks choose differently there"
-            )
-            fix = f"compare on inputs of {spelled_path(case.node.path)} without exact ties: the port is right"
-            yield Proof("grad.tie", message, fix, score)
+        for own, whole, cut in ((True, expected, observed), (False, observed, expected)):
+            bounds = clip_bounds(cut, whole)
+            if bounds is None:
+                continue
+            score = case.judge(np.clip(whole, cut.min(), cut.max()), cut, check)
+            if score <= case.limit:
+                side, other = ("port", "reference") if own else ("reference", "port")
+                message = f"the {side} clips the {case.what} to {bounds}, the {other} does not"
+                fix = f"look in {spelled_path(case.node.path)} for what clips gradients"
+                if not own:
+                    fix = f"clip the gradient in {spelled_path(case.node.path)} as the reference does"
+                yield Proof("grad.clip", message, fix, score, function_of(case) if own else None)
+        return
 
 
-HYPOTHESES = (detached, gradient_factor, ties)
+def function_of(case: Case) -> Where | None:
+    """The line that applies a function with its own backward, if the call's code has just one."""
+    finder = Finder(case.backend, owner_of(case, own=True))
+    case.run(on_op=finder, listener=finder)
+    lines = {
+        (stop.where.file, stop.where.line): stop.where for stop in finder.stops if stop.how == "function"
+    }
+    return next(iter(lines.values())) if len(lines) == 1 else None
+
+
+HYPOTHESES = (stopped, gradient_factor, clipped, ties)
 
 
 def _pairs(case: Case) -> Iterator[tuple[Check, Array, Array]]:
@@ -109,11 +232,7 @@ def _pairs(case: Case) -> Iterator[tuple[Check, Array, Array]]:
             continue
         observed = case.observed(check)
         expected = None if observed is None else case.expected(check, observed)
-        if (
-            observed is None
-            or expected is None
-            or not math.isfinite(float(np.abs(observed).max(initial=0.0)))
-        ):
+        if observed is None or expected is None or not np.isfinite(observed).all():
             continue
         if case.judge(observed, expected, check) > case.limit:
             yield check, observed, expected

@@ -15,7 +15,7 @@ from typing import Any
 from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.capture.tree import flatten, replace_call
 from parfocal.errors import UnsupportedError
-from parfocal.replay.follow import Direction, Follower, Side, Sighting, Supply, Tie
+from parfocal.replay.follow import Direction, Follower, Listener, Side, Sighting, Supply, Tie
 from parfocal.replay.layouts import Layout
 from parfocal.replay.trace import Node, Trace, Value
 
@@ -75,13 +75,14 @@ class Repeater:
         on_op: OnOp | None = None,
         inside: bool = True,
         backward: bool = True,
+        listener: Listener | None = None,
     ) -> Repeated:
         """One or several calls of the same module; their parameter gradients add up.
 
         ``prepare`` may change the twin before it runs, or return another module to run instead: what
         if it were different? ``on_op`` sees its ops and may replace what they give. Without
         ``inside`` nothing is led along inside the call: what is called there may be another order;
-        without ``backward`` it only runs forward.
+        without ``backward`` it only runs forward. ``listener`` hears of the calls.
         """
         repeated = Repeated()
         path = self.trace.nodes[calls[0]].path
@@ -92,7 +93,7 @@ class Repeater:
                 other = prepare(twin)
                 twin = twin if other is None else other
             for order in calls:
-                self._follow(twin, self.trace.nodes[order], supply, repeated, on_op, inside, backward)
+                self._follow(twin, self.trace.nodes[order], supply, repeated, on_op, inside, backward, listener)
                 self._add_parameter_gradients(twin, path, repeated)
         finally:
             self.backend.set_rng_state(state)
@@ -107,6 +108,7 @@ class Repeater:
         on_op: OnOp | None,
         inside: bool,
         backward: bool,
+        listener: Listener | None,
     ) -> None:
         ties = {
             inner.order - node.order: self.script.ties[inner.order]
@@ -121,7 +123,7 @@ class Repeater:
 
         own = self.script.ties.get(node.order, Tie({}, {}))
         gradients = backward and any(value.gradient is not None for value in own.outputs.values())
-        follower = Follower(self.backend, ties, supply, report, gradients=gradients, on_op=on_op)
+        follower = Follower(self.backend, ties, supply, report, gradients=gradients, on_op=on_op, listener=listener)
         args, kwargs = self._arguments(node, own, supply, gradients)
         follower.run(twin, args, kwargs, self._driver(node, own, supply, gradients))
 

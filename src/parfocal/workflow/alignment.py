@@ -32,6 +32,7 @@ from parfocal.workflow.players import Driving, Player, Results, left_as_it_was
 from parfocal.workflow.progress import Tell, silent
 from parfocal.workflow.second_look import fused_after_all
 from parfocal.workflow.telling import INPUTS_HINT
+from parfocal.workflow.ties import acquitted_of_chance
 
 Partners = dict[tuple[int, Side, str], tuple[int, str]]
 
@@ -115,7 +116,10 @@ class Alignment:
         collector, followed, layouts = self._follow(script, partners, ledger)
         precise = self._precise(Script(script, layouts), ledger)
         self.tell("measuring noise")
-        measures = refine(collector.measures, precise)
+        measures = [
+            acquitted_of_chance(measure, precise, self.reference) if measure.tied else measure
+            for measure in refine(collector.measures, precise)
+        ]
         return script, followed, precise, measures
 
     def _side_by_side(self, ledger: Ledger) -> Observation:

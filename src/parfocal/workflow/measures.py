@@ -30,6 +30,9 @@ LARGE = 2.0**13
 END_LIMIT = 12.0
 
 
+ABSENT = {side: f"no gradient arrives in the {side}" for side in ("port", "reference")}
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One tensor of one paired call: how far it is from the reference's."""
@@ -50,6 +53,11 @@ class Measure:
     @property
     def score(self) -> float:
         return score(self.error, self.floor)
+
+    @property
+    def absent(self) -> bool:
+        """The port has no gradient there at all."""
+        return self.message == ABSENT["port"]
 
     @property
     def given(self) -> bool:
@@ -106,7 +114,7 @@ class Collector:
             if not np.any(present):
                 return None, NOTHING, NOTHING, ""  # absent and all zero mean the same
             side = "port" if observed is None else "reference"
-            return None, infinite, NOTHING, f"no gradient arrives in the {side}"
+            return None, infinite, NOTHING, ABSENT[side]
         if sighting.layout is None:
             message = f"shape {list(observed.shape)} in the port, {list(expected.shape)} in the reference"
             return None, infinite, NOTHING, message

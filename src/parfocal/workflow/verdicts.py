@@ -65,7 +65,8 @@ def divergences(
     ours, theirs = alignment.reference.trace, alignment.port.trace
     forward = [m for m in observation.measures if m.direction == "forward" and m.score > limit]
     forward.sort(key=lambda measure: _moment(measure, theirs))
-    backward = [m for m in observation.measures if m.direction == "backward" and m.score > limit]
+    backward = _in_backward_order(observation.measures, limit)
+    starved = _starved(observation.measures)
     starts = _starts_of_runs(observation.pairing)
     paths = set(guilty_weights)
     found: list[Divergence] = []
@@ -75,8 +76,9 @@ def divergences(
         # without the reference's inputs a call cannot be told from what came before it
         doubtful = measure.own and measure.port in observation.unfed and bool(paths)
         follows = measure.direction == "backward" and not measure.own and _users(measure, theirs) & paths
+        cut_off = measure.absent and _comes_before(measure, starved)
         divergence = _divergence(
-            measure, ours, theirs, inherited=guilty in paths or doubtful or bool(follows)
+            measure, ours, theirs, inherited=guilty in paths or doubtful or cut_off or bool(follows)
         )
         if measure.port in starts:
             start, last = theirs.nodes[starts[measure.port]], theirs.nodes[measure.port]
@@ -87,6 +89,7 @@ def divergences(
             explained += 1
         found.append(divergence)
         paths.add(guilty)
+    paths |= {theirs.nodes[order].path for order in starved}
     paired = {theirs.nodes[pair.port].path for pair in observation.pairing.pairs if pair.whole}
     for end in observation.parameters:
         if end.measure.score > limit:
@@ -120,6 +123,27 @@ def _moment(measure: Measure, port: Trace) -> tuple[float, int]:
     """When a tensor was there: an input when its call began, an output when it ended, inner calls first."""
     node = port.nodes[measure.port]
     return (node.order, node.depth) if measure.side == "input" else (node.finished - 0.5, -node.depth)
+
+
+def _in_backward_order(measures: Iterable[Measure], limit: float) -> list[Measure]:
+    """As they came back; those that never came back from the end of the model to its beginning."""
+    backward = [m for m in measures if m.direction == "backward" and m.score > limit]
+    arrived, absent = ([m for m in backward if m.absent is missing] for missing in (False, True))
+    return [*arrived, *sorted(absent, key=lambda m: (m.port, not m.own), reverse=True)]
+
+
+def _starved(measures: Iterable[Measure]) -> set[int]:
+    """Calls that no gradient comes back to: what they and all before them do not send on follows."""
+    reached: dict[int, bool] = {}
+    for measure in measures:
+        if measure.direction == "backward" and measure.side == "output":
+            reached[measure.port] = reached.get(measure.port, False) or not measure.absent
+    return {order for order, is_reached in reached.items() if not is_reached}
+
+
+def _comes_before(measure: Measure, starved: set[int]) -> bool:
+    """Whether a gradient is missing only because a call behind, or this call itself, got none."""
+    return measure.port in starved if measure.own else any(order > measure.port for order in starved)
 
 
 def _users(measure: Measure, port: Trace) -> set[str]:

@@ -104,6 +104,9 @@ class Models(Tensors):
     def no_grad(self) -> Any:
         return paddle.no_grad()
 
+    def with_grad(self) -> Any:
+        return paddle.enable_grad()
+
     def seed(self, value: int) -> None:
         paddle.seed(value)
 

@@ -17,7 +17,7 @@ from typing import Any
 import paddle
 
 from parfocal.backends.calls import CallTracker
-from parfocal.backends.opcalls import OpReporter, as_passed, base_name, holds_tensor, works_in_place
+from parfocal.backends.opcalls import HOOKS, OpReporter, as_passed, base_name, holds_tensor, works_in_place
 from parfocal.backends.protocol import OnOp
 
 # Paddle's name, without a trailing underscore -> common name. Others keep their own.
@@ -83,7 +83,7 @@ NAMESPACES = (
 NOT_OPS = frozenset(
     {
         *("grad", "load", "save", "create_parameter", "create_global_var", "summary", "flops", "seed"),
-        *("backward", "register_hook", "gradient", "get_tensor", "set_value", "requires_grad_", "cauchy_"),
+        *("backward", "gradient", "get_tensor", "set_value", "requires_grad_", "cauchy_"),
         *("numpy", "item", "tolist", "values", "apply", "apply_", "retain_grads", "value", "pin_memory"),
         *("is_tensor", "is_complex", "is_floating_point", "is_integer", "is_empty", "numel", "rank", "shape"),
     }
@@ -183,7 +183,7 @@ def _wrapped(native: str, original: Any) -> Callable[..., Any]:
             for _, frame in listening:
                 frame.in_op = False
         reported = args[0] if sets_item else output
-        if not holds_tensor(reported, _is_tensor):
+        if not holds_tensor(reported, _is_tensor) and name not in HOOKS:
             return output
         for reporter, frame in listening:
             reported = reporter.report(frame, name, native, given, kwargs, reported, original)

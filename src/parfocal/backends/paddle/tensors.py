@@ -97,6 +97,9 @@ class Tensors:
     def is_leaf(self, tensor: Any) -> bool:
         return bool(tensor.is_leaf)
 
+    def require_grad(self, tensor: Any) -> None:
+        tensor.stop_gradient = False
+
     def _view(self, tensor: Any) -> Array:
         name = self.dtype(tensor)
         if name not in DTYPES:

@@ -91,6 +91,9 @@ class Models(Tensors):
     def no_grad(self) -> Any:
         return torch.no_grad()
 
+    def with_grad(self) -> Any:
+        return torch.enable_grad()
+
     def seed(self, value: int) -> None:
         torch.manual_seed(value)
 

@@ -16,7 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from parfocal.backends.calls import CallTracker
-from parfocal.backends.opcalls import OpReporter, as_passed, base_name, holds_tensor, works_in_place
+from parfocal.backends.opcalls import HOOKS, OpReporter, as_passed, base_name, holds_tensor, works_in_place
 from parfocal.backends.protocol import OnOp
 
 # PyTorch's name, without a trailing underscore -> common name. Others keep their own.
@@ -103,9 +103,9 @@ class _Mode(TorchFunctionMode):
         if native.endswith("__setitem__"):
             self._reporter.report(frame, "setitem", native, given, kwargs, args[0], func)
             return output
-        if not holds_tensor(output, _is_tensor):
-            return output
         name = base_name(native, RENAMED)
+        if not holds_tensor(output, _is_tensor) and name not in HOOKS:
+            return output
         return self._reporter.report(frame, name, native, given, kwargs, output, func)
 
 

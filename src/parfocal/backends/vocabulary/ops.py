@@ -125,6 +125,7 @@ OPS: dict[str, str] = {
     "clone": "a copy",
     "contiguous": "a copy in memory order",
     "detach": "the same values without a graph",
+    "register_hook": "a function of the gradient that comes back",
     "sum": "sum",
     "mean": "mean",
     "prod": "product",

@@ -1,0 +1,110 @@
+"""Gradients that differ only where values are equal: frameworks send those of a tie different ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array, OpCall
+from parfocal.capture.sites import Sites
+from parfocal.capture.tree import flatten_call
+from parfocal.explain.case import Case, Check
+from parfocal.explain.causes import Proof, Where, spelled_path
+from parfocal.explain.stopping import owner_of
+
+FEW = 8  # single values that must agree before the others count as ties
+# Ops whose gradient is a matter of choice somewhere: at a kink, or between equals.
+KINKED = frozenset(
+    {
+        *("relu", "relu6", "leaky_relu", "prelu", "rrelu", "hardtanh", "hardsigmoid", "hardswish", "abs"),
+        *("clamp", "maximum", "minimum", "fmax", "fmin", "max", "min", "amax", "amin", "sort", "topk"),
+        *("take_along_axis", "gather", "index_select", "index_sample", "getitem", "median", "nanmedian"),
+        *("kthvalue", "mode", "quantile", "cummax", "cummin", "norm", "normalize", "sqrt", "where", "dist"),
+        *("hardshrink", "softshrink", "thresholded_relu", "elu", "celu", "selu", "l1_loss", "smooth_l1_loss"),
+        *(f"{kind}max_pool{axes}d" for kind in ("", "adaptive_") for axes in (1, 2, 3)),
+    }
+)
+
+
+def ties(case: Case) -> Iterator[Proof]:
+    """The gradient of a tensor differs only where its value comes more than once or is at a kink."""
+    for check in case.checks:
+        if check.port[3] != "backward":
+            continue
+        observed = case.observed(check)
+        expected = None if observed is None else case.expected(check, observed)
+        if observed is None or expected is None or case.judge(observed, expected, check) <= case.limit:
+            continue
+        values = _values(case, check)
+        if values.shape != observed.shape:
+            return
+        apart = ~(np.abs(observed - expected) <= case.limit * check.floor.peak)
+        single = _single(values, apart)
+        if np.count_nonzero(single) < FEW or single.all():
+            return
+        score = case.judge(np.where(single, observed, expected), expected, check)
+        if score <= case.limit:
+            yield _proof(case, check, values, apart, score)
+        return
+
+
+def _values(case: Case, check: Check) -> Array:
+    """The tensor whose gradient it is, as the port's call has it."""
+    order, side, slot, _ = check.reference
+    recorded = case.recorded((order, side, slot, "forward"))
+    layout = case.precise.port.script.layouts.get(check.port[:3])
+    return recorded if layout is None else layout.apply(recorded)
+
+
+def _single(values: Array, apart: Array) -> Array:
+    """Values that have no equal and are at no kink: neither zero, nor the one value where all errors are."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    single: Array = (counts == 1)[inverse].reshape(values.shape) & (values != 0)
+    where = np.unique(values[apart])
+    return single & (values != where[0]) if len(where) == 1 else single
+
+
+def _proof(case: Case, check: Check, values: Array, apart: Array, score: float) -> Proof:
+    kinks = np.unique(values[apart])
+    one = f"is exactly {kinks[0]:g}" if len(kinks) == 1 else "has the same value more than once"
+    where = _op_on(case, values)
+    doing = (
+        "the frameworks choose differently there"
+        if where is None
+        else f"{where.op} sends the gradient another way there"
+    )
+    message = (
+        f"the {case.what} differs at {int(np.count_nonzero(apart))} of {apart.size} places, all where "
+        f"the tensor {one}: {doing}"
+    )
+    fix = (
+        f"write it as the reference does in {spelled_path(case.node.path)}, if gradients at ties matter; "
+        "without ties both are the same"
+    )
+    return Proof("grad.tie", message, fix, score, where)
+
+
+def _op_on(case: Case, values: Array) -> Where | None:
+    """The first op of the call's own code that has to choose, and takes this tensor or a view of it."""
+    backend, owns, sites = case.backend, owner_of(case, own=True), Sites((case.backend.name,))
+    wanted = np.sort(values, axis=None)
+    found: list[Where] = []
+
+    def on_op(op: OpCall) -> None:
+        if (
+            op.name in KINKED
+            and owns(op.call)
+            and any(map(takes, flatten_call(op.args, op.kwargs).leaves.values()))
+        ):
+            found.append(Where(op.name, *sites.find()))
+
+    def takes(leaf: Any) -> bool:
+        if not backend.is_tensor(leaf):
+            return False
+        array = backend.to_array(leaf)
+        return array.size == wanted.size and np.array_equal(np.sort(array, axis=None), wanted)
+
+    case.run(on_op=on_op)
+    return found[0] if found else None

@@ -1,0 +1,170 @@
+"""Gradients that go wrong in a block's own code while its result is right, and twins that are right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import paddle
+import pytest
+import torch
+from paddle import nn as pnn
+from torch import nn
+
+import parfocal
+from parfocal.judge.verdict import Divergence
+from tests.faults.tools import numbers, own, seeded
+
+
+class TorchBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.skip = nn.Linear(8, 8), nn.Linear(8, 8), nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.second(torch.tanh(self.first(x)))) + self.skip(x)
+
+
+class TorchNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Linear(8, 8)
+        self.blocks = nn.Sequential(TorchBlock(), TorchBlock(), TorchBlock())
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.blocks(self.stem(x)))
+
+
+class Block(pnn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.skip = pnn.Linear(8, 8), pnn.Linear(8, 8), pnn.Identity()
+
+    def forward(self, x: Any) -> Any:
+        return paddle.tanh(self.second(paddle.tanh(self.first(x)))) + self.skip(x)
+
+
+class Net(pnn.Layer):
+    def __init__(self, middle: pnn.Layer) -> None:
+        super().__init__()
+        self.stem = pnn.Linear(8, 8)
+        self.blocks = pnn.Sequential(Block(), middle, Block())
+        self.head = pnn.Linear(8, 4)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.blocks(self.stem(x)))
+
+
+class CutShortcut(Block):
+    def forward(self, x: Any) -> Any:
+        y = paddle.tanh(self.second(paddle.tanh(self.first(x))))
+        return y + self.skip(x.detach())
+
+
+class WithoutGradient(Block):
+    def forward(self, x: Any) -> Any:
+        y = self.second(paddle.tanh(self.first(x)))
+        with paddle.no_grad():
+            y = paddle.tanh(y)
+        return y + self.skip(x)
+
+
+class Flagged(Block):
+    def forward(self, x: Any) -> Any:
+        y = paddle.tanh(self.first(x))
+        y.stop_gradient = True
+        return paddle.tanh(self.second(y)) + self.skip(x)
+
+
+class FlaggedLayer(Block):
+    def forward(self, x: Any) -> Any:
+        y = self.first(x)
+        y.stop_gradient = True
+        return paddle.tanh(self.second(paddle.tanh(y))) + self.skip(x)
+
+
+class Clipped(Block):
+    def forward(self, x: Any) -> Any:
+        y = self.second(paddle.tanh(self.first(x)))
+        y.register_hook(lambda gradient: gradient.clip(-0.01, 0.02))
+        return paddle.tanh(y) + self.skip(x)
+
+
+class ClippedInput(Block):
+    def forward(self, x: Any) -> Any:
+        x.register_hook(lambda gradient: gradient.clip(-0.05, 0.05))
+        return super().forward(x)
+
+
+class Scaled(Block):
+    def forward(self, x: Any) -> Any:
+        y = self.second(paddle.tanh(self.first(x)))
+        y.register_hook(lambda gradient: gradient * 0.25)
+        return paddle.tanh(y) + self.skip(x)
+
+
+class Tanh(paddle.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        y = paddle.tanh(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        (y,) = ctx.saved_tensor()
+        return 3.0 * gradient * (1 - y * y)
+
+
+class OwnBackward(Block):
+    def forward(self, x: Any) -> Any:
+        y = self.second(paddle.tanh(self.first(x)))
+        return Tanh.apply(y) + self.skip(x)
+
+
+class Looking(Block):
+    """Correct: the hook only looks, what is detached is not used in the result."""
+
+    def forward(self, x: Any) -> Any:
+        y = self.second(paddle.tanh(self.first(x)))
+        y.register_hook(lambda gradient: None)
+        self.seen = y.detach().mean()
+        with paddle.no_grad():
+            self.norm = (y * y).sum()
+        return paddle.tanh(y) + self.skip(x)
+
+
+def found(middle: pnn.Layer) -> list[Divergence]:
+    reference, port = seeded(TorchNet), Net(middle)
+    port.eval()
+    return own(parfocal.align(reference, port, numbers(6, 8)))
+
+
+@pytest.mark.parametrize(
+    ("middle", "code", "words"),
+    [
+        (CutShortcut, "grad.detached", "self.skip(x.detach())"),
+        (WithoutGradient, "grad.detached", "y = paddle.tanh(y)"),
+        (Flagged, "grad.detached", "self.second(y)"),
+        (FlaggedLayer, "grad.detached", "paddle.tanh(y)"),
+        (Clipped, "grad.clip", "y.register_hook"),
+        (ClippedInput, "grad.clip", "x.register_hook"),
+        (Scaled, "grad.scale", "y.register_hook"),
+        (OwnBackward, "grad.scale", "Tanh.apply(y)"),
+    ],
+)
+def test_the_block_is_named_with_the_line_and_nothing_before_it(middle: Any, code: str, words: str) -> None:
+    (divergence,) = found(middle())
+    assert divergence.port is not None
+    assert divergence.port.path == "blocks.1"
+    assert divergence.cause is not None
+    assert divergence.cause.code == code
+    assert divergence.port.file is not None
+    assert divergence.port.line is not None
+    with open(divergence.port.file, encoding="utf-8") as source:
+        assert words in source.read().splitlines()[divergence.port.line - 1]
+
+
+@pytest.mark.parametrize("middle", [Block, Looking])
+def test_a_block_that_only_looks_is_right(middle: Any) -> None:
+    assert found(middle()) == []
