@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend
+from parfocal.explain import fixing
 from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import Proof, Where, number, rounded, spelled_path
 from parfocal.explain.equals import ties
 from parfocal.explain.relations import factor_between
-from parfocal.explain.stopping import Finder, Listening, Reviver, Stop, by_line, owner_of
+from parfocal.explain.stopping import HOOK, Finder, Listening, Reviver, Stop, by_line, owner_of
 
 TRIALS = 12  # lines that are tried, each by running the call once
 STOPPED = {  # how: what is said of it, and what to write
@@ -118,10 +119,13 @@ def _proof(trials: Trials, group: tuple[Stop, ...], score: float, *, own: bool) 
         run(listening)
         code, what = changed_by_hook(listening.before, listening.after)
         message = f"a hook of the {subject} in {first.line} {what}, the {other} has none"
-        fix = f"take the hook out of {first.line}" if own else f"set the hook of {first.line} in the port too"
+        taken = fixing.without(HOOK, first.where.file, first.where.line, f"take the hook out of {first.line}")
+        fix = taken if own else f"set the hook of {first.line} in the port too"
         return Proof(code, message, fix, score, **where)
     what, change = (words.format(line=first.line) for words in STOPPED[first.how])
     message = f"the {subject} {what}, the {other} lets it through"
+    if first.how == "detach":
+        change = fixing.without("detach", first.where.file, first.where.line, change)
     fix = change if own else f"stop the gradient in the port as the reference does in {first.line}"
     return Proof("grad.detached", message, fix, score, **where)
 

@@ -53,10 +53,6 @@ def constant(node: ast.expr) -> Any:
     return None
 
 
-def is_number(node: ast.expr) -> bool:
-    return isinstance(constant(node), (int, float))
-
-
 def agrees(value: Any, old: Any) -> bool:
     if isinstance(value, (tuple, list)) and isinstance(old, (tuple, list)):
         return len(value) == len(old) and all(map(agrees, value, old))

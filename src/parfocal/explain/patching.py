@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parfocal.explain.literals import agrees, constant, is_number, written
+from parfocal.explain.literals import agrees, constant, written
 from parfocal.explain.sources import Source, Spot, bounds, dotted_name, imported, spelled
 
 ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict)
@@ -61,7 +61,8 @@ def telling(spot: Spot, argument: Argument) -> Patch | None:
     if any(isinstance(each, ast.Starred) for each in call.args):
         return None
     if index is not None and 0 <= index < len(call.args):
-        if isinstance(argument.old, (tuple, list)) and is_number(call.args[index]):
+        listed = isinstance(call.args[index], (ast.List, ast.Tuple))
+        if isinstance(argument.old, (tuple, list)) and not listed and len(call.args) - index > 1:
             return _renumbered(spot, call.args[index:], argument)
         return _revalued(spot, call.args[index], argument)
     if argument.keyword is None:
@@ -128,6 +129,14 @@ def appending(spot: Spot, method: str, slot: str | None = None) -> Patch | None:
     if node is None:
         return None
     return _patch(spot, {node: f"{_in_parentheses(spot.source.segment(node))}.{method}"})
+
+
+def calling_method(spot: Spot, method: str) -> Patch | None:
+    """A method of the same tensor instead."""
+    tensor = operand_of(spot, "0")
+    if tensor is None or isinstance(spot.node, ast.AugAssign):
+        return None
+    return _patch(spot, {spot.node: f"{_in_parentheses(spot.source.segment(tensor))}.{method}"})
 
 
 def exchanging(spot: Spot, slot: str, text: str) -> Patch | None:

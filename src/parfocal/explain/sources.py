@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -96,6 +97,14 @@ class Spot:
     native: str = ""
 
 
+def users_frame(is_users: Callable[[str], bool]) -> FrameType | None:
+    """The innermost frame of the user's code."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
 def span_of(frame: FrameType) -> Span | None:
     """Where the expression stands that a frame is computing; None before Python 3.11."""
     positions = getattr(frame.f_code, "co_positions", None)
@@ -173,6 +182,31 @@ def bounds(node: ast.AST) -> Span:
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+
+
+def has_self(spot: Spot) -> bool:
+    """Whether the code around is that of a method."""
+    return any(f.args.args and f.args.args[0].arg == "self" for f in _around(spot))
+
+
+def first_line(spot: Spot) -> int:
+    """Where the innermost function around begins."""
+    return max((function.lineno for function in _around(spot)), default=1)
+
+
+def stored_between(spot: Spot, line: int) -> set[str]:
+    """Names that get another value from a line on, before the statement."""
+    lines = range(line, spot.statement.lineno)
+    stores = (
+        n for n in ast.walk(spot.source.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    )
+    return {node.id for node in stores if node.lineno in lines}
+
+
+def _around(spot: Spot) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [
+        f for f in ast.walk(spot.source.tree) if isinstance(f, FUNCTIONS) and _encloses(f, spot.statement)
+    ]
 
 
 def imported(source: Source, statement: ast.stmt) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from parfocal.backends.protocol import Array
@@ -12,11 +14,18 @@ from parfocal.judge.shape_order import find_order, find_transposition
 from parfocal.judge.verdict import Cause
 
 CHANCE = 1e-6
-# How a parameter is overwritten with its own transposition, by framework.
-TRANSPOSED = {
-    "paddle": "{0}.set_value({0}.t().clone())",
-    "torch": "{0}.data = {0}.data.T.contiguous()",
+LONGEST = 64  # numbers that a line of code still may list
+# How a parameter is overwritten with its own axes or slices in another order, by framework.
+OVERWRITTEN = {
+    "paddle": ("{0}.set_value({0}.", ")"),
+    "torch": ("{0}.data = {0}.data.", ".contiguous()"),
 }
+TRANSPOSED = {"paddle": "transpose({0}).clone()", "torch": "permute({0})"}
+PICKED = {
+    "paddle": "index_select(paddle.to_tensor({0}), axis={1})",
+    "torch": "index_select({1}, torch.tensor({0}))",
+}
+COPY = "parfocal.transfer(reference, port)"
 
 
 def weight_cause(
@@ -32,13 +41,7 @@ def weight_cause(
         measured = _score(wide, other.transpose(axes).reshape(wide.shape), floor)
         if measured <= limit:
             message = f"{path} {list(observed.shape)} of the port is the reference's with its axes swapped"
-            plain = TRANSPOSED.get(framework) if observed.ndim == 2 else None
-            fix = (
-                plain.format(spelled_path(path))
-                if plain
-                else f"transpose {path} by {list(axes)} when loading it"
-            )
-            return Cause("weight.transposed", message, fix, measured)
+            return Cause("weight.transposed", message, _transposed(path, framework, axes), measured)
     order = find_order(wide, other, noise, CHANCE)
     if order is not None:
         axis, indices = order
@@ -46,8 +49,7 @@ def weight_cause(
         if measured <= limit:
             shown = ", ".join(map(str, indices[:8])) + (", ..." if len(indices) > 8 else "")
             message = f"{path} has the reference's slices along axis {axis} in another order: {shown}"
-            fix = f"load {path} in the reference's order along axis {axis}"
-            return Cause("weight.permuted", message, fix, measured)
+            return Cause("weight.permuted", message, _picked(path, framework, axis, indices), measured)
     return _mismatched(path, wide, other)
 
 
@@ -61,7 +63,32 @@ def _mismatched(path: str, observed: Array, expected: Array) -> Cause:
         f"{path} differs in {apart} of {observed.size} values (cosine {number(round(likeness, 4))}; size "
         f"{_size(expected)} in the reference, {_size(observed)} in the port)"
     )
-    return Cause("weight.mismatched", message, "parfocal.transfer(reference, port)", 0.0)
+    return Cause("weight.mismatched", message, COPY, 0.0)
+
+
+def _transposed(path: str, framework: str, axes: Sequence[int]) -> str:
+    """The line that undoes a transposition; copying does so too, in any framework."""
+    if framework not in OVERWRITTEN:
+        return COPY
+    back = [int(axis) for axis in np.argsort(axes)]
+    return _overwritten(path, framework, TRANSPOSED[framework].format(back))
+
+
+def _picked(path: str, framework: str, axis: int, indices: Sequence[int]) -> str:
+    """The line that puts slices back in order."""
+    back = [int(index) for index in np.argsort(indices)]
+    if framework not in OVERWRITTEN:
+        return COPY
+    if back == list(range(len(back)))[::-1]:
+        return _overwritten(path, framework, f"flip({axis})")
+    if len(back) > LONGEST:
+        return COPY
+    return _overwritten(path, framework, PICKED[framework].format(back, axis))
+
+
+def _overwritten(path: str, framework: str, change: str) -> str:
+    before, after = OVERWRITTEN[framework]
+    return before.format(spelled_path(path)) + change + after
 
 
 def _size(array: Array) -> str:

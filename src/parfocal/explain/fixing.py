@@ -1,0 +1,182 @@
+"""What to write for a proven change of an op: the new line of the user's code, or else words.
+
+The proofs know ops and values; where an op stands in the source, and how the port's framework
+spells the change, is found here. Every function gives ``words`` back when there is no patch.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from parfocal.explain import patching
+from parfocal.explain.literals import Code, written
+from parfocal.explain.ops.arguments import POSITIONS, Said
+from parfocal.explain.ops.log import Op
+from parfocal.explain.patching import Argument, Patch
+from parfocal.explain.sources import Span, Spot, find_layer, find_op, find_return, has_self
+from parfocal.explain.spelling import SIGNS, arguments_of, function_of
+
+
+def told(op: Op, argument: Said, value: Any, words: str) -> str:
+    """Another value for one of the op's arguments."""
+    spot = spot_of(op)
+    if spot is None:
+        return words
+    new = argument.back(value)
+    if argument.name == "training" and has_self(spot):
+        new = Code("self.training")
+    keyword, position = _place(op, argument)
+    return _said(
+        patching.telling(spot, Argument(keyword, position, argument.back(argument.value), new)), words
+    )
+
+
+def dropped(ops: Sequence[Op], slot: str, words: str) -> str:
+    """Without a row of ops: what goes into the first at this slot instead of what the last gives."""
+    spots = [spot_of(op) for op in ops]
+    first, last = spots[0], spots[-1]
+    if first is None or last is None:
+        return words
+    if len(ops) == 1:
+        return _said(patching.dropping(first, slot), words)
+    return _said(patching.skipping(first, last, slot), words)
+
+
+def not_dropping(op: Op, words: str) -> str:
+    """Dropout as the mode says."""
+    training = Said("training", True, "training", lambda value: value)
+    return told(op, training, False, words)
+
+
+def called(op: Op, framework: str, name: str, arguments: Mapping[str, Any], words: str) -> str:
+    """Another function of the same tensor, or another sign; names are the common ones."""
+    spot, function = spot_of(op), function_of(name, framework)
+    if spot is None:
+        return words
+    if name in SIGNS:
+        return _said(patching.resigning(spot, SIGNS[name]), words)
+    if function is None or len(op.inputs) != 1:
+        return words
+    return _said(patching.calling(spot, function, arguments_of(name, framework, arguments)), words)
+
+
+def ordered(op: Op, slots: Sequence[str], order: Sequence[int], words: str) -> str:
+    """The op's tensors in another order."""
+    spot = spot_of(op)
+    return _said(None if spot is None else patching.reordering(spot, slots, order), words)
+
+
+def inverted(op: Op, slot: str, words: str) -> str:
+    """The mask at one of its inputs the other way round."""
+    spot = spot_of(op)
+    return _said(None if spot is None else patching.inverting(spot, slot), words)
+
+
+def scaled(op: Op, factor: float, words: str) -> str:
+    """What the op gives, times a number."""
+    spot = spot_of(op)
+    return _said(None if spot is None else patching.combining(spot, "*", written(factor)), words)
+
+
+def added(
+    place: tuple[Spot, str | None] | None,
+    framework: str,
+    name: str,
+    arguments: Mapping[str, Any],
+    other: str | None,
+    words: str,
+) -> str:
+    """One op more at a place; ``other``: what the second tensor is called there, if the op takes two."""
+    if place is None:
+        return words
+    spot, slot = place
+    scalar = arguments.get("scalar")
+    if name in SIGNS and isinstance(scalar, (int, float)) and not isinstance(scalar, bool):
+        return _said(patching.combining(spot, SIGNS[name], written(scalar), slot), words)
+    if name in SIGNS and other is not None:
+        return _said(patching.combining(spot, SIGNS[name], other, slot), words)
+    function = function_of(name, framework)
+    if function is None:
+        return words
+    said = arguments_of(name, framework, arguments)
+    return _said(patching.wrapping(spot, function, said, slot), words)
+
+
+def transposed(op: Op, slot: str, axes: Sequence[int], framework: str, words: str) -> str:
+    """Axes in another order in what goes into an op."""
+    spot = spot_of(op)
+    return _said(None if spot is None else patching.appending(spot, _permuting(axes, framework), slot), words)
+
+
+def rearranged(op: Op, axes: Sequence[int], framework: str, words: str) -> str:
+    """An op that orders axes, with another order."""
+    spot = spot_of(op)
+    return _said(None if spot is None else patching.calling_method(spot, _permuting(axes, framework)), words)
+
+
+def _permuting(axes: Sequence[int], framework: str) -> str:
+    listed = ", ".join(map(str, axes))
+    return f"permute({listed})" if framework == "torch" else f"transpose([{listed}])"
+
+
+def exchanged(op: Op, slot: str, name: str, words: str) -> str:
+    """Another tensor, by its name, at one of the op's inputs."""
+    spot = spot_of(op)
+    return _said(None if spot is None else patching.exchanging(spot, slot, name), words)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of a tensor, of which no more than its name and its line are known."""
+
+    name: str
+    file: str | None
+    line: int | None
+    span: Span | None = None
+
+    @property
+    def native(self) -> str:
+        return f"Tensor.{self.name}"
+
+
+def without(name: str, file: str | None, line: int | None, words: str) -> str:
+    """The statement at a line without a method: its tensor as it is, or nothing if it is all there is."""
+    spot = find_op(Method(name, file, line))
+    if spot is None:
+        return words
+    return _said(patching.silencing(spot) or patching.dropping(spot), words)
+
+
+def spot_of(op: Op) -> Spot | None:
+    """Where an op stands, or the call of a module."""
+    return find_op(op) if op.path is None else find_layer(op.file, op.line, op.path)
+
+
+def at_the_end(module: Any) -> Spot | None:
+    """What a module's ``forward`` returns."""
+    forward: Callable[..., Any] | None = getattr(type(module), "forward", None)
+    code = getattr(None if forward is None else inspect.unwrap(forward), "__code__", None)
+    return None if code is None else find_return(code.co_filename, code.co_firstlineno)
+
+
+def _said(patch: Patch | None, words: str) -> str:
+    return words if patch is None else patch.text
+
+
+def _place(op: Op, argument: Said) -> tuple[str | None, int | None]:
+    """Keyword and position of an argument, as far as the function tells."""
+    native = argument.native
+    try:
+        names = [] if op.function is None else list(inspect.signature(op.function).parameters)
+    except (TypeError, ValueError):  # written in C
+        names = []
+    if not names or "args" in names:  # the first is the tensor
+        names = ["", *POSITIONS.get(op.name, ())]
+        known = names.index(argument.name) if argument.name in names else None
+        return (None, native) if isinstance(native, int) else (native, known)
+    if isinstance(native, int):
+        return (names[native] if native < len(names) else None), native
+    return native, names.index(native) if native in names else None
