@@ -71,8 +71,15 @@ def fitting(recipes: Mapping[str, Recipe], kind: str, settings: Mapping[str, Any
     if kind not in recipes:
         raise UnsupportedError(f"there is no recipe for a {kind} in {framework}")
     own = recipes[kind]
-    related = [other for name, other in recipes.items() if _related(name, kind)]
-    return next((each for each in (own, *related) if not _refused(each, settings)), own)
+    refused = _refused(own, settings)
+    if not refused:
+        return own
+    related = [
+        other
+        for name, other in recipes.items()
+        if _related(name, kind) and (refused in other.arguments or refused in other.fixed)
+    ]
+    return next((each for each in related if not _refused(each, settings)), own)
 
 
 def _related(name: str, kind: str) -> bool:

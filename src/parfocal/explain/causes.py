@@ -34,6 +34,7 @@ CODES: dict[str, str] = {
     "activation": "op.activation",
     "bias": "op.bias",
     "use_global_stats": "mode.training",
+    "batch_statistics": "mode.training",
     "training": "mode.training",
 }
 # The same word means a method of resizing here, and something else elsewhere.

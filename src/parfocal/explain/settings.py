@@ -1,7 +1,8 @@
 """Reading and testing at once: settings in which two layers differ, each tried in the port.
 
-The port's layer is built anew with the reference's setting and the port's own weights, by the
-line of code that is then recommended. A layer of another kind altogether is tried the same way.
+The port's layer is built anew with the reference's setting and the port's own weights, or the
+reference's where the port's have another shape, by the line of code that is then recommended. A
+layer of another kind altogether is tried the same way.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from parfocal.backends.vocabulary import family
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
+from parfocal.weights.transfer import transfer
 
 # What a layer is, not how it computes: a difference is one of spelling.
 CONVENTIONS = frozenset({"weight_layout", "channels_last", "boolean_mask"})
@@ -68,14 +70,19 @@ def another_kind(case: Case) -> Iterator[Proof]:
     other, builder = case.reference_node, case.backend
     if other is None or not isinstance(builder, LayerBuilder) or not case.node.is_leaf:
         return
-    if family(other.kind) == family(case.node.kind) or _has_state(case):
+    if family(other.kind) == family(case.node.kind):
         return
     theirs = case.node.kind in ACTIVATIONS
     if not case.node.framework_layer and other.kind not in ACTIVATIONS:
         return  # that a library layer would do better is no cause
-    measured = case.score(
-        case.run(lambda twin: _made_like(builder, twin, other.kind, other.settings), inside=False)
-    )
+
+    def made(twin: Any) -> Any:
+        new = _like(case.backend, builder.layer(other.kind, other.settings), twin)
+        if case.backend.state(new):
+            transfer(case.reference_module, new)
+        return new
+
+    measured = case.score(case.run(made, inside=False))
     if measured > case.limit:
         return
     code = (
@@ -109,40 +116,48 @@ def training_flag(case: Case) -> Iterator[Proof]:
         yield Proof("mode.training", message, fix, measured)
 
 
-def rebuilt(backend: Backend, module: Any, settings: Mapping[str, Any]) -> Any:
-    """A layer of the module's kind with other settings and the same weights, mode and dtype."""
+def rebuilt(backend: Backend, module: Any, settings: Mapping[str, Any], source: Any = None) -> Any:
+    """A layer of the module's kind with other settings and the same weights, mode and dtype.
+
+    Where the weights have another shape then, they are those of ``source``, a layer like the new one.
+    """
     assert isinstance(backend, LayerBuilder)
-    new = backend.layer(backend.kind(module), settings)
+    new = _like(backend, backend.layer(backend.kind(module), settings), module)
+    if source is not None and shapes(backend, new) != shapes(backend, module):
+        transfer(source, new)
+        return new
     before = {entry.path: entry.value for entry in backend.state(module)}
     after = {entry.path: entry.value for entry in backend.state(new)}
-    dtypes = {backend.dtype(value) for value in before.values()} - {backend.dtype(v) for v in after.values()}
-    if dtypes:
-        new = backend.copy_as(new, sorted(dtypes)[0])
-        after = {entry.path: entry.value for entry in backend.state(new)}
-    if before.keys() != after.keys():
+    if not after.keys() <= before.keys():  # some keep more once they have run
         raise UnsupportedError(f"weights {sorted(before)} do not fit a layer that has {sorted(after)}")
-    for path, value in before.items():
-        backend.write(after[path], backend.to_array(value))
-    _set_flags(new, module.training)
+    for path, tensor in after.items():
+        backend.write(tensor, backend.to_array(before[path]))
     return new
 
 
-def _made_like(builder: Any, twin: Any, kind: str, settings: Mapping[str, Any]) -> Any:
-    new = builder.layer(kind, settings)
-    _set_flags(new, twin.training)
+def shapes(backend: Backend, module: Any) -> dict[str, tuple[int, ...]]:
+    """Of the parameters, by path."""
+    return {
+        entry.path: tuple(backend.shape(entry.value))
+        for entry in backend.state(module)
+        if entry.role == "parameter"
+    }
+
+
+def _like(backend: Backend, new: Any, module: Any) -> Any:
+    """In the module's dtype and mode."""
+    dtypes = [
+        {backend.dtype(entry.value) for entry in backend.state(each) if entry.role == "parameter"}
+        for each in (module, new)
+    ]
+    if dtypes[0] - dtypes[1]:
+        new = backend.copy_as(new, sorted(dtypes[0])[0])
+    new.train() if module.training else new.eval()
     return new
-
-
-def _set_flags(module: Any, training: bool) -> None:
-    module.train() if training else module.eval()
 
 
 def _can_build(case: Case) -> bool:
     return isinstance(case.backend, LayerBuilder) and case.backend.can_build(case.module)
-
-
-def _has_state(case: Case) -> bool:
-    return bool(case.backend.state(case.module) or case.reference_backend.state(case.reference_module))
 
 
 def _tried(case: Case, changed: Mapping[str, Any]) -> Proof | None:
@@ -152,17 +167,37 @@ def _tried(case: Case, changed: Mapping[str, Any]) -> Proof | None:
     settings = {**node.settings, **changed}
     # what a container calls inside may come in another order then
     judged = case if node.is_leaf else case.at_outputs()
-    measured = judged.score(
-        judged.run(lambda twin: rebuilt(case.backend, twin, settings), inside=node.is_leaf), "forward"
-    )
+    other_shapes: list[str] = []
+
+    def made(twin: Any) -> Any:
+        new = rebuilt(backend, twin, settings, case.reference_module)
+        other_shapes[:] = _changed_shapes(shapes(backend, new), shapes(backend, twin))
+        return new
+
+    measured = judged.score(judged.run(made, inside=node.is_leaf), "forward")
     if measured > case.limit:
         return None
     values = "; ".join(
         f"{name} is {said(value)} in the reference, {said(node.settings[name])} in the port"
         for name, value in changed.items()
     )
+    values = ": ".join((values, ", ".join(other_shapes))) if other_shapes else values
     line = backend.spell(node.kind, settings, list(changed))
     code = code_of(next(iter(changed)), node.kind)
     return Proof(
         code, f"{values} ({node.kind} {place(node)})", f"{spelled_path(node.path)} = {line}", measured
     )
+
+
+def _changed_shapes(
+    wanted: Mapping[str, tuple[int, ...]], present: Mapping[str, tuple[int, ...]]
+) -> list[str]:
+    """What the reference's weights look like in the port, and what is there instead."""
+    found = []
+    for path in dict.fromkeys((*wanted, *present)):
+        right, wrong = (side.get(path) for side in (wanted, present))
+        if right != wrong:
+            found.append(
+                f"{path} {list(wrong) if wrong else 'is not there'} for {list(right) if right else 'none'}"
+            )
+    return found

@@ -297,7 +297,11 @@ def _pair_by_order(table: _Table, reference: Trace, port: Trace, fused: _Fused) 
     ours = [n for n in reference.nodes if n.is_leaf and n.outputs and n.order not in fused.reference_inside]
     theirs = [n for n in port.nodes if n.is_leaf and n.outputs and n.order not in fused.port_inside]
     for window, others in _windows(ours, theirs, table):
-        for call, other in _align(window, others, _likeness):
+        spoilt = any(
+            order < others[0].order and _of_other_size(reference.nodes[partner], port.nodes[order])
+            for order, partner in table.to_reference.items()
+        )
+        for call, other in _align(window, others, _likeness_where_sizes_are(spoilt)):
             table.add(call, other, "order and kind")
 
 
@@ -321,11 +325,28 @@ def _windows(
     return windows
 
 
-def _likeness(a: Node, b: Node) -> float:
-    """For calls whose values do not agree; positive means they may stand for each other."""
-    if _sizes(a) != _sizes(b):
-        return 0.0
-    return 2.0 if _same_kind(a, b) else 0.5
+def _likeness_where_sizes_are(spoilt: bool) -> Callable[[Node, Node], float]:
+    """For calls whose values do not agree; positive means they may stand for each other.
+
+    A layer that makes another size of the same input has a wrong window; so may one that comes after
+    such a layer, where all sizes are ``spoilt``.
+    """
+
+    def likeness(a: Node, b: Node) -> float:
+        if _sizes(a) == _sizes(b):
+            return 2.0 if _same_kind(a, b) else 0.5
+        if not (_same_kind(a, b) and a.framework_layer and b.framework_layer):
+            return 0.0
+        apart = nearest(a.inputs, b.inputs)
+        return 1.5 if apart <= SAME else 1.0 if spoilt and apart == UNLIKE else 0.0
+
+    return likeness
+
+
+def _of_other_size(a: Node, b: Node) -> bool:
+    """Leaves that give tensors no two of which have the same number of elements."""
+    given = bool(a.outputs) and bool(b.outputs) and a.is_leaf and b.is_leaf
+    return given and nearest(a.outputs, b.outputs) == UNLIKE
 
 
 def _align(
@@ -406,11 +427,28 @@ def _healed(table: _Table, reference: Trace, port: Trace) -> set[int]:
         later = [other for other in pairs if other > order and other not in loose][:HEALING]
         if SAME < apart[order] < UNLIKE and later and all(apart[other] <= SAME for other in later):
             healed.add(order)
-    return healed
+    return healed | _cut_to_size(table, reference, port, apart)
+
+
+def _cut_to_size(table: _Table, reference: Trace, port: Trace, apart: Mapping[int, float]) -> set[int]:
+    """Calls that give another size, while everything of a size that comes later is the same.
+
+    There the code around pads or crops, where the other side's layer does it itself.
+    """
+    whole = reference.nodes[0], port.nodes[0]
+    if table.to_port.get(0) != 0 or nearest(whole[0].outputs, whole[1].outputs) > SAME:
+        return set()
+    unlike = {order for order in apart if apart[order] == UNLIKE and port.nodes[order].outputs}
+    return {
+        order
+        for order in unlike
+        if all(apart[other] <= SAME for other in apart if other > order and other not in unlike)
+    }
 
 
 def may_divide_differently(a: Node, b: Node) -> bool:
-    if a.settings.get("activation") != b.settings.get("activation"):
+    activations = {a.settings.get("activation"), b.settings.get("activation")}
+    if len(activations) > 1 and None in activations:
         return True
     return not (a.framework_layer and b.framework_layer)
 

@@ -197,7 +197,7 @@ class Precise:
 
     def _moved(self, data: Data, trial: int) -> Array:
         array = self.recorded(data)
-        if data.dtype not in FLOATING:
+        if data.dtype not in FLOATING or _is_exact(array):
             return array
         signs = np.resize(np.roll(_SIGNS, -65537 * trial), array.size).reshape(array.shape)
         return (array.astype(np.float64) * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
@@ -205,12 +205,17 @@ class Precise:
     def _moved_by_value(self, data: Data, trial: int) -> Array:
         """As above, but the sign hangs on the value instead of on the place."""
         array = self.recorded(data)
-        if data.dtype not in FLOATING or array.dtype.kind == "c":
+        if data.dtype not in FLOATING or array.dtype.kind == "c" or _is_exact(array):
             return self._moved(data, trial)
         wide = array.astype(np.float64)
         mixed = wide.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40 + trial)
         signs = np.where(mixed & np.uint64(1), 1.0, -1.0)
         return (wide * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
+
+
+def _is_exact(array: Array) -> bool:
+    """Labels and masks are what they are, whatever dtype they come in."""
+    return bool(np.array_equal(array, np.rint(array)))
 
 
 def calls_of_owner(trace: Trace, path: str) -> list[int]:

@@ -143,7 +143,7 @@ def _report(
         reference_name=_name(reference),
         port_name=_name(port),
         divergences=(
-            *verdicts.weight_divergences(alignment.plan),
+            *_following(verdicts.weight_divergences(alignment.plan), found),
             *differing,
             *found,
             # what a guilty layer keeps count of follows from what it does
@@ -169,8 +169,23 @@ def _report(
     )
 
 
+def _following(weights: list[Divergence], found: list[Divergence]) -> Iterable[Divergence]:
+    """Weights without a counterpart, but for those that a layer has for a reason known by now.
+
+    A convolution with another number of groups has other weights: that is one mistake, not three.
+    """
+    known = [each for each in found if each.cause is not None and not each.inherited]
+    paths = {site.path for each in known for site in (each.reference, each.port) if site is not None}
+    return (
+        each
+        for each in weights
+        if not any(f"{owner}.".startswith(f"{path}.") for owner in _owners([each]) for path in paths)
+    )
+
+
 def _owners(differing: Iterable[Divergence]) -> set[str]:
-    return {each.port.path.rpartition(".")[0] for each in differing if each.port is not None}
+    sites = (each.port or each.reference for each in differing)
+    return {site.path.rpartition(".")[0] for site in sites if site is not None}
 
 
 def _check_arguments(loss: Any, tolerance: Any) -> None:

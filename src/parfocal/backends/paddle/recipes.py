@@ -44,6 +44,7 @@ def _batch_norm(rank: int) -> Recipe:
         affine=absent("weight_attr", "bias_attr"),
         channels_last=_layout(rank),
         use_global_stats=Argument("use_global_stats", only=bool),
+        batch_statistics=Argument("use_global_stats", lambda value: False, only=bool),
         fixed={"activation": None, "track_running_stats": True},
     )
 
@@ -64,7 +65,7 @@ def _recurrent(name: str, **more: Any) -> Recipe:
         layers="num_layers",
         bidirectional=_DIRECTION,
         batch_first=_TIME_MAJOR,
-        bias=absent("bias_ih_attr", "bias_hh_attr"),
+        fixed={"bias": True},  # without, a call ends the process (3.3.1 on a CPU)
         **more,
     )
 

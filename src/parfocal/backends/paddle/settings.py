@@ -48,6 +48,11 @@ def _momentum(module: Any) -> float:
     return float(round(1 - module._momentum, 12))
 
 
+def _batch_statistics(module: Any) -> bool:
+    """False, unlike None, means never running statistics; the older BatchNorm does not know None."""
+    return module._use_global_stats is False and not hasattr(module, "_trainable_statistics")
+
+
 BATCH_NORM: Table = {
     "num_features": lambda module: module._mean.shape[0],
     "epsilon": "_epsilon",
@@ -57,6 +62,7 @@ BATCH_NORM: Table = {
     "channels_last": channels_last,
     "activation": lambda module: getattr(module, "_act", None),
     "use_global_stats": lambda module: bool(module._use_global_stats),
+    "batch_statistics": _batch_statistics,
 }
 INSTANCE_NORM: Table = {
     "num_features": "_num_features",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from parfocal.backends.building import Argument, Recipe, recipe
+from parfocal.backends.building import Argument, Recipe, recipe, short
 from parfocal.backends.torch.losses import RECIPES as LOSSES
 
 _CHANNELS_FIRST = {"channels_last": False}
@@ -109,7 +109,10 @@ RECIPES: dict[str, Recipe] = {
     **_ranked(
         lambda rank: recipe(
             f"LPPool{rank}d",
-            *("norm_type", "kernel_size", "stride", "ceil_mode"),
+            *("norm_type", "ceil_mode"),
+            # of one axis it takes a number only
+            kernel_size=Argument("kernel_size", short),
+            stride=Argument("stride", short),
             fixed={"padding": (0,) * rank},
         ),
         "LPPool",

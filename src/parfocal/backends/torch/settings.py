@@ -123,7 +123,13 @@ def _recurrent() -> Table:
 
 
 CELL: Table = {"input_size": "input_size", "hidden_size": "hidden_size", "bias": "bias"}
-BATCH_NORM: Table = _running_norm({"activation": constant(None), "use_global_stats": constant(False)})
+BATCH_NORM: Table = _running_norm(
+    {
+        "activation": constant(None),
+        "use_global_stats": constant(False),
+        "batch_statistics": lambda module: module.running_mean is None,
+    }
+)
 
 
 def _epsilon_of_rms(module: Any) -> float | None:

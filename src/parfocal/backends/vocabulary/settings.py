@@ -28,6 +28,7 @@ SETTINGS: dict[str, str] = {
     "affine": "whether a norm has a weight",
     "track_running_stats": "whether a norm keeps running statistics",
     "use_global_stats": "whether running statistics are used in training too",
+    "batch_statistics": "whether a norm with running statistics uses the batch's own in evaluation too",
     "activation": "activation applied inside, or None",
     "size": "output size of a resize; neighbours of a local response norm",
     "alpha": "parameter of that name",

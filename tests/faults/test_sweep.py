@@ -1,0 +1,89 @@
+"""Every setting of every kind of layer: correct pairs are the same, a wrong setting is named.
+
+Layers over one and three axes, and ports from paddle to torch, say little that those here do not;
+``PARFOCAL_SWEEP=all`` sweeps them too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import paddle
+import pytest
+import torch
+
+import parfocal
+from parfocal.backends.paddle import recipes as paddle_recipes
+from parfocal.backends.torch import recipes as torch_recipes
+from parfocal.explain.causes import code_of, said
+from parfocal.judge.verdict import Divergence
+from tests.faults.frames import arrays, model
+from tests.faults.sweep import ROWS, Row
+from tests.faults.tools import own
+
+ALL = os.environ.get("PARFOCAL_SWEEP") == "all"
+DIRECTIONS = [("torch", "paddle"), ("paddle", "torch")] if ALL else [("torch", "paddle")]
+SWEPT = [row for row in ROWS if ALL or not row.kind.endswith(("1d", "3d"))]
+RECIPES = {"torch": torch_recipes.RECIPES, "paddle": paddle_recipes.RECIPES}
+# The divergence is found, and one more that follows from it; or it is found and not explained.
+OPEN = {("RNNCell", "activation", "torch"), ("Embedding", "padding_idx", "torch")}
+
+
+def faults() -> Iterator[Any]:
+    """What a port can have wrong: a setting that its framework offers."""
+    for direction in DIRECTIONS:
+        for row in SWEPT:
+            offered = RECIPES[direction[1]][row.kind].arguments
+            for setting in (name for name in row.changes if name in offered):
+                is_open = (row.kind, setting, direction[1]) in OPEN
+                yield pytest.param(
+                    *(row, setting, direction), marks=[pytest.mark.xfail(strict=True)] if is_open else []
+                )
+
+
+def name(value: Any) -> str:
+    return (
+        value.kind if isinstance(value, Row) else "-".join(value) if isinstance(value, tuple) else str(value)
+    )
+
+
+def aligned(row: Row, changes: dict[str, Any], direction: tuple[str, str]) -> parfocal.Report:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        paddle.seed(3)
+        reference, port = (
+            model(direction[0], row, row.base),
+            model(direction[1], row, {**row.base, **changes}),
+        )
+    # what a loss is compared with has no gradient in one of the frameworks
+    return parfocal.align(reference, port, arrays(row), backward=row.has_gradients)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS, ids=name)
+@pytest.mark.parametrize("row", SWEPT, ids=name)
+def test_a_correct_pair_is_the_same(row: Row, direction: tuple[str, str]) -> None:
+    report = aligned(row, {}, direction)
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize(("row", "setting", "direction"), list(faults()), ids=name)
+def test_a_wrong_setting_is_named(row: Row, setting: str, direction: tuple[str, str]) -> None:
+    report = aligned(row, {setting: row.changes[setting]}, direction)
+    found = own(report)
+    assert found, str(report)
+    for divergence in found:  # of a container that hands a setting on, each of the layers that have it
+        check(divergence, row, setting, report)
+
+
+def check(divergence: Divergence, row: Row, setting: str, report: parfocal.Report) -> None:
+    assert divergence.port is not None
+    assert divergence.port.path.startswith("layer"), str(report)
+    assert divergence.cause is not None, str(report)
+    assert divergence.cause.code == code_of(setting, row.kind), str(report)
+    right, wrong = row.base[setting], row.changes[setting]
+    assert (
+        f"{setting} is {said(right)} in the reference, {said(wrong)} in the port" in divergence.cause.message
+    )
+    assert divergence.cause.score_after <= report.limit
