@@ -16,10 +16,15 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
-enum { LANES = 16, MOST_COLUMNS = 1024, MOST_PATTERNS = 4, AT_ONCE = 4, FLUSH = 64 };
+enum { LANES = 16, ROWS = 64, MOST_COLUMNS = 1024, STRIP = 4, FLUSH = 64, AHEAD = 4096 };
 
 typedef float Floats __attribute__((vector_size(4 * LANES)));
 typedef int32_t Bits __attribute__((vector_size(4 * LANES)));
+
+/* Asks for what comes next while this is computed: the processor's own foresight ends at every page. */
+INLINE void look_ahead(const void *from, int64_t bytes) {
+    for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch((const char *)from + line + AHEAD);
+}
 
 INLINE Floats load(const float *from) {
     Floats value;
@@ -73,26 +78,27 @@ INLINE void flush_moments(Lanes *lanes, Sums *sums) {
     lanes->additions = 0;
 }
 
-/* One row of a tile; a last, incomplete vector counts number by number. */
-INLINE void add_row(Lanes *lanes, Sums *sums, const float *row, int count) {
+/* One row of a tile; a last, incomplete vector counts number by number. Powers are taken of the
+   numbers times ``scale``, a power of two. */
+INLINE void add_row(Lanes *lanes, Sums *sums, const float *row, int count, float scale) {
     int place = 0;
     for (; place + LANES <= count; place += LANES) {
-        Floats value = load(row + place), square = value * value;
+        Floats value = load(row + place), scaled = value * scale, square = scaled * scaled;
         lanes->total += value;
-        lanes->absolute += magnitude(value);
+        lanes->absolute += magnitude(scaled);
         lanes->square += square;
-        lanes->cube += square * value;
+        lanes->cube += square * scaled;
         lanes->minimum = smaller(value, lanes->minimum);
         lanes->maximum = larger(value, lanes->maximum);
     }
     lanes->additions += count / LANES;
     if (lanes->additions >= FLUSH) flush_moments(lanes, sums);
     for (; place < count; place++) {
-        double value = row[place];
+        const double value = row[place], scaled = value * scale;
         sums->total += value;
-        sums->absolute += value < 0 ? -value : value;
-        sums->square += value * value;
-        sums->cube += value * value * value;
+        sums->absolute += scaled < 0 ? -scaled : scaled;
+        sums->square += scaled * scaled;
+        sums->cube += scaled * scaled * scaled;
         sums->minimum = value < sums->minimum ? value : sums->minimum;
         sums->maximum = value > sums->maximum ? value : sums->maximum;
     }
@@ -102,6 +108,8 @@ INLINE void add_row(Lanes *lanes, Sums *sums, const float *row, int count) {
    half of a float32. */
 INLINE const float *read_row(const void *values, int halves, int64_t start, int count, int columns,
                              float *buffer) {
+    const int64_t size = halves ? 2 : 4;
+    look_ahead((const char *)values + start * size, count * size);
     if (!halves && count == columns) return (const float *)values + start;
     if (halves) {
         const uint16_t *from = (const uint16_t *)values + start;
@@ -116,52 +124,54 @@ INLINE const float *read_row(const void *values, int halves, int64_t start, int 
     return buffer;
 }
 
-/* signs[tile][group][1 + patterns][rows] and choice[tile][group][1 + patterns][columns / groups] are
-   the tables of projection.py, of which row 0 is left out; no projection if signs is NULL. */
+/* Adds up ``vectors`` neighbouring vectors of every row of a tile, with signs. */
+INLINE void add_strip(float *sums, const float *const *source, const uint16_t *flips, int rows, int columns,
+                      int vectors) {
+    const Bits lane = {1 << 0, 1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
+                       1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
+    Floats total[STRIP] = {{0}};
+    for (int row = 0; row < rows; row++)
+        for (int each = 0; each < vectors; each++) {
+            const Bits flip = ((lane & (int32_t)flips[row * (columns / LANES) + each]) != 0) & INT32_MIN;
+            total[each] += (Floats)((Bits)load(source[row] + each * LANES) ^ flip);
+        }
+    memcpy(sums, total, (size_t)vectors * sizeof(Floats));
+}
+
+/* flips[tile][row] has one bit for every column, set where an element changes its sign; angles[tile] says by
+   how many columns a tile is turned: the tables of projection.py. No projection if flips is NULL. ``scale`` is a
+   power of two that brings the powers into range. */
 FOR_EVERY_CPU
-void parfocal_moments(const void *values, int halves, int64_t count, int columns, int groups, int patterns,
-                      int rows, const float *signs, const float *choice, const int64_t *angles,
-                      double *sums_out, double *buckets) {
-    float buffer[AT_ONCE][MOST_COLUMNS], products[MOST_PATTERNS][MOST_COLUMNS], mixed[MOST_COLUMNS];
+void parfocal_moments(const void *values, int halves, int64_t count, float scale, int columns,
+                      const uint16_t *flips, const int64_t *angles, double *sums_out, double *buckets) {
+    float buffer[ROWS][MOST_COLUMNS], mixed[MOST_COLUMNS];
+    const float *source[ROWS], *shifted[ROWS];
     const float infinity = __builtin_inff();
     Sums sums = {0, 0, 0, 0, infinity, -infinity};
     Lanes lanes = {all(0), all(0), all(0), all(0), all(infinity), all(-infinity), 0};
-    const int width = columns / groups;
     int64_t start = 0;
     for (int64_t tile = 0; start < count; tile++) {
-        const float *sign = signs + tile * groups * (patterns + 1) * rows;
-        const float *chosen_sign = choice + tile * (patterns + 1) * columns;
-        if (signs) memset(products, 0, sizeof products);
-        for (int row = 0; row < rows && start < count; row += AT_ONCE) {
-            const float *source[AT_ONCE];
-            for (int each = 0; each < AT_ONCE; each++) {
-                const int64_t left = count - start;
-                const int taken = left < columns ? (int)left : columns;
-                source[each] = read_row(values, halves, start, taken, columns, buffer[each]);
-                add_row(&lanes, &sums, source[each], taken);
-                start += taken;
-            }
-            for (int place = 0; signs && place < groups * patterns; place++) {
-                const int group = place / patterns, pattern = place % patterns, shift = group * width;
-                const float *s = sign + (group * (patterns + 1) + 1 + pattern) * rows + row;
-                float *restrict product = products[pattern] + shift;
-                const float *a = source[0] + shift, *b = source[1] + shift;
-                const float *c = source[2] + shift, *d = source[3] + shift;
-                for (int column = 0; column < width; column++)
-                    product[column] += (s[0] * a[column] + s[1] * b[column]) +
-                                       (s[2] * c[column] + s[3] * d[column]);
-            }
+        int rows = 0;
+        for (; rows < ROWS && start < count; rows++) {
+            const int64_t left = count - start;
+            const int taken = left < columns ? (int)left : columns;
+            source[rows] = read_row(values, halves, start, taken, columns, buffer[rows]);
+            add_row(&lanes, &sums, source[rows], taken, scale);
+            start += taken;
         }
-        if (!signs) continue;
-        memset(mixed, 0, sizeof mixed);
-        for (int place = 0; place < groups * patterns; place++) {
-            const int group = place / patterns, pattern = place % patterns;
-            const float *wanted = chosen_sign + (group * (patterns + 1) + 1 + pattern) * width;
-            for (int column = 0; column < width; column++)
-                mixed[group * width + column] += wanted[column] * products[pattern][group * width + column];
+        if (!flips) continue;
+        const uint16_t *flip = flips + tile * ROWS * (columns / LANES);
+        for (int column = 0; column < columns; column += STRIP * LANES) {
+            for (int row = 0; row < rows; row++) shifted[row] = source[row] + column;
+            const int vectors = (columns - column) / LANES;
+            if (vectors >= STRIP)
+                add_strip(mixed + column, shifted, flip + column / LANES, rows, columns, STRIP);
+            else
+                add_strip(mixed + column, shifted, flip + column / LANES, rows, columns, vectors);
         }
+        const int angle = (int)angles[tile];
         for (int column = 0; column < columns; column++)
-            buckets[column] += mixed[(column + angles[tile]) % columns];
+            buckets[column] += mixed[column + angle < columns ? column + angle : column + angle - columns];
     }
     flush_moments(&lanes, &sums);
     const double low = smallest(lanes.minimum), high = largest(lanes.maximum);
@@ -288,6 +298,8 @@ void parfocal_difference(const float *x, const float *y, int64_t count, double a
     for (int64_t start = 0; start < count; start += CHUNK) {
         const int size = count - start < CHUNK ? (int)(count - start) : CHUNK;
         const double before = most(found.maximum, known);
+        look_ahead(x + start, size * 4);
+        look_ahead(y + start, size * 4);
         if (size == CHUNK)
             add_chunk(&found, x + start, y + start, &allowed);
         else

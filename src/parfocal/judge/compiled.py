@@ -7,14 +7,15 @@ lock, so blocks run on several threads at once.
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_double, c_int, c_int64, c_void_p
+import sys
+from ctypes import POINTER, c_double, c_float, c_int, c_int64, c_void_p
 from pathlib import Path
 
 PATH = Path(__file__).with_name("_compiled.so")
 _SIGNATURES = {
     "parfocal_moments": (
-        *(c_void_p, c_int, c_int64, c_int, c_int, c_int, c_int),
-        *(c_void_p, c_void_p, c_void_p, POINTER(c_double), c_void_p),
+        *(c_void_p, c_int, c_int64, c_float, c_int),
+        *(c_void_p, c_void_p, POINTER(c_double), c_void_p),
     ),
     "parfocal_difference": (*(c_void_p, c_void_p, c_int64, c_double, c_double, c_double, POINTER(c_double)),),
 }
@@ -22,7 +23,7 @@ _SIGNATURES = {
 
 def _load(path: Path) -> ctypes.CDLL | None:
     """The library, unless it was not built or was built for another kind of machine."""
-    if not path.exists():
+    if not path.exists() or sys.byteorder != "little":
         return None
     try:
         library = ctypes.CDLL(str(path))

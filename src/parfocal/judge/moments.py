@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,12 +19,11 @@ from parfocal.judge.compiled import LIBRARY
 from parfocal.judge.kernels import ONES, DotProducts
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.projection import (
-    GROUPS,
-    PATTERNS,
     ROWS,
     TILES,
     project_block,
     random_bits,
+    tile_flips,
     tile_signs,
     turn,
 )
@@ -36,6 +34,8 @@ from parfocal.judge.totals import ZERO
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 # Cubes of numbers in this range neither overflow nor lose digits to underflow.
 _SAFE = {_FLOAT32: (1e-7, 1e10), _FLOAT64: (1e-90, 1e90)}
+_THREADED = 16  # blocks
+_FARTHEST = 100  # exponents up to this are far from the ends of float32
 _PIECE = 1 << 17  # elements: a piece and its powers fit a core's second-level cache
 
 
@@ -113,7 +113,7 @@ def gather(array: Array, what: Pass) -> Moments:
         found = Moments()
         with np.errstate(all="ignore"):
             for begin, end in blocks(start, stop, what.length):
-                block = None if compiled is None else compiled(begin, end)
+                block = None if compiled is None else compiled.block(begin, end)
                 if block is None:
                     block = _block(read(begin, end, scratch), begin, what, scratch)
                 if what.project:
@@ -122,47 +122,71 @@ def gather(array: Array, what: Pass) -> Moments:
         return found
 
     moments = Moments()
-    # NumPy's many short calls would wait for each other at the interpreter lock: 85 ms for 128 MB
-    # on two threads, 56 on one
-    for found in run_spans(array.size, what.length, span, threads=compiled is not None):
+    # NumPy's many short calls would wait for each other at the interpreter lock, and next to a framework,
+    # whose own threads stay awake for a while after every op, a second thread only helps in the long run.
+    threads = compiled is not None and array.size >= _THREADED * what.length
+    for found in run_spans(array.size, what.length, span, threads=threads):
         moments.merge(found)
     return moments
 
 
-def _compiled(array: Array, what: Pass) -> Callable[[int, int], Moments | None] | None:
-    """The compiled loop over a block in place; what it gives is None for a block it is not made for."""
-    if LIBRARY is None or array.dtype not in (_FLOAT32, BFLOAT16) or not array.flags.c_contiguous:
-        return None
-    if not array.dtype.isnative:
-        return None
-    function, address, halves = LIBRARY.parfocal_moments, array.ctypes.data, array.dtype == BFLOAT16
-    tables: tuple[int | None, ...] = (None, None, None)
-    if what.project:
-        signs = tile_signs(what.seed, what.width, _FLOAT32)
-        tables = tuple(table.ctypes.data for table in (signs.patterns, signs.choice, signs.angles))
-    shape = (what.width, GROUPS, PATTERNS, ROWS)
-    floor, ceiling = _SAFE[_FLOAT32]
+def _compiled(array: Array, what: Pass) -> _Loop | None:
+    """The compiled loop over this array, if there is one for arrays like it."""
+    fits = array.dtype in (_FLOAT32, BFLOAT16) and array.dtype.isnative and array.flags.c_contiguous
+    return _Loop(LIBRARY.parfocal_moments, array, what) if fits and LIBRARY is not None else None
 
-    def block(begin: int, end: int) -> Moments | None:
-        sums, buckets = (ctypes.c_double * 6)(), np.zeros(what.width)
-        where = address + begin * array.dtype.itemsize
-        function(where, halves, end - begin, *shape, *tables, sums, buckets.ctypes.data)
-        total, absolute, square, cube, minimum, maximum = sums
-        reach = max(-minimum, maximum)
-        if not math.isfinite(total + absolute) or (reach > 0 and not floor < reach < ceiling):
+
+class _Loop:
+    """The compiled pass over blocks of one array, in place.
+
+    Numbers whose cubes would leave the range of float32 are multiplied by a power of two, most
+    likely the same one as in the block before.
+    """
+
+    def __init__(self, function: Any, array: Array, what: Pass) -> None:
+        self._function, self._array, self._what = function, array, what
+        self._address, self._halves = array.ctypes.data, array.dtype == BFLOAT16
+        self._exponent = 0
+        self._tables: tuple[int | None, ...] = (None, None)
+        if what.project:
+            tables = tile_flips(what.seed, what.width), tile_signs(what.seed, what.width, _FLOAT32).angles
+            self._tables = tuple(table.ctypes.data for table in tables)
+
+    def block(self, begin: int, end: int) -> Moments | None:
+        """The moments of one block; None if it holds a value that is not finite, or next to no value."""
+        floor, ceiling = _SAFE[_FLOAT32]
+        exponent = self._exponent  # another thread may change it
+        found = self._times(exponent, begin, end)
+        reach = max(-found.minimum, found.maximum, 0.0)
+        if not math.isfinite(found.total):
             return None
+        if reach == 0 or floor < math.ldexp(reach, -exponent) < ceiling:
+            return found
+        exponent = math.frexp(reach)[1]
+        if abs(exponent) > _FARTHEST:
+            return None
+        self._exponent = exponent
+        return self._times(exponent, begin, end)
+
+    def _times(self, exponent: int, begin: int, end: int) -> Moments:
+        """The moments, powers by way of the numbers times ``2**-exponent``."""
+        what, sums, buckets = self._what, (ctypes.c_double * 6)(), np.zeros(self._what.width)
+        where = self._address + begin * self._array.dtype.itemsize
+        scale = math.ldexp(1.0, -exponent)
+        self._function(
+            where, self._halves, end - begin, scale, what.width, *self._tables, sums, buckets.ctypes.data
+        )
+        total, absolute, square, cube, minimum, maximum = sums
         return Moments(
             count=end - begin,
             minimum=minimum,
             maximum=maximum,
             total=total,
-            absolute=Scaled(absolute),
-            square=Scaled(square),
-            cube=Scaled(cube),
+            absolute=Scaled(absolute, exponent),
+            square=Scaled(square, 2 * exponent),
+            cube=Scaled(cube, 3 * exponent),
             buckets=buckets,
         )
-
-    return block
 
 
 def _block(values: Array, start: int, what: Pass, scratch: Scratch) -> Moments:

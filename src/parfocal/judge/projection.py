@@ -95,16 +95,28 @@ def tile_signs(seed: int, width: int, dtype: np.dtype[Any]) -> Signs:
     return tables
 
 
+@lru_cache(maxsize=8)
+def tile_flips(seed: int, width: int) -> Array:
+    """One bit for every element of a block's tiles, set where its sign is minus: (TILES, ROWS, width / 8)."""
+    signs = tile_signs(seed, width, np.dtype(np.float32))
+    each = np.einsum("tgpr,tgpc->trgc", signs.patterns[:, :, 1:], signs.choice[:, :, 1:])
+    flips = np.packbits(each.reshape(TILES, ROWS, width) < 0, axis=-1, bitorder="little")
+    flips.flags.writeable = False
+    return flips
+
+
 def angles(seed: int, rows: int, width: int) -> Array:
     """By how much each of so many rows is turned."""
     angle: Array = (random_bits(seed, "angle", 0, rows) % np.uint64(width)).astype(np.int64)
     return angle
 
 
+@lru_cache(maxsize=8)
 def rotations(seed: int, rows: int, width: int) -> Array:
     """Flat indices that turn every row of a (rows, width) array by its angle."""
     turned = (np.arange(width) + angles(seed, rows, width).reshape(rows, 1)) % width
     places: Array = turned + width * np.arange(rows).reshape(rows, 1)
+    places.flags.writeable = False
     return places
 
 
@@ -113,7 +125,7 @@ def project_small(values: Array, width: int, seed: int) -> Array:
     rows = -(-values.size // width)
     padded = np.zeros(rows * width)
     np.multiply(values, element_signs(seed)[: values.size], out=padded[: values.size])
-    buckets: Array = padded.take(rotations(seed, rows, width)).sum(axis=0)
+    buckets: Array = padded.take(rotations(seed, -(-SMALL // width), width)[:rows]).sum(axis=0)
     return buckets
 
 
