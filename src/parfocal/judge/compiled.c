@@ -138,14 +138,45 @@ INLINE void add_strip(float *sums, const float *const *source, const uint16_t *f
     memcpy(sums, total, (size_t)vectors * sizeof(Floats));
 }
 
-/* flips[tile][row] has one bit for every column, set where an element changes its sign; angles[tile] says by
-   how many columns a tile is turned: the tables of projection.py. No projection if flips is NULL. ``scale`` is a
-   power of two that brings the powers into range. */
+/* The tables of projection.py: flips[tile][row] has one bit for every column, set where an element changes
+   its sign; a tile is turned by angles[tile] columns. They are the same for every block of ``tiles`` tiles,
+   which as a whole is turned by turns[block] columns and multiplied by signs[block]. */
+typedef struct {
+    const uint16_t *flips;
+    const int64_t *angles, *turns;
+    const double *signs;
+    int64_t tiles;
+} Projection;
+
+INLINE void add_turned(double *sums, const float *values, int columns, int64_t turn, double sign) {
+    for (int column = 0; column < columns - turn; column++) sums[column] += sign * values[column + turn];
+    for (int column = columns - (int)turn; column < columns; column++)
+        sums[column] += sign * values[column + turn - columns];
+}
+
+INLINE void project_tile(const Projection *by, int64_t tile, const float *const *source, int rows, int columns,
+                         double *buckets) {
+    float mixed[MOST_COLUMNS];
+    const float *shifted[ROWS];
+    const int64_t place = tile % by->tiles, block = tile / by->tiles;
+    const uint16_t *flips = by->flips + place * ROWS * (columns / LANES);
+    for (int column = 0; column < columns; column += STRIP * LANES) {
+        const int vectors = (columns - column) / LANES;
+        for (int row = 0; row < rows; row++) shifted[row] = source[row] + column;
+        if (vectors >= STRIP)
+            add_strip(mixed + column, shifted, flips + column / LANES, rows, columns, STRIP);
+        else
+            add_strip(mixed + column, shifted, flips + column / LANES, rows, columns, vectors);
+    }
+    add_turned(buckets, mixed, columns, (by->angles[place] + by->turns[block]) % columns, by->signs[block]);
+}
+
+/* ``scale`` is a power of two that brings the powers into range; no projection if ``by`` is NULL. */
 FOR_EVERY_CPU
 void parfocal_moments(const void *values, int halves, int64_t count, float scale, int columns,
-                      const uint16_t *flips, const int64_t *angles, double *sums_out, double *buckets) {
-    float buffer[ROWS][MOST_COLUMNS], mixed[MOST_COLUMNS];
-    const float *source[ROWS], *shifted[ROWS];
+                      const Projection *by, double *sums_out, double *buckets) {
+    float buffer[ROWS][MOST_COLUMNS];
+    const float *source[ROWS];
     const float infinity = __builtin_inff();
     Sums sums = {0, 0, 0, 0, infinity, -infinity};
     Lanes lanes = {all(0), all(0), all(0), all(0), all(infinity), all(-infinity), 0};
@@ -159,19 +190,7 @@ void parfocal_moments(const void *values, int halves, int64_t count, float scale
             add_row(&lanes, &sums, source[rows], taken, scale);
             start += taken;
         }
-        if (!flips) continue;
-        const uint16_t *flip = flips + tile * ROWS * (columns / LANES);
-        for (int column = 0; column < columns; column += STRIP * LANES) {
-            for (int row = 0; row < rows; row++) shifted[row] = source[row] + column;
-            const int vectors = (columns - column) / LANES;
-            if (vectors >= STRIP)
-                add_strip(mixed + column, shifted, flip + column / LANES, rows, columns, STRIP);
-            else
-                add_strip(mixed + column, shifted, flip + column / LANES, rows, columns, vectors);
-        }
-        const int angle = (int)angles[tile];
-        for (int column = 0; column < columns; column++)
-            buckets[column] += mixed[column + angle < columns ? column + angle : column + angle - columns];
+        if (by) project_tile(by, tile, source, rows, columns, buckets);
     }
     flush_moments(&lanes, &sums);
     const double low = smallest(lanes.minimum), high = largest(lanes.maximum);

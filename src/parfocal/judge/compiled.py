@@ -12,10 +12,24 @@ from ctypes import POINTER, c_double, c_float, c_int, c_int64, c_void_p
 from pathlib import Path
 
 PATH = Path(__file__).with_name("_compiled.so")
+
+
+class Projection(ctypes.Structure):
+    """The tables of a projection, by address; ``compiled.c`` says what they are."""
+
+    _fields_ = (
+        ("flips", c_void_p),
+        ("angles", c_void_p),
+        ("turns", c_void_p),
+        ("signs", c_void_p),
+        ("tiles", c_int64),
+    )
+
+
 _SIGNATURES = {
     "parfocal_moments": (
         *(c_void_p, c_int, c_int64, c_float, c_int),
-        *(c_void_p, c_void_p, POINTER(c_double), c_void_p),
+        *(POINTER(Projection), POINTER(c_double), c_void_p),
     ),
     "parfocal_difference": (*(c_void_p, c_void_p, c_int64, c_double, c_double, c_double, POINTER(c_double)),),
 }

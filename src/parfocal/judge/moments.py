@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.judge.compiled import LIBRARY
+from parfocal.judge.compiled import LIBRARY, Projection
 from parfocal.judge.kernels import ONES, DotProducts
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.projection import (
@@ -23,9 +23,10 @@ from parfocal.judge.projection import (
     TILES,
     project_block,
     random_bits,
+    tile_angles,
     tile_flips,
-    tile_signs,
     turn,
+    turns,
 )
 from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, arithmetic
 from parfocal.judge.scaled import Scaled
@@ -107,24 +108,28 @@ def working_dtype(array: Array) -> np.dtype[Any]:
 def gather(array: Array, what: Pass) -> Moments:
     """The moments of a real array, over the blocks of a pass."""
     read = Reader(array, working_dtype(array), "actual").read
-    compiled = _compiled(array, what)
+    loop = _compiled(array, what)
+    # NumPy's many short calls would wait for each other at the interpreter lock, and next to a framework,
+    # whose own threads stay awake for a while after every op, a second thread only helps in the long run.
+    threads = loop is not None and array.size >= _THREADED * what.length
+    whole = None if loop is None or threads else loop.over(0, array.size)
+    if whole is not None:
+        return whole
 
     def span(start: int, stop: int, scratch: Scratch) -> Moments:
+        together = loop.over(start, stop) if loop is not None and threads else None
+        if together is not None:
+            return together
         found = Moments()
         with np.errstate(all="ignore"):
             for begin, end in blocks(start, stop, what.length):
-                block = None if compiled is None else compiled.block(begin, end)
-                if block is None:
-                    block = _block(read(begin, end, scratch), begin, what, scratch)
+                block = _block(read(begin, end, scratch), begin, what, scratch)
                 if what.project:
                     block.buckets = turn(block.buckets, begin // what.length, what.seed)
                 found.merge(block)
         return found
 
     moments = Moments()
-    # NumPy's many short calls would wait for each other at the interpreter lock, and next to a framework,
-    # whose own threads stay awake for a while after every op, a second thread only helps in the long run.
-    threads = compiled is not None and array.size >= _THREADED * what.length
     for found in run_spans(array.size, what.length, span, threads=threads):
         moments.merge(found)
     return moments
@@ -137,44 +142,39 @@ def _compiled(array: Array, what: Pass) -> _Loop | None:
 
 
 class _Loop:
-    """The compiled pass over blocks of one array, in place.
-
-    Numbers whose cubes would leave the range of float32 are multiplied by a power of two, most
-    likely the same one as in the block before.
-    """
+    """The compiled pass over one array, in place."""
 
     def __init__(self, function: Any, array: Array, what: Pass) -> None:
         self._function, self._array, self._what = function, array, what
-        self._address, self._halves = array.ctypes.data, array.dtype == BFLOAT16
-        self._exponent = 0
-        self._tables: tuple[int | None, ...] = (None, None)
-        if what.project:
-            tables = tile_flips(what.seed, what.width), tile_signs(what.seed, what.width, _FLOAT32).angles
-            self._tables = tuple(table.ctypes.data for table in tables)
 
-    def block(self, begin: int, end: int) -> Moments | None:
-        """The moments of one block; None if it holds a value that is not finite, or next to no value."""
+    def over(self, begin: int, end: int) -> Moments | None:
+        """The moments from the beginning of a block on; None if a value is not finite, or all are nearly 0.
+
+        Numbers whose cubes would leave the range of float32 are multiplied by a power of two.
+        """
         floor, ceiling = _SAFE[_FLOAT32]
-        exponent = self._exponent  # another thread may change it
-        found = self._times(exponent, begin, end)
+        found = self._times(0, begin, end)
         reach = max(-found.minimum, found.maximum, 0.0)
         if not math.isfinite(found.total):
             return None
-        if reach == 0 or floor < math.ldexp(reach, -exponent) < ceiling:
+        if reach == 0 or floor < reach < ceiling:
             return found
         exponent = math.frexp(reach)[1]
-        if abs(exponent) > _FARTHEST:
-            return None
-        self._exponent = exponent
-        return self._times(exponent, begin, end)
+        return self._times(exponent, begin, end) if abs(exponent) <= _FARTHEST else None
 
     def _times(self, exponent: int, begin: int, end: int) -> Moments:
         """The moments, powers by way of the numbers times ``2**-exponent``."""
-        what, sums, buckets = self._what, (ctypes.c_double * 6)(), np.zeros(self._what.width)
-        where = self._address + begin * self._array.dtype.itemsize
-        scale = math.ldexp(1.0, -exponent)
+        array, what = self._array, self._what
+        sums, buckets = (ctypes.c_double * 6)(), np.zeros(what.width)
+        by = None
+        if what.project:
+            first, count = begin // what.length, -(-(end - begin) // what.length)
+            places, signs = turns(what.seed, first, count, what.width)
+            flips, angles = tile_flips(what.seed, what.width), tile_angles(what.seed, TILES, what.width)
+            by = Projection(*(table.ctypes.data for table in (flips, angles, places, signs)), TILES)
         self._function(
-            where, self._halves, end - begin, scale, what.width, *self._tables, sums, buckets.ctypes.data
+            *(array.ctypes.data + begin * array.dtype.itemsize, array.dtype == BFLOAT16, end - begin),
+            *(math.ldexp(1.0, -exponent), what.width, by, sums, buckets.ctypes.data),
         )
         total, absolute, square, cube, minimum, maximum = sums
         return Moments(

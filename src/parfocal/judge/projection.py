@@ -44,14 +44,6 @@ def random_bits(seed: int, stream: str, start: int, count: int) -> Array:
     return mixed
 
 
-def random_word(seed: int, stream: str, index: int) -> int:
-    """``random_bits(seed, stream, index, 1)[0]``, without the cost of an array."""
-    state = (_origin(seed, stream) + (index + 1) * _GOLDEN) % 2**64
-    for shift, factor in _MIX:
-        state = (state ^ (state >> shift)) * factor % 2**64
-    return state ^ (state >> _LAST_SHIFT)
-
-
 def _origin(seed: int, stream: str) -> int:
     return (seed * 0xD1342543DE82EF95 + _STREAMS[stream] * 0xA0761D6478BD642F) % 2**64
 
@@ -61,8 +53,7 @@ class Signs(NamedTuple):
 
     patterns: Array  # (TILES, GROUPS, 1 + PATTERNS, ROWS); row 0, all ones, gives the plain sums
     choice: Array  # (TILES, GROUPS, 1 + PATTERNS, columns): +-1 at a column's pattern, else 0
-    angles: Array  # (TILES,): by how many columns a tile is turned
-    places: Array  # (TILES, width): the same as flat indices of what goes to each bucket
+    places: Array  # (TILES, width): flat indices of what goes to each bucket when a tile is turned
 
 
 @lru_cache(maxsize=8)
@@ -89,7 +80,7 @@ def tile_signs(seed: int, width: int, dtype: np.dtype[Any]) -> Signs:
     chosen = 1 + (column >> np.uint64(8)) % np.uint64(PATTERNS)
     sign = np.where(column & np.uint64(1), 1, -1)
     choice = np.where(np.arange(1 + PATTERNS).reshape(-1, 1) == chosen, sign, 0).astype(dtype)
-    tables = Signs(patterns, choice, angles(seed, TILES, width), rotations(seed, TILES, width))
+    tables = Signs(patterns, choice, rotations(seed, TILES, width))
     for table in tables:
         table.flags.writeable = False
     return tables
@@ -105,8 +96,9 @@ def tile_flips(seed: int, width: int) -> Array:
     return flips
 
 
-def angles(seed: int, rows: int, width: int) -> Array:
-    """By how much each of so many rows is turned."""
+@lru_cache(maxsize=8)
+def tile_angles(seed: int, rows: int, width: int) -> Array:
+    """By how many columns each of so many tiles (or rows of a small array) is turned."""
     angle: Array = (random_bits(seed, "angle", 0, rows) % np.uint64(width)).astype(np.int64)
     return angle
 
@@ -114,7 +106,7 @@ def angles(seed: int, rows: int, width: int) -> Array:
 @lru_cache(maxsize=8)
 def rotations(seed: int, rows: int, width: int) -> Array:
     """Flat indices that turn every row of a (rows, width) array by its angle."""
-    turned = (np.arange(width) + angles(seed, rows, width).reshape(rows, 1)) % width
+    turned = (np.arange(width) + tile_angles(seed, rows, width).reshape(rows, 1)) % width
     places: Array = turned + width * np.arange(rows).reshape(rows, 1)
     places.flags.writeable = False
     return places
@@ -153,9 +145,15 @@ def _full_tiles(values: Array, count: int, width: int, scratch: Scratch) -> Arra
     return tiles
 
 
+def turns(seed: int, start: int, count: int, width: int) -> tuple[Array, Array]:
+    """By how many columns blocks are turned as a whole, and their signs."""
+    words = random_bits(seed, "turn", start, count)
+    places = ((words >> np.uint64(8)) % np.uint64(width)).astype(np.int64)
+    return places, np.where(words & np.uint64(1), 1.0, -1.0)
+
+
 def turn(buckets: Array, block: int, seed: int) -> Array:
     """The buckets of block number ``block``, rotated and with a sign."""
-    word = random_word(seed, "turn", block)
-    place = (word >> 8) % len(buckets)
-    turned: Array = np.concatenate((buckets[place:], buckets[:place]))
-    return turned if word & 1 else -turned
+    (place,), (sign,) = turns(seed, block, 1, len(buckets))
+    turned: Array = sign * np.roll(buckets, -place)
+    return turned
