@@ -25,6 +25,7 @@ from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow import verdicts
 from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.excuses import Excuses
 from parfocal.workflow.players import Arguments, Loss, Player
 from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.state import buffer_results, weight_differences, weights_kept
@@ -58,8 +59,8 @@ def align(
     The reference's weights are copied into the port first (``transfer``). Errors are judged in
     units of what rounding makes unavoidable for this very call on this very input, or by a fixed
     ``tolerance`` when one is given. With ``explain`` every difference that follows from no other is
-    put to the hypotheses of ``parfocal.explain``. Calls whose path matches a pattern of ``ignore`` are not
-    compared. Neither model is changed but for the port's weights.
+    put to the hypotheses of ``parfocal.explain``. Calls whose path matches a pattern of ``ignore`` are led
+    along and not judged. Neither model is changed but for the port's weights.
     """
     _refuse_what_is_to_come(optimizers, schedulers, steps, level)
     if reference is port:
@@ -136,6 +137,7 @@ def _report(
         limits,
         _owners(differing),
         explainer.explain if explain and not fixed else None,
+        _excuses(alignment, observation).of_weights if differing and not fixed else None,
     )
     guilty = {each.port.path for each in found if each.port is not None and not each.inherited}
     reference, port = alignment.reference, alignment.port
@@ -150,6 +152,7 @@ def _report(
             *(
                 replace(each, inherited=each.port is not None and each.port.path in guilty)
                 for each in buffers
+                if each.port is None or not alignment.ignored().path(each.port.path)
             ),
         ),
         findings=(
@@ -167,6 +170,11 @@ def _report(
         tolerance=alignment.tolerance,
         reproduction=explainer.reproduction,
     )
+
+
+def _excuses(alignment: Alignment, observation: Observation) -> Excuses:
+    players = alignment.reference, alignment.port
+    return Excuses(observation.precise, players, alignment.plan.entries)
 
 
 def _following(weights: list[Divergence], found: list[Divergence]) -> Iterable[Divergence]:

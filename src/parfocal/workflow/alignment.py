@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, field
 
 from parfocal.backends.protocol import Array, Mode
 from parfocal.backends.vocabulary.kinds import family
@@ -27,12 +26,13 @@ from parfocal.replay.trace import Data, Node, Trace, Value
 from parfocal.replay.witness import Outline, Witness
 from parfocal.weights.plan import Plan
 from parfocal.workflow.ends import End, Ends
+from parfocal.workflow.excuses import Excuses
+from parfocal.workflow.ignoring import Ignored
 from parfocal.workflow.measures import Collector, Measure, refine
 from parfocal.workflow.players import Driving, Player, Results, left_as_it_was
 from parfocal.workflow.progress import Tell, silent
 from parfocal.workflow.second_look import fused_after_all
 from parfocal.workflow.telling import INPUTS_HINT
-from parfocal.workflow.ties import acquitted_of_chance
 
 Partners = dict[tuple[int, Side, str], tuple[int, str]]
 
@@ -51,6 +51,7 @@ class Observation:
     unfed: set[int]  # calls of the port that could not be given all of the reference's inputs
     buffers: dict[str, Array]  # of the port, after the followed run
     precise: Precise
+    overlooked: list[Measure] = field(default_factory=list)  # above the noise, of what is to be ignored
 
 
 class Alignment:
@@ -103,10 +104,15 @@ class Alignment:
                     pairing = better
                     script, followed, precise, measures = self._led(pairing, ledger)
                 ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
-                parameters = ends.parameters(followed.gradients, precise)
-                whole = ends.whole(measures, parameters)
+                ignored = self.ignored()
+                overlooked = ignored.overlooked(measures)
+                parameters = ignored.judged_parameters(ends.parameters(followed.gradients, precise))
+                pairing, measures = ignored.judged_pairs(pairing), ignored.judged(measures)
+                whole = [] if overlooked else ends.whole(measures, parameters)
                 unfed = {order for order in script if not _is_fed(self.port.trace.nodes[order], precise)}
-                yield Observation(pairing, measures, parameters, whole, unfed, followed.buffers, precise)
+                yield Observation(
+                    pairing, measures, parameters, whole, unfed, followed.buffers, precise, overlooked
+                )
 
     def _led(
         self, pairing: Pairing, ledger: Ledger
@@ -116,10 +122,8 @@ class Alignment:
         collector, followed, layouts = self._follow(script, partners, ledger)
         precise = self._precise(Script(script, layouts), ledger)
         self.tell("measuring noise")
-        measures = [
-            acquitted_of_chance(measure, precise, self.reference) if measure.tied else measure
-            for measure in refine(collector.measures, precise)
-        ]
+        excuses = Excuses(precise, (self.reference, self.port), self.plan.entries)
+        measures = [excuses.applied(measure) for measure in refine(collector.measures, precise)]
         return script, followed, precise, measures
 
     def _side_by_side(self, ledger: Ledger) -> Observation:
@@ -144,10 +148,11 @@ class Alignment:
             self._observe(theirs, witness)
         ends = Ends(ours, theirs, self.plan, self.driving, self.tolerance)
         precise = self._precise(Script({}), ledger)
+        ignored = self.ignored()
         return Observation(
-            self._without_ignored(_witnessed(partners, theirs.trace)),
-            collector.measures,
-            ends.parameters(theirs.natural.gradients, precise),
+            ignored.judged_pairs(_witnessed(partners, theirs.trace)),
+            ignored.judged(collector.measures),
+            ignored.judged_parameters(ends.parameters(theirs.natural.gradients, precise)),
             ends.whole([], []),
             set(),
             theirs.natural.buffers,
@@ -170,19 +175,10 @@ class Alignment:
     def _pair(self) -> Pairing:
         copies = [(entry.source, entry.target) for entry in self.plan.entries]
         traces = self.reference.trace, self.port.trace
-        return self._without_ignored(pair_calls(*traces, anchors_of(copies), self.layers, splits_of(copies)))
+        return pair_calls(*traces, anchors_of(copies), self.layers, splits_of(copies))
 
-    def _without_ignored(self, pairing: Pairing) -> Pairing:
-        def ignored(path: str) -> bool:
-            return any(fnmatchcase(path, pattern) for pattern in self.ignore)
-
-        ours, theirs = self.reference.trace.nodes, self.port.trace.nodes
-        kept = [
-            pair
-            for pair in pairing.pairs
-            if not (ignored(ours[pair.reference].path) or ignored(theirs[pair.port].path))
-        ]
-        return replace(pairing, pairs=tuple(kept))
+    def ignored(self) -> Ignored:
+        return Ignored(self.ignore, self.reference.trace, self.port.trace)
 
     def _precise(self, script: Script, ledger: Ledger) -> Precise:
         ours, theirs = self.reference, self.port

@@ -20,6 +20,7 @@ from parfocal.report.report import Compared, Step
 from parfocal.weights.plan import Plan
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.ends import End
+from parfocal.workflow.excuses import SPELLING
 from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure
 
 EXPLAINED = 12  # independent divergences of one run that are looked into; more are usually one mistake
@@ -55,11 +56,12 @@ def divergences(
     limits: tuple[float, float],
     guilty_weights: set[str],
     explain: Callable[[Divergence, Measure], Divergence] | None = None,
+    excused: Callable[[Measure], bool] | None = None,
 ) -> list[Divergence]:
     """All differences above the noise: the causes in order of execution, then what follows from them.
 
     ``guilty_weights``: modules of the port whose weights are known to differ. ``explain`` is asked
-    about every difference that follows from no other.
+    about every difference that follows from no other; ``excused`` says whether one follows from weights.
     """
     limit, end_limit = limits
     ours, theirs = alignment.reference.trace, alignment.port.trace
@@ -77,9 +79,9 @@ def divergences(
         doubtful = measure.own and measure.port in observation.unfed and bool(paths)
         follows = measure.direction == "backward" and not measure.own and _users(measure, theirs) & paths
         cut_off = measure.absent and _comes_before(measure, starved)
-        divergence = _divergence(
-            measure, ours, theirs, inherited=guilty in paths or doubtful or cut_off or bool(follows)
-        )
+        inherited = guilty in paths or doubtful or cut_off or bool(follows)
+        inherited = inherited or (excused is not None and excused(measure))
+        divergence = _divergence(measure, ours, theirs, inherited=inherited)
         if measure.port in starts:
             start, last = theirs.nodes[starts[measure.port]], theirs.nodes[measure.port]
             done = f"what the reference does in one call is done here by {start.path} to {last.path}"
@@ -258,10 +260,21 @@ def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step
 
 def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding]:
     """Worth knowing also when all is well."""
+    nodes = alignment.port.trace.nodes
     for note in alignment.plan.notes:
         yield Finding("transfer", note)
     for problem in observation.precise.problems:
         yield Finding("floor.imprecise", f"no float64 floor for {problem}; the other floors were used")
+    for path in dict.fromkeys(
+        nodes[_blame(measure, alignment.port.trace)].path for measure in observation.overlooked
+    ):
+        message = f"{path or 'the model'} differs and is ignored: what the whole model gives is not judged"
+        yield Finding("ignored", message)
+    for measure in observation.measures:
+        if measure.message == SPELLING:
+            other, own = alignment.reference.trace.nodes[measure.reference], nodes[measure.port]
+            message = f"input {measure.slot} of {own.path or 'the model'} {SPELLING}"
+            yield Finding("input.spelling", message, site(other), site(own))
     extra = len(alignment.port.natural.outputs) - len(alignment.reference.natural.outputs)
     if extra > 0:
         yield Finding("output.extra", f"{extra} more outputs in the port than in the reference; not compared")

@@ -162,3 +162,56 @@ def test_inputs_of_the_whole_model_were_made_by_no_call():
     asked = Asked(vanishes=True)
     assert refine([measured(call=0, side="input")], asked)[0].score == 100.0
     assert asked.asked == []
+
+
+class Doubted(Asked):
+    """Also answers what is asked of a floor that is far above rounding."""
+
+    def __init__(self, alone, still=0.0, alike=0.0, **answers):
+        super().__init__(**answers)
+        self.alone, self.answers["still"], self.answers["alike"] = alone, still, alike
+        self.port.script = SimpleNamespace(layouts={})
+
+    def port_result(self, calls, place):
+        return np.full(8, 1.0 + self.alone)
+
+    def at(self, place):
+        return np.ones(8)
+
+    def still(self, calls, place):
+        return Size(self.answers["still"], self.answers["still"])
+
+    def moved_alike(self, calls, place, port_calls, port_place):
+        return Size(self.answers["alike"], self.answers["alike"])
+
+
+FLIPS = 1e6  # a floor far above the scale floor of 1
+
+
+def doubted(asked, direction="backward"):
+    side = "input" if direction == "backward" else "output"
+    return refine([measured(FLIPS, call=1, side=side, direction=direction)], asked)[0]
+
+
+def test_a_large_floor_is_believed_when_the_call_makes_the_error_alone_and_equals_may_part():
+    flipped = doubted(Doubted(FLIPS, moved=FLIPS, alike=FLIPS))
+    assert (flipped.score, flipped.outside, flipped.tied) == (1.0, False, False)
+
+
+def test_an_error_that_the_call_does_not_make_alone_is_made_around_it():
+    asked = Doubted(0.0, vanishes=True)
+    outside = doubted(asked)
+    assert outside.outside
+    assert not outside.own
+    assert ("vanishes", [0], [0]) in asked.asked  # the call around it is asked in its stead
+
+
+def test_an_error_that_hangs_on_equal_values_is_told_apart():
+    tied = doubted(Doubted(FLIPS, moved=FLIPS, alike=0.0))
+    assert (tied.score, tied.tied) == (FLIPS, True)
+    gone = doubted(Doubted(FLIPS, moved=FLIPS, alike=0.0, vanishes=True))
+    assert (gone.score, gone.tied) == (1.0, False)
+
+
+def test_forward_large_floors_are_not_doubted():
+    assert not doubted(Doubted(FLIPS, moved=FLIPS, alike=0.0), "forward").tied

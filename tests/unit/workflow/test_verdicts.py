@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ from parfocal.judge.floors import NOTHING, Size
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.weights.plan import Ambiguity, Leftover, Plan
 from parfocal.workflow.ends import End
-from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure
+from parfocal.workflow.measures import ABSENT, END_LIMIT, LIMIT, Measure
 from parfocal.workflow.verdicts import (
     compared,
     divergences,
@@ -42,7 +43,15 @@ def end(phase, path, score=100.0):
 
 
 def judge(
-    *measures, parameters=(), ends=(), unfed=(), guilty=(), pairs=range(5), explain=None, tolerance=None
+    *measures,
+    parameters=(),
+    ends=(),
+    unfed=(),
+    guilty=(),
+    pairs=range(5),
+    explain=None,
+    tolerance=None,
+    excused=None,
 ):
     reference, port = trace(NET), trace(NET)
     pairing = Pairing(tuple(CallPair(n, n, n, True, "weights") for n in pairs), (), ())
@@ -57,7 +66,7 @@ def judge(
         reference=SimpleNamespace(trace=reference), port=SimpleNamespace(trace=port), tolerance=tolerance
     )
     limits = (LIMIT, END_LIMIT)
-    return divergences(alignment, observation, limits, set(guilty), explain)
+    return divergences(alignment, observation, limits, set(guilty), explain, excused)
 
 
 def told(found):
@@ -228,6 +237,7 @@ def watched(measures=(), unpaired=(), outputs=(1, 1), notes=(), problems=()):
         measures=list(measures),
         parameters=[],
         precise=SimpleNamespace(problems=list(problems)),
+        overlooked=[],
     )
     return SimpleNamespace(
         reference=both[0], port=both[1], plan=Plan(notes=notes), backward=True
@@ -270,3 +280,35 @@ def test_measures_without_a_number_are_infinite(floor):
     assert (
         Measure(0, 0, "output", "0", "0", "forward", None, Size(math.inf, math.inf), floor).score == math.inf
     )
+
+
+def absent(call, side):
+    return replace(measure(call, side, "backward", math.inf), message=ABSENT["port"])
+
+
+def test_who_cuts_a_gradient_off_is_blamed_and_not_those_who_get_none():
+    cut = absent(ACT, "output"), absent(ACT, "input"), absent(FC, "output"), absent(FC, "input")
+    found = judge(*cut, parameters=[end("gradient", "block.fc.weight")])
+    assert told(found)[0] == (
+        "backward", "block", "gradient of output 0 of block.act, made by the code of block itself", False,
+    )  # fmt: skip
+    assert [each.inherited for each in found] == [False, *[True] * 4]
+
+
+def test_a_call_that_gets_a_gradient_and_sends_none_on_cuts_it_off_itself():
+    found = judge(measure(ACT, "output", "backward", 0.0), absent(ACT, "input"), absent(FC, "output"))
+    assert told(found)[0] == ("backward", "block.act", "gradient of input 0", False)
+
+
+def test_what_weights_excuse_is_inherited():
+    found = judge(measure(BLOCK, "output", "forward"), excused=lambda each: each.port == BLOCK)
+    assert [each.inherited for each in found] == [True]
+    found = judge(measure(HEAD, "output", "forward"), excused=lambda each: each.port == BLOCK)
+    assert [each.inherited for each in found] == [False]
+
+
+def test_an_error_from_outside_a_call_blames_the_code_around_it():
+    (found,) = judge(measure(ACT, "input", "backward", outside=True))
+    assert (found.port.path, found.what) == (
+        "block", "gradient of input 0 of block.act, made by the code of block itself",
+    )  # fmt: skip

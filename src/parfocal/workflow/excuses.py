@@ -1,0 +1,133 @@
+"""Differences that are no fault of the call they are seen at, told by running it again.
+
+A call that uses a weight which is known to be wrong is right with the right one. An input that
+differs and makes no difference (a mask of -1e9 for one of -inf) is another spelling of the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.errors import ParfocalError
+from parfocal.judge.floors import NOTHING, coarser, difference, score, size_of
+from parfocal.replay.precise import Precise
+from parfocal.replay.repeat import Repeated
+from parfocal.replay.trace import Data
+from parfocal.weights.plan import Entry
+from parfocal.weights.writer import Side, write
+from parfocal.workflow.measures import LIMIT, Asked, Measure
+from parfocal.workflow.players import Player
+from parfocal.workflow.ties import acquitted_of_chance
+
+SPELLING = "differs from the reference's and makes no difference: what is done with it is the same"
+
+
+class Excuses:
+    """Asks of one alignment; what a framework refuses to repeat excuses nothing."""
+
+    def __init__(self, precise: Precise, players: tuple[Player, Player], entries: Sequence[Entry]) -> None:
+        """``entries``: what the port's weights should be."""
+        self.precise = precise
+        self.players = players
+        self.entries = entries
+
+    def applied(self, measure: Measure) -> Measure:
+        """The measure, made harmless where it is one of chance or of spelling."""
+        if measure.tied:
+            return acquitted_of_chance(measure, self.precise, self.players[0])
+        if measure.score > LIMIT and not measure.given and self.of_spelling(measure):
+            return replace(measure, error=NOTHING, floor=NOTHING, message=SPELLING)
+        return measure
+
+    def of_weights(self, measure: Measure) -> bool:
+        """Whether the call is right once its weights are the reference's."""
+        asked = Asked.about(measure, self.precise)
+        path = self.precise.port.trace.nodes[asked.port_calls[0]].path
+        repeated = self._repeat(asked.port_calls, self.precise.recorded, self._right_weights(path))
+        observed = None if repeated is None else repeated.places.get(asked.port_place)
+        if observed is None:
+            return False
+        expected = self._expected(asked)
+        return expected.shape == observed.shape and (
+            score(difference(observed, expected), measure.floor) <= LIMIT
+        )
+
+    def of_spelling(self, measure: Measure) -> bool:
+        """Whether the call gives the same on the port's own input, forward and backward."""
+        if measure.side != "input" or measure.direction != "forward" or measure.own:
+            return False
+        asked = Asked.about(measure, self.precise)
+        given = self.precise.port_result(asked.port_calls, asked.port_place)
+        tie = self.precise.port.script.ties.get(measure.port)
+        layout = self.precise.port.script.layouts.get(asked.port_place[:3])
+        if given is None or tie is None or layout is None or not layout.is_identity:
+            return False
+        data = tie.inputs[measure.slot].data
+        if given.size != np.prod(data.shape, dtype=int):
+            return False
+
+        def supply(wanted: Data) -> Array:
+            return given.reshape(data.shape) if wanted is data else self.precise.recorded(wanted)
+
+        # not led along inside: what becomes of the input there must come out
+        usual = self._repeat([measure.port], self.precise.recorded, inside=False)
+        own = self._repeat([measure.port], supply, inside=False)
+        if usual is None or own is None or not own.places:
+            return False
+        for repeated in (usual, own):
+            repeated.places.pop((measure.port, "input", measure.slot, "forward"), None)
+        return _same(usual, own)
+
+    def _expected(self, asked: Asked) -> Array:
+        recorded = self.precise.at(asked.place)
+        layout = self.precise.port.script.layouts.get(asked.port_place[:3])
+        return recorded if layout is None else layout.apply(recorded)
+
+    def _right_weights(self, path: str) -> Callable[[Any], None]:
+        reference, port = self.players
+        prefix = f"{path}." if path else ""
+
+        def prepare(twin: Any) -> None:
+            side = Side(port.backend, twin)
+            local = [
+                replace(entry, target=entry.target.removeprefix(prefix))
+                for entry in self.entries
+                if entry.target.startswith(prefix) and entry.target.removeprefix(prefix) in side.tensors
+            ]
+            write(local, Side(reference.backend, reference.model), side)
+
+        return prepare
+
+    def _repeat(
+        self, calls: list[int], supply: Callable[[Data], Array], prepare: Any = None, *, inside: bool = True
+    ) -> Repeated | None:
+        try:
+            return self.precise.port.repeat(calls, None, supply, prepare, inside=inside)
+        except ParfocalError as error:
+            reason = error.message
+        except Exception as error:  # noqa: BLE001  whatever a framework raises for a trial
+            reason = next(iter(str(error).strip().splitlines()), repr(error))
+        path = self.precise.port.trace.nodes[calls[0]].path
+        self.precise.problems.append(f"{path or 'the model'}: {reason}")
+        return None
+
+
+def _same(usual: Repeated, own: Repeated) -> bool:
+    """Whether two repetitions did the same everywhere but for rounding."""
+    if usual.places.keys() != own.places.keys() or usual.parameters.keys() != own.parameters.keys():
+        return False
+    pairs = [(usual.places[place], own.places[place]) for place in usual.places]
+    pairs += [(usual.parameters[path], own.parameters[path]) for path in usual.parameters]
+    return all(_close(before, after) for before, after in pairs)
+
+
+def _close(before: Array, after: Array) -> bool:
+    if before.shape != after.shape:
+        return False
+    floor = size_of(before) * coarser(before.dtype.name, after.dtype.name)
+    return score(difference(after, before), floor) <= LIMIT

@@ -1,0 +1,60 @@
+"""What a user does not want judged: such a layer is led along like any other, but never blamed.
+
+The layers around it are therefore judged as if it were right. The results of the whole model are
+not judged where it is not: they follow from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from parfocal.matching.pairing import Pairing
+from parfocal.replay.trace import Node, Trace
+from parfocal.workflow.ends import End
+from parfocal.workflow.measures import LIMIT, Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """The calls of two traces whose path, on either side, matches one of the patterns."""
+
+    patterns: Sequence[str]
+    reference: Trace
+    port: Trace
+
+    def path(self, path: str) -> bool:
+        return any(fnmatchcase(path, pattern) for pattern in self.patterns)
+
+    def judged_pairs(self, pairing: Pairing) -> Pairing:
+        kept = [pair for pair in pairing.pairs if not self._either(pair.reference, pair.port)]
+        return replace(pairing, pairs=tuple(kept))
+
+    def judged(self, measures: Iterable[Measure]) -> list[Measure]:
+        return [measure for measure in measures if not self._blames(measure)]
+
+    def overlooked(self, measures: Iterable[Measure]) -> list[Measure]:
+        """What would have been blamed."""
+        return [measure for measure in measures if measure.score > LIMIT and self._blames(measure)]
+
+    def judged_parameters(self, ends: Iterable[End]) -> list[End]:
+        return [end for end in ends if not (self._owner(end.reference) or self._owner(end.port))]
+
+    def _blames(self, measure: Measure) -> bool:
+        if not self.patterns:
+            return False
+        ours, theirs = self.reference.nodes[measure.reference], self.port.nodes[measure.port]
+        if not measure.own:
+            ours, theirs = _around(ours, self.reference), _around(theirs, self.port)
+        return self.path(ours.path) or self.path(theirs.path)
+
+    def _either(self, reference: int, port: int) -> bool:
+        return self.path(self.reference.nodes[reference].path) or self.path(self.port.nodes[port].path)
+
+    def _owner(self, parameter: str) -> bool:
+        return self.path(parameter.rpartition(".")[0])
+
+
+def _around(node: Node, trace: Trace) -> Node:
+    return node if node.parent is None else trace.nodes[node.parent]
