@@ -16,6 +16,7 @@ from parfocal.report.report import Report, Step
 WIDTH = 100
 SHOWN = 5  # of a list, before it is summed up
 _BLOCKS = " ▁▂▃▄▅▆▇█"
+_FIX = "  fix        "
 _LABEL = re.compile(r"\s*\S+\s{2,}")
 
 
@@ -32,7 +33,9 @@ def render(report: Report) -> str:
 
 
 def _fitted(text: str) -> list[str]:
-    """Long lines go on below, under the text beside their label."""
+    """Long lines go on below, under the text beside their label; a line of code stays one line."""
+    if text.startswith(_FIX):
+        return [text]
     label = _LABEL.match(text)
     indent = " " * (len(label[0]) if label else 4)
     return [
@@ -60,7 +63,7 @@ def _divergence(first: Divergence, tolerance: Tolerance | None) -> list[str]:
     if first.error is not None:
         lines += _error(first, tolerance)
     if first.cause is not None:
-        lines += [f"  cause      {first.cause.message}", f"  fix        {first.cause.fix}"]
+        lines += [f"  cause      {first.cause.message}", f"{_FIX}{first.cause.fix}"]
     return lines
 
 
@@ -190,7 +193,7 @@ def _next_step(report: Report) -> str:
     if first is None:
         return "next: nothing to mend here"
     if first.cause is not None:
-        return f"next: {first.cause.fix}, then align again"
+        return "next: make the fix above, then align again"
     if first.phase == "weights":
         return "next: make the weights correspond (see the plan: report.transfer), then align again"
     site = first.port or first.reference

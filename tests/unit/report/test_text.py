@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -57,7 +58,14 @@ def test_a_cause_is_told_with_its_fix_as_the_next_step():
     lines = lines_of(divergence(cause=CAUSE))
     assert "  cause      epsilon is 1e-05 in the reference, 1e-06 in the port" in lines
     assert "  fix        port.blocks[1].norm = paddle.nn.LayerNorm(8, epsilon=1e-05)" in lines
-    assert lines[-1].startswith("next: port.blocks[1].norm = paddle.nn.LayerNorm(8, epsilon=1e-05), then")
+    assert lines[-1] == "next: make the fix above, then align again"
+
+
+def test_a_line_of_code_is_not_broken():
+    code = "x = F.softmax(" + ", ".join(f"argument_{index}" for index in range(12)) + ")  # model.py:12"
+    lines = lines_of(divergence(cause=replace(CAUSE, fix=code, message="because " * 20)))
+    assert f"  fix        {code}" in lines
+    assert max(map(len, (line for line in lines if code not in line))) <= 100
 
 
 def test_weights_first():
