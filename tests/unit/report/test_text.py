@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import replace
 
 import pytest
 
@@ -63,7 +62,8 @@ def test_a_cause_is_told_with_its_fix_as_the_next_step():
 
 def test_a_line_of_code_is_not_broken():
     code = "x = F.softmax(" + ", ".join(f"argument_{index}" for index in range(12)) + ")  # model.py:12"
-    lines = lines_of(divergence(cause=replace(CAUSE, fix=code, message="because " * 20)))
+    cause = dataclasses.replace(CAUSE, fix=code, message="because " * 20)
+    lines = lines_of(divergence(cause=cause))
     assert f"  fix        {code}" in lines
     assert max(map(len, (line for line in lines if code not in line))) <= 100
 
@@ -138,7 +138,7 @@ def test_it_fits_a_screen_however_much_there_is_to_say():
     notes = tuple(dataclasses.replace(NOTE, message="note " * 50) for _ in range(20))
     text = str(report(first, *many[1:], findings=notes, unpaired_port=sites, unpaired_reference=sites))
     lines = text.splitlines()
-    assert max(map(len, lines)) <= 100
+    assert max(len(line) for line in lines if not line.startswith("  fix")) <= 100
     assert "also: ... and 15 more" in text
     assert "note: ... and 15 more" in text
     assert len(lines) < 90  # with every text absurdly long
