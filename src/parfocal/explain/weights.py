@@ -8,12 +8,11 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number, spelled_path
+from parfocal.explain.rearranging import Arrangement, find_arrangement, in_words, same_numbers
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.shape_order import find_order, find_transposition
 from parfocal.judge.verdict import Cause
 
-CHANCE = 1e-6
 LONGEST = 64  # numbers that a line of code still may list
 # How a parameter is overwritten with its own axes or slices in another order, by framework.
 OVERWRITTEN = {
@@ -35,22 +34,28 @@ def weight_cause(
     if observed.shape != expected.shape or not observed.size:
         return None
     wide, other = observed.astype(np.float64), expected.astype(np.float64)
-    noise = np.full(observed.shape, 4.0 * floor.peak)
-    axes, _ = find_transposition(wide, other, noise, CHANCE)
-    if axes is not None and axes != tuple(range(observed.ndim)):
-        measured = _score(wide, other.transpose(axes).reshape(wide.shape), floor)
+    found = find_arrangement(wide, other, 4.0 * floor.peak)
+    if found is not None:
+        measured = _score(wide, found.apply(other), floor)
         if measured <= limit:
-            message = f"{path} {list(observed.shape)} of the port is the reference's with its axes swapped"
-            return Cause("weight.transposed", message, _transposed(path, framework, axes), measured)
-    order = find_order(wide, other, noise, CHANCE)
-    if order is not None:
-        axis, indices = order
-        measured = _score(wide, other.take(np.asarray(indices), axis), floor)
-        if measured <= limit:
-            shown = ", ".join(map(str, indices[:8])) + (", ..." if len(indices) > 8 else "")
-            message = f"{path} has the reference's slices along axis {axis} in another order: {shown}"
-            return Cause("weight.permuted", message, _picked(path, framework, axis, indices), measured)
+            return _arranged(path, framework, observed.shape, found, measured)
+    elif same_numbers(wide, other, 4.0 * floor.peak):
+        message = f"{path} {list(observed.shape)} of the port has the reference's numbers in another order"
+        return Cause("weight.permuted", message, COPY, 0.0)
     return _mismatched(path, wide, other)
+
+
+def _arranged(path: str, framework: str, shape: Sequence[int], found: Arrangement, measured: float) -> Cause:
+    if not found.moved:
+        message = f"{path} {list(shape)} of the port is the reference's with its axes swapped"
+        return Cause("weight.transposed", message, _transposed(path, framework, found.axes), measured)
+    where = "; ".join(
+        f"along axis {axis} in another order: {in_words(found.orders[axis])}" for axis in found.moved
+    )
+    swapped = f"the reference's axes {list(found.axes)}, then " if found.swaps_axes else ""
+    message = f"{path} has {swapped}the reference's slices {where}"
+    fix = COPY if found.swaps_axes else _picked(path, framework, found)
+    return Cause("weight.permuted", message, fix, measured)
 
 
 def _mismatched(path: str, observed: Array, expected: Array) -> Cause:
@@ -74,14 +79,16 @@ def _transposed(path: str, framework: str, axes: Sequence[int]) -> str:
     return _overwritten(path, framework, TRANSPOSED[framework].format(back))
 
 
-def _picked(path: str, framework: str, axis: int, indices: Sequence[int]) -> str:
+def _picked(path: str, framework: str, found: Arrangement) -> str:
     """The line that puts slices back in order."""
-    back = [int(index) for index in np.argsort(indices)]
     if framework not in OVERWRITTEN:
         return COPY
-    if back == list(range(len(back)))[::-1]:
-        return _overwritten(path, framework, f"flip({axis})")
-    if len(back) > LONGEST:
+    if all(in_words(found.orders[axis]) == "reversed" for axis in found.moved):
+        axes = found.moved[0] if len(found.moved) == 1 else list(found.moved)
+        return _overwritten(path, framework, f"flip({axes})")
+    axis = found.moved[0]
+    back = [int(index) for index in np.argsort(found.orders[axis])]
+    if len(found.moved) > 1 or len(back) > LONGEST:
         return COPY
     return _overwritten(path, framework, PICKED[framework].format(back, axis))
 
