@@ -34,10 +34,12 @@ from parfocal.run.layout import (
 )
 from parfocal.run.records import Contents, Record, RunHeader, TensorRef, TensorValue
 from parfocal.run.serial import decode_header, encode_header, encode_record
-from parfocal.run.storage import read_limited, storage_errors, write_all, write_atomically
+from parfocal.run.storage import read_limited, reserve, storage_errors, write_all, write_atomically
 
 SEGMENT_BYTES = 256 * 2**20
 
+# Room for a segment is asked for in steps, each as large as what is there, between these sizes.
+_SMALLEST_STEP, _LARGEST_STEP = 2**20, 64 * 2**20
 # From this size on a tensor is summed on another core while it is written.
 _PARALLEL_BYTES = 2**19
 
@@ -78,6 +80,7 @@ class RunWriter:
         self._record_bytes = 0
         self._segment: int | None = None  # file descriptor of the last segment
         self._segment_sizes: list[int] = []
+        self._reserved = 0  # bytes of the last segment
         self._closed = False
         self._summer = ThreadPoolExecutor(1, thread_name_prefix="parfocal-checksum")
         if ranks > 1:
@@ -133,9 +136,8 @@ class RunWriter:
                 if complete and self._durable:
                     self._synchronise()
             finally:
-                for descriptor in (self._records, self._segment):
-                    if descriptor is not None:
-                        os.close(descriptor)
+                self._close_segment()
+                os.close(self._records)
             if complete:
                 self._mark_complete()
 
@@ -186,11 +188,29 @@ class RunWriter:
             if offset == 0 or offset + nbytes <= self._segment_bytes:
                 return offset
         new = self._create(self._segment_path(len(self._segment_sizes)))
-        if self._segment is not None:
-            os.close(self._segment)
+        self._close_segment()
         self._segment = new
         self._segment_sizes.append(0)
         return 0
+
+    def _close_segment(self) -> None:
+        """Give back the room that was not needed."""
+        if self._segment is None:
+            return
+        try:
+            if self._reserved > self._segment_sizes[-1]:
+                os.ftruncate(self._segment, self._segment_sizes[-1])
+        finally:
+            os.close(self._segment)
+            self._segment, self._reserved = None, 0
+
+    def _reserve(self, end: int) -> None:
+        """Ask for room up to ``end``, and some more for what follows."""
+        assert self._segment is not None
+        if end > self._reserved:
+            step = max(_SMALLEST_STEP, end - self._reserved, min(_LARGEST_STEP, self._reserved))
+            reserve(self._segment, self._reserved, step)
+            self._reserved += step
 
     def _write_tensor(self, data: NDArray[np.uint8], offset: int) -> str:
         """Write at an offset and return the checksum: CRC-32, as zlib, gzip and PNG know it.
@@ -201,6 +221,7 @@ class RunWriter:
         assert self._segment is not None
         view = data.data
         with storage_errors("write", self._segment_path(len(self._segment_sizes) - 1)):
+            self._reserve(offset + data.nbytes)
             os.lseek(self._segment, offset, os.SEEK_SET)
             if data.nbytes < _PARALLEL_BYTES:
                 checksum = zlib.crc32(view)
