@@ -18,6 +18,7 @@ from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Where
+from parfocal.replay.trace import Node
 
 HOOK = "register_hook"
 FLOATING = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
@@ -192,6 +193,13 @@ def owner_of(case: Case, *, own: bool) -> Callable[[int | None], bool]:
     call = case.call if own else case.counterpart
     start = case.start if own else call
     paired = case.precise.port.script.ties.keys() if own else case.paired
+    return owner_among(nodes, call, start, paired)
+
+
+def owner_among(
+    nodes: list[Node], call: int | None, start: int | None, paired: Collection[int]
+) -> Callable[[int | None], bool]:
+    """The same, of a ``call`` inside of a repetition that begins with ``start``."""
 
     def owns(offset: int | None) -> bool:
         order = None if offset is None or start is None else start + offset

@@ -54,6 +54,13 @@ class Precise:
         found = self._once("still", calls, self._unmoved)
         return difference(found.places[place], self.at(place)) if place in found.places else NOTHING
 
+    def still_parameter(self, calls: Sequence[int], path: str) -> Size:
+        """The same of a parameter's gradient: code around its layer may use it too."""
+        found = self._once("still", calls, self._unmoved)
+        return (
+            difference(found.parameters[path], self.gradients[path]) if path in found.parameters else NOTHING
+        )
+
     def moved_alike(
         self, calls: Sequence[int], place: Place, port_calls: Sequence[int], port_place: Place
     ) -> Size:
@@ -89,6 +96,10 @@ class Precise:
             return NOTHING
         still = trials[0].places[place]
         return _typical([difference(t.places[place], still) for t in trials[1:] if place in t.places])
+
+    def port_result_parameter(self, calls: Sequence[int], path: str) -> Array | None:
+        trials = self._once("port moved", calls, self._port_trials)
+        return trials[0].parameters.get(path) if trials else None
 
     def port_moved_parameter(self, calls: Sequence[int], path: str) -> Size:
         trials = self._once("port moved", calls, self._port_trials)

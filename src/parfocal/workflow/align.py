@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from parfocal.backends.protocol import Array, Backend, Mode
 from parfocal.capture.tree import flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
 from parfocal.explain.explainer import Explainer
+from parfocal.explain.parameters import ParameterExplainer
 from parfocal.inputs import arguments, split
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
@@ -25,6 +27,7 @@ from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow import verdicts
 from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import Excuses
 from parfocal.workflow.players import Arguments, Loss, Player
 from parfocal.workflow.progress import telling_progress
@@ -138,6 +141,7 @@ def _report(
         _owners(differing),
         explainer.explain if explain and not fixed else None,
         _excuses(alignment, observation).of_weights if differing and not fixed else None,
+        partial(_explained_parameter, alignment, observation) if explain and not fixed else None,
     )
     guilty = {each.port.path for each in found if each.port is not None and not each.inherited}
     reference, port = alignment.reference, alignment.port
@@ -189,6 +193,21 @@ def _following(weights: list[Divergence], found: list[Divergence]) -> Iterable[D
         for each in weights
         if not any(f"{owner}.".startswith(f"{path}.") for owner in _owners([each]) for path in paths)
     )
+
+
+def _explained_parameter(
+    alignment: Alignment, observation: Observation, divergence: Divergence, end: End
+) -> Divergence:
+    partners = {pair.port: pair.reference for pair in observation.pairing.pairs}
+    entry = next(e for e in alignment.plan.entries if (e.source, e.target) == (end.reference, end.port))
+    explainer = ParameterExplainer(
+        observation.precise,
+        partners,
+        alignment.plan.entries,
+        observation.gradients,
+        verdicts.limits_of(False)[0],
+    )
+    return explainer.explain(divergence, entry, end.measure.floor)
 
 
 def _owners(differing: Iterable[Divergence]) -> set[str]:

@@ -51,6 +51,7 @@ class Observation:
     unfed: set[int]  # calls of the port that could not be given all of the reference's inputs
     buffers: dict[str, Array]  # of the port, after the followed run
     precise: Precise
+    gradients: dict[str, Array] = field(default_factory=dict)  # of the port's parameters, followed
     overlooked: list[Measure] = field(default_factory=list)  # above the noise, of what is to be ignored
 
 
@@ -111,7 +112,9 @@ class Alignment:
                 whole = [] if overlooked else ends.whole(measures, parameters)
                 unfed = {order for order in script if not _is_fed(self.port.trace.nodes[order], precise)}
                 yield Observation(
-                    pairing, measures, parameters, whole, unfed, followed.buffers, precise, overlooked
+                    *(pairing, measures, parameters, whole, unfed, followed.buffers, precise),
+                    gradients=followed.gradients,
+                    overlooked=overlooked,
                 )
 
     def _led(

@@ -16,14 +16,14 @@ from functools import partial
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
+from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, score
 from parfocal.judge.tolerance import Tolerance
 from parfocal.replay.precise import Precise, calls_of_owner, is_gone
 from parfocal.replay.shake import Shaker
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
-from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure, judge_arrays
+from parfocal.workflow.measures import END_LIMIT, LARGE, LIMIT, Measure, judge_arrays
 from parfocal.workflow.players import Arrays, Driving, Player, Results, tied_outputs
 
 # How much harder than measured the reference is shaken. Where a ReLU or a maximum flips, the result
@@ -93,6 +93,20 @@ class Ends:
         port_calls = calls_of_owner(self.port.trace, entry.target)
         if not calls or not port_calls:
             return measure
+        acquitted = measure
+        for asked in ((calls, port_calls), ([0], [0])):
+            acquitted = self._acquitted(entry, measure, precise, *asked)
+            large = acquitted.floor.rms > LARGE * measure.floor.rms
+            if acquitted.score > LIMIT or not large or self._is_made_by(entry, measure, precise, *asked):
+                return acquitted
+        # not even the whole model makes the error: something acts on the parameter from outside
+        recorded = score(precise.still_parameter([0], entry.source), measure.floor) <= LIMIT
+        return measure if recorded else acquitted
+
+    def _acquitted(
+        self, entry: Entry, measure: Measure, precise: Precise, calls: list[int], port_calls: list[int]
+    ) -> Measure:
+        """The measure with as much of a floor as it takes, if any is enough."""
         for question in (precise.moved_parameter, precise.exact_parameter):
             measure = _with_floor(measure, question(calls, entry.source))
             if measure.score <= LIMIT:
@@ -104,6 +118,19 @@ class Ends:
         if precise.vanishes_parameter(calls, entry.source, port_calls, entry.target, seen, measure.error):
             return _with_floor(measure, measure.error)
         return measure
+
+    def _is_made_by(
+        self, entry: Entry, measure: Measure, precise: Precise, calls: list[int], port_calls: list[int]
+    ) -> bool:
+        """Whether these calls alone make the gradient that was recorded, and the error that was seen."""
+        if score(precise.still_parameter(calls, entry.source), measure.floor) > LIMIT:
+            return False
+        alone = precise.port_result_parameter(port_calls, entry.target)
+        if alone is None:
+            return True
+        expected = views.apply(entry.source_view, self.reference.natural.gradients[entry.source])
+        error = difference(views.apply(entry.target_view, alone), expected)
+        return score(error, measure.floor) > LIMIT
 
     def _raw(self, reference: Results, port: Results) -> Iterator[End]:
         tied = tied_outputs(reference.outputs, port.outputs)

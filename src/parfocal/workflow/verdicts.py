@@ -57,6 +57,7 @@ def divergences(
     guilty_weights: set[str],
     explain: Callable[[Divergence, Measure], Divergence] | None = None,
     excused: Callable[[Measure], bool] | None = None,
+    explain_parameter: Callable[[Divergence, End], Divergence] | None = None,
 ) -> list[Divergence]:
     """All differences above the noise: the causes in order of execution, then what follows from them.
 
@@ -93,13 +94,22 @@ def divergences(
         paths.add(guilty)
     paths |= {theirs.nodes[order].path for order in starved}
     paired = {theirs.nodes[pair.port].path for pair in observation.pairing.pairs if pair.whole}
+    sources: set[str] = set()
     for end in observation.parameters:
         if end.measure.score > limit:
             owner = end.port.rpartition(".")[0]
             # a layer that is not paired gets its gradient through the code around it, guilty or not
-            inherited = owner in paths or (owner not in paired and bool(paths))
-            found.append(_end_divergence(end, alignment, "gradient", inherited=inherited))
-            paths.add(owner)
+            # nor do several of the port that are one in the reference make several mistakes
+            unsure = owner not in paired and bool(paths)
+            inherited = owner in paths or unsure or end.reference in sources
+            divergence = _end_divergence(end, alignment, "gradient", inherited=inherited)
+            if explain_parameter is not None and not inherited and explained < EXPLAINED:
+                divergence = explain_parameter(divergence, end)
+                explained += 1
+            guilty = divergence.port.path if divergence.port is not None else owner
+            found.append(replace(divergence, inherited=inherited or guilty in paths))
+            paths |= {owner, guilty}
+            sources.add(end.reference)
     caused, first_phase = bool(found), ""
     for end in observation.ends:
         if end.measure.score > end_limit:

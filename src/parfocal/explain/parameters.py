@@ -1,0 +1,195 @@
+"""Gradients of parameters that are wrong although no call's own gradients are: who uses the weight besides?
+
+A layer whose calls, repeated alone, give the right gradient is not to blame; the next call around
+it whose repetition gives a wrong one uses the weight itself, and its code is put to the
+hypotheses. Where every repetition is right, something acts on the parameter from outside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.causes import Proof, cause, number, rounded
+from parfocal.explain.gradients import Trials, clip_bounds, stops
+from parfocal.explain.relations import factor_between
+from parfocal.explain.stopping import owner_among
+from parfocal.judge.floors import Size, coarser, difference, score, size_of
+from parfocal.judge.verdict import Divergence, Site
+from parfocal.replay.precise import Precise, calls_of_owner
+from parfocal.replay.repeat import Repeater
+from parfocal.replay.trace import Node
+from parfocal.weights import views
+from parfocal.weights.plan import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """The calls of the port that are asked for a parameter's gradient, and the reference's like them."""
+
+    port: tuple[int, ...]
+    reference: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterExplainer:
+    """``partners``: the port's calls and the reference's they are paired with."""
+
+    precise: Precise
+    partners: Mapping[int, int]
+    entries: Sequence[Entry]
+    gradients: Mapping[str, Array]  # of the port's parameters, as they were seen
+    limit: float
+
+    def explain(self, divergence: Divergence, entry: Entry, floor: Size) -> Divergence:
+        """The divergence at the call that makes it, with its cause."""
+        untied = list(self._untied(entry, floor))
+        if untied:
+            return _with(divergence, untied, "")
+        gradients = self.precise.gradients.get(entry.source), self.gradients.get(entry.target)
+        guilty = next((u for u in self._users(entry) if self._score(u, entry, floor) > self.limit), None)
+        if guilty is None:
+            proofs = list(_relations(divergence.what, entry, floor, gradients, self.limit))
+            outside = "the port's layer by itself gives the right one: something acts on it from outside"
+            return _with(divergence, proofs, outside)
+        divergence = self._moved(divergence, guilty)
+        proofs = list(stops(self._trials(guilty, entry, floor)))
+        proofs = proofs or list(_relations(divergence.what, entry, floor, gradients, self.limit))
+        return _with(divergence, proofs, "")
+
+    def _untied(self, entry: Entry, floor: Size) -> Iterator[Proof]:
+        """One tensor of the reference is several in the port: each gets its share of the gradient."""
+        parts = [other for other in self.entries if other.source == entry.source]
+        whole = self.precise.gradients.get(entry.source)
+        if whole is None or len(parts) < 2 or any(part.target not in self.gradients for part in parts):
+            return
+        total = np.zeros_like(whole)
+        for part in parts:
+            share = np.zeros_like(whole)
+            views.apply(part.source_view, share)[...] = views.apply(
+                part.target_view, self.gradients[part.target]
+            )
+            total += share
+        scale = size_of(whole) * coarser(whole.dtype.name)
+        left = score(difference(total, whole), floor | scale)
+        if left <= self.limit:
+            names = " and ".join(part.target for part in parts)
+            message = f"{entry.source} of the reference is one tensor, in the port it is {names}: "
+            message += "their gradients add up to the reference's"
+            yield Proof("weight.tied", message, f"use one parameter for {names}", left)
+
+    def _users(self, entry: Entry) -> Iterator[Users]:
+        """The owner's own calls, then every call around them."""
+        ours, theirs = self.precise.reference.trace, self.precise.port.trace
+        calls = calls_of_owner(theirs, entry.target)
+        yield Users(tuple(calls), tuple(calls_of_owner(ours, entry.source)))
+        order = theirs.nodes[calls[0]].parent if calls else None
+        while order is not None:
+            if order in self.partners:
+                yield Users((order,), (self.partners[order],))
+            order = theirs.nodes[order].parent
+
+    def _score(self, users: Users, entry: Entry, floor: Size, watcher: Any = None, own: bool = True) -> float:
+        """How far apart the two sides' gradients of the parameter are, one of them under a watcher."""
+        repeaters = self.precise.reference, self.precise.port
+        calls, paths = (users.reference, users.port), (entry.source, entry.target)
+        found = [
+            _gradient(repeater, list(order), path, self.precise, watcher if own is (side == 1) else None)
+            for side, (repeater, order, path) in enumerate(zip(repeaters, calls, paths, strict=True))
+        ]
+        return _judged(found[0], found[1], entry, floor)
+
+    def _trials(self, users: Users, entry: Entry, floor: Size) -> Trials:
+        ours, theirs = self.precise.reference, self.precise.port
+        port, reference = users.port[0], users.reference[0]
+        return Trials(
+            theirs.backend,
+            ours.backend,
+            owner_among(theirs.trace.nodes, port, port, self.partners.keys()),
+            owner_among(ours.trace.nodes, reference, reference, self.partners.values()),
+            lambda watcher: self._score(users, entry, floor, watcher),
+            lambda watcher: self._score(users, entry, floor, watcher, own=False),
+            self.limit,
+            theirs.trace.nodes[port].path,
+        )
+
+    def _moved(self, divergence: Divergence, users: Users) -> Divergence:
+        sides = [
+            _site(repeater.trace.nodes[calls[0]])
+            for repeater, calls in (
+                (self.precise.reference, users.reference),
+                (self.precise.port, users.port),
+            )
+        ]
+        return replace(divergence, reference=sides[0], port=sides[1])
+
+
+def _site(node: Node) -> Site:
+    return Site(node.path, node.kind, None, node.file, node.line, node.settings)
+
+
+def _gradient(
+    repeater: Repeater, calls: list[int], path: str, precise: Precise, watcher: Any
+) -> Array | None:
+    if not calls:
+        return None
+    repeated = repeater.repeat(calls, None, precise.recorded, on_op=watcher, listener=watcher)
+    return repeated.parameters.get(path)
+
+
+def _judged(ours: Array | None, theirs: Array | None, entry: Entry, floor: Size) -> float:
+    if ours is None or theirs is None:
+        present = theirs if ours is None else ours
+        return 0.0 if present is None or not np.any(present) else math.inf
+    expected, observed = _seen(ours, theirs, entry)
+    scale = size_of(expected) * coarser(observed.dtype.name, expected.dtype.name)
+    return score(difference(observed, expected), floor | scale)
+
+
+def _seen(ours: Array, theirs: Array, entry: Entry) -> tuple[Array, Array]:
+    return views.apply(entry.source_view, ours), views.apply(entry.target_view, theirs)
+
+
+def _relations(
+    what: str, entry: Entry, floor: Size, gradients: tuple[Array | None, Array | None], limit: float
+) -> Iterator[Proof]:
+    """What one gradient is of the other, by the numbers alone."""
+    ours, theirs = gradients
+    if ours is None or theirs is None:
+        return
+    expected, observed = _seen(ours, theirs, entry)
+    factor = factor_between(observed, expected)
+    if factor is not None:
+        factor = rounded(factor)
+        left = score(difference(observed / observed.dtype.type(factor), expected), floor)
+        if left <= limit:
+            whole = factor > 1 and factor == int(factor)
+            code = "grad.accumulated" if whole else "grad.scale"
+            fix = "look for what is added up twice" if whole else "look for what scales it"
+            yield Proof(code, f"{what} is {number(factor)} times the reference's", fix, left)
+            return
+    bounds = clip_bounds(observed, expected)
+    if bounds is not None:
+        left = score(difference(np.clip(expected, observed.min(), observed.max()), observed), floor)
+        if left <= limit:
+            yield Proof("grad.clip", f"{what} is clipped to {bounds}", "look for what clips it", left)
+
+
+def _with(divergence: Divergence, proofs: list[Proof], message: str) -> Divergence:
+    if not proofs:
+        return replace(divergence, message=divergence.message or message)
+    first = proofs[0]
+    port, reference = divergence.port, divergence.reference
+    if first.port is not None and port is not None:
+        where = first.port
+        path = port.path if where.module is None else where.module
+        port = replace(port, path=path, op=where.op, file=where.file, line=where.line)
+    if first.reference is not None and reference is not None:
+        where = first.reference
+        reference = replace(reference, op=where.op, file=where.file, line=where.line)
+    return replace(divergence, cause=cause(proofs), port=port, reference=reference, message=message)
