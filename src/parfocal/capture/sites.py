@@ -37,11 +37,18 @@ class Sites:
             name = frame.f_code.co_filename
             users = known.get(name)
             if users is None:
-                users = known[name] = self._is_users(name)
+                users = self.is_users(name)
             if users:
                 return name, frame.f_lineno
             frame = frame.f_back
         return None, None
+
+    def is_users(self, name: str) -> bool:
+        """Whether a file, by its name, is the user's."""
+        users = self._known.get(name)
+        if users is None:
+            users = self._known[name] = self._is_users(name)
+        return users
 
     def _is_users(self, name: str) -> bool:
         if name.startswith("<frozen "):

@@ -13,7 +13,7 @@ from parfocal.explain import gradients, mirror, relations, settings
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause
 from parfocal.explain.describing import described
-from parfocal.explain.ops.explaining import ops
+from parfocal.explain.ops.explaining import ops, place
 from parfocal.explain.reproducing import Reproduction, reproduction
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.matching.pairing import Pairing
@@ -71,11 +71,27 @@ class Explainer:
         for hypotheses in ROUNDS[case.direction]:
             proofs = [proof for hypothesis in hypotheses for proof in self._asked(hypothesis, case)]
             if proofs:
+                proofs = [self._placed(proofs[0], case), *proofs[1:]]
                 explained = _explained(divergence, proofs)
                 if self.reproduction is None and explained.cause is not None:
                     self.reproduction = reproduction(case, explained.cause)
                 return explained
-        return replace(divergence, message=divergence.message or described(case))
+        return replace(
+            divergence,
+            message=divergence.message or described(case),
+            port=_nearer(divergence.port, self._place(case)),
+        )
+
+    def _placed(self, proof: Proof, case: Case) -> Proof:
+        """With the op's own line, also when the cause was found without looking at ops."""
+        return proof if proof.port is not None else replace(proof, port=self._place(case))
+
+    def _place(self, case: Case) -> Where | None:
+        try:
+            return place(case)
+        except Exception as error:  # noqa: BLE001  what a framework raises while it is watched
+            self.problems.append(f"the ops of {case.node.path or 'the model'}: {type(error).__name__}: {error}")
+            return None
 
     def _asked(self, hypothesis: Hypothesis, case: Case) -> list[Proof]:
         """A hypothesis that cannot be asked is no reason to lose the verdict: it is noted."""
@@ -122,4 +138,5 @@ def _explained(divergence: Divergence, proofs: list[Proof]) -> Divergence:
 def _nearer(site: Site | None, where: Where | None) -> Site | None:
     if site is None or where is None:
         return site
-    return replace(site, op=where.op, file=where.file or site.file, line=where.line or site.line)
+    path = site.path if where.module is None else where.module
+    return replace(site, path=path, op=where.op, file=where.file or site.file, line=where.line or site.line)

@@ -30,6 +30,7 @@ def _same(value: Any) -> Any:
 WORDS: dict[str, tuple[str, Convert, Convert]] = {
     "dim": ("axis", _same, _same),
     "eps": ("epsilon", _same, _same),
+    "correction": ("unbiased", bool, int),
     "exclusive": ("count_include_pad", lambda value: not value, lambda value: not value),
     "approximate": (
         "approximate",
@@ -42,6 +43,7 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("softmax", "log_softmax", "cumsum", "concat", "stack", "logsumexp"), ("axis",)),
     **dict.fromkeys(("mean", "sum", "amax", "amin", "max", "min"), ("axis", "keepdim")),
     **dict.fromkeys(("add", "sub", "rsub", "mul", "div", "rdiv", "pow", "rpow"), ("scalar",)),
+    **dict.fromkeys(("var", "std"), ("axis", "unbiased", "keepdim")),
     "clamp": ("minimum", "maximum"),
     **{
         f"avg_pool{rank}d": (
@@ -53,6 +55,7 @@ POSITIONS: dict[str, tuple[str, ...]] = {
 # What these functions do when nothing is said.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "gelu": {"approximate": "none"},
+    **dict.fromkeys(("var", "std"), {"unbiased": True}),
     **{f"avg_pool{rank}d": {"ceil_mode": False, "count_include_pad": True} for rank in (1, 2, 3)},
 }
 SCALAR_WORDS = {"y": "scalar", "other": "scalar", "other_var": "scalar", "exponent": "scalar"}
@@ -71,6 +74,23 @@ def said(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Said]:
     return found
 
 
+def told(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Any]:
+    """The same as plain values, also of a module."""
+    if op.is_module:
+        return dict(op.bound)
+    return {name: argument.value for name, argument in said(op, is_tensor).items()}
+
+
+def default_of(op: Op, argument: Said) -> Any:
+    """What an argument is when it is not said, under the common name; None where that is not known."""
+    parameters = None if op.function is None else _parameters(op.function)
+    for index, parameter in enumerate(parameters or ()):
+        if argument.native in (index, parameter.name) and parameter.default is not inspect.Parameter.empty:
+            _, there, _ = WORDS.get(parameter.name, (parameter.name, _same, _same))
+            return None if parameter.default is None else _plain(there(parameter.default))
+    return None
+
+
 def retold(op: Op, argument: Said, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The op's arguments with one of them changed."""
     new = argument.back(value)
@@ -84,7 +104,7 @@ def retold(op: Op, argument: Said, value: Any) -> tuple[tuple[Any, ...], dict[st
 
 def _named(op: Op) -> Iterator[tuple[str | int, str, Any]]:
     """Native place, name and value of every argument; defaults included where they can be seen."""
-    parameters = _parameters(op.function)
+    parameters = None if op.function is None else _parameters(op.function)
     if parameters is None:
         words = ("tensor", *POSITIONS.get(op.name, ()))
         for index, value in enumerate(op.args):

@@ -12,23 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.explain import fixing
 from parfocal.explain.causes import Proof, number
 from parfocal.explain.ops.arguments import Said, said
-from parfocal.explain.ops.looking import (
-    can_take,
-    chain,
-    comes_from,
-    differing_inputs,
-    equal,
-    natural_factors,
-    output_shape,
-    recomputed,
-    same_key,
-)
+from parfocal.explain.ops.looking import can_take, equal, natural_factors, output_shape
+from parfocal.explain.ops.names import LAYOUT, SCALING
 from parfocal.explain.ops.remakes import feeding, picking, reordering, retelling, scaling
-from parfocal.explain.ops.scene import LAYOUT, Scene
-from parfocal.explain.ops.telling import SCALING, argument_proof, extra_proof, line, listed, missing_proof
-from parfocal.explain.ops.values import laid_out
+from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.telling import argument_proof, extra_proof, line, listed
 
 AXIS_OPS = frozenset(
     {"softmax", "log_softmax", "mean", "sum", "cumsum", "logsumexp", "amax", "amin", "var", "std"}
@@ -58,12 +49,13 @@ def another_order(scene: Scene) -> Iterator[Proof]:
         if op.name not in ("concat", "stack", "sub", "div", "matmul", "where") or not 2 <= len(slots) <= 4:
             continue
         for order in permutations(range(len(slots))):
-            if order == tuple(range(len(slots))) or can_take(scene, op, order) is None:
+            if order == tuple(range(len(slots))) or not can_take(scene, op, order):
                 continue
             score = scene.try_remade(op, reordering(slots, order))
             if score <= scene.case.limit:
                 message = f"{op.name} takes its tensors in another order: {listed(order)} in the reference"
                 fix = f"in {line(op)} pass the tensors to {op.name} in the order {listed(order)}"
+                fix = fixing.ordered(op, slots, order, fix)
                 yield Proof("op.order", message, fix, score, op.where)
                 return
 
@@ -79,50 +71,8 @@ def extra_op(scene: Scene) -> Iterator[Proof]:
                 continue
             score = scene.try_remade(op, picking(slot))
             if score <= scene.case.limit:
-                yield extra_proof(scene, op, score)
+                yield extra_proof(scene, [op], score, (op, slot))
                 return
-
-
-def missing_op(scene: Scene) -> Iterator[Proof]:
-    """The reference does something first, on a value that the port uses as it is."""
-    for op in scene.suspects:
-        for other in scene.reference.ops:
-            if other.name != op.name or len(other.inputs) != len(op.inputs):
-                continue
-            for slot, key, theirs in differing_inputs(scene, op, other):
-                made = chain(scene, theirs)
-                replacement = laid_out(
-                    scene.reference.values[theirs], scene.port.values[key].shape, scene.port.values[key]
-                )
-                if made is None or replacement is None or not comes_from(scene, made, key):
-                    continue
-                score = scene.try_remade(op, feeding(scene.case.backend, slot, replacement))
-                if score <= scene.case.limit:
-                    yield missing_proof(scene, made, f"before {op.name} in {line(op)}", op, score)
-                    return
-
-
-def missing_at_the_end(scene: Scene) -> Iterator[Proof]:
-    """The port's value is one on the reference's way to the right one: what comes after it is missing."""
-    case = scene.case
-    rest = [op for op in scene.counterparts if op.name not in LAYOUT]
-    observed = case.observed()
-    if (
-        observed is None
-        or len(rest) != 1
-        or not all(k in scene.matches.to_port for k in rest[0].inputs.values())
-    ):
-        return
-    (last,) = rest
-    if not any(same_key(scene, key, observed) for key in last.inputs.values()):
-        return
-    result = recomputed(scene, last)
-    if result is None:
-        return
-    value = laid_out(result, observed.shape, scene.expected)
-    score = float("inf") if value is None else case.judge(value, scene.expected, case.checks[0])
-    if score <= case.limit:
-        yield missing_proof(scene, last, f"on the way to {case.what}", None, score)
 
 
 def another_axis(scene: Scene) -> Iterator[Proof]:
@@ -145,9 +95,10 @@ def another_axis(scene: Scene) -> Iterator[Proof]:
                 message = (
                     f"{op.name} runs along axis {axis - count} in the reference, {argument.value} in the port"
                 )
-                yield Proof(
-                    "op.axis", message, f"{op.name}(..., axis={axis - count}) in {line(op)}", score, op.where
+                fix = fixing.told(
+                    op, argument, axis - count, f"{op.name}(..., axis={axis - count}) in {line(op)}"
                 )
+                yield Proof("op.axis", message, fix, score, op.where)
                 return
 
 
@@ -164,7 +115,7 @@ def missing_scale(scene: Scene) -> Iterator[Proof]:
                     f"the reference has what {op.name} gives times {spelt} = {number(factor)}, "
                     "the port as it is"
                 )
-                fix = f"multiply what {op.name} gives in {line(op)} by {spelt}"
+                fix = fixing.scaled(op, factor, f"multiply what {op.name} gives in {line(op)} by {spelt}")
                 yield Proof("op.scale", message, fix, score, op.where)
                 return
 
@@ -182,9 +133,8 @@ def inverted_mask(scene: Scene) -> Iterator[Proof]:
                     f"the mask of {op.name} means the opposite: True at {int(mask.sum())} of {mask.size} "
                     f"places in the port, at the other {int((~mask).sum())} in the reference"
                 )
-                yield Proof(
-                    "op.mask", message, f"invert the mask of {op.name} in {line(op)}", score, op.where
-                )
+                fix = fixing.inverted(op, slot, f"invert the mask of {op.name} in {line(op)}")
+                yield Proof("op.mask", message, fix, score, op.where)
                 return
 
 
@@ -198,7 +148,7 @@ def other_approximation(scene: Scene) -> Iterator[Proof]:
         score = scene.try_remade(op, retelling(op, argument, other))
         if score <= scene.case.limit:
             message = f"gelu has approximate '{other}' in the reference, '{argument.value}' in the port"
-            fix = f"gelu(..., approximate={other == 'tanh'}) in {line(op)}"
+            fix = fixing.told(op, argument, other, f"gelu(..., approximate={other == 'tanh'}) in {line(op)}")
             yield Proof("op.approximation", message, fix, score, op.where)
 
 
@@ -236,8 +186,6 @@ def other_scalar(scene: Scene) -> Iterator[Proof]:
 # In order: what can be read off both sides' code, then guesses, those with few candidates first.
 HYPOTHESES = (
     other_arguments,
-    missing_at_the_end,
-    missing_op,
     other_approximation,
     inverted_mask,
     another_axis,

@@ -1,4 +1,4 @@
-"""The ops that one call's own code makes, with the values they take and give.
+"""What one call's own code does: its ops and the modules it calls, with the values they take and give.
 
 Values are told apart by content, so the way from one op to the next needs no tensor identities
 and survives aliases, copies and changes in place.
@@ -11,35 +11,65 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from parfocal.backends.protocol import Array, Backend, OpCall
-from parfocal.capture.sites import Sites
-from parfocal.capture.tree import flatten, flatten_call
-from parfocal.errors import UnsupportedError
+from parfocal.backends.opcalls import works_in_place
+from parfocal.backends.protocol import Array
 from parfocal.explain.causes import Where
-
-LARGEST = 1 << 29  # bytes of values that are kept for one call
+from parfocal.explain.ops.names import LAYOUT
+from parfocal.explain.sources import Span
 
 Key = bytes
+Known = Callable[[Key], bool]
+Maker = tuple[int, str]  # index of an op, slot of its output
 
 
 @dataclass(slots=True)
 class Op:
-    """One op. ``inputs`` and ``outputs``: slot -> key of the value."""
+    """One op, or one call of a module. ``inputs`` and ``outputs``: slot -> key of the value."""
 
-    order: int
-    name: str
-    native: str
+    index: int  # in the log
+    name: str  # common name of the op; of a module what it does, by the same names
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    function: Callable[..., Any]
     inputs: dict[str, Key]
     outputs: dict[str, Key]
     file: str | None
     line: int | None
+    order: int | None = None  # as the watch counts ops; None: a module
+    native: str = ""
+    function: Callable[..., Any] | None = None  # calls an op again; None: a module
+    path: str | None = None  # of a module
+    call: int | None = None  # order of a module's call in the trace
+    bound: dict[str, Any] = field(default_factory=dict)  # a module's settings, under common names
+    makers: dict[str, Maker] = field(default_factory=dict)  # input slot -> which op's output it is
+    span: Span | None = None  # of its expression in the source, where Python keeps it
+    around: dict[str, Any] = field(default_factory=dict)  # the user's tensors then, by their names
 
     @property
     def where(self) -> Where:
         return Where(self.name, self.file, self.line)
+
+    @property
+    def spelled(self) -> str:
+        return self.name if self.path is None else f"{self.path} ({self.name})"
+
+    @property
+    def is_module(self) -> bool:
+        return self.path is not None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether calling the function again leaves what it was given as it is."""
+        return self.function is not None and not works_in_place(self.native, self.kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """A function of the user's gave a tensor back, after so many ops."""
+
+    moment: int
+    tensor: Any
+    file: str
+    line: int
 
 
 @dataclass(slots=True)
@@ -49,67 +79,56 @@ class Log:
     ops: list[Op] = field(default_factory=list)
     values: dict[Key, Array] = field(default_factory=dict)
     producers: dict[Key, Op] = field(default_factory=dict)  # the first op that gave a value
+    results: dict[str, Key] = field(default_factory=dict)  # what the call gives, by slot
+    result_makers: dict[str, Maker] = field(default_factory=dict)
+    returns: list[Return] = field(default_factory=list)
 
-    def cone(self, end: Op | None, known: Callable[[Key], bool]) -> list[Op]:
+    def add(self, op: Op) -> None:
+        self.ops.append(op)
+        for key in op.outputs.values():
+            if key not in op.inputs.values():
+                self.producers.setdefault(key, op)
+
+    def cone(self, end: Op | None, known: Known) -> list[Op]:
         """The ops that ``end`` comes from, back to values that are known; in order."""
         found: dict[int, Op] = {}
         waiting = [end] if end is not None else []
         while waiting:
             op = waiting.pop()
-            if op.order in found:
+            if op.index in found:
                 continue
-            found[op.order] = op
-            for key in op.inputs.values():
-                producer = self.producers.get(key)
-                if producer is not None and producer.order < op.order and not known(key):
+            found[op.index] = op
+            for slot, key in op.inputs.items():
+                producer = self.maker(op, slot)
+                if producer is not None and producer.index < op.index and not known(key):
                     waiting.append(producer)
-        return [found[order] for order in sorted(found)]
+        return [found[index] for index in sorted(found)]
+
+    def maker(self, op: Op, slot: str) -> Op | None:
+        """The op that made what another takes: that very tensor, or else a value like it."""
+        if slot in op.makers:
+            return self.ops[op.makers[slot][0]]
+        return self.producers.get(op.inputs[slot])
+
+    def maker_of_result(self, slot: str) -> Op | None:
+        if slot in self.result_makers:
+            return self.ops[self.result_makers[slot][0]]
+        return self.producers.get(self.results[slot])
 
     def giving(self, key: Key) -> Op | None:
         """The last op that gave a value."""
         return next((op for op in reversed(self.ops) if key in op.outputs.values()), None)
 
+    def only_moves(self, op: Op) -> bool:
+        """Whether an op gives what it was given, in another shape or order."""
+        if op.name in LAYOUT:
+            return True
+        taken, given = list(op.inputs.values()), list(op.outputs.values())
+        whole = len(taken) == len(given) == 1 and self.values[taken[0]].size == self.values[given[0]].size
+        return op.name == "getitem" and whole
 
-class Watcher:
-    """Fills a log; give it to a repeated call as ``on_op``."""
-
-    def __init__(self, backend: Backend, counts: Callable[[int | None], bool]) -> None:
-        """``counts`` says of a call, by its order in the repetition, whether its ops are of interest."""
-        self.log = Log()
-        self._backend = backend
-        self._counts = counts
-        self._sites = Sites((backend.name,))
-        self._bytes = 0
-
-    def __call__(self, op: OpCall) -> None:
-        if not self._counts(op.call) or op.function is None:
-            return
-        file, line = self._sites.find()
-        entry = Op(
-            *(op.order, op.name, op.native, op.args, op.kwargs, op.function),
-            inputs=dict(self._keys(flatten_call(op.args, op.kwargs).leaves)),
-            outputs=dict(self._keys(flatten(op.output).leaves)),
-            file=file,
-            line=line,
-        )
-        self.log.ops.append(entry)
-        for key in entry.outputs.values():
-            if key not in entry.inputs.values():
-                self.log.producers.setdefault(key, entry)
-
-    def _keys(self, leaves: dict[str, Any]) -> Iterator[tuple[str, Key]]:
-        for slot, leaf in leaves.items():
-            if self._backend.is_tensor(leaf):
-                yield slot, self._keep(self._backend.to_array(leaf))
-
-    def _keep(self, array: Array) -> Key:
-        key = key_of(array)
-        if key not in self.log.values:
-            self._bytes += array.nbytes
-            if self._bytes > LARGEST:
-                raise UnsupportedError(f"the ops of one call give more than {LARGEST >> 20} MiB")
-            self.log.values[key] = array
-        return key
+    def taking(self, key: Key) -> Iterator[Op]:
+        return (op for op in self.ops if key in op.inputs.values())
 
 
 def key_of(array: Array) -> Key:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, OpCall
@@ -34,7 +35,7 @@ def retelling(op: Op, argument: Said, value: Any) -> Remake:
 
 def _live(op: Op, call: OpCall) -> Op:
     """The recorded op with the arguments of the call under way."""
-    return Op(op.order, op.name, op.native, call.args, call.kwargs, op.function, {}, {}, None, None)
+    return replace(op, args=call.args, kwargs=call.kwargs)
 
 
 def reordering(slots: list[str], order: tuple[int, ...]) -> Remake:
@@ -53,5 +54,24 @@ def feeding(backend: Backend, slot: str, array: Array) -> Remake:
         assert call.function is not None
         args, kwargs = replace_call(call.args, call.kwargs, {slot: backend.from_array(array)})
         return call.function(*args, **kwargs)
+
+    return remake
+
+
+def giving(backend: Backend, array: Array) -> Remake:
+    """A value, whatever it is given."""
+    return lambda call: backend.from_array(array)
+
+
+def bridging(backend: Backend, reference: Backend, other: Op) -> Remake:
+    """What an op of the reference gives for the same tensors."""
+
+    def remake(call: OpCall) -> Any:
+        assert other.function is not None
+        leaves = flatten_call(call.args, call.kwargs).leaves
+        tensors = [leaf for leaf in leaves.values() if backend.is_tensor(leaf)]
+        arrays = [reference.from_array(backend.to_array(tensor)) for tensor in tensors]
+        args, kwargs = replace_call(other.args, other.kwargs, dict(zip(other.inputs, arrays, strict=True)))
+        return backend.from_array(reference.to_array(other.function(*args, **kwargs)))
 
     return remake

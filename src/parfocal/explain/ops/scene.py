@@ -1,77 +1,193 @@
 """Both sides' ops around one divergence, what is the same in them, and how to try a change.
 
 The suspects are the port's ops between values that the reference has too and the value that is
-wrong. A change of one of them is proven by running the port's call again with that op changed.
+wrong. A change is tried on these ops alone first, and then proven by running the port's call again
+with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from parfocal.backends.protocol import Array, OpCall
-from parfocal.explain.case import Case
-from parfocal.explain.ops.log import Key, Log, Op, Watcher, key_of
+from parfocal.capture.tree import flatten, replace_call
+from parfocal.explain.case import Case, Check
+from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
 from parfocal.explain.ops.remakes import Remake
-from parfocal.explain.ops.values import Matches, match, same
-from parfocal.replay.follow import Side
+from parfocal.explain.ops.values import ROUNDING, Matches, match, same
+from parfocal.explain.ops.watching import watched as watched_log
+from parfocal.judge.floors import EPSILON
+from parfocal.replay.repeat import Place
 
-TRIALS = 12, 32  # runs of the port's call that one divergence is worth: of the whole model, of a small part
-# Ops that move values about without changing them.
-LAYOUT = frozenset(
-    {"reshape", "transpose", "squeeze", "unsqueeze", "contiguous", "clone", "expand", "detach", "flatten"}
-)
+TRIALS = 8, 24  # runs of the port's call that one divergence is worth: of the whole model, of a small part
+ALLOWANCE = 8.0  # a value counts as the same only if it is that much nearer than the wrong one to the right
+INFINITE = float("inf")
 
-# Ops that come several times in one line, each for itself.
-SEVERAL = frozenset({"add", "sub", "mul", "div", "matmul", "concat"})
+Edits = Mapping[int, Remake]  # index of an op in the log -> what it gives instead
 
 
 @dataclass(slots=True)
 class Scene:
-    """``suspects`` and ``counterparts``: ops of the port and of the reference, up to the wrong value."""
+    """``suspects`` and ``counterparts``: ops of the port and of the reference, up to the wrong value.
+
+    ``right`` is None where nothing of the reference's own code gives what is expected.
+    """
 
     case: Case
     port: Log
     reference: Log
     matches: Matches
+    wrong: Key
+    right: Key | None
+    end: Op | None  # gave the wrong value
+    other_end: Op | None  # gave the right one
     suspects: list[Op]
     counterparts: list[Op]
-    expected: Array
     trials: int = 0
 
     def knows(self, key: Key) -> bool:
         return key in self.matches.to_reference
 
+    def known_to_port(self, key: Key) -> bool:
+        return key in self.matches.to_port
+
+    @property
+    def check(self) -> Check:
+        return self.case.checks[0]
+
+    def elsewhere(self) -> Iterator[Scene]:
+        """The same code seen from every other place where it gives something wrong."""
+        for check in self.case.checks[1:]:
+            if check.port[3] != "forward":
+                continue
+            case = replace(self.case, checks=(check,))
+            observed = case.observed()
+            if (
+                observed is not None
+                and case.judge(observed, case.expected(check, observed), check) > case.limit
+            ):
+                scene = _scene(case, self.port, self.reference)
+                if scene is not None:
+                    yield scene
+
     def with_sources(self) -> list[Op]:
         """The suspects and the ops right before them: a number may be missing in between."""
-        orders = {op.order for op in self.suspects}
+        indices = {op.index for op in self.suspects}
         taken = {key for op in self.suspects for key in op.inputs.values()}
-        return [op for op in self.port.ops if op.order in orders or taken & set(op.outputs.values())]
+        return [op for op in self.port.ops if op.index in indices or taken & set(op.outputs.values())]
 
     def like(self, op: Op) -> Iterator[Op]:
         """The reference's ops of the same name on the same values, in whatever order."""
-        wanted = sorted(self.matches.to_reference[key] for key in _floating(self, op) if self.knows(key))
+        wanted = [key for key in op.inputs.values() if _is_floating(self.port.values[key])]
         for other in self.reference.ops:
-            if other.name != op.name:
+            if other.name != op.name or other.is_module:
                 continue
-            keys = list(_floating_reference(self, other))
-            canonical = sorted(_canonical(self, key) for key in keys)
-            if canonical == sorted(_canonical(self, key) for key in wanted) and len(keys) == len(wanted):
+            left = [key for key in other.inputs.values() if _is_floating(self.reference.values[key])]
+            if len(left) != len(wanted):
+                continue
+            for key in wanted:
+                found = next((each for each in left if self.matches.are_one(key, each)), None)
+                if found is None:
+                    break
+                left.remove(found)
+            else:
                 yield other
+
+    def judged(self, array: Array | None) -> float:
+        """The score that a value would have in place of the wrong one."""
+        if array is None:
+            return INFINITE
+        return self.case.judge(array, self.case.expected(self.check, array), self.check)
 
     def try_remade(self, op: Op, remake: Remake) -> float:
         """The score when this op, wherever the same line makes it, gives something else."""
+        return self.try_edits({each.index: remake for each in self.alike(op)}, {op.index: remake})
+
+    def try_edits(self, *choices: Edits) -> float:
+        """The best score of changes to ops: tried on the ops in between alone, then on the whole call."""
+        best = INFINITE
+        for edits in choices:
+            if best <= self.case.limit:
+                break
+            local = self.recomputed(edits)
+            if local is not None and self.judged(local) > self.case.limit:
+                continue
+            best = min(best, self._run(edits))
+        return best
+
+    def _run(self, edits: Edits) -> float:
         self.trials += 1
         if self.trials > self.allowed:
-            return float("inf")
-        line = {o.order for o in self.suspects if (o.name, o.file, o.line) == (op.name, op.file, op.line)}
-        together = line if op.name not in SEVERAL else {op.order}
+            return INFINITE
+        by_order = {self.port.ops[index].order: remake for index, remake in edits.items()}
 
         def on_op(call: OpCall) -> Any:
-            return remake(call) if call.order in together else None
+            remake = by_order.get(call.order)
+            return None if remake is None else remake(call)
 
-        return self.case.score(self.case.run(on_op=on_op))
+        repeated = self.case.run(on_op=on_op)
+        return min(self.case.score(repeated), self._first_score(repeated))
+
+    def _first_score(self, repeated: Any) -> float:
+        """At the place of the divergence alone: another mistake may show elsewhere."""
+        observed = None if repeated is None else repeated.places.get(self.check.port)
+        return self.judged(observed)
+
+    def alike(self, op: Op) -> list[Op]:
+        """The op wherever the same place in the source makes it."""
+        same_line = [o for o in self.port.ops if (o.name, o.file, o.line) == (op.name, op.file, op.line)]
+        return [o for o in same_line if self._rank(o) == self._rank(op)]
+
+    def _rank(self, op: Op) -> int:
+        """Which of the ops of this name it is in a visit of its line."""
+        rank, index = 0, op.index - 1
+        while index >= 0 and (self.port.ops[index].file, self.port.ops[index].line) == (op.file, op.line):
+            rank += self.port.ops[index].name == op.name
+            index -= 1
+        return rank
+
+    def recomputed(self, edits: Edits, given: Mapping[Key, Any] | None = None) -> Array | None:
+        """The wrong value again, with other results of some ops or other values; None: ask the whole call."""
+        backend = self.case.backend
+        new: dict[Maker | Key, Any] = {}
+        new.update((given or {}).items())
+        last: Any = None
+        with backend.no_grad():
+            for op in self.port.cone(self.end, lambda key: False):
+                sources = {slot: op.makers.get(slot, key) for slot, key in op.inputs.items()}
+                fed = {slot: new[source] for slot, source in sources.items() if source in new}
+                if not fed and op.index not in edits:
+                    continue
+                if op.is_module and op.call in self.case.precise.port.script.ties:
+                    continue  # gives the recorded values whatever it is given
+                if not op.repeatable:
+                    return None
+                output = self._again(op, fed, edits.get(op.index))
+                if output is None:
+                    return None
+                leaves = flatten(output).leaves
+                for slot, key in op.outputs.items():
+                    if slot in leaves:
+                        new[op.index, slot] = new[key] = leaves[slot]
+                        last = leaves[slot] if op is self.end and key == self.wrong else last
+        return None if last is None else backend.to_array(last)
+
+    def _again(self, op: Op, fed: Mapping[str, Any], remake: Remake | None) -> Any:
+        assert op.function is not None
+        args, kwargs = replace_call(op.args, op.kwargs, fed)
+        try:
+            output = op.function(*args, **kwargs)
+            if remake is None:
+                return output
+            call = OpCall(op.order or 0, "", None, op.name, op.native, args, kwargs, output, op.function)
+            return remake(call)
+        except Exception as error:  # noqa: BLE001  whatever a framework raises for a trial that cannot be
+            self.case.problems.append(next(iter(str(error).strip().splitlines()), repr(error)))
+            return None
 
     @property
     def allowed(self) -> int:
@@ -82,94 +198,110 @@ class Scene:
         return min(TRIALS[1], round(TRIALS[0] * share))
 
 
-def _floating(scene: Scene, op: Op) -> Iterator[Key]:
-    return (key for key in op.inputs.values() if scene.port.values[key].dtype.kind in "fV")
-
-
-def _floating_reference(scene: Scene, op: Op) -> Iterator[Key]:
-    return (key for key in op.inputs.values() if scene.reference.values[key].dtype.kind in "fV")
-
-
-def _canonical(scene: Scene, key: Key) -> Key:
-    """One name for all values of the reference that are the same numbers."""
-    port = scene.matches.to_port.get(key)
-    return key if port is None else scene.matches.to_reference[port]
+def _is_floating(array: Array) -> bool:
+    return array.dtype.kind in "fV"
 
 
 def make_scene(case: Case) -> Scene | None:
     """Runs both calls once, op by op; None when there is nothing to see."""
-    port = watched(case, case.backend, own=True)
-    observed = case.observed()
-    if port is None or observed is None:
+    port = watched_log(case, own=True)
+    if port is None:
         return None
-    expected = case.expected(case.checks[0], observed)
-    if expected is None:
-        return None
-    reference = watched(case, case.reference_backend, own=False) or Log()
-    recorded = case.recorded(case.checks[0].reference)
-    _add_port_boundary(case, port)
+    reference = Log() if case.counterpart is None else watched_log(case, own=False) or Log()
     _add_boundary(case, reference)
-    matches = match(port.values, reference.values)
-    wrong = key_of(observed)
-    end = port.giving(wrong) or _last_same(port, observed)
-    other = reference.giving(key_of(recorded)) or _last_same(reference, recorded)
+    return _scene(case, port, reference)
+
+
+def _scene(case: Case, port: Log, reference: Log) -> Scene | None:
+    check = case.checks[0]
+    wrong = _key_at(port, case.call, check.port)
+    if wrong is None:
+        return None
+    right = _key_at(reference, case.counterpart, check.reference)
+    if right is None:
+        right = next(
+            (key for key in (key_of(case.recorded(check.reference)),) if key in reference.values), None
+        )
+    matches = match(
+        _before(port, check.port), _before(reference, check.reference), _rounding(case, port.values[wrong])
+    )
+    end = _maker_at(port, check.port) or port.giving(wrong)
+    other = _maker_at(reference, check.reference) or (None if right is None else reference.giving(right))
     suspects = port.cone(end, lambda key: key in matches.to_reference)
     counterparts = reference.cone(other, lambda key: key in matches.to_port)
-    return Scene(case, port, reference, matches, suspects, counterparts, expected)
+    return Scene(case, port, reference, matches, wrong, right, end, other, suspects, counterparts)
+
+
+def _before(log: Log, place: Place) -> dict[Key, Array]:
+    """The values that were there when the one at a place was: what comes later explains nothing."""
+    user = next((op for op in log.ops if op.call == place[0] and place[1] == "input"), None)
+    if user is None:
+        return log.values
+    later = log.ops[user.index :]
+    earlier = {key for op in log.ops[: user.index] for key in (*op.inputs.values(), *op.outputs.values())}
+    made_later = {key for op in later for key in op.outputs.values()} - earlier
+    return {key: array for key, array in log.values.items() if key not in made_later}
 
 
 def watched(case: Case, backend: Any, *, own: bool) -> Log | None:
     """The ops of the port's call, or of the reference's."""
-    watcher = Watcher(backend, _counting(case, own))
-    repeated = case.run(on_op=watcher) if own else case.run_reference(on_op=watcher)
-    return None if repeated is None else watcher.log
+    return watched_log(case, own=own)
 
 
-def _counting(case: Case, own: bool) -> Callable[[int | None], bool]:
-    """Of the blamed call's own code, and of modules inside that have no partner."""
-    nodes = (case.precise.port if own else case.precise.reference).trace.nodes
-    call = case.call if own else case.counterpart
-    start = case.start if own else call
-    paired = case.precise.port.script.ties.keys() if own else case.paired
-    assert call is not None
-    assert start is not None
+def _rounding(case: Case, observed: Array) -> float:
+    """How many units in the last place two values may be apart and still be one: fewer for a small error."""
+    expected = case.expected(case.checks[0], observed)
+    epsilon = EPSILON.get(observed.dtype.name, 0.0)
+    if expected is None or not epsilon or expected.shape != observed.shape:
+        return ROUNDING
+    right = expected.astype(np.float64)
+    finite = np.isfinite(right) & np.isfinite(observed)
+    size = float(np.linalg.norm(right[finite]))
+    error = float(np.linalg.norm(observed.astype(np.float64)[finite] - right[finite]))
+    apart = error / size / epsilon if size else INFINITE
+    return float(np.clip(apart / ALLOWANCE, 2.0, ROUNDING))
 
-    def counts(offset: int | None) -> bool:
-        order = None if offset is None else start + offset
-        while order is not None and order != call and order not in paired:
-            order = nodes[order].parent
-        return order == call
 
-    return counts
+def _key_at(log: Log, call: int | None, place: Place) -> Key | None:
+    """The value at a place of a call or of one that it makes."""
+    order, side, slot, _ = place
+    if order == call and side == "output":
+        return log.results.get(slot)
+    made = next((op for op in log.ops if op.call == order), None)
+    if made is None:
+        return None
+    return (made.inputs if side == "input" else made.outputs).get(slot)
+
+
+def _maker_at(log: Log, place: Place) -> Op | None:
+    order, side, slot, _ = place
+    made = next((op for op in log.ops if op.call == order), None)
+    if made is None:
+        return log.maker_of_result(slot) if side == "output" and slot in log.results else None
+    return made if side == "output" else log.maker(made, slot) if slot in made.inputs else None
 
 
 def _add_boundary(case: Case, log: Log) -> None:
     """Values at the borders of the reference's call and of the calls inside it are known too."""
-    assert case.counterpart is not None
-    repeater = case.precise.reference
-    own = repeater.trace.nodes[case.counterpart]
-    for node in (own, *(repeater.trace.nodes[order] for order in own.children)):
-        outputs = {} if node is own else node.outputs
-        for value in (*node.inputs.values(), *outputs.values()):
-            array = case.supply(value.data)
-            log.values.setdefault(key_of(array), array)
+    if case.counterpart is None:
+        ties = case.precise.port.script.ties
+        values = [
+            value
+            for order in (case.call, *case.node.children)
+            if order in ties
+            for value in (ties[order].inputs if order == case.call else ties[order].outputs).values()
+        ]
+    else:
+        nodes = case.precise.reference.trace.nodes
+        own = nodes[case.counterpart]
+        values = list(own.inputs.values())
+        values += [value for order in own.children for value in nodes[order].outputs.values()]
+    for value in values:
+        array = case.supply(value.data)
+        log.values.setdefault(key_of(array), array)
 
 
-def _add_port_boundary(case: Case, log: Log) -> None:
-    """What the port's call is fed with, and what the calls inside it give."""
-    script = case.precise.port.script
-    for order in (case.call, *case.node.children):
-        tie = script.ties.get(order)
-        if tie is None:
-            continue
-        side: Side = "input" if order == case.call else "output"
-        for slot, value in (tie.inputs if side == "input" else tie.outputs).items():
-            array = script.layout(order, side, slot, value).apply(case.supply(value.data))
-            log.values.setdefault(key_of(array), array)
-
-
-def _last_same(log: Log, array: Array) -> Op | None:
-    for op in reversed(log.ops):
-        if any(same(log.values[key], array) for key in op.outputs.values()):
-            return op
-    return None
+def is_same(scene: Scene, mine: Key, theirs: Key) -> bool:
+    """Whether two values are the same numbers in the same places."""
+    a, b = scene.port.values[mine], scene.reference.values[theirs]
+    return a.shape == b.shape and same(a.reshape(-1), b.reshape(-1))

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
 import numpy as np
 
-from parfocal.explain.causes import Proof, code_of
+from parfocal.explain import fixing
+from parfocal.explain.causes import Proof, Where, code_of
 from parfocal.explain.causes import said as words
-from parfocal.explain.ops.arguments import Said, said
-from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.arguments import Said, said, told
+from parfocal.explain.ops.gaps import Gap
+from parfocal.explain.ops.log import Log, Op
+from parfocal.explain.ops.mending import mask_fix, missing_fix, moved_fix, split_fix
+from parfocal.explain.ops.names import DROPPING, MASKING, POINTWISE, RANDOM, SCALING
 from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.values import MASKED, covered, is_mask
 
-SCALING = frozenset({"mul", "div"})
-MASKING = frozenset({"masked_fill", "where"})
-_MASKED = -1e3  # scores that low are masked
+PRODUCTS = frozenset({"matmul", "einsum", "scaled_dot_product_attention"})
+SMALL = 1e-2  # a number that small, added, keeps something from being zero
 
 
 def argument_proof(scene: Scene, op: Op, other: Op | None, mine: Said, theirs: Said, score: float) -> Proof:
     ours, own = words(theirs.value), words(mine.value)
     if mine.name == "scalar":
-        small = op.name in ("add", "sub") and 0.0 <= abs(float(theirs.value)) <= 1e-2
+        small = op.name in ("add", "sub") and 0.0 <= abs(float(theirs.value)) <= SMALL
         code = "config.epsilon" if small else "op.scale" if op.name in SCALING else "config.other"
         how = "with" if other is not None else "as if with"
         message = f"{op.name} {how} {ours} in the reference, with {own} in the port"
@@ -26,43 +34,197 @@ def argument_proof(scene: Scene, op: Op, other: Op | None, mine: Said, theirs: S
         code = code_of(mine.name, op.name)
         message = f"{mine.name} of {op.name} is {ours} in the reference, {own} in the port"
     fix = f"write {words(mine.back(theirs.value))} instead of {words(mine.back(mine.value))} in {line(op)}"
+    fix = fixing.told(op, mine, theirs.value, fix)
     return Proof(code, message, fix, score, op.where, None if other is None else other.where)
 
 
-def extra_proof(scene: Scene, op: Op, score: float) -> Proof:
-    codes = {"dropout": "random.dropout", "cast": "dtype.precision", "mul": "op.scale", "div": "op.scale"}
-    message = f"the port applies {op.name} in {line(op)}, the reference does not"
-    fix = f"take {op.name} out of {line(op)}"
-    if op.name == "dropout":
+def extra_proof(
+    scene: Scene, ops: Sequence[Op], score: float, right: tuple[Op, str] | None = None
+) -> Proof:
+    """Of one op too many, or of several in a row; ``right``: the one that takes the right value, and where."""
+    codes = {"cast": "dtype.precision"}
+    op = next((op for op in ops if op.name in RANDOM), ops[0])
+    tensors = {key for each in ops for key in each.inputs.values()}
+    code = codes.get(op.name, "op.extra")
+    if len(ops) == 1 and op.name in SCALING and len(tensors) == 1:
+        code = "op.scale"
+    message = f"the port applies {chain(ops)} in {line(op)}, the reference does not"
+    fix = fixing.dropped(ops[-1], *(right or (ops[0], "0")), f"take {chain(ops)} out of {line(op)}")
+    if op.name in DROPPING and not op.is_module:
+        code = "random.dropout"
         rate = said(op, scene.case.backend.is_tensor).get("p")
         message = f"dropout{'' if rate is None else f' with p = {words(rate.value)}'} is on in {line(op)}: "
         message += "the reference drops nothing"
-        fix = f"dropout(..., training=self.training) in {line(op)}"
-    return Proof(codes.get(op.name, "op.extra"), message, fix, score, op.where)
+        fix = fixing.not_dropping(op, f"dropout(..., training=self.training) in {line(op)}")
+    elif op.name in RANDOM:
+        code = "random.source"
+        message = f"the port adds random numbers of its own ({chain(ops)} in {line(op)}), the reference none"
+    return Proof(code, message, fix, score, op.where)
 
 
-def missing_proof(scene: Scene, missing: Op, where: str, near: Op | None, score: float) -> Proof:
-    scalar = said(missing, scene.case.reference_backend.is_tensor).get("scalar")
-    told = f" with {words(scalar.value)}" if scalar is not None else ""
+def missing_proof(
+    scene: Scene, ops: Sequence[Op], where: Where | None, score: float, gap: Gap | None = None
+) -> Proof:
+    """Of one op of the reference that is missing, or of several in a row."""
+    op = ops[-1]
+    scalar = said(op, scene.case.reference_backend.is_tensor).get("scalar")
+    value = f" with {words(scalar.value)}" if scalar is not None and len(ops) == 1 else ""
     code = "op.missing"
-    if missing.name in MASKING or (missing.name == "add" and _adds_mask(scene, missing)):
+    if any(each.name in MASKING or masks(scene.reference, each) for each in ops):
         code = "op.mask"
-    elif missing.name in SCALING and scalar is not None:
+    elif len(ops) == 1 and op.name in SCALING and scalar is not None:
         code = "op.scale"
-    message = f"the reference applies {missing.name}{told} ({line(missing)}) {where}, the port does not"
-    fix = f"apply {missing.name}{told} {where}"
-    return Proof(code, message, fix, score, None if near is None else near.where, missing.where)
+    place = "" if where is None else f" in {line(where)}"
+    message = f"the reference applies {chain(ops)}{value} ({line(op)}), the port does not{place}"
+    fix = missing_fix(scene, ops, gap, f"apply {chain(ops)}{value}{place}")
+    return Proof(code, message, fix, score, where, op.where)
 
 
-def _adds_mask(scene: Scene, op: Op) -> bool:
-    arrays = [scene.reference.values[key] for key in op.inputs.values()]
+def mask_proof(scene: Scene, gap: Gap, where: Where | None, score: float) -> Proof:
+    mine = covered(scene.port.values[gap.port])
+    right = covered(scene.reference.values[gap.reference]).reshape(mine.shape)
+    differing = int((mine != right).sum())
+    if differing == mine.size:
+        how = "means the opposite"
+        fix = "invert the mask"
+    else:
+        how = f"differs at {differing} of {mine.size} places"
+        fix = "mask the places that the reference masks"
+    message = (
+        f"the mask {how}: {int(mine.sum())} of {mine.size} places in the port, "
+        f"{int(right.sum())} in the reference"
+    )
+    made = scene.reference.producers.get(gap.reference)
+    place = "" if where is None else f" in {line(where)}"
+    fix = mask_fix(scene, gap, fix + place)
+    return Proof("op.mask", message, fix, score, where, None if made is None else made.where)
+
+
+def hidden_proof(
+    scene: Scene, own: Sequence[Op], others: Sequence[Op], hiding: Op, covering: bool, score: float
+) -> Proof:
+    """A mask that is applied by other ops, or not at all."""
+    mine = next(
+        (op for op in own if any(is_mask(scene.port.values[key]) for key in op.inputs.values())), own[0]
+    )
+    how = "otherwise or at another point" if covering else "nowhere"
+    message = (
+        f"the reference masks by {hiding.spelled} ({line(hiding)}: {chain(others)}), "
+        f"the port {how} ({line(mine)}: {chain(own)})"
+    )
+    fix = f"mask in {line(mine)} as the reference does: {chain(others)}"
+    return Proof("op.mask", message, fix, score, mine.where, hiding.where)
+
+
+def order_proof(
+    op: Op,
+    other: Op | None,
+    order: tuple[int, ...],
+    where: Where | None,
+    score: float,
+    names: tuple[list[str], list[str]] | None = None,
+) -> Proof:
+    """``order``: of the tensors that one op takes; ``names``: of the ops, the port's and the reference's."""
+    place = where or op.where
+    if names is None:
+        message = f"{op.name} takes its tensors in another order: {listed(order)} in the reference"
+        fix = f"in {line(place)} pass the tensors to {op.name} in the order {listed(order)}"
+        fix = fixing.ordered(op, list(op.inputs), order, fix)
+    elif len(names[0]) > 1:
+        message = f"{', '.join(names[0])} in the port, {', '.join(names[1])} in the reference"
+        fix = f"in {line(place)} apply {', '.join(names[1])} in this order"
+    else:
+        message = f"{op.spelled} takes what {names[0][0]} gives; in the reference what {names[1][0]} gives"
+        fix = f"in {line(place)} pass to {op.spelled} what {names[1][0]} gives"
+    return Proof("op.order", message, fix, score, place, None if other is None else other.where)
+
+
+def early_proof(mine: Op, theirs: Op, where: Where, score: float) -> Proof:
+    """An op that both sides have, at another point of the way."""
+    message = (
+        f"{mine.spelled} is applied at another point in the port ({line(mine)}) than in the reference "
+        f"({line(theirs)})"
+    )
+    fix = f"apply {theirs.name} where the reference does: {line(where)} has it in another order"
+    return Proof("op.order", message, fix, score, where, theirs.where)
+
+
+def replaced_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
+    code = "op.activation" if mine.name in POINTWISE else "config.other"
+    if {mine.name, theirs.name} == {"sum", "mean"}:
+        code = "op.scale"
+    message = f"{mine.spelled} in the port ({line(mine)}), {theirs.spelled} in the reference ({line(theirs)})"
+    fix = f"apply {theirs.name} instead of {mine.name} in {line(mine)}"
+    arguments = told(theirs, scene.case.reference_backend.is_tensor)
+    fix = fixing.called(mine, scene.case.backend.name, theirs.name, arguments, fix)
+    return Proof(code, message, fix, score, mine.where, theirs.where)
+
+
+def moved_proof(
+    scene: Scene, gap: Gap, own: list[Op], others: list[Op], where: Where | None, score: float
+) -> Proof:
+    """The same values in other places."""
+    joining = next((op for op in reversed(own) if op.name in ("concat", "stack")), None)
+    place = joining.where if joining is not None else where or (own or others)[-1].where
+    there = None if not others else others[-1].where
+    mine, theirs = chain(own) or "nothing", chain(others) or "nothing"
+    message = f"the right values in wrong places: {mine} in the port, {theirs} in the reference"
+    fix = moved_fix(scene, gap, own, f"arrange the values in {line(place)} as the reference does")
+    names, wanted = {op.name for op in own}, {op.name for op in others}
+    split = _split(scene, own, others)
+    if split is not None:
+        op, other, shape, right = split
+        multiplied = any(each.name in PRODUCTS for each in scene.suspects)
+        code = "config.heads" if multiplied else "config.groups"
+        message = f"{op.name} makes {list(shape)} in the port, {list(right)} in the reference"
+        fix = split_fix(op, shape, right, f"reshape to {list(right)} in {line(op)}")
+        return Proof(code, message, fix, score, op.where, other.where)
+    if (names - wanted) & {"flip", "roll"}:
+        op = next(op for op in own if op.name in {"flip", "roll"} - wanted)
+        return extra_proof(scene, [op], score)
+    if (wanted - names) & {"flip", "roll"}:
+        op = next(op for op in others if op.name in {"flip", "roll"} - names)
+        return missing_proof(scene, [op], place, score)
+    if {"concat", "stack"} & (names | wanted):
+        code = "op.order"
+    else:
+        code = "layout.permuted"
+    return Proof(code, message, fix, score, place, there)
+
+
+def _split(scene: Scene, own: list[Op], others: list[Op]) -> tuple[Op, Op, Any, Any] | None:
+    """An axis that is split otherwise: the first reshape on each side, of the same values."""
+    mine = next((op for op in own if op.name == "reshape"), None)
+    theirs = next((op for op in others if op.name == "reshape"), None)
+    if mine is None or theirs is None:
+        return None
+    shape = scene.port.values[next(iter(mine.outputs.values()))].shape
+    right = scene.reference.values[next(iter(theirs.outputs.values()))].shape
+    before = scene.port.values[next(iter(mine.inputs.values()))].shape
+    if len(shape) != len(right) or len(shape) <= len(before) or shape == right or prod(shape) != prod(right):
+        return None
+    return (mine, theirs, shape, right) if sorted(shape) != sorted(right) else None
+
+
+def masks(log: Log, op: Op) -> bool:
+    """Whether an op hides places by adding or taking away very much."""
+    if op.name not in ("add", "sub", "mul"):
+        return False
+    arrays = [log.values[key] for key in (*op.inputs.values(), *op.outputs.values())]
     return any(
-        array.dtype.kind in "fV" and float(array.astype(np.float64).min(initial=0.0)) < _MASKED
+        array.dtype.kind in "fV"
+        and float(np.abs(array.astype(np.float64)).max(initial=0.0)) >= -MASKED
+        and is_mask(-np.abs(array.astype(np.float64)))
         for array in arrays
     )
 
 
-def line(op: Op) -> str:
+def chain(ops: Sequence[Op]) -> str:
+    """The ops in a row, each once."""
+    return ", ".join(dict.fromkeys(op.spelled for op in ops))
+
+
+def line(op: Op | Where) -> str:
     return f"{(op.file or '?').rpartition('/')[2]}:{op.line}"
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import permutations
 
 import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.ops.log import Key
 from parfocal.judge.floors import EPSILON
-from parfocal.replay.layouts import fit
+from parfocal.replay.layouts import MAX_AXES, fit
 
 ROUNDING = 32.0  # units in the last place, relative to the size of all values, that are no difference
+_SAMPLE = 512
 
 
 @dataclass(slots=True)
@@ -22,41 +25,91 @@ class Matches:
     to_reference: dict[Key, Key] = field(default_factory=dict)
     to_port: dict[Key, Key] = field(default_factory=dict)
 
+    def are_one(self, port: Key, reference: Key) -> bool:
+        """Whether two values are the same numbers; several values of a side may be."""
+        mine, back = self.to_reference.get(port), self.to_port.get(reference)
+        return mine is not None and (
+            mine == reference or (back is not None and self.to_reference[back] == mine)
+        )
 
-def match(port: Mapping[Key, Array], reference: Mapping[Key, Array]) -> Matches:
-    """Values of the same numbers; several may be one and the same."""
+
+class Marked:
+    """A value with what it is compared by, computed when asked for."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.epsilon = EPSILON.get(array.dtype.name, 0.0)
+
+    @cached_property
+    def wide(self) -> Array:
+        return self.array.astype(np.complex128 if self.array.dtype.kind == "c" else np.float64)
+
+    @cached_property
+    def norm(self) -> float:
+        return float(np.linalg.norm(self.wide[np.isfinite(self.wide)]))
+
+    @cached_property
+    def ordered(self) -> Array:
+        return np.sort(self.wide, axis=None)
+
+
+def match(port: Mapping[Key, Array], reference: Mapping[Key, Array], rounding: float = ROUNDING) -> Matches:
+    """Values of the same numbers in the same order, flattened or with axes moved."""
     found = Matches()
-    by_size: dict[tuple[int, bool], list[tuple[float, Key]]] = {}
+    by_size: dict[tuple[int, bool], list[tuple[Key, Marked]]] = {}
     for key, array in reference.items():
-        by_size.setdefault(_class(array), []).append((_norm(array), key))
+        by_size.setdefault(_class(array), []).append((key, Marked(array)))
     for key, array in port.items():
-        norm = _norm(array)
-        for other_norm, other in by_size.get(_class(array), ()):
-            if abs(norm - other_norm) <= 1e-3 * max(norm, other_norm) and same(array, reference[other]):
+        mine = Marked(array)
+        for other, theirs in by_size.get(_class(array), ()):
+            if one(mine, theirs, rounding):
                 found.to_reference.setdefault(key, other)
                 found.to_port.setdefault(other, key)
     return found
 
 
-def same(a: Array, b: Array) -> bool:
-    """The same numbers up to rounding, in the same or in another order."""
+def one(a: Marked, b: Marked, rounding: float = ROUNDING) -> bool:
+    """The same numbers in the same order, but for a reshape or a permutation of axes."""
+    if abs(a.norm - b.norm) > 1e-3 * max(a.norm, b.norm):
+        return False
+    # the finer of the two: what was rounded to a coarser type is another value
+    tolerance = rounding * min(a.epsilon, b.epsilon)
+    if close(a.wide.ravel(), b.wide.ravel(), tolerance):
+        return True
+    if a.array.ndim != b.array.ndim or not 2 <= a.array.ndim <= MAX_AXES:
+        return False
+    if not close(a.ordered, b.ordered, tolerance):
+        return False
+    for order in permutations(range(a.array.ndim)):
+        if tuple(b.array.shape[axis] for axis in order) == a.array.shape and close(
+            a.wide.ravel(), b.wide.transpose(order).ravel(), tolerance
+        ):
+            return True
+    return False
+
+
+def rearranged(a: Array, b: Array) -> bool:
+    """The same numbers up to rounding, in whatever order."""
     if a.size != b.size:
         return False
-    left, right = _wide(a), _wide(b)
-    # the finer of the two: what was rounded to a coarser type is another value
-    epsilon = min(EPSILON.get(a.dtype.name, 0.0), EPSILON.get(b.dtype.name, 0.0))
-    if close(left.ravel(), right.ravel(), epsilon):
-        return True
-    return close(np.sort(left, axis=None), np.sort(right, axis=None), epsilon)
+    left, right = Marked(a), Marked(b)
+    return close(left.ordered, right.ordered, ROUNDING * min(left.epsilon, right.epsilon))
 
 
-def close(a: Array, b: Array, epsilon: float) -> bool:
-    """Equal up to rounding, element by element; infinities must agree exactly."""
+def same(a: Array, b: Array) -> bool:
+    return a.size == b.size and one(Marked(a), Marked(b))
+
+
+def close(a: Array, b: Array, tolerance: float) -> bool:
+    """Equal up to rounding, in relation to the size of all values; infinities must agree exactly."""
+    step = max(1, a.size // _SAMPLE)
+    if step > 1 and not close(a[::step], b[::step], 64.0 * tolerance):
+        return False  # a sample is enough to see that
     finite = np.isfinite(b)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
         return False
     difference = float(np.linalg.norm(a[finite] - b[finite]))
-    return difference <= ROUNDING * epsilon * float(np.linalg.norm(b[finite]))
+    return difference <= tolerance * float(np.linalg.norm(b[finite]))
 
 
 def laid_out(reference: Array, port_shape: tuple[int, ...], like: Array) -> Array | None:
@@ -69,15 +122,26 @@ def laid_out(reference: Array, port_shape: tuple[int, ...], like: Array) -> Arra
     return reference.reshape(port_shape) if reference.size == int(np.prod(port_shape)) else None
 
 
+def is_mask(array: Array) -> bool:
+    """Of two different values only, or additive: nothing but zeros and what is as good as minus infinity."""
+    if array.dtype == np.bool_:
+        return True
+    if array.dtype.kind not in "fViu" or array.size < 2:
+        return False
+    wide = array.astype(np.float64)
+    if np.isnan(wide).any():
+        return False
+    return bool(np.all((wide == 0.0) | (wide == 1.0))) or bool(np.all((wide == 0.0) | (wide <= MASKED)))
+
+
+MASKED = -1e3  # scores that low are masked
+
+
+def covered(mask: Array) -> Array:
+    """Where a mask says yes: true, 1, or very low."""
+    wide = mask.astype(np.float64)
+    return np.asarray((wide <= MASKED) if (wide < 0).any() else wide != 0)
+
+
 def _class(array: Array) -> tuple[int, bool]:
     return array.size, array.dtype.kind in "fV"
-
-
-def _norm(array: Array) -> float:
-    wide = _wide(array)
-    finite = wide[np.isfinite(wide)]
-    return float(np.linalg.norm(finite))
-
-
-def _wide(array: Array) -> Array:
-    return array.astype(np.float64, copy=False)

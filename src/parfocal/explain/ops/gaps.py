@@ -1,0 +1,152 @@
+"""Where two ways to one result part: from the wrong value back, op by op, as long as both do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from parfocal.explain.ops.arguments import told
+from parfocal.explain.ops.log import Key, Op
+from parfocal.explain.ops.looking import equal
+from parfocal.explain.ops.names import COMMUTATIVE, LAYOUT
+from parfocal.explain.ops.scene import Scene, is_same
+from parfocal.explain.ops.values import rearranged
+
+STEPS = 64  # further back than that is another call
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A value of the port and the one that should be in its place, and who uses them."""
+
+    port: Key
+    reference: Key
+    user: Op | None = None
+    slot: str | None = None  # of the user's input
+    other_user: Op | None = None
+    made: Op | None = None  # by these ops
+    other_made: Op | None = None
+
+
+def narrowed(scene: Scene) -> list[Gap]:
+    """The gaps where no step back is left, and after them those they were found from."""
+    if scene.right is None:
+        return []
+    waiting = [Gap(scene.wrong, scene.right, *_users(scene), scene.end, scene.other_end)]
+    inner: list[Gap] = []
+    outer: list[Gap] = []
+    seen: set[tuple[Key, Key]] = set()
+    while waiting and len(seen) < STEPS:
+        gap = waiting.pop(0)
+        if (gap.port, gap.reference) in seen:
+            continue
+        seen.add((gap.port, gap.reference))
+        further = list(_further(scene, gap))
+        waiting += further
+        (outer if further else inner).append(gap)
+    return [*inner, *reversed(outer)]
+
+
+def _further(scene: Scene, gap: Gap) -> Iterator[Gap]:
+    mine, theirs = producers(scene, gap)
+    known = scene.knows(gap.port) or scene.known_to_port(gap.reference)
+    alike = mine is not None and theirs is not None and mine.name == theirs.name and not mine.is_module
+    if known and not alike and not scene.matches.are_one(gap.port, gap.reference):
+        return  # one side stops here, or goes on from here
+    if mine is None or theirs is None or mine.is_module != theirs.is_module:
+        yield from _without_layout(scene, gap, mine, theirs)
+        return
+    if mine.is_module and scene.knows(gap.port):
+        return
+    if mine.name != theirs.name:
+        yield from _without_layout(scene, gap, mine, theirs)
+        return
+    pairs = paired_inputs(scene, mine, theirs)
+    unknown = [
+        pair for pair in pairs if not scene.matches.are_one(mine.inputs[pair[0]], theirs.inputs[pair[1]])
+    ]
+    moved = [pair for pair in pairs if not is_same(scene, mine.inputs[pair[0]], theirs.inputs[pair[1]])]
+    if not told_alike(scene, mine, theirs):
+        moved = []
+    for slot, other in unknown or moved:
+        yield Gap(
+            *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),
+            *(scene.port.maker(mine, slot), scene.reference.maker(theirs, other)),
+        )
+
+
+def _without_layout(scene: Scene, gap: Gap, mine: Op | None, theirs: Op | None) -> Iterator[Gap]:
+    """One side only moves values about where the other does something: look behind it."""
+    if rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference]):
+        return
+    for op, is_port in ((mine, True), (theirs, False)):
+        log = scene.port if is_port else scene.reference
+        if op is None or not log.only_moves(op) or len(op.inputs) != 1:
+            continue
+        if mine is not None and theirs is not None and mine.name == theirs.name:
+            continue
+        ((slot, key),) = op.inputs.items()
+        if is_port and not scene.knows(gap.port):
+            made = scene.port.maker(op, slot)
+            yield Gap(key, gap.reference, op, slot, gap.other_user, made, gap.other_made)
+            return
+        if not is_port and not scene.known_to_port(gap.reference):
+            made = scene.reference.maker(op, slot)
+            yield Gap(gap.port, key, gap.user, gap.slot, op, gap.made, made)
+            return
+
+
+def producers(scene: Scene, gap: Gap) -> tuple[Op | None, Op | None]:
+    """The ops that gave the two values."""
+    return gap.made, gap.other_made
+
+
+def told_alike(scene: Scene, mine: Op, theirs: Op) -> bool:
+    """Whether two ops were told the same, as far as it is said on both sides."""
+    if mine.name in LAYOUT:
+        return True  # said in too many ways; their results tell
+    ours = told(mine, scene.case.backend.is_tensor)
+    others = told(theirs, scene.case.reference_backend.is_tensor)
+    return all(equal(name, ours[name], others[name], scene, mine) for name in ours.keys() & others.keys())
+
+
+def paired_inputs(scene: Scene, mine: Op, theirs: Op) -> list[tuple[str, str]]:
+    """The slots that stand for each other; empty when the two take different numbers of tensors."""
+    if len(mine.inputs) != len(theirs.inputs):
+        return []
+    if mine.name not in COMMUTATIVE:
+        return list(zip(mine.inputs, theirs.inputs, strict=True))
+    left = list(theirs.inputs)
+    found: list[tuple[str, str]] = []
+    for test in (_are_one, _made_alike, _anything):
+        for slot in mine.inputs:
+            if any(slot == done for done, _ in found):
+                continue
+            other = next((o for o in left if test(scene, mine, slot, theirs, o)), None)
+            if other is not None:
+                left.remove(other)
+                found.append((slot, other))
+    return found
+
+
+def _are_one(scene: Scene, mine: Op, slot: str, theirs: Op, other: str) -> bool:
+    return scene.matches.are_one(mine.inputs[slot], theirs.inputs[other])
+
+
+def _made_alike(scene: Scene, mine: Op, slot: str, theirs: Op, other: str) -> bool:
+    """Whether ops of the same name gave two values."""
+    a, b = scene.port.maker(mine, slot), scene.reference.maker(theirs, other)
+    return a is not None and b is not None and a.name == b.name
+
+
+def _anything(scene: Scene, mine: Op, slot: str, theirs: Op, other: str) -> bool:
+    return True
+
+
+def _users(scene: Scene) -> tuple[Op | None, str | None, Op | None]:
+    """Of the wrong value itself: the call that takes it, unless the code gives it back."""
+    found = []
+    for log, place in ((scene.port, scene.check.port), (scene.reference, scene.check.reference)):
+        takes = place[1] == "input"
+        found.append(next((op for op in log.ops if takes and op.call == place[0]), None))
+    return found[0], scene.check.port[2], found[1]

@@ -1,0 +1,169 @@
+"""The lines to write for what is missing, in another order or in other places among the port's ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.explain import fixing
+from parfocal.explain.ops.arguments import Said, said, told
+from parfocal.explain.ops.gaps import Gap, producers
+from parfocal.explain.ops.log import Key, Op
+from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.values import covered, laid_out, same
+from parfocal.explain.sources import Spot, first_line, has_self, stored_between
+
+MOST_AXES = 5  # as many can be tried in every order
+NEAR = 1e-4
+
+
+def missing_fix(scene: Scene, ops: Sequence[Op], gap: Gap | None, words: str) -> str:
+    """One op more where a value is used; a second tensor must have a name there."""
+    if gap is None or len(ops) != 1:
+        return words
+    (op,) = ops
+    place = _use(scene, gap)
+    arguments = told(op, scene.case.reference_backend.is_tensor)
+    other = None
+    if place is not None and len(op.inputs) == 2:
+        keys = [key for key in op.inputs.values() if not scene.matches.are_one(gap.port, key)]
+        other = _name(scene, gap, place[0], keys[0] if keys else next(iter(op.inputs.values())))
+    return fixing.added(place, scene.case.backend.name, op.name, arguments, other, words)
+
+
+def value_fix(scene: Scene, gap: Gap, words: str) -> str:
+    """The tensor that the reference takes, by its name in the port."""
+    place = _use(scene, gap)
+    if place is None or gap.user is None or gap.slot is None:
+        return words
+    name = _name(scene, gap, place[0], gap.reference)
+    return words if name is None else fixing.exchanged(gap.user, gap.slot, name, words)
+
+
+def mask_fix(scene: Scene, gap: Gap, words: str) -> str:
+    """Another argument of what makes the mask, or the mask the other way round."""
+    mine, theirs = producers(scene, gap)
+    if mine is not None and theirs is not None and mine.name == theirs.name:
+        others = told(theirs, scene.case.reference_backend.is_tensor)
+        for name, argument in said(mine, scene.case.backend.is_tensor).items():
+            if name in others and others[name] != argument.value:
+                return fixing.told(mine, argument, others[name], words)
+    mask, right = covered(scene.port.values[gap.port]), covered(scene.reference.values[gap.reference])
+    if mask.size != right.size or not np.all(mask != right.reshape(mask.shape)):
+        return words
+    if gap.user is not None and gap.slot is not None and scene.port.values[gap.port].dtype == np.bool_:
+        return fixing.inverted(gap.user, gap.slot, words)
+    if mine is not None and mine.name == "where":
+        return fixing.ordered(mine, ("1", "2"), (1, 0), words)
+    return fixing.inverted(mine, "1", words) if mine is not None and mine.name == "masked_fill" else words
+
+
+def moved_fix(scene: Scene, gap: Gap, own: Sequence[Op], words: str) -> str:
+    """Axes or tensors in another order somewhere on the way."""
+    final = scene.port.values[gap.port]
+    wanted = laid_out(scene.reference.values[gap.reference], final.shape, final)
+    if wanted is None:
+        return words
+    framework = scene.case.backend.name
+    for op in reversed(own):
+        if op.name == "concat":
+            order = _joined(scene, op, wanted)
+            if order is not None:
+                return fixing.ordered(op, list(op.inputs), order, words)
+        if op.name not in ("transpose", "reshape") or len(op.inputs) != 1:
+            return words
+        before = scene.port.values[next(iter(op.inputs.values()))]
+        axes = next(_orders(before, wanted), None)
+        if axes is None:
+            continue
+        if op.name == "reshape":
+            return fixing.transposed(op, "0", axes, framework, words)
+        if axes == tuple(range(len(axes))):
+            return fixing.dropped(op, op, "0", words)
+        return fixing.rearranged(op, axes, framework, words)
+    return words
+
+
+def split_fix(op: Op, shape: tuple[int, ...], right: tuple[int, ...], words: str) -> str:
+    """Another shape."""
+    return fixing.told(op, Said("shape", tuple(shape), 1, list), tuple(right), words)
+
+
+def _orders(before: Array, wanted: Array) -> Iterator[tuple[int, ...]]:
+    """Orders of the axes in which the values are the wanted ones."""
+    if before.ndim > MOST_AXES or before.size != wanted.size:
+        return
+    for axes in permutations(range(before.ndim)):
+        if _near(before.transpose(axes).reshape(wanted.shape), wanted):
+            yield axes
+
+
+def _joined(scene: Scene, op: Op, wanted: Array) -> tuple[int, ...] | None:
+    arrays = [scene.port.values[key] for key in op.inputs.values()]
+    axis: Any = said(op, scene.case.backend.is_tensor).get("axis")
+    axis = 0 if axis is None else axis.value
+    if len(arrays) > MOST_AXES or not isinstance(axis, int):
+        return None
+    for order in permutations(range(len(arrays))):
+        joined = np.concatenate([arrays[index] for index in order], axis)
+        if joined.size == wanted.size and _near(joined.reshape(wanted.shape), wanted):
+            return order
+    return None
+
+
+def _near(a: Array, b: Array) -> bool:
+    wide, other = a.astype(np.float64), b.astype(np.float64)
+    return bool(np.linalg.norm(wide - other) <= NEAR * np.linalg.norm(other))
+
+
+def _use(scene: Scene, gap: Gap) -> tuple[Spot, str | None] | None:
+    """The expression that takes a value: an op's, a layer's call, or what the code returns."""
+    if gap.user is not None:
+        spot = fixing.spot_of(gap.user)
+        return None if spot is None or gap.slot is None else (spot, gap.slot)
+    order, side, slot, _ = scene.check.port
+    if side == "output":
+        spot = fixing.at_the_end(scene.case.module) if order == scene.case.call else None
+        return None if spot is None else (spot, None)
+    user = next((op for op in scene.port.ops if op.call == order), None)
+    spot = None if user is None else fixing.spot_of(user)
+    return None if spot is None else (spot, slot)
+
+
+def _name(scene: Scene, gap: Gap, spot: Spot, key: Key) -> str | None:
+    """What a value of the reference is called where the port would need it."""
+    backend, wanted = scene.case.backend, scene.reference.values[key]
+    shape = scene.port.values[gap.port].shape
+
+    def fits(tensor: Any) -> bool:
+        array = backend.to_array(tensor)
+        return array.size == wanted.size and _broadcasts(array.shape, shape) and same(array, wanted)
+
+    names = [name for name, tensor in _around(scene, spot).items() if fits(tensor)]
+    if not names and has_self(spot):
+        own = (entry for entry in backend.state(scene.case.module) if not entry.module)
+        names = [f"self.{entry.name}" for entry in own if fits(entry.value)]
+    return min(names, key=len, default=None)
+
+
+def _around(scene: Scene, spot: Spot) -> dict[str, Any]:
+    """The names at a statement: those of the last step until then that stay what they are."""
+    end = spot.statement.end_lineno or 0
+    begin = first_line(spot)
+    steps = [op for op in scene.port.ops if op.file == spot.source.file and begin <= (op.line or 0) <= end]
+    if not steps:
+        return {}
+    last = max(steps, key=lambda op: (op.line or 0, op.index))
+    stored = stored_between(spot, last.line or 0)
+    return {name: tensor for name, tensor in last.around.items() if name not in stored}
+
+
+def _broadcasts(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(small, large) == large
+    except ValueError:
+        return False

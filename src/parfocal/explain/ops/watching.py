@@ -1,0 +1,188 @@
+"""Fills a log while a call is repeated: its own ops, the modules it calls, what its helpers return."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from parfocal.backends.protocol import Array, Backend, Call, OpCall
+from parfocal.capture.sites import Site, Sites
+from parfocal.capture.tree import flatten, flatten_call
+from parfocal.errors import UnsupportedError
+from parfocal.explain.case import Case
+from parfocal.explain.ops.log import Key, Log, Maker, Op, Return, key_of
+from parfocal.explain.ops.names import name_of_kind
+from parfocal.explain.sources import span_of, users_frame
+from parfocal.replay.trace import Node
+
+LARGEST = 1 << 29  # bytes of values that are kept for one call
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which calls of a repetition are the code under investigation.
+
+    Modules inside that have no partner are part of the code around them, unless they are the
+    framework's own and have nothing inside to look at.
+    """
+
+    nodes: list[Node]
+    start: int  # the call that is repeated
+    call: int  # the call whose code it is
+    paired: frozenset[int]
+
+    def order(self, offset: int) -> int:
+        return self.start + offset
+
+    def owns(self, order: int | None) -> bool:
+        """Whether what this call's code does is of interest."""
+        while order is not None and order != self.call and order not in self.paired:
+            order = self.nodes[order].parent
+        return order == self.call
+
+    def shows(self, order: int) -> bool:
+        """Whether a call is seen as one step of that code."""
+        node = self.nodes[order]
+        if order == self.call or not self.owns(node.parent):
+            return False
+        return order in self.paired or (node.framework_layer and not node.children)
+
+
+class Watcher:
+    """Give it to a repeated call as ``on_op`` and as its listener."""
+
+    def __init__(self, backend: Backend, part: Part) -> None:
+        self.log = Log()
+        self._backend = backend
+        self._part = part
+        self._sites = Sites((backend.name,))
+        self._bytes = 0
+        self._waiting: dict[int, tuple[dict[str, Key], dict[str, Maker], Site]] = {}
+        self._calls: list[int] = []  # under way
+        self._makers: dict[int, tuple[Any, Maker]] = {}  # by identity, each tensor kept alive
+
+    def __call__(self, op: OpCall) -> None:
+        if op.function is None or op.call is None or not self._part.owns(self._part.order(op.call)):
+            return
+        file, line = self._sites.find()
+        taken, given = flatten_call(op.args, op.kwargs).leaves, flatten(op.output).leaves
+        entry = Op(
+            *(len(self.log.ops), op.name, op.args, op.kwargs),
+            inputs=dict(self._keys(taken)),
+            outputs=dict(self._keys(given)),
+            file=file,
+            line=line,
+            order=op.order,
+            native=op.native,
+            function=op.function,
+            makers=self._made(taken),
+            **self._seen_in_source(),
+        )
+        self._remember(entry, given)
+
+    def _seen_in_source(self) -> dict[str, Any]:
+        """Where the user's code stands, and the tensors it has names for."""
+        frame = users_frame(self._sites.is_users)
+        if frame is None:
+            return {}
+        tensors = {name: value for name, value in frame.f_locals.items() if self._backend.is_tensor(value)}
+        return {"span": span_of(frame), "around": tensors}
+
+    def entered(self, call: Call) -> None:
+        order = self._part.order(call.order)
+        self._calls.append(order)
+        if order == self._part.call or self._part.shows(order):
+            leaves = flatten_call(call.args, call.kwargs).leaves
+            self._waiting[order] = dict(self._keys(leaves)), self._made(leaves), self._sites.find()
+
+    def left(self, call: Call, computed: Any, given: Any) -> None:
+        order = self._part.order(call.order)
+        while self._calls and self._calls.pop() != order:
+            pass
+        if order not in self._waiting:
+            return
+        inputs, makers, (file, line) = self._waiting.pop(order)
+        if order == self._part.call:
+            leaves = flatten(computed).leaves
+            self.log.results = dict(self._keys(leaves))
+            self.log.result_makers = self._made(leaves)
+            return
+        node = self._part.nodes[order]
+        leaves = flatten(given).leaves
+        name = name_of_kind(node.kind) if node.framework_layer else node.kind
+        entry = Op(
+            *(len(self.log.ops), name, (), {}, inputs, dict(self._keys(leaves)), file, line),
+            path=node.path,
+            call=order,
+            bound=dict(node.settings),
+            makers=makers,
+            **self._seen_in_source(),
+        )
+        self._remember(entry, leaves)
+
+    def _remember(self, op: Op, leaves: dict[str, Any]) -> None:
+        self.log.add(op)
+        for slot in op.outputs:
+            self._makers[id(leaves[slot])] = leaves[slot], (op.index, slot)
+
+    def _made(self, leaves: dict[str, Any]) -> dict[str, Maker]:
+        known = ((slot, self._makers.get(id(leaf))) for slot, leaf in leaves.items())
+        return {slot: found[1] for slot, found in known if found is not None}
+
+    @contextmanager
+    def seeing_returns(self) -> Iterator[None]:
+        """While inside, what functions of the user's give back is noted."""
+        before = sys.getprofile()
+        sys.setprofile(self._profile)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+
+    def _profile(self, frame: FrameType, event: str, given: Any) -> None:
+        if event != "return" or given is None or not self._calls:
+            return
+        caller = frame.f_back
+        name = frame.f_code.co_filename
+        # what the framework calls is a module, and no helper of one
+        if caller is None or not (
+            self._sites.is_users(name) and self._sites.is_users(caller.f_code.co_filename)
+        ):
+            return
+        if not self._part.owns(self._calls[-1]):
+            return
+        for tensor in given if isinstance(given, (list, tuple)) else (given,):
+            if self._backend.is_tensor(tensor):
+                self.log.returns.append(Return(len(self.log.ops), tensor, name, frame.f_lineno))
+
+    def _keys(self, leaves: dict[str, Any]) -> Iterator[tuple[str, Key]]:
+        for slot, leaf in leaves.items():
+            if self._backend.is_tensor(leaf):
+                yield slot, self._keep(self._backend.to_array(leaf))
+
+    def _keep(self, array: Array) -> Key:
+        key = key_of(array)
+        if key not in self.log.values:
+            self._bytes += array.nbytes
+            if self._bytes > LARGEST:
+                raise UnsupportedError(f"the ops of one call give more than {LARGEST >> 20} MiB")
+            self.log.values[key] = array
+        return key
+
+
+def watched(case: Case, *, own: bool) -> Log | None:
+    """The ops of the port's call, or of the reference's; None when it cannot be repeated."""
+    repeater = case.precise.port if own else case.precise.reference
+    call = case.call if own else case.counterpart
+    assert call is not None
+    paired = frozenset(case.precise.port.script.ties if own else case.paired)
+    start = case.start if own else call
+    watcher = Watcher(repeater.backend, Part(repeater.trace.nodes, start, call, paired))
+    run = case.run if own else case.run_reference
+    with watcher.seeing_returns():
+        repeated = run(on_op=watcher, listener=watcher)
+    return None if repeated is None else watcher.log
