@@ -77,7 +77,8 @@ def pair_calls(
     _pair_anchors(table, reference, port, anchors, layers or {})
     fused = _find_fused(table, reference, port)
     _pair_by_value(table, reference, port, fused)
-    _pair_by_order(table, reference, port, fused)
+    splits = list(splits)
+    _pair_by_order(table, reference, port, fused, splits)
     _pair_containers(table, reference, port)
     _part_unlike_containers(table, reference, port)
     healed = _healed(table, reference, port)
@@ -92,7 +93,6 @@ def pair_calls(
         for order, why in sorted(table.why.items())
         for ours in (table.to_reference[order],)
     )
-    splits = list(splits)
     parts = _pair_parts(table, reference, port, splits)
     # of several calls that one call of the other side stands for, all are spoken for
     shared = [
@@ -292,7 +292,9 @@ def _free_leaves(side: Mapping[int, int], trace: Trace) -> list[Node]:
     return [node for node in trace.nodes if node.is_leaf and node.outputs and node.order not in side]
 
 
-def _pair_by_order(table: _Table, reference: Trace, port: Trace, fused: _Fused) -> None:
+def _pair_by_order(
+    table: _Table, reference: Trace, port: Trace, fused: _Fused, splits: Sequence[tuple[str, str]]
+) -> None:
     """What is left between two paired neighbours: the same kind, or the only one there."""
     ours = [n for n in reference.nodes if n.is_leaf and n.outputs and n.order not in fused.reference_inside]
     theirs = [n for n in port.nodes if n.is_leaf and n.outputs and n.order not in fused.port_inside]
@@ -301,7 +303,7 @@ def _pair_by_order(table: _Table, reference: Trace, port: Trace, fused: _Fused) 
             order < others[0].order and _of_other_size(reference.nodes[partner], port.nodes[order])
             for order, partner in table.to_reference.items()
         )
-        for call, other in _align(window, others, _likeness_where_sizes_are(spoilt)):
+        for call, other in _align(window, others, _likeness_where_sizes_are(spoilt, splits)):
             table.add(call, other, "order and kind")
 
 
@@ -325,17 +327,22 @@ def _windows(
     return windows
 
 
-def _likeness_where_sizes_are(spoilt: bool) -> Callable[[Node, Node], float]:
+def _likeness_where_sizes_are(
+    spoilt: bool, splits: Sequence[tuple[str, str]]
+) -> Callable[[Node, Node], float]:
     """For calls whose values do not agree; positive means they may stand for each other.
 
     A layer that makes another size of the same input has a wrong window; so may one that comes after
-    such a layer, where all sizes are ``spoilt``.
+    such a layer, where all sizes are ``spoilt``. Layers that share work with others do so rightly.
     """
+    sharing = [{split[side] for split in splits} for side in (0, 1)]
 
     def likeness(a: Node, b: Node) -> float:
         if _sizes(a) == _sizes(b):
             return 2.0 if _same_kind(a, b) else 0.5
         if not (_same_kind(a, b) and a.framework_layer and b.framework_layer):
+            return 0.0
+        if a.path in sharing[0] or b.path in sharing[1]:
             return 0.0
         apart = nearest(a.inputs, b.inputs)
         return 1.5 if apart <= SAME else 1.0 if spoilt and apart == UNLIKE else 0.0
