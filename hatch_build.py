@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -37,5 +38,6 @@ class Compile(BuildHookInterface):  # type: ignore[type-arg]
             self.app.display_warning(f"compiling failed, parfocal will use NumPy alone:\n{done.stderr}")
             return
         build_data["pure_python"] = False
-        build_data["infer_tag"] = True
+        # for every Python 3 of this platform: the library is loaded by ctypes and knows no Python
+        build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
         build_data["artifacts"].append(str(LIBRARY))
