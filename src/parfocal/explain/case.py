@@ -227,6 +227,10 @@ class Case:
         repeater = self.precise.reference
         return self._repeat(repeater, self.counterpart, prepare, on_op, inside, listener)
 
+    def repeat(self, repeater: Repeater, call: int) -> Repeated | None:
+        """A call by a repeater of its own: on other values, or given other arguments."""
+        return self._repeat(repeater, call, None, None, True, None)
+
     @property
     def start(self) -> int:
         """The call to repeat: the blamed one, or the next around it that can be fed in full."""

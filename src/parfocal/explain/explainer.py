@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
-from parfocal.explain import gradients, mirror, relations, settings
+from parfocal.explain import given, gradients, mirror, relations, settings
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause
 from parfocal.explain.describing import described
@@ -24,6 +24,7 @@ Hypothesis = Callable[[Case], Iterator[Proof]]
 # A new cause is one more function in a round, and one more test.
 FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
     (settings.differing_settings, settings.training_flag),
+    (given.other_arguments,),
     (settings.another_kind,),
     (ops,),
     (mirror.solved_setting,),

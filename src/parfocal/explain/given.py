@@ -1,0 +1,110 @@
+"""Calls that are right and are given more than the reference's, or less: the code around them is at fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.case import Case
+from parfocal.explain.causes import Proof, Where, place
+from parfocal.replay.follow import Tie
+from parfocal.replay.repeat import Script
+from parfocal.replay.trace import Node, Value
+
+MASKED = -1e3  # scores that low are masked
+
+
+def other_arguments(case: Case) -> Iterator[Proof]:
+    """The call gives what the reference's gives once it is given the same arguments."""
+    tie = case.precise.port.script.ties.get(case.call)
+    if tie is None or case.node.parent is None or case.reference_node is None:
+        return
+    yield from _without_extra(case, tie)
+    yield from _with_missing(case, tie)
+
+
+def _without_extra(case: Case, tie: Tie) -> Iterator[Proof]:
+    node = case.node
+    extra = {slot for slot in node.inputs if slot not in tie.inputs}
+    names = {_argument(slot) for slot in extra}
+    if not extra or names & {_argument(slot) for slot in tie.inputs}:
+        return
+    args, kwargs = node.arguments
+    kept = [None if str(number) in names else value for number, value in enumerate(args)]
+    while kept and str(len(kept) - 1) in names:
+        kept.pop()
+    given = tuple(kept), {name: value for name, value in kwargs.items() if name not in names}
+    inputs = {slot: value for slot, value in node.inputs.items() if slot not in extra}
+    score = _score(case, replace(node, arguments=given, inputs=inputs), tie)
+    if score <= case.limit:
+        listed = ", ".join(f"{slot} {list(node.inputs[slot].data.shape)}" for slot in sorted(extra))
+        message = f"{place(node)} is given {listed} in the port and nothing of the kind in the reference"
+        fix = f"leave {_spelled(names)} out of {_line(node)}"
+        yield Proof("op.extra", message, fix, score, _where(case))
+
+
+def _with_missing(case: Case, tie: Tie) -> Iterator[Proof]:
+    """Arguments are passed on at the reference's own position, or by its keyword."""
+    node, other = case.node, case.reference_node
+    assert other is not None
+    known = {id(value) for value in tie.inputs.values()}
+    missing = {slot: value for slot, value in other.inputs.items() if id(value) not in known}
+    args, kwargs = node.arguments
+    fits = all(_fits(slot, args, kwargs) for slot in missing)
+    if not missing or not fits or any(slot in node.inputs for slot in missing):
+        return
+    longer = (*args, *(None for slot in sorted(missing) if slot.isdigit() and int(slot) >= len(args)))
+    named = {**kwargs, **{slot: None for slot in missing if not slot.isdigit()}}
+    changed = replace(node, arguments=(longer, named), inputs={**node.inputs, **missing})
+    score = _score(case, changed, Tie({**tie.inputs, **missing}, tie.outputs, tie.in_place))
+    if score <= case.limit:
+        listed = ", ".join(f"{slot} {list(value.data.shape)}" for slot, value in sorted(missing.items()))
+        masks = any(_masks(case, value) for value in missing.values())
+        message = f"{place(node)} is given {listed} in the reference and nothing of the kind in the port"
+        fix = f"pass {_spelled(set(missing))} in {_line(node)} as the reference does"
+        yield Proof("op.mask" if masks else "op.missing", message, fix, score, _where(case))
+
+
+def _score(case: Case, node: Node, tie: Tie) -> float:
+    """Of the port's call with these arguments."""
+    usual = case.port_repeater()
+    repeater = usual.led_by(Script({**usual.script.ties, case.call: tie}, usual.script.layouts))
+    nodes = list(usual.trace.nodes)
+    nodes[case.call] = node
+    repeater.trace = replace(usual.trace, nodes=nodes)
+    return case.score(case.repeat(repeater, case.call))
+
+
+def _fits(slot: str, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
+    if "." in slot:
+        return False
+    number = int(slot) if slot.isdigit() else None
+    if number is None:
+        return kwargs.get(slot) is None
+    return number >= len(args) or args[number] is None
+
+
+def _masks(case: Case, value: Value) -> bool:
+    array: Array = case.supply(value.data)
+    return array.dtype == bool or bool(np.min(array, initial=0) <= MASKED)
+
+
+def _argument(slot: str) -> str:
+    return slot.partition(".")[0]
+
+
+def _spelled(names: set[str]) -> str:
+    return ", ".join(f"argument {name}" if name.isdigit() else f"{name}=" for name in sorted(names))
+
+
+def _line(node: Node) -> str:
+    return f"{Path(node.file or '?').name}:{node.line}"
+
+
+def _where(case: Case) -> Where:
+    nodes = case.precise.port.trace.nodes
+    return Where(case.node.kind, case.node.file, case.node.line, nodes[case.node.parent or 0].path)
