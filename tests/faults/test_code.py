@@ -229,12 +229,17 @@ def test_correct_code_has_no_divergence(twin: tuple[Forward, Forward]) -> None:
 
 def test_what_no_hypothesis_fits_has_no_cause() -> None:
     def strange(self: Any, x: Any) -> Any:
-        hidden = pf_functional.relu(self.first(x))
+        hidden = self.first(x)
         return x + self.second(hidden * paddle.cos(0.7 * hidden) + 0.03 * x * x)
 
-    report = align(seeded(lambda: TorchBlock(_torch_residual)), PaddleBlock(strange), numbers(3, 5, WIDTH))
+    def other(self: Any, x: Any) -> Any:
+        hidden = self.first(x)
+        return x + self.second(torch.sin(hidden.abs() + 1.0) - x.mean(-1, keepdim=True))
+
+    report = align(seeded(lambda: TorchBlock(other)), PaddleBlock(strange), numbers(3, 5, WIDTH))
     (divergence,) = own(report)
     assert divergence.cause is None
+    assert divergence.port.line == strange.__code__.co_firstlineno + 2  # located all the same
 
 
 def test_a_restructured_computation_is_not_accused_but_its_mistake_is() -> None:

@@ -55,7 +55,7 @@ POSITIONS: dict[str, tuple[str, ...]] = {
 # What these functions do when nothing is said.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "gelu": {"approximate": "none"},
-    **dict.fromkeys(("var", "std"), {"unbiased": True}),
+    **{name: {"unbiased": True} for name in ("var", "std")},
     **{f"avg_pool{rank}d": {"ceil_mode": False, "count_include_pad": True} for rank in (1, 2, 3)},
 }
 SCALAR_WORDS = {"y": "scalar", "other": "scalar", "other_var": "scalar", "exponent": "scalar"}

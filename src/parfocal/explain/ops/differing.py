@@ -16,8 +16,16 @@ from parfocal.explain.ops.gaps import Gap, narrowed, paired_inputs, producers
 from parfocal.explain.ops.locating import behind, line_of_use, order_of_making
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.looking import equal
-from parfocal.explain.ops.names import ARITHMETIC, MASKING, MOVING, POINTWISE, REDUCTIONS
-from parfocal.explain.ops.remakes import bridging, feeding, giving, picking, reordering, retelling
+from parfocal.explain.ops.names import ARITHMETIC, MASKING, MOVING, POINTWISE, REDUCTIONS, SCALING
+from parfocal.explain.ops.remakes import (
+    bridging,
+    feeding,
+    followed_by,
+    giving,
+    picking,
+    reordering,
+    retelling,
+)
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.telling import (
     argument_proof,
@@ -39,8 +47,17 @@ MOST_TENSORS = 4  # more are not tried in every order
 
 def differences(scene: Scene) -> Iterator[Proof]:
     """By the size of the edit, and of the innermost gaps first."""
+    yield from _by(RULES, scene)
+
+
+def otherwise(scene: Scene) -> Iterator[Proof]:
+    """What can still be said where no op is wrong by itself."""
+    yield from _by(LAST_RULES, scene)
+
+
+def _by(ranks: tuple[tuple[Rule, ...], ...], scene: Scene) -> Iterator[Proof]:
     gaps = narrowed(scene)
-    for rules in RULES:
+    for rules in ranks:
         for gap in gaps:
             for rule in rules:
                 yield from rule(scene, gap)
@@ -66,6 +83,25 @@ def other_arguments(scene: Scene, gap: Gap) -> Iterator[Proof]:
             other = Said(name, value, argument.native, argument.back)
             yield argument_proof(scene, mine, theirs, argument, other, score)
             return
+
+
+def other_factor(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """A number to multiply with or to divide by, which is another one in the reference."""
+    mine, theirs = producers(scene, gap)
+    if mine is None or theirs is None or mine.function is None or theirs.function is None:
+        return
+    if mine.name not in SCALING or theirs.name not in SCALING or len(mine.inputs) != 1:
+        return
+    own = said(mine, scene.case.backend.is_tensor).get("scalar")
+    other = said(theirs, scene.case.reference_backend.is_tensor).get("scalar")
+    if own is None or other is None or not other.value:
+        return
+    value = float(other.value) if mine.name == theirs.name else 1.0 / float(other.value)
+    if equal("scalar", own.value, value, scene, mine):
+        return
+    score = scene.try_remade(mine, retelling(mine, own, value))
+    if score <= scene.case.limit:
+        yield argument_proof(scene, mine, theirs, own, Said("scalar", value, own.native, own.back), score)
 
 
 def other_mask(scene: Scene, gap: Gap) -> Iterator[Proof]:
@@ -262,15 +298,19 @@ def ops_in_another_order(scene: Scene, gap: Gap) -> Iterator[Proof]:
         if score <= scene.case.limit:
             first = next(op for op, name in zip(own, wanted, strict=True) if op.name != name)
             yield order_proof(first, others[-1], (), first.where, score, (names, wanted))
-    for one_more, fewer in ((own, others), (others, own)):
-        extra = _one_more([op.name for op in one_more], [op.name for op in fewer])
-        if extra is None:
-            continue
-        score = transplanted(scene, gap)
-        if score <= scene.case.limit and one_more is own:
-            yield extra_proof(scene, [own[extra]], score)
-        elif score <= scene.case.limit:
-            yield missing_proof(scene, [others[extra]], own[min(extra, len(own) - 1)].where, score)
+    extra = _one_more(names, wanted)
+    if extra is not None and own[extra].function is not None:
+        for slot in own[extra].inputs:
+            score = scene.try_remade(own[extra], picking(slot))
+            if score <= scene.case.limit:
+                yield extra_proof(scene, [own[extra]], score, (own[extra], slot))
+                return
+    lacking = _one_more(wanted, names)
+    if lacking and others[lacking].function is not None and len(others[lacking].inputs) == 1:
+        before, backends = own[lacking - 1], (scene.case.backend, scene.case.reference_backend)
+        score = scene.try_remade(before, followed_by(bridging(*backends, others[lacking])))
+        if score <= scene.case.limit:
+            yield missing_proof(scene, [others[lacking]], before.where, score)
 
 
 def another_value(scene: Scene, gap: Gap) -> Iterator[Proof]:
@@ -288,11 +328,12 @@ def another_value(scene: Scene, gap: Gap) -> Iterator[Proof]:
 
 # The smallest edits first: one word of one op, one op, several ops, another value altogether.
 RULES: tuple[tuple[Rule, ...], ...] = (
-    (other_arguments, other_mask, other_order_of_tensors),
+    (other_arguments, other_factor, other_mask, other_order_of_tensors),
     (values_moved, op_missing, op_extra, another_op),
-    (ops_missing, ops_extra, ops_in_another_order, masked_otherwise),
-    (another_value,),
+    (ops_missing, ops_extra, ops_in_another_order),
 )
+# What is said only if nothing else fits.
+LAST_RULES: tuple[tuple[Rule, ...], ...] = ((masked_otherwise,), (another_value,))
 
 
 def transplanted(scene: Scene, gap: Gap) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where
-from parfocal.explain.ops.differing import differences
+from parfocal.explain.ops.differing import differences, otherwise
 from parfocal.explain.ops.hypotheses import HYPOTHESES
 from parfocal.explain.ops.locating import located
 from parfocal.explain.ops.scene import Scene, make_scene
@@ -17,7 +17,7 @@ def ops(case: Case) -> Iterator[Proof]:
     scene = scene_of(case)
     if scene is None:
         return
-    for hypothesis in (differences, *HYPOTHESES):
+    for hypothesis in (differences, *HYPOTHESES, otherwise):
         for proof in hypothesis(scene):
             yield proof
             return

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.looking import equal
-from parfocal.explain.ops.names import COMMUTATIVE, LAYOUT
+from parfocal.explain.ops.names import COMMUTATIVE, LAYOUT, MASKING
 from parfocal.explain.ops.scene import Scene, is_same
 from parfocal.explain.ops.values import rearranged
 
@@ -44,13 +46,35 @@ def narrowed(scene: Scene) -> list[Gap]:
         further = list(_further(scene, gap))
         waiting += further
         (outer if further else inner).append(gap)
-    return [*inner, *reversed(outer)]
+    aside = [gap for gap in _aside(scene) if (gap.port, gap.reference) not in seen]
+    return [*inner, *reversed(outer), *aside]
+
+
+def _aside(scene: Scene) -> Iterator[Gap]:
+    """Ops of the same name on both sides that differ in one tensor only, wherever they stand."""
+    for mine in scene.suspects:
+        for theirs in scene.counterparts:
+            if mine.name != theirs.name or mine.is_module:
+                continue
+            pairs = paired_inputs(scene, mine, theirs)
+            apart = [pair for pair in pairs if not _are_one(scene, mine, pair[0], theirs, pair[1])]
+            if len(apart) == 1 and scene.knows(mine.inputs[apart[0][0]]):
+                slot, other = apart[0]
+                yield Gap(
+                    *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),
+                    *(scene.port.maker(mine, slot), scene.reference.maker(theirs, other)),
+                )
 
 
 def _further(scene: Scene, gap: Gap) -> Iterator[Gap]:
     mine, theirs = producers(scene, gap)
     known = scene.knows(gap.port) or scene.known_to_port(gap.reference)
-    alike = mine is not None and theirs is not None and mine.name == theirs.name and not mine.is_module
+    alike = (
+        mine is not None
+        and theirs is not None
+        and not mine.is_module
+        and (mine.name == theirs.name or {mine.name, theirs.name} <= MASKING)
+    )
     if known and not alike and not scene.matches.are_one(gap.port, gap.reference):
         return  # one side stops here, or goes on from here
     if mine is None or theirs is None or mine.is_module != theirs.is_module:
@@ -58,10 +82,13 @@ def _further(scene: Scene, gap: Gap) -> Iterator[Gap]:
         return
     if mine.is_module and scene.knows(gap.port):
         return
-    if mine.name != theirs.name:
+    if {mine.name, theirs.name} == {"where", "masked_fill"}:
+        pairs = _masking_pairs(scene, mine, theirs)
+    elif mine.name != theirs.name:
         yield from _without_layout(scene, gap, mine, theirs)
         return
-    pairs = paired_inputs(scene, mine, theirs)
+    else:
+        pairs = paired_inputs(scene, mine, theirs)
     unknown = [
         pair for pair in pairs if not scene.matches.are_one(mine.inputs[pair[0]], theirs.inputs[pair[1]])
     ]
@@ -127,6 +154,18 @@ def paired_inputs(scene: Scene, mine: Op, theirs: Op) -> list[tuple[str, str]]:
                 left.remove(other)
                 found.append((slot, other))
     return found
+
+
+def _masking_pairs(scene: Scene, mine: Op, theirs: Op) -> list[tuple[str, str]]:
+    """The masks, and what is masked, of ops that put a value where a mask is true."""
+    sorted_out = []
+    for op, log in ((mine, scene.port), (theirs, scene.reference)):
+        arrays = {slot: log.values[key] for slot, key in op.inputs.items()}
+        masks = [slot for slot, array in arrays.items() if array.dtype == np.bool_]
+        varied = [s for s, a in arrays.items() if s not in masks and a.size > 1 and (a != a.flat[0]).any()]
+        sorted_out.append((masks, varied))
+    (masks, varied), (other_masks, others) = sorted_out
+    return [*zip(masks, other_masks, strict=False), *zip(varied, others, strict=False)]
 
 
 def _are_one(scene: Scene, mine: Op, slot: str, theirs: Op, other: str) -> bool:

@@ -15,7 +15,7 @@ from parfocal.explain.ops.gaps import Gap, producers
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.values import covered, laid_out, same
-from parfocal.explain.sources import Spot, first_line, has_self, stored_between
+from parfocal.explain.sources import Spot, assigned_name, first_line, has_self, stored_between
 
 MOST_AXES = 5  # as many can be tried in every order
 NEAR = 1e-4
@@ -139,11 +139,14 @@ def _name(scene: Scene, gap: Gap, spot: Spot, key: Key) -> str | None:
     backend, wanted = scene.case.backend, scene.reference.values[key]
     shape = scene.port.values[gap.port].shape
 
-    def fits(tensor: Any) -> bool:
-        array = backend.to_array(tensor)
+    def fits_array(array: Array) -> bool:
         return array.size == wanted.size and _broadcasts(array.shape, shape) and same(array, wanted)
 
+    def fits(tensor: Any) -> bool:
+        return fits_array(backend.to_array(tensor))
+
     names = [name for name, tensor in _around(scene, spot).items() if fits(tensor)]
+    names += [name for name, array in _assigned(scene, spot) if fits_array(array)]
     if not names and has_self(spot):
         own = (entry for entry in backend.state(scene.case.module) if not entry.module)
         names = [f"self.{entry.name}" for entry in own if fits(entry.value)]
@@ -152,14 +155,29 @@ def _name(scene: Scene, gap: Gap, spot: Spot, key: Key) -> str | None:
 
 def _around(scene: Scene, spot: Spot) -> dict[str, Any]:
     """The names at a statement: those of the last step until then that stay what they are."""
-    end = spot.statement.end_lineno or 0
-    begin = first_line(spot)
-    steps = [op for op in scene.port.ops if op.file == spot.source.file and begin <= (op.line or 0) <= end]
+    steps = _steps(scene, spot)
     if not steps:
         return {}
     last = max(steps, key=lambda op: (op.line or 0, op.index))
     stored = stored_between(spot, last.line or 0)
     return {name: tensor for name, tensor in last.around.items() if name not in stored}
+
+
+def _assigned(scene: Scene, spot: Spot) -> Iterator[tuple[str, Array]]:
+    """Names that earlier statements give to what a step makes, if they still stand for it."""
+    for op in _steps(scene, spot):
+        made = fixing.spot_of(op)
+        name = None if made is None or len(op.outputs) != 1 else assigned_name(made)
+        if made is None or name is None or made.statement is spot.statement:
+            continue
+        if name not in stored_between(spot, (made.statement.end_lineno or 0) + 1):
+            yield name, scene.port.values[next(iter(op.outputs.values()))]
+
+
+def _steps(scene: Scene, spot: Spot) -> list[Op]:
+    """What the function around did until the statement."""
+    lines = range(first_line(spot), (spot.statement.end_lineno or 0) + 1)
+    return [op for op in scene.port.ops if op.file == spot.source.file and op.line in lines]
 
 
 def _broadcasts(small: tuple[int, ...], large: tuple[int, ...]) -> bool:

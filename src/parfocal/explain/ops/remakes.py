@@ -75,3 +75,8 @@ def bridging(backend: Backend, reference: Backend, other: Op) -> Remake:
         return backend.from_array(reference.to_array(other.function(*args, **kwargs)))
 
     return remake
+
+
+def followed_by(next_one: Remake) -> Remake:
+    """What the op gives, through another one."""
+    return lambda call: next_one(replace(call, args=(call.output,), kwargs={}))

@@ -92,7 +92,7 @@ def mask_proof(scene: Scene, gap: Gap, where: Where | None, score: float) -> Pro
         fix = "mask the places that the reference masks"
     message = (
         f"the mask {how}: {int(mine.sum())} of {mine.size} places in the port, "
-        f"{int(right.sum())} in the reference"
+        f"{'the other ' if differing == mine.size else ''}{int(right.sum())} in the reference"
     )
     made = scene.reference.producers.get(gap.reference)
     place = "" if where is None else f" in {line(where)}"
