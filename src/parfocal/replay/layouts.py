@@ -28,6 +28,10 @@ class Layout:
     def is_identity(self) -> bool:
         return self.permutation is None
 
+    def keeps(self, shape: tuple[int, ...]) -> bool:
+        """Whether axes were moved and the shape is the same all the same: it says nothing of the move."""
+        return self.permutation is not None and self.shape == shape
+
     def apply(self, array: Array) -> Array:
         parts = array if self.split is None else array.reshape(self.split)
         moved = parts if self.permutation is None else parts.transpose(self.permutation)
@@ -63,8 +67,13 @@ def _merges(fine: Sequence[int], coarse: Sequence[int]) -> bool:
     return not wanted and product == 1
 
 
-def fit(reference: Array, port: Array) -> Layout | None:
-    """The layout under which the two agree best; None when no layout fits the shapes."""
+def fit(reference: Array, port: Array, *, may_move: bool = True) -> Layout | None:
+    """The layout under which the two agree best; None when no layout fits the shapes.
+
+    Without ``may_move`` tensors of the same shape lie the same, whatever their values say.
+    """
+    if not may_move and reference.shape == port.shape:
+        return Layout(None, port.shape)
     candidates = list(layouts(reference.shape, port.shape))
     if len(candidates) <= 1:
         return candidates[0] if candidates else None

@@ -7,7 +7,7 @@ the reference's values, which gives every call's own error. Both models are left
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -31,7 +31,7 @@ from parfocal.workflow.ignoring import Ignored
 from parfocal.workflow.measures import Collector, Measure, refine
 from parfocal.workflow.players import Driving, Player, Results, left_as_it_was
 from parfocal.workflow.progress import Tell, silent
-from parfocal.workflow.second_look import fused_after_all
+from parfocal.workflow.second_look import fused_after_all, lying_as_recorded
 from parfocal.workflow.telling import INPUTS_HINT
 
 Partners = dict[tuple[int, Side, str], tuple[int, str]]
@@ -98,12 +98,17 @@ class Alignment:
             self.tell("pairing calls; the port runs along the reference's values")
             pairing = self._pair()
             with left_as_it_was(self.port, self.mode):
-                script, followed, precise, measures = self._led(pairing, ledger)
+                # what the whole model gives is for somebody who knows of no other layout
+                unmoved = frozenset(
+                    id(value.data) for value in self.reference.trace.nodes[0].outputs.values()
+                )
+                script, followed, precise, measures = self._led(pairing, ledger, unmoved)
                 better = fused_after_all(pairing, measures, precise)
+                also = lying_as_recorded(measures, precise)
             with left_as_it_was(self.port, self.mode):
-                if better is not pairing:
+                if better is not pairing or also:
                     pairing = better
-                    script, followed, precise, measures = self._led(pairing, ledger)
+                    script, followed, precise, measures = self._led(pairing, ledger, unmoved | also)
                 ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
                 ignored = self.ignored()
                 overlooked = ignored.overlooked(measures)
@@ -118,11 +123,11 @@ class Alignment:
                 )
 
     def _led(
-        self, pairing: Pairing, ledger: Ledger
+        self, pairing: Pairing, ledger: Ledger, unmoved: Collection[int]
     ) -> tuple[dict[int, Tie], Results, Precise, list[Measure]]:
         """The port led along the reference's values as paired, and its calls' own errors."""
         script, partners = _script(pairing, self.reference.trace, self.port.trace)
-        collector, followed, layouts = self._follow(script, partners, ledger)
+        collector, followed, layouts = self._follow(script, partners, ledger, unmoved)
         precise = self._precise(Script(script, layouts), ledger)
         self.tell("measuring noise")
         excuses = Excuses(precise, (self.reference, self.port), self.plan.entries)
@@ -193,12 +198,14 @@ class Alignment:
         )
 
     def _follow(
-        self, script: Mapping[int, Tie], partners: Partners, ledger: Ledger
+        self, script: Mapping[int, Tie], partners: Partners, ledger: Ledger, unmoved: Collection[int]
     ) -> tuple[Collector, Results, Layouts]:
         """The port again, led along the reference's values."""
         port, results = self.port, Results()
         collector = Collector(partners, self.tolerance)
-        follower = Follower(port.backend, script, _supply(ledger), collector, gradients=self.backward)
+        follower = Follower(
+            *(port.backend, script, _supply(ledger), collector), gradients=self.backward, unmoved=unmoved
+        )
         with port.telling("the forward pass on the reference's values"):
             follower.run(port.model, *port.inputs(), self.driving.driver(port, results))
         results.buffers = port.buffers()

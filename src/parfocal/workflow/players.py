@@ -201,7 +201,7 @@ def tied_outputs(reference: Arrays, port: Arrays) -> dict[str, tuple[str, Layout
     tied = {}
     for slot, value in tie_slots(theirs, ours).items():
         name = names[id(value)]
-        layout = fit(reference[name], port[slot])
+        layout = fit(reference[name], port[slot], may_move=False)
         if layout is not None:
             tied[slot] = (name, layout)
     return tied

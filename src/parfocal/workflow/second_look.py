@@ -2,7 +2,8 @@
 
 Which calls are done in one is first told by the values of the natural runs. Behind a mistake those
 agree nowhere; but a layer that was given exact inputs either gives what its partner gives, or what
-comes out a call or two later in the reference, or it is wrong.
+comes out a call or two later in the reference, or it is wrong. And what looks like another layout
+of a square tensor may be a mistake in the code that made it: then the layer is right without.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import replace
 
 from parfocal.judge.floors import score
 from parfocal.matching.pairing import CallPair, Pairing, may_divide_differently, run_after
-from parfocal.replay.layouts import fit
+from parfocal.replay.layouts import Layout, fit
 from parfocal.replay.precise import Precise
+from parfocal.replay.repeat import Script
 from parfocal.workflow.measures import LIMIT, Measure, judge_arrays
 
 NEAR = 8 * LIMIT  # by the cheapest floor alone; the pair is measured properly afterwards
@@ -54,3 +56,45 @@ def _real_end(pair: CallPair, suspect: Measure, precise: Precise, paired: set[in
                 if score(error, floor) <= NEAR:
                     return following.order
     return None
+
+
+def lying_as_recorded(measures: Iterable[Measure], precise: Precise) -> frozenset[int]:
+    """Identities of tensors that were taken to lie otherwise, where a call is right if they do not."""
+    script, nodes = precise.port.script, precise.port.trace.nodes
+    suspects: dict[int, Measure] = {}
+    for measure in measures:
+        parent = nodes[measure.port].parent
+        guilty = measure.port if measure.own or parent is None else parent
+        if measure.direction == "forward" and measure.score > LIMIT:
+            suspects.setdefault(guilty, measure)
+    found: set[int] = set()
+    for order, suspect in suspects.items():
+        moved = {
+            (order, "input", slot): value.data
+            for slot, value in (script.ties[order].inputs if order in script.ties else {}).items()
+            if (layout := script.layouts.get((order, "input", slot))) and layout.keeps(value.data.shape)
+        }
+        plain = {place: Layout(None, data.shape) for place, data in moved.items()}
+        if plain and _is_right(order, suspect, Script(script.ties, {**script.layouts, **plain}), precise):
+            found |= {id(data) for data in moved.values()}
+    return frozenset(found)
+
+
+def _is_right(order: int, suspect: Measure, script: Script, precise: Precise) -> bool:
+    """Whether the call gives what the reference's gives when its inputs lie as the script says."""
+    repeater = precise.port.led_by(script)
+    try:
+        repeated = repeater.repeat([order], None, precise.recorded, backward=False)
+    except Exception:  # noqa: BLE001  what a framework raises for inputs that cannot be
+        return False
+    observed = repeated.places.get((suspect.port, suspect.side, suspect.slot, "forward"))
+    node = precise.reference.trace.nodes[suspect.reference]
+    given = (node.outputs if suspect.side == "output" else node.inputs).get(suspect.reference_slot)
+    if observed is None or given is None:
+        return False
+    recorded = precise.recorded(given.data)
+    layout = fit(recorded, observed)
+    if layout is None:
+        return False
+    _, error, floor = judge_arrays(observed, layout.apply(recorded), None)
+    return score(error, floor) <= NEAR
