@@ -18,6 +18,10 @@ TOLD: dict[str, dict[str, Any]] = {
     "gelu": {"approximate": "tanh"},
     "leaky_relu": {"negative_slope": 0.3},
     "softplus": {"beta": 2.0, "threshold": 1.5},
+    **{f"{kind}_pool1d": {"kernel_size": 3, "stride": 2, "padding": 1} for kind in ("avg", "max")},
+    **{f"{kind}_pool2d": {"kernel_size": 3, "stride": 2, "padding": 1} for kind in ("avg", "max")},
+    **{f"{kind}_pool3d": {"kernel_size": 2, "stride": 1, "padding": 1} for kind in ("avg", "max")},
+    **{f"adaptive_{kind}_pool{rank}d": {"output_size": 2} for kind in ("avg", "max") for rank in (1, 2, 3)},
     "clamp": {"minimum": 0.6, "maximum": 1.4},
     "hardtanh": {"min": 0.6, "max": 1.4},
     "hardshrink": {"threshold": 0.8},
@@ -29,9 +33,10 @@ TOLD: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("told", ["default", "told"])
 def test_both_frameworks_compute_the_same(op: str, told: str) -> None:
     values = {} if told == "default" and op not in ("softmax", "log_softmax") else TOLD.get(op, {})
-    if op in ("clamp", "cumsum", "logsumexp"):
-        values = TOLD[op]
-    x = np.random.default_rng(0).uniform(0.25, 1.75, (3, 5)).astype(np.float32)
+    if op in ("clamp", "cumsum", "logsumexp") or "pool" in op:
+        values = {**TOLD[op], **({"count_include_pad": told == "told"} if op.startswith("avg") else {})}
+    shape = (2, 3, *[5] * int(op[-2])) if "pool" in op else (3, 5)
+    x = np.random.default_rng(0).uniform(0.25, 1.75, shape).astype(np.float32)
     results = []
     for name, tensor in (("torch", torch.from_numpy(x)), ("paddle", paddle.to_tensor(x))):
         function = function_of(op, name)

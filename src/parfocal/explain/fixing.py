@@ -34,15 +34,14 @@ def told(op: Op, argument: Said, value: Any, words: str) -> str:
     )
 
 
-def dropped(ops: Sequence[Op], slot: str, words: str) -> str:
+def dropped(last: Op, first: Op, slot: str, words: str) -> str:
     """Without a row of ops: what goes into the first at this slot instead of what the last gives."""
-    spots = [spot_of(op) for op in ops]
-    first, last = spots[0], spots[-1]
-    if first is None or last is None:
+    begin, end = spot_of(first), spot_of(last)
+    if begin is None or end is None:
         return words
-    if len(ops) == 1:
-        return _said(patching.dropping(first, slot), words)
-    return _said(patching.skipping(first, last, slot), words)
+    if first is last:
+        return _said(patching.dropping(begin, slot), words)
+    return _said(patching.skipping(begin, end, slot), words)
 
 
 def not_dropping(op: Op, words: str) -> str:

@@ -257,7 +257,7 @@ def _number_beside(spot: Spot, old: Any) -> ast.expr | None:
 
 def _revalued(spot: Spot, node: ast.expr, argument: Argument) -> Patch | None:
     if isinstance(node, (ast.List, ast.Tuple)) and isinstance(argument.new, (list, tuple)):
-        changes = _differing(node.elts, argument)
+        changes = _differing(spot.source, node.elts, argument)
         if changes is not None:
             return _patch(spot, changes)
     value = constant(node)
@@ -269,7 +269,7 @@ def _revalued(spot: Spot, node: ast.expr, argument: Argument) -> Patch | None:
     return _patch(spot, {node: text})
 
 
-def _differing(nodes: Sequence[ast.expr], argument: Argument) -> dict[ast.expr, str] | None:
+def _differing(source: Source, nodes: Sequence[ast.expr], argument: Argument) -> dict[ast.expr, str] | None:
     """New texts of those elements of a list that change; None when it is not that list."""
     old, new = argument.old, argument.new
     if not len(nodes) == len(old) == len(new):
@@ -277,13 +277,16 @@ def _differing(nodes: Sequence[ast.expr], argument: Argument) -> dict[ast.expr, 
     values = [constant(node) for node in nodes]
     if not all(value in (None, -1) or value == was for value, was in zip(values, old, strict=True)):
         return None
+    words: dict[Any, str] = {}
+    if sorted(old) == sorted(new) and -1 not in values:  # another order: the user's own words for each
+        words = {was: source.segment(node) for node, was in zip(nodes, old, strict=True)}
     pairs = zip(nodes, old, new, strict=True)
-    return {node: written(value) for node, was, value in pairs if was != value}
+    return {node: words.get(value, written(value)) for node, was, value in pairs if was != value}
 
 
 def _renumbered(spot: Spot, nodes: Sequence[ast.expr], argument: Argument) -> Patch | None:
     """Numbers of a list that are written as so many arguments: ``permute(0, 2, 1)``."""
-    changes = _differing(nodes, argument)
+    changes = _differing(spot.source, nodes, argument)
     return None if changes is None else _patch(spot, changes)
 
 

@@ -203,6 +203,14 @@ def stored_between(spot: Spot, line: int) -> set[str]:
     return {node.id for node in stores if node.lineno in lines}
 
 
+def assigned_name(spot: Spot) -> str | None:
+    """The name that gets what an expression gives: of ``y = f(x)`` the ``y``."""
+    match spot.statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is spot.node:
+            return name
+    return None
+
+
 def _around(spot: Spot) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return [
         f for f in ast.walk(spot.source.tree) if isinstance(f, FUNCTIONS) and _encloses(f, spot.statement)

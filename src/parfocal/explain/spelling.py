@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from parfocal.explain.literals import written
@@ -16,13 +16,18 @@ _ACTIVATIONS = (
     *("hardswish", "hardtanh", "softplus", "softsign", "softmax", "log_softmax", "log_sigmoid"),
     *("tanhshrink", "hardshrink", "softshrink"),
 )
+_POOLS = tuple(f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
+_ADAPTIVE = tuple(f"adaptive_{name}" for name in _POOLS)
 _PLAIN = (
     *("tanh", "sigmoid", "exp", "log", "sqrt", "rsqrt", "abs", "square", "sin", "cos", "erf", "sign"),
     *("neg", "floor", "ceil", "round", "mean", "sum", "amax", "amin", "cumsum", "logsumexp", "clamp"),
 )
 # Common name -> full name in each framework.
 FUNCTIONS: dict[str, dict[str, str]] = {
-    **{name: {f: f"{module}.{name}" for f, module in _FUNCTIONAL.items()} for name in _ACTIVATIONS},
+    **{
+        name: {f: f"{module}.{name}" for f, module in _FUNCTIONAL.items()}
+        for name in (*_ACTIVATIONS, *_POOLS, *_ADAPTIVE)
+    },
     **{name: {f: f"{f}.{name}" for f in _FUNCTIONAL} for name in _PLAIN},
     "log_sigmoid": {"torch": "torch.nn.functional.logsigmoid", "paddle": "paddle.nn.functional.log_sigmoid"},
     "sigmoid": {"torch": "torch.sigmoid", "paddle": "paddle.nn.functional.sigmoid"},
@@ -34,6 +39,17 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     **{key: {"axis": _NOT_SAID} for key in ("softmax", "log_softmax", "cumsum", "logsumexp")},
     **{key: {"axis": _NOT_SAID, "keepdim": False} for key in ("mean", "sum", "amax", "amin")},
     **{key: {"alpha": 1.0} for key in ("elu", "celu")},
+    **{key: {"output_size": _NOT_SAID} for key in _ADAPTIVE},
+    **{
+        key: {
+            "kernel_size": _NOT_SAID,
+            "stride": None,
+            "padding": 0,
+            "ceil_mode": False,
+            **({"count_include_pad": _NOT_SAID} if key.startswith("avg") else {}),
+        }
+        for key in _POOLS
+    },
     "gelu": {"approximate": "none"},
     "leaky_relu": {"negative_slope": _NOT_SAID},
     "softplus": {"beta": 1.0, "threshold": 20.0},
@@ -53,7 +69,12 @@ WORDS = {
         "hardshrink.threshold": "lambd",
         "softshrink.threshold": "lambd",
     },
-    "paddle": {"minimum": "min", "maximum": "max"},
+    "paddle": {"minimum": "min", "maximum": "max", "count_include_pad": "exclusive"},
+}
+# What paddle says in other values.
+CONVERTED: dict[str, Callable[[Any], Any]] = {
+    "approximate": lambda value: value == "tanh",
+    "count_include_pad": lambda value: not value,
 }
 
 
@@ -70,7 +91,7 @@ def arguments_of(op: str, framework: str, told: Mapping[str, Any]) -> str:
         value = told.get(name, default)
         if value is _NOT_SAID or value == default or value is None:
             continue
-        if name == "approximate" and framework == "paddle":
-            value = value == "tanh"
+        if framework == "paddle" and name in CONVERTED:
+            value = CONVERTED[name](value)
         said.append(f"{words.get(f'{op}.{name}', words.get(name, name))}={written(value)}")
     return ", ".join(said)

@@ -260,6 +260,14 @@ SPELLINGS: dict[str, tuple[str, str, tuple[str, str], Edit, str]] = {
         *(("reshape", "paddle.Tensor.reshape"), tell("shape", 1, (2, 5, 3, 4), (2, 5, 6, 2))),
         "x = x.reshape([b, -1, 6, 2])",
     ),
+    "another order in a list": (
+        *("x = F.pad(x, [0, self.dilation])", "F.pad(x, [0, self.dilation])"),
+        *(
+            ("pad", "paddle.nn.functional.pad"),
+            tell("pad", 1, (0, 2), (2, 0)),
+            "x = F.pad(x, [self.dilation, 0])",
+        ),
+    ),
     "another sign": (
         *("x = y - x * 2 - 1", "y - x * 2", ("sub", "paddle.Tensor.__sub__"), resign("+")),
         "x = y + (x * 2) - 1",
