@@ -6,6 +6,7 @@ from typing import Any
 
 import paddle
 import pytest
+import torch
 from paddle import nn as pnn
 from torch import nn
 
@@ -189,3 +190,46 @@ def test_the_epsilon_of_a_hand_written_norm_is_solved_for(epsilon: float, shown:
 def test_a_correct_hand_written_norm_is_left_alone() -> None:
     report = align(seeded(lambda: flat(nn.LayerNorm(16))), flat(HandNorm(16, 1e-5)), numbers(*FLAT))
     assert report.ok
+
+
+class TorchHandNorm(nn.Module):
+    """The same by hand in the reference, where there is no setting to be read."""
+
+    def __init__(self, size: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(size)), nn.Parameter(torch.zeros(size))
+        self.epsilon = epsilon
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        centred = x - x.mean(-1, keepdim=True)
+        variance = (centred * centred).mean(-1, keepdim=True)
+        return centred / torch.sqrt(variance + self.epsilon) * self.weight + self.bias
+
+
+def test_a_hand_written_norm_of_the_reference_tells_the_ports_epsilon() -> None:
+    reference, port = seeded(lambda: flat(TorchHandNorm(16, 1e-3))), flat(pnn.LayerNorm(16))
+    cause = the_cause(align(reference, port, numbers(*FLAT)))
+    assert cause.code == "config.epsilon"
+    assert "the reference behaves as with epsilon = 0.001; it is 1e-05 in the port" in cause.message
+    mend(port, cause.fix)
+    assert align(reference, port, numbers(*FLAT)).ok
+
+
+class TorchHandResize(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=True)
+
+
+def test_a_hand_written_layer_of_the_reference_tells_the_ports_choice() -> None:
+    reference = seeded(lambda: picture(TorchHandResize()))
+    port = picture(pnn.Upsample(scale_factor=2.0, mode="bilinear"))
+    cause = the_cause(align(reference, port, numbers(*IMAGE)))
+    assert cause.code == "op.align_corners"
+    mend(port, cause.fix)
+    assert align(reference, port, numbers(*IMAGE)).ok
+
+
+def test_what_no_setting_explains_is_not_said_to_be_one() -> None:
+    reference, port = seeded(lambda: flat(TorchHandNorm(16, 1e-5))), flat(pnn.GELU())
+    causes = [divergence.cause for divergence in own(align(reference, port, numbers(*FLAT)))]
+    assert not any(cause is not None and cause.code == "op.approximation" for cause in causes)

@@ -1,24 +1,27 @@
-"""The mirror image of a trial: which reference would compute what the port computes?
+"""Settings of layers that have none to be read: which value would make the two compute the same?
 
 Where the port's layer is hand-written it cannot be rebuilt with another setting, but the
-reference's can. A setting of it that is a number is solved for: the value with which the
-reference reproduces the port's result is the value that the port behaves as if it had.
+reference's can: the value with which the reference reproduces the port's result is the value that
+the port behaves as if it had. Where the reference's is hand-written, the port's is rebuilt
+until it gives what the reference gives.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from scipy.optimize import minimize_scalar
 
 from parfocal.backends.building import LayerBuilder
-from parfocal.backends.protocol import Array
+from parfocal.backends.protocol import Backend
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, code_of, number, place, said, spelled_path
+from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
 from parfocal.explain.settings import rebuilt
 from parfocal.replay.layouts import fit
+from parfocal.replay.trace import Node
 
 # Settings that are numbers -> values people use, tried before solving; the range on a log scale.
 SOLVED: dict[str, tuple[tuple[float, ...], tuple[float, float]]] = {
@@ -28,78 +31,131 @@ SOLVED: dict[str, tuple[tuple[float, ...], tuple[float, float]]] = {
     "beta": ((1.0, 0.5, 0.75, 2.0), (1e-3, 100.0)),
     "threshold": ((0.5, 1.0, 0.0, 20.0), (1e-3, 100.0)),
 }
+_FLAG = (True, False)
+# Settings that are one of a few -> all of these.
+CHOSEN: dict[str, tuple[Any, ...]] = {
+    "approximate": ("none", "tanh"),
+    "align_corners": _FLAG,
+    "count_include_pad": _FLAG,
+    "ceil_mode": _FLAG,
+    "norm_first": _FLAG,
+    "batch_first": _FLAG,
+    "mode": ("nearest", "bilinear", "bicubic", "constant", "reflect", "replicate", "circular"),
+    "padding_mode": ("zeros", "reflect", "replicate", "circular"),
+    "activation": ("relu", "gelu", "tanh"),
+    "axis": (-1, 0, 1, 2),
+    "num_heads": (1, 2, 3, 4, 6, 8, 12, 16, 32),
+    "num_groups": (1, 2, 4, 8, 16, 32),
+}
 STEPS = 40
+Score = Callable[[str, Any], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """The side whose layer can be rebuilt, and how well it then agrees with the other's."""
+
+    node: Node
+    score: Score
+    is_port: bool
 
 
 def solved_setting(case: Case) -> Iterator[Proof]:
-    """A number of the reference's layer that would have to be another one."""
-    node, backend = case.reference_node, case.reference_backend
-    if node is None or not isinstance(backend, LayerBuilder) or not backend.can_build(case.reference_module):
+    """A setting of the one side's layer that would have to be another one."""
+    mirror = _mirror(case)
+    if mirror is None:
         return
-    if isinstance(case.backend, LayerBuilder) and case.backend.can_build(case.module):
-        return  # a library's layer has the settings that it says it has
-    if case.checks[0].reference[:2] != (case.counterpart, "output"):
-        return
-    for name, (usual, bounds) in SOLVED.items():
-        if isinstance(node.settings.get(name), float):
-            found = _solve(case, name, usual, bounds)
-            if found is not None:
-                yield _proof(case, name, *found)
-                return
+    for name, own in mirror.node.settings.items():
+        found = _fitting(mirror, name, own, case.limit)
+        if found is not None:
+            yield _proof(case, mirror, name, *found)
+            return
+
+
+def _mirror(case: Case) -> Mirror | None:
+    node = case.reference_node
+    if node is None or case.checks[0].reference[:2] != (case.counterpart, "output"):
+        return None
+    ours = _can_build(case.reference_backend, case.reference_module)
+    theirs = _can_build(case.backend, case.module)
+    if ours == theirs:
+        return None  # a library's layer has the settings that it says it has
+    if ours:
+        return Mirror(node, lambda name, value: _reference_as(case, node, name, value), is_port=False)
+    return Mirror(case.node, lambda name, value: _port_as(case, name, value), is_port=True)
+
+
+def _can_build(backend: Backend, module: Any) -> bool:
+    return isinstance(backend, LayerBuilder) and backend.can_build(module)
+
+
+def _fitting(mirror: Mirror, name: str, own: Any, limit: float) -> tuple[list[Any], float] | None:
+    """The values that fit, best first, and their score: usual ones if any fit, else the best of all."""
+    if name in SOLVED and isinstance(own, float):
+        return _solve(mirror.score, name, *SOLVED[name], limit)
+    if name not in CHOSEN or own is None:
+        return None
+    tried = ((mirror.score(name, value), value) for value in CHOSEN[name] if value != own)
+    return next((([value], score) for score, value in tried if score <= limit), None)
 
 
 def _solve(
-    case: Case, name: str, usual: tuple[float, ...], bounds: tuple[float, float]
-) -> tuple[list[float], float] | None:
-    """The values that fit, best first, and their score: usual ones if any fit, else the best of all."""
-    observed = case.observed()
-    if observed is None:
-        return None
-    tried = sorted((_score(case, name, value, observed), rank, value) for rank, value in enumerate(usual))
-    if tried[0][0] <= case.limit:
-        return [value for score, _, value in tried if score <= case.limit], tried[0][0]
+    measured: Score, name: str, usual: tuple[float, ...], bounds: tuple[float, float], limit: float
+) -> tuple[list[Any], float] | None:
+    tried = sorted((measured(name, value), rank, value) for rank, value in enumerate(usual))
+    if tried[0][0] <= limit:
+        return [value for score, _, value in tried if score <= limit], tried[0][0]
     if not math.isfinite(tried[0][0]):
         return None
 
     def cost(logarithm: float) -> float:
-        return math.log(_score(case, name, math.exp(logarithm), observed) + 1e-9)
+        return math.log(measured(name, math.exp(logarithm)) + 1e-9)
 
     answer = minimize_scalar(
         cost, bounds=tuple(map(math.log, bounds)), method="bounded", options={"maxiter": STEPS, "xatol": 1e-4}
     )
     value = float(math.exp(answer.x))
     for candidate in (float(f"{value:.1e}"), float(f"{value:.2e}"), value):
-        score = _score(case, name, candidate, observed)
-        if score <= case.limit:
+        score = measured(name, candidate)
+        if score <= limit:
             return [candidate], score
     return None
 
 
-def _score(case: Case, name: str, value: float, observed: Array) -> float:
+def _reference_as(case: Case, node: Node, name: str, value: Any) -> float:
     """How far the reference with this value is from what the port gives."""
-    node = case.reference_node
-    assert node is not None
+    observed = case.observed()
     settings = {**node.settings, name: value}
-
-    def prepare(twin: Any) -> Any:
-        return rebuilt(case.reference_backend, twin, settings)
-
-    repeated = case.run_reference(prepare)
+    repeated = case.run_reference(lambda twin: rebuilt(case.reference_backend, twin, settings))
     check = case.checks[0]
     mirrored = None if repeated is None else repeated.places.get(check.reference)
-    if mirrored is None:
+    if mirrored is None or observed is None:
         return math.inf
     layout = fit(mirrored, observed)
     return math.inf if layout is None else case.judge(observed, layout.apply(mirrored), check)
 
 
-def _proof(case: Case, name: str, values: list[float], score: float) -> Proof:
-    node = case.reference_node
-    assert node is not None
-    own = node.settings[name]
+def _port_as(case: Case, name: str, value: Any) -> float:
+    """How far the port with this value is from what the reference gives."""
+    settings = {**case.node.settings, name: value}
+    judged = case if case.node.is_leaf else case.at_outputs()
+    repeated = judged.run(lambda twin: rebuilt(case.backend, twin, settings), inside=case.node.is_leaf)
+    return judged.score(repeated, "forward")
+
+
+def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: float) -> Proof:
+    node, own = mirror.node, mirror.node.settings[name]
+    if not mirror.is_port:
+        message = (
+            f"{name} is {said(own)} in the reference ({node.kind}); {place(case.node)} of the port behaves "
+            f"as with {name} = {' or '.join(map(said, values))}"
+        )
+        fix = f"use {name} = {said(own)} in {spelled_path(case.node.path)}"
+        return Proof(code_of(name, node.kind), message, fix, score)
     message = (
-        f"{name} is {said(own)} in the reference ({node.kind}); {place(case.node)} of the port behaves as "
-        f"with {name} = {' or '.join(map(number, values))}"
+        f"the reference behaves as with {name} = {' or '.join(map(said, values))}; "
+        f"it is {said(own)} in the port ({node.kind} {place(node)})"
     )
-    fix = f"use {name} = {said(own)} in {spelled_path(case.node.path)}"
-    return Proof(code_of(name, node.kind), message, fix, score)
+    assert isinstance(case.backend, LayerBuilder)
+    line = case.backend.spell(node.kind, {**node.settings, name: values[0]}, [name])
+    return Proof(code_of(name, node.kind), message, f"{spelled_path(node.path)} = {line}", score)
