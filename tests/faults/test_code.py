@@ -187,7 +187,7 @@ FAULTS: tuple[tuple[str, Forward, Forward, str, str, tuple[str, ...]], ...] = (
         _torch_attention,
         _inverted,
         "op.mask",
-        "where",
+        "tril",
         ("the opposite", "15 of 25", "other 10"),
     ),
     ("no mask", _torch_attention, _seeing, "op.mask", "softmax", ("masked_fill",)),

@@ -29,6 +29,9 @@ def _same(value: Any) -> Any:
 # The frameworks' words -> common name, and the value's way there and back.
 WORDS: dict[str, tuple[str, Convert, Convert]] = {
     "dim": ("axis", _same, _same),
+    "dims": ("axis", _same, _same),
+    "min": ("minimum", _same, _same),
+    "max": ("maximum", _same, _same),
     "eps": ("epsilon", _same, _same),
     "correction": ("unbiased", bool, int),
     "exclusive": ("count_include_pad", lambda value: not value, lambda value: not value),
@@ -44,7 +47,12 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("mean", "sum", "amax", "amin", "max", "min"), ("axis", "keepdim")),
     **dict.fromkeys(("add", "sub", "rsub", "mul", "div", "rdiv", "pow", "rpow"), ("scalar",)),
     **dict.fromkeys(("var", "std"), ("axis", "unbiased", "keepdim")),
+    **dict.fromkeys(("tril", "triu"), ("diagonal",)),
     "clamp": ("minimum", "maximum"),
+    "roll": ("shifts", "axis"),
+    "flip": ("axis",),
+    "getitem": ("index",),
+    **dict.fromkeys(("tril", "triu"), ("diagonal",)),
     **{
         f"avg_pool{rank}d": (
             *("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"),
@@ -58,6 +66,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     **{name: {"unbiased": True} for name in ("var", "std")},
     **{f"avg_pool{rank}d": {"ceil_mode": False, "count_include_pad": True} for rank in (1, 2, 3)},
 }
+FIRST = {"einsum": "equation"}  # what comes first, where it is no tensor
 SCALAR_WORDS = {"y": "scalar", "other": "scalar", "other_var": "scalar", "exponent": "scalar"}
 _IGNORED = frozenset({"name", "out", "inplace", "_stacklevel", "dtype", "data_format"})
 
@@ -106,7 +115,7 @@ def _named(op: Op) -> Iterator[tuple[str | int, str, Any]]:
     """Native place, name and value of every argument; defaults included where they can be seen."""
     parameters = None if op.function is None else _parameters(op.function)
     if parameters is None:
-        words = ("tensor", *POSITIONS.get(op.name, ()))
+        words = (FIRST.get(op.name, "tensor"), *POSITIONS.get(op.name, ()))
         for index, value in enumerate(op.args):
             yield index, words[index] if index < len(words) else f"argument {index}", value
         given = {**DEFAULTS.get(op.name, {}), **op.kwargs}

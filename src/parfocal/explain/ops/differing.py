@@ -66,7 +66,8 @@ def _by(ranks: tuple[tuple[Rule, ...], ...], scene: Scene) -> Iterator[Proof]:
 def other_arguments(scene: Scene, gap: Gap) -> Iterator[Proof]:
     """The same op, told something else."""
     mine, theirs = producers(scene, gap)
-    if mine is None or mine.function is None or scene.knows(gap.port):
+    known = scene.knows(gap.port) and not scene.matches.are_one(gap.port, gap.reference)
+    if mine is None or mine.function is None or known:
         return
     if theirs is None or theirs.name != mine.name:  # what it was told may make no difference in the reference
         theirs = next(scene.like(mine), None)
@@ -201,9 +202,11 @@ def ops_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
     if score > scene.case.limit:
         return
     where = line_of_use(scene, gap)
-    if len(others) == 1 and (found := _elsewhere(scene, others[0], missing=False)) is not None:
-        yield early_proof(found, others[0], min(where or found.where, found.where, key=_line), score)
-        return
+    moved = [op for op in others if op.is_module] if len(others) > 1 else others
+    for op in moved:
+        if (found := _elsewhere(scene, op, missing=False)) is not None:
+            yield early_proof(found, op, min(where or found.where, found.where, key=_line), score)
+            return
     yield missing_proof(scene, others, where, score, gap)
 
 
@@ -320,8 +323,15 @@ def another_value(scene: Scene, gap: Gap) -> Iterator[Proof]:
     if rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference]):
         return
     score = transplanted(scene, gap)
-    if score <= scene.case.limit:
-        mine, theirs = producers(scene, gap)
+    if score > scene.case.limit:
+        return
+    mine, theirs = producers(scene, gap)
+    where = line_of_use(scene, gap)
+    if theirs is not None and _is_one_of(scene, gap.port, theirs.inputs.values()):
+        yield missing_proof(scene, [theirs], where, score, gap)
+    elif mine is not None and any(scene.matches.are_one(key, gap.reference) for key in mine.inputs.values()):
+        yield extra_proof(scene, [mine], score)
+    else:
         names = ([mine.spelled] if mine else ["an input"], [theirs.spelled] if theirs else ["an input"])
         yield order_proof(gap.user, gap.other_user, (), line_of_use(scene, gap), score, names)
 

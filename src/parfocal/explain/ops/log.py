@@ -14,7 +14,7 @@ from typing import Any
 from parfocal.backends.opcalls import works_in_place
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import Where
-from parfocal.explain.ops.names import LAYOUT
+from parfocal.explain.ops.names import DROPPING, LAYOUT
 from parfocal.explain.sources import Span
 
 Key = bytes
@@ -107,13 +107,19 @@ class Log:
     def maker(self, op: Op, slot: str) -> Op | None:
         """The op that made what another takes: that very tensor, or else a value like it."""
         if slot in op.makers:
-            return self.ops[op.makers[slot][0]]
+            return self._behind_same(self.ops[op.makers[slot][0]])
         return self.producers.get(op.inputs[slot])
 
     def maker_of_result(self, slot: str) -> Op | None:
         if slot in self.result_makers:
-            return self.ops[self.result_makers[slot][0]]
+            return self._behind_same(self.ops[self.result_makers[slot][0]])
         return self.producers.get(self.results[slot])
+
+    def _behind_same(self, op: Op) -> Op | None:
+        """The op itself, or who made what it hands on as it is: dropout that is off makes nothing."""
+        if op.name not in DROPPING or list(op.inputs.values()) != list(op.outputs.values()):
+            return op
+        return self.maker(op, next(iter(op.inputs)))
 
     def giving(self, key: Key) -> Op | None:
         """The last op that gave a value."""
