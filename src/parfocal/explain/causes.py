@@ -23,6 +23,7 @@ CODES: dict[str, str] = {
     "num_heads": "config.heads",
     "negative_slope": "config.slope",
     "slope": "config.slope",
+    "is_causal": "op.mask",
     "approximate": "op.approximation",
     "padding_mode": "op.padding_mode",
     "count_include_pad": "op.pool_count",

@@ -67,7 +67,10 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     **{f"avg_pool{rank}d": {"ceil_mode": False, "count_include_pad": True} for rank in (1, 2, 3)},
 }
 FIRST = {"einsum": "equation"}  # what comes first, where it is no tensor
-SCALAR_WORDS = {"y": "scalar", "other": "scalar", "other_var": "scalar", "exponent": "scalar"}
+SCALAR_WORDS = {
+    **dict.fromkeys(("y", "other", "other_var", "exponent"), "scalar"),
+    **dict.fromkeys(("item", "key"), "index"),
+}
 _IGNORED = frozenset({"name", "out", "inplace", "_stacklevel", "dtype", "data_format"})
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import permutations
 
+import numpy as np
+
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import Proof, Where
 from parfocal.explain.ops.arguments import Said, default_of, said, told
 from parfocal.explain.ops.gaps import Gap, narrowed, paired_inputs, producers
 from parfocal.explain.ops.locating import behind, line_of_use, order_of_making
-from parfocal.explain.ops.log import Key, Op
+from parfocal.explain.ops.log import Key, Log, Op
 from parfocal.explain.ops.looking import equal
 from parfocal.explain.ops.names import ARITHMETIC, MASKING, MOVING, POINTWISE, REDUCTIONS, SCALING
 from parfocal.explain.ops.remakes import (
@@ -39,7 +41,7 @@ from parfocal.explain.ops.telling import (
     order_proof,
     replaced_proof,
 )
-from parfocal.explain.ops.values import is_mask, laid_out, rearranged, same
+from parfocal.explain.ops.values import covered, is_mask, laid_out, rearranged, same
 
 Rule = Callable[[Scene, Gap], Iterator[Proof]]
 MOST_TENSORS = 4  # more are not tried in every order
@@ -280,12 +282,30 @@ def masked_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
     own, others = between(scene, gap)
     hiding = [op for op in others if op.name in MASKING or masks(scene.reference, op)]
     alike = {op.name for op in own} & {op.name for op in others}
-    if not own or len(hiding) != 1 or not alike:
+    if not own or len(hiding) != 1 or not alike or _hides_alike(scene, own, hiding[0]):
         return
     covering = [key for op in own for key in op.inputs.values() if is_mask(scene.port.values[key])]
     score = transplanted(scene, gap)
     if score <= scene.case.limit:
         yield hidden_proof(scene, own, others, hiding[0], bool(covering), score)
+
+
+def _hides_alike(scene: Scene, own: list[Op], hiding: Op) -> bool:
+    """Whether the port hides the same places by the same op: then the mask is not what is wrong."""
+    wanted = [_hidden(scene.reference, key) for key in hiding.inputs.values()]
+    return any(
+        np.array_equal(mine, right)
+        for op in own
+        if op.name == hiding.name
+        for mine in (_hidden(scene.port, key) for key in op.inputs.values())
+        for right in wanted
+        if mine is not None and right is not None
+    )
+
+
+def _hidden(log: Log, key: Key) -> Array | None:
+    array = log.values[key]
+    return covered(array).reshape(-1) if is_mask(array) else None
 
 
 def ops_in_another_order(scene: Scene, gap: Gap) -> Iterator[Proof]:
@@ -327,9 +347,11 @@ def another_value(scene: Scene, gap: Gap) -> Iterator[Proof]:
         return
     mine, theirs = producers(scene, gap)
     where = line_of_use(scene, gap)
-    if theirs is not None and _is_one_of(scene, gap.port, theirs.inputs.values()):
+    own = [] if mine is None or mine.is_module else list(mine.inputs.values())
+    others = [] if theirs is None or theirs.is_module else list(theirs.inputs.values())
+    if theirs is not None and _is_one_of(scene, gap.port, others):
         yield missing_proof(scene, [theirs], where, score, gap)
-    elif mine is not None and any(scene.matches.are_one(key, gap.reference) for key in mine.inputs.values()):
+    elif mine is not None and any(scene.matches.are_one(key, gap.reference) for key in own):
         yield extra_proof(scene, [mine], score)
     else:
         names = ([mine.spelled] if mine else ["an input"], [theirs.spelled] if theirs else ["an input"])
@@ -361,7 +383,11 @@ def transplanted(scene: Scene, gap: Gap) -> float:
     if made is not None and made.function is not None and not scene.knows(gap.port):
         return scene.try_edits({made.index: giving(backend, value)})
     if gap.user is not None and gap.user.function is not None and gap.slot is not None:
-        return scene.try_edits({gap.user.index: feeding(backend, gap.slot, value)})
+        here = {gap.user.index: feeding(backend, gap.slot, value)}
+        if made is None or made.function is None or len(list(scene.port.taking(gap.port))) < 2:
+            return scene.try_edits(here)
+        # a value that is used more than once may be wrong for all its users
+        return scene.try_edits(here, {made.index: giving(backend, value)})
     return scene.judged(scene.recomputed({}, {gap.port: backend.from_array(value)}))
 
 

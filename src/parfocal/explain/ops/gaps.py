@@ -93,8 +93,6 @@ def _further(scene: Scene, gap: Gap) -> Iterator[Gap]:
         pair for pair in pairs if not scene.matches.are_one(mine.inputs[pair[0]], theirs.inputs[pair[1]])
     ]
     moved = [pair for pair in pairs if not is_same(scene, mine.inputs[pair[0]], theirs.inputs[pair[1]])]
-    if not told_alike(scene, mine, theirs):
-        moved = []
     for slot, other in unknown or moved:
         yield Gap(
             *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),

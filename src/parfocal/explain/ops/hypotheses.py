@@ -24,6 +24,7 @@ from parfocal.explain.ops.telling import argument_proof, extra_proof, line, list
 AXIS_OPS = frozenset(
     {"softmax", "log_softmax", "mean", "sum", "cumsum", "logsumexp", "amax", "amin", "var", "std"}
 )
+NUMBERS = ("scalar", "epsilon", "negative_slope")
 SCALAR_OPS = frozenset({"add", "sub", "rsub", "mul", "div", "rdiv", "pow"})
 
 
@@ -152,6 +153,19 @@ def other_approximation(scene: Scene) -> Iterator[Proof]:
             yield Proof("op.approximation", message, fix, score, op.where)
 
 
+def flipped_argument(scene: Scene) -> Iterator[Proof]:
+    """A yes that should be a no, where the reference does by other means what the op does."""
+    for op in scene.suspects:
+        for name, argument in said(op, scene.case.backend.is_tensor).items():
+            if not isinstance(argument.value, bool):
+                continue
+            score = scene.try_remade(op, retelling(op, argument, not argument.value))
+            if score <= scene.case.limit:
+                theirs = Said(name, not argument.value, argument.native, argument.back)
+                yield argument_proof(scene, op, None, argument, theirs, score)
+                return
+
+
 def other_scalar(scene: Scene) -> Iterator[Proof]:
     """A number in the port's code that is another one in the reference's code or settings."""
     case = scene.case
@@ -168,8 +182,9 @@ def other_scalar(scene: Scene) -> Iterator[Proof]:
         if op.name in SCALAR_OPS
     ]
     for op in scene.with_sources():
-        argument = said(op, case.backend.is_tensor).get("scalar")
-        if op.name not in SCALAR_OPS or argument is None or not _is_number(argument.value):
+        told = said(op, case.backend.is_tensor)
+        argument = next((told[name] for name in NUMBERS if name in told), None)
+        if argument is None or not _is_number(argument.value):
             continue
         candidates = {float(v) for v in (*numbers, *settings) if _is_number(v)}
         if op.name in SCALING:
@@ -178,7 +193,7 @@ def other_scalar(scene: Scene) -> Iterator[Proof]:
         for value in sorted(candidates - {float(argument.value)}):
             score = scene.try_remade(op, retelling(op, argument, value))
             if score <= case.limit:
-                theirs = Said("scalar", value, 0, argument.back)
+                theirs = Said(argument.name, value, argument.native, argument.back)
                 yield argument_proof(scene, op, None, argument, theirs, score)
                 return
 
@@ -187,6 +202,7 @@ def other_scalar(scene: Scene) -> Iterator[Proof]:
 HYPOTHESES = (
     other_arguments,
     other_approximation,
+    flipped_argument,
     inverted_mask,
     another_axis,
     extra_op,

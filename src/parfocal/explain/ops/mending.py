@@ -26,7 +26,7 @@ def missing_fix(scene: Scene, ops: Sequence[Op], gap: Gap | None, words: str) ->
     if gap is None or len(ops) != 1:
         return words
     (op,) = ops
-    place = _use(scene, gap)
+    place = _making(scene, op, gap) or _use(scene, gap)
     arguments = told(op, scene.case.reference_backend.is_tensor)
     other = None
     if place is not None and len(op.inputs) == 2:
@@ -118,6 +118,18 @@ def _joined(scene: Scene, op: Op, wanted: Array) -> tuple[int, ...] | None:
 def _near(a: Array, b: Array) -> bool:
     wide, other = a.astype(np.float64), b.astype(np.float64)
     return bool(np.linalg.norm(wide - other) <= NEAR * np.linalg.norm(other))
+
+
+def _making(scene: Scene, missing: Op, gap: Gap) -> tuple[Spot, str | None] | None:
+    """The expression that makes a value, when all who use it in the reference use it after the missing op."""
+    made, _ = producers(scene, gap)
+    if made is None or len(list(scene.port.taking(gap.port))) < 2:
+        return None
+    raw = [key for key in missing.inputs.values() if scene.matches.are_one(gap.port, key)]
+    if any(other.index != missing.index for key in raw for other in scene.reference.taking(key)):
+        return None
+    spot = fixing.spot_of(made)
+    return None if spot is None else (spot, None)
 
 
 def _use(scene: Scene, gap: Gap) -> tuple[Spot, str | None] | None:

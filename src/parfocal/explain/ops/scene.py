@@ -16,6 +16,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, OpCall
 from parfocal.capture.tree import flatten, replace_call
 from parfocal.explain.case import Case, Check
+from parfocal.explain.ops.expanding import expanded, expanded_layer
 from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
 from parfocal.explain.ops.remakes import Remake
 from parfocal.explain.ops.values import ROUNDING, Matches, match, same
@@ -208,6 +209,7 @@ def make_scene(case: Case) -> Scene | None:
     if port is None:
         return None
     reference = Log() if case.counterpart is None else watched_log(case, own=False) or Log()
+    reference = expanded_layer(case, expanded(reference, case.reference_backend.is_tensor))
     _add_boundary(case, reference)
     return _scene(case, port, reference)
 

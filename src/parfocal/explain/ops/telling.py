@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -77,6 +78,8 @@ def missing_proof(
     place = "" if where is None else f" in {line(where)}"
     message = f"the reference applies {chain(ops)}{value} ({line(op)}), the port does not{place}"
     fix = missing_fix(scene, ops, gap, f"apply {chain(ops)}{value}{place}")
+    if isinstance(fix, fixing.Line) and where is not None and fix.patch.line < (where.line or 0):
+        where = replace(where, file=fix.patch.file, line=fix.patch.line)  # where the value is made
     return Proof(code, message, fix, score, where, op.where)
 
 
@@ -170,6 +173,8 @@ def moved_proof(
     mine, theirs = chain(own) or "nothing", chain(others) or "nothing"
     message = f"the right values in wrong places: {mine} in the port, {theirs} in the reference"
     fix = moved_fix(scene, gap, own, f"arrange the values in {line(place)} as the reference does")
+    if isinstance(fix, fixing.Line):
+        place = replace(place, file=fix.patch.file, line=fix.patch.line)
     names, wanted = {op.name for op in own}, {op.name for op in others}
     split = _split(scene, own, others)
     if split is not None:

@@ -24,9 +24,12 @@ class Matches:
 
     to_reference: dict[Key, Key] = field(default_factory=dict)
     to_port: dict[Key, Key] = field(default_factory=dict)
+    pairs: set[tuple[Key, Key]] = field(default_factory=set)  # all; the other two have the first alone
 
     def are_one(self, port: Key, reference: Key) -> bool:
         """Whether two values are the same numbers; several values of a side may be."""
+        if (port, reference) in self.pairs:
+            return True
         mine, back = self.to_reference.get(port), self.to_port.get(reference)
         return mine is not None and (
             mine == reference or (back is not None and self.to_reference[back] == mine)
@@ -65,6 +68,7 @@ def match(port: Mapping[Key, Array], reference: Mapping[Key, Array], rounding: f
             if one(mine, theirs, rounding):
                 found.to_reference.setdefault(key, other)
                 found.to_port.setdefault(other, key)
+                found.pairs.add((key, other))
     return found
 
 

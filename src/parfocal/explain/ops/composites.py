@@ -1,0 +1,133 @@
+"""Ops that do several things at once, taken apart: what they compute on the way, step by step.
+
+A port may write by hand what the reference leaves to one function. With the steps of that function
+known, its mistakes are found like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.ops.values import same
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One op on arrays; ``scalar`` is its number, if it has one."""
+
+    name: str
+    inputs: tuple[Array, ...]
+    output: Array
+    scalar: float | None = None
+    words: Mapping[str, Any] = field(default_factory=dict)
+
+
+Tensors = Sequence[Array]
+Words = Mapping[str, Any]
+Taking = Callable[[Tensors, Words], "list[Step] | None"]
+
+
+def steps(name: str, tensors: Tensors, words: Words, output: Array) -> list[Step]:
+    """The steps of an op; none when it has none, or when they do not lead to what it gave."""
+    taking = COMPOSITES.get(name)
+    if taking is None or not tensors or any(array.dtype.kind not in "fb" for array in tensors):
+        return []
+    with np.errstate(all="ignore"):
+        found = taking([_wide(array) for array in tensors], words)
+    if not found or not same(found[-1].output.astype(output.dtype), output):
+        return []
+    narrow = [_narrowed(step, output.dtype) for step in found]
+    last = narrow[-1]
+    return [*narrow[:-1], Step(last.name, last.inputs, output, last.scalar, last.words)]
+
+
+def _wide(array: Array) -> Array:
+    return array if array.dtype == np.bool_ else array.astype(np.float64)
+
+
+def _narrowed(step: Step, dtype: Any) -> Step:
+    inputs = tuple(a if a.dtype == np.bool_ else a.astype(dtype) for a in step.inputs)
+    return Step(step.name, inputs, step.output.astype(dtype), step.scalar, step.words)
+
+
+def _linear(tensors: Tensors, words: Words) -> list[Step] | None:
+    if len(tensors) != 3:
+        return None
+    x, weight, bias = tensors
+    if weight.ndim != 2 or bias.ndim != 1:
+        return None
+    product = x @ (weight.T if weight.shape == (bias.size, x.shape[-1]) else weight)
+    return [Step("matmul", (x, weight), product), Step("add", (product, bias), product + bias)]
+
+
+def _layer_norm(tensors: Tensors, words: Words) -> list[Step] | None:
+    x, affine = tensors[0], tensors[1:]
+    count = affine[0].ndim if affine else len(words.get("normalized_shape", (1,)))
+    axes = tuple(range(x.ndim - count, x.ndim))
+    mean = x.mean(axes, keepdims=True)
+    centred = x - mean
+    along = {"axis": axes if len(axes) > 1 else axes[0]}
+    found = [Step("mean", (x,), mean, words=along), Step("sub", (x, mean), centred)]
+    return found + _normalised(centred, along, words, affine)
+
+
+def _rms_norm(tensors: Tensors, words: Words) -> list[Step] | None:
+    x, affine = tensors[0], tensors[1:]
+    return _normalised(x, {"axis": x.ndim - 1}, words, affine)
+
+
+def _normalised(x: Array, along: dict[str, Any], words: Words, affine: Tensors) -> list[Step]:
+    """Divided by the root of the mean square, then scaled and shifted."""
+    epsilon = words.get("epsilon")
+    epsilon = 1e-5 if epsilon is None else float(epsilon)
+    squared = x * x
+    mean = squared.mean(along["axis"], keepdims=True)
+    raised = mean + epsilon
+    root = np.sqrt(raised)
+    found = [
+        Step("square", (x,), squared),
+        Step("mean", (squared,), mean, words=along),
+        Step("add", (mean,), raised, epsilon),
+        Step("rsqrt", (raised,), 1.0 / root),
+        Step("sqrt", (raised,), root),
+        Step("div", (x, root), x / root),
+    ]
+    for name, other in zip(("mul", "add"), affine, strict=False):
+        before = found[-1].output
+        found.append(Step(name, (before, other), before * other if name == "mul" else before + other))
+    return found
+
+
+def _attention(tensors: Tensors, words: Words) -> list[Step] | None:
+    query, key, value = tensors[:3]
+    scale = words.get("scale")
+    scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
+    scores = query @ np.swapaxes(key, -1, -2)
+    found = [Step("matmul", (query, key), scores), Step("mul", (scores,), scores * scale, scale)]
+    scaled = found[-1].output
+    if words.get("is_causal"):
+        mask = np.triu(np.full(scores.shape[-2:], -np.inf), 1)
+        found.append(Step("add", (scaled, mask), scaled + mask))
+    elif len(tensors) > 3 and tensors[3].dtype == np.bool_:
+        hidden = ~tensors[3]
+        found.append(Step("masked_fill", (scaled, hidden), np.where(hidden, -np.inf, scaled)))
+    elif len(tensors) > 3:
+        found.append(Step("add", (scaled, tensors[3]), scaled + tensors[3]))
+    shares = special.softmax(found[-1].output, -1)
+    found.append(Step("softmax", (found[-1].output,), shares, words={"axis": -1}))
+    found.append(Step("matmul", (shares, value), shares @ value))
+    return found
+
+
+COMPOSITES: dict[str, Taking] = {
+    "linear": _linear,
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "scaled_dot_product_attention": _attention,
+}

@@ -1,0 +1,75 @@
+"""A log in which ops that do several things at once are replaced by their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.case import Case
+from parfocal.explain.ops.arguments import told
+from parfocal.explain.ops.composites import COMPOSITES, Step, steps
+from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
+from parfocal.explain.ops.names import name_of_kind
+
+
+def expanded(log: Log, is_tensor: Callable[[object], bool]) -> Log:
+    """The same log, or one with more ops in it."""
+    if not any(op.name in COMPOSITES for op in log.ops):
+        return log
+    new = Log(values=log.values, results=log.results, returns=log.returns)
+    moved: dict[int, int] = {}
+    for op in log.ops:
+        for step in _steps_of(log, op, is_tensor):
+            _add(new, step, op.file, op.line)
+        if not new.ops or new.ops[-1].outputs != op.outputs or op.name not in COMPOSITES:
+            new.add(replace(op, index=len(new.ops), makers=_moved(op.makers, moved)))
+        moved[op.index] = len(new.ops) - 1
+    new.result_makers = _moved(log.result_makers, moved)
+    return new
+
+
+def expanded_layer(case: Case, log: Log) -> Log:
+    """What a layer of the framework does, when it is one that can be taken apart."""
+    node, module = case.reference_node, case.reference_module
+    if node is None or log.ops or not node.framework_layer or name_of_kind(node.kind) not in COMPOSITES:
+        return log
+    if len(node.inputs) != 1 or len(node.outputs) != 1:
+        return log
+    backend = case.reference_backend
+    ((slot, output),) = node.outputs.items()
+    given = [case.supply(value.data) for value in node.inputs.values()]
+    weights = [backend.to_array(entry.value) for entry in backend.state(module) if entry.role == "parameter"]
+    result = case.supply(output.data)
+    for array in (*given, *weights, result):
+        log.values.setdefault(key_of(array), array)
+    for step in steps(name_of_kind(node.kind), [*given, *weights], node.settings, result):
+        _add(log, step, node.file, node.line)
+    log.results[slot] = key_of(result)
+    return log
+
+
+def _steps_of(log: Log, op: Op, is_tensor: Callable[[object], bool]) -> Sequence[Step]:
+    if op.name not in COMPOSITES or op.function is None or len(op.outputs) != 1:
+        return ()
+    words: Mapping[str, Any] = told(op, is_tensor)
+    arrays = [log.values[key] for key in op.inputs.values()]
+    return steps(op.name, arrays, words, log.values[next(iter(op.outputs.values()))])
+
+
+def _add(log: Log, step: Step, file: str | None, line: int | None) -> None:
+    inputs = {str(index): _kept(log, array) for index, array in enumerate(step.inputs)}
+    args = (None, step.scalar) if step.scalar is not None else ()
+    outputs = {"0": _kept(log, step.output)}
+    log.add(Op(len(log.ops), step.name, args, dict(step.words), inputs, outputs, file, line))
+
+
+def _kept(log: Log, array: Array) -> Key:
+    key = key_of(array)
+    log.values.setdefault(key, array)
+    return key
+
+
+def _moved(makers: Mapping[str, Maker], moved: Mapping[int, int]) -> dict[str, Maker]:
+    return {slot: (moved[index], output) for slot, (index, output) in makers.items()}
