@@ -233,3 +233,30 @@ def test_what_no_setting_explains_is_not_said_to_be_one() -> None:
     reference, port = seeded(lambda: flat(TorchHandNorm(16, 1e-5))), flat(pnn.GELU())
     causes = [divergence.cause for divergence in own(align(reference, port, numbers(*FLAT)))]
     assert not any(cause is not None and cause.code == "op.approximation" for cause in causes)
+
+
+class TorchHanding(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.drop, self.second = nn.Linear(12, 16), nn.Dropout(0.1), nn.Linear(16, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.drop(torch.relu(self.first(x))))
+
+
+class Handing(pnn.Layer):
+    def __init__(self, activation: Any) -> None:
+        super().__init__()
+        self.first, self.drop, self.second = pnn.Linear(12, 16), pnn.Dropout(0.1), pnn.Linear(16, 4)
+        self.activation = activation
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.second(self.drop(self.activation(self.first(x))))
+
+
+def test_what_a_layer_hands_through_counts_as_what_it_is_given() -> None:
+    assert align(seeded(TorchHanding), Handing(pnn.functional.relu), numbers(*FLAT)).ok
+    first = own(align(seeded(TorchHanding), Handing(pnn.functional.gelu), numbers(*FLAT)))[0]
+    assert first.phase == "forward"
+    assert first.port is not None
+    assert first.port.path == ""
