@@ -87,12 +87,20 @@ class ParameterExplainer:
         """The owner's own calls, then every call around them."""
         ours, theirs = self.precise.reference.trace, self.precise.port.trace
         calls = calls_of_owner(theirs, entry.target)
-        yield Users(tuple(calls), tuple(calls_of_owner(ours, entry.source)))
+        if all(self._fed(order) for order in calls):  # a call too many has no recorded inputs
+            yield Users(tuple(calls), tuple(calls_of_owner(ours, entry.source)))
         order = theirs.nodes[calls[0]].parent if calls else None
         while order is not None:
-            if order in self.partners:
+            if order in self.partners and self._fed(order):
                 yield Users((order,), (self.partners[order],))
             order = theirs.nodes[order].parent
+
+    def _fed(self, order: int) -> bool:
+        """Whether it is known what the reference gives to a call of the port."""
+        tie = self.precise.port.script.ties.get(order)
+        return tie is not None and all(
+            slot in tie.inputs for slot in self.precise.port.trace.nodes[order].inputs
+        )
 
     def _score(self, users: Users, entry: Entry, floor: Size, watcher: Any = None, own: bool = True) -> float:
         """How far apart the two sides' gradients of the parameter are, one of them under a watcher."""
