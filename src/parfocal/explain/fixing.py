@@ -20,6 +20,19 @@ from parfocal.explain.sources import Span, Spot, find_layer, find_op, find_retur
 from parfocal.explain.spelling import SIGNS, arguments_of, function_of
 
 
+class Line(str):
+    """A line of code to write, and the patch that it is."""
+
+    __slots__ = ("patch",)
+    patch: Patch
+
+    @classmethod
+    def of(cls, patch: Patch) -> Line:
+        line = cls(patch.text)
+        line.patch = patch
+        return line
+
+
 def told(op: Op, argument: Said, value: Any, words: str) -> str:
     """Another value for one of the op's arguments."""
     spot = spot_of(op)
@@ -162,7 +175,7 @@ def at_the_end(module: Any) -> Spot | None:
 
 
 def _said(patch: Patch | None, words: str) -> str:
-    return words if patch is None else patch.text
+    return words if patch is None else Line.of(patch)
 
 
 def _place(op: Op, argument: Said) -> tuple[str | None, int | None]:

@@ -42,7 +42,7 @@ def argument_proof(scene: Scene, op: Op, other: Op | None, mine: Said, theirs: S
 def extra_proof(
     scene: Scene, ops: Sequence[Op], score: float, right: tuple[Op, str] | None = None
 ) -> Proof:
-    """Of one op too many, or of several in a row; ``right``: the one that takes the right value, and where."""
+    """Of one op too many, or of several in a row; ``right``: which of them takes the right value."""
     codes = {"cast": "dtype.precision"}
     op = next((op for op in ops if op.name in RANDOM), ops[0])
     tensors = {key for each in ops for key in each.inputs.values()}
