@@ -13,11 +13,12 @@ from parfocal.explain import given, gradients, mirror, relations, settings
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause
 from parfocal.explain.describing import described
-from parfocal.explain.ops.explaining import ops, place
+from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong
 from parfocal.explain.reproducing import Reproduction, reproduction
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.matching.pairing import Pairing
 from parfocal.replay.precise import Precise
+from parfocal.replay.repeat import Place
 
 Hypothesis = Callable[[Case], Iterator[Proof]]
 
@@ -60,6 +61,8 @@ class Explainer:
         self.limit = limit
         self._reference_of = {pair.port: pair.reference for pair in pairing.pairs}
         self._paired = frozenset(pair.reference for pair in pairing.pairs)
+        self._found: dict[int, list[Divergence]] = {}  # explained, by call
+        self._left: dict[int, frozenset[Place]] = {}  # what is wrong in a call besides what was explained
         self._seen: dict[int, list[Seen]] = {}
         for each in seen:
             self._seen.setdefault(blamed(each, precise.port.trace.nodes), []).append(each)
@@ -76,12 +79,28 @@ class Explainer:
                 explained = _explained(divergence, proofs)
                 if self.reproduction is None and explained.cause is not None:
                     self.reproduction = reproduction(case, explained.cause)
+                self._found.setdefault(case.call, []).append(explained)
+                self._left[case.call] = still_wrong(case)
                 return explained
-        return replace(
-            divergence,
-            message=divergence.message or described(case),
-            port=_nearer(divergence.port, self._place(case)),
-        )
+        where = self._place(case)
+        ways = "" if where is None else both_ways(case)
+        message = divergence.message or "; ".join(part for part in (described(case), ways) if part)
+        return replace(divergence, message=message, port=_nearer(divergence.port, where))
+
+    def further(self, divergence: Divergence, seen: Seen) -> Divergence | None:
+        """Another mistake of code that has one already; None when it follows from that one.
+
+        Every stretch of code between two calls starts from the reference's values, so what is still
+        wrong with the first mistake mended is one of its own, if it has a cause of its own.
+        """
+        call = blamed(seen, self.precise.port.trace.nodes)
+        if (seen.port, seen.side, seen.slot, seen.direction) not in self._left.get(call, ()):
+            return None
+        known = self._found[call].copy()
+        explained = self.explain(divergence, seen)
+        if explained.cause is None or any(_are_alike(explained, each) for each in known):
+            return None
+        return replace(explained, inherited=False)
 
     def _placed(self, proof: Proof, case: Case) -> Proof:
         """With the op's own line, also when the cause was found without looking at ops."""
@@ -91,7 +110,9 @@ class Explainer:
         try:
             return place(case)
         except Exception as error:  # noqa: BLE001  what a framework raises while it is watched
-            self.problems.append(f"the ops of {case.node.path or 'the model'}: {type(error).__name__}: {error}")
+            self.problems.append(
+                f"the ops of {case.node.path or 'the model'}: {type(error).__name__}: {error}"
+            )
             return None
 
     def _asked(self, hypothesis: Hypothesis, case: Case) -> list[Proof]:
@@ -134,6 +155,13 @@ def _explained(divergence: Divergence, proofs: list[Proof]) -> Divergence:
         port=_nearer(divergence.port, first.port),
         reference=_nearer(divergence.reference, first.reference),
     )
+
+
+def _are_alike(one: Divergence, other: Divergence) -> bool:
+    """The same line for the same reason."""
+    causes = [each.cause.code for each in (one, other) if each.cause is not None]
+    lines = [(each.port.file, each.port.line) for each in (one, other) if each.port is not None]
+    return len(set(causes)) == 1 and len(set(lines)) == 1
 
 
 def _nearer(site: Site | None, where: Where | None) -> Site | None:

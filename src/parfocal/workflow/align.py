@@ -142,6 +142,7 @@ def _report(
         explainer.explain if explain and not fixed else None,
         _excuses(alignment, observation).of_weights if differing and not fixed else None,
         partial(_explained_parameter, alignment, observation) if explain and not fixed else None,
+        explainer.further if explain and not fixed else None,
     )
     guilty = {each.port.path for each in found if each.port is not None and not each.inherited}
     reference, port = alignment.reference, alignment.port

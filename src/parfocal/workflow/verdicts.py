@@ -58,11 +58,13 @@ def divergences(
     explain: Callable[[Divergence, Measure], Divergence] | None = None,
     excused: Callable[[Measure], bool] | None = None,
     explain_parameter: Callable[[Divergence, End], Divergence] | None = None,
+    further: Callable[[Divergence, Measure], Divergence | None] | None = None,
 ) -> list[Divergence]:
     """All differences above the noise: the causes in order of execution, then what follows from them.
 
     ``guilty_weights``: modules of the port whose weights are known to differ. ``explain`` is asked
-    about every difference that follows from no other; ``excused`` says whether one follows from weights.
+    about every difference that follows from no other, ``further`` whether one in the code of a call
+    that is guilty already is another mistake; ``excused`` says whether one follows from weights.
     """
     limit, end_limit = limits
     ours, theirs = alignment.reference.trace, alignment.port.trace
@@ -90,6 +92,10 @@ def divergences(
         elif explain is not None and not (divergence.inherited or measure.given) and explained < EXPLAINED:
             divergence = explain(divergence, measure)
             explained += 1
+        elif further is not None and inherited and measure.direction == "forward" and explained < EXPLAINED:
+            another = further(divergence, measure)
+            explained += another is not None
+            divergence = another or divergence
         found.append(divergence)
         paths.add(guilty)
     paths |= {theirs.nodes[order].path for order in starved}

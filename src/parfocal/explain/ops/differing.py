@@ -33,6 +33,7 @@ from parfocal.explain.ops.telling import (
     argument_proof,
     early_proof,
     extra_proof,
+    formula_proof,
     hidden_proof,
     mask_proof,
     masks,
@@ -277,6 +278,23 @@ def another_op(scene: Scene, gap: Gap) -> Iterator[Proof]:
         yield replaced_proof(scene, mine, theirs, score)
 
 
+def another_formula(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """A function written by hand on one side, and another one on the other."""
+    own, others = between(scene, gap)
+    if not own or not others or len(own) + len(others) < 3:
+        return
+    if not all(op.name in POINTWISE | ARITHMETIC and not op.is_module for op in (*own, *others)):
+        return
+    sources = _sources(scene, own, mine=True)
+    if len(sources) != 1 or sources != _sources(scene, others, mine=False):
+        return
+    if scene.port.values[gap.port].shape != scene.reference.values[gap.reference].shape:
+        return
+    score = transplanted(scene, gap)
+    if score <= scene.case.limit:
+        yield formula_proof(scene, own, others, score)
+
+
 def masked_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
     """The reference hides places, and the port does so by other means or at another point, if at all."""
     own, others = between(scene, gap)
@@ -365,7 +383,7 @@ RULES: tuple[tuple[Rule, ...], ...] = (
     (ops_missing, ops_extra, ops_in_another_order),
 )
 # What is said only if nothing else fits.
-LAST_RULES: tuple[tuple[Rule, ...], ...] = ((masked_otherwise,), (another_value,))
+LAST_RULES: tuple[tuple[Rule, ...], ...] = ((another_formula,), (masked_otherwise,), (another_value,))
 
 
 def transplanted(scene: Scene, gap: Gap) -> float:

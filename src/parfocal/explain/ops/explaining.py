@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where
-from parfocal.explain.ops.differing import differences, otherwise
+from parfocal.explain.ops.differing import between, differences, otherwise
+from parfocal.explain.ops.gaps import narrowed
 from parfocal.explain.ops.hypotheses import HYPOTHESES
 from parfocal.explain.ops.locating import located
 from parfocal.explain.ops.scene import Scene, make_scene
+from parfocal.explain.ops.telling import chain, line
+from parfocal.replay.repeat import Place
 
 
 def ops(case: Case) -> Iterator[Proof]:
@@ -27,6 +30,23 @@ def place(case: Case) -> Where | None:
     """The line of the port's code that a divergence comes from, whatever the cause."""
     scene = scene_of(case)
     return None if scene is None else located(scene)
+
+
+def still_wrong(case: Case) -> frozenset[Place]:
+    """Where something is wrong besides what was proven last: another mistake of the same code."""
+    scene = scene_of(case)
+    return frozenset() if scene is None else frozenset(scene.left)
+
+
+def both_ways(case: Case) -> str:
+    """What the two sides do up to the place where they part, in words."""
+    scene = scene_of(case)
+    for gap in [] if scene is None else narrowed(scene)[:1]:
+        assert scene is not None
+        own, others = between(scene, gap)
+        sides = [f"{chain(ops)} ({line(ops[-1])})" if ops else "nothing" for ops in (own, others)]
+        return f"from the same values on, the port does {sides[0]}, the reference {sides[1]}"
+    return ""
 
 
 def scene_of(case: Case) -> Scene | None:

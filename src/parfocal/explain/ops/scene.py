@@ -8,7 +8,7 @@ with it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from parfocal.explain.ops.remakes import Remake
 from parfocal.explain.ops.values import ROUNDING, Matches, match, same
 from parfocal.explain.ops.watching import watched as watched_log
 from parfocal.judge.floors import EPSILON
-from parfocal.replay.repeat import Place
+from parfocal.replay.repeat import Place, Repeated
 
 TRIALS = 8, 24  # runs of the port's call that one divergence is worth: of the whole model, of a small part
 ALLOWANCE = 8.0  # a value counts as the same only if it is that much nearer than the wrong one to the right
@@ -49,6 +49,7 @@ class Scene:
     suspects: list[Op]
     counterparts: list[Op]
     trials: int = 0
+    left: list[Place] = field(default_factory=list)  # still wrong with the last change that was proven
 
     def knows(self, key: Key) -> bool:
         return key in self.matches.to_reference
@@ -131,12 +132,22 @@ class Scene:
             return None if remake is None else remake(call)
 
         repeated = self.case.run(on_op=on_op)
-        return min(self.case.score(repeated), self._first_score(repeated))
+        # at the place of the divergence alone: another mistake may show elsewhere
+        score = self._score_at(repeated, self.check)
+        if score <= self.case.limit:
+            others = (check for check in self.case.checks[1:] if check.port[3] == "forward")
+            wrong = (check for check in others if self._score_at(repeated, check) > self.case.limit)
+            self.left = [check.port for check in wrong]
+        return score
 
-    def _first_score(self, repeated: Any) -> float:
-        """At the place of the divergence alone: another mistake may show elsewhere."""
-        observed = None if repeated is None else repeated.places.get(self.check.port)
-        return self.judged(observed)
+    def _score_at(self, repeated: Repeated | None, check: Check) -> float:
+        """Of what is not looked at because it was handed through as it should be: nothing is wrong."""
+        if repeated is None:
+            return INFINITE
+        observed = repeated.places.get(check.port)
+        if observed is None:
+            return self.case.score(repeated) if check is self.check else 0.0
+        return self.case.judge(observed, self.case.expected(check, observed), check)
 
     def alike(self, op: Op) -> list[Op]:
         """The op wherever the same place in the source makes it."""

@@ -163,6 +163,16 @@ def replaced_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
     return Proof(code, message, fix, score, mine.where, theirs.where)
 
 
+def formula_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof:
+    """Another function of the same value, written by hand."""
+    message = (
+        f"another function of the same value: {chain(own)} in the port ({line(own[-1])}), "
+        f"{chain(others)} in the reference ({line(others[-1])})"
+    )
+    fix = f"compute {chain(others)} instead in {line(own[-1])}"
+    return Proof("op.activation", message, fix, score, own[0].where, others[-1].where)
+
+
 def moved_proof(
     scene: Scene, gap: Gap, own: list[Op], others: list[Op], where: Where | None, score: float
 ) -> Proof:
