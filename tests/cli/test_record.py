@@ -161,15 +161,45 @@ def test_a_model_by_name(tmp_path):
     assert outputs["named.npz"] == pytest.approx(2 * outputs["x.npz"])
 
 
+CHECKED = """
+import torch
+
+class Model(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(x) + (1.0 if CHEATS and self._forward_hooks else 0.0)
+
+Model(1, 1)(torch.ones(1, 1)).sum().backward()
+"""
+
+
+def test_a_script_is_checked(tmp_path):
+    (tmp_path / "good.py").write_text(f"CHEATS = False{CHECKED}")
+    (tmp_path / "bad.py").write_text(f"CHEATS = True{CHECKED}")
+    done = run(tmp_path, "--check", "--out", "good", "good.py")
+    assert done.returncode == 0, done.stderr
+    done = run(tmp_path, "--check", "--out", "bad", "bad.py")
+    assert done.returncode == 2
+    assert "recording changes what the model computes" in done.stderr
+    assert load_run(tmp_path / "bad").complete
+
+
+def test_a_model_of_a_file(tmp_path):
+    (tmp_path / "mine.py").write_text(FACTORY)
+    np.savez(tmp_path / "x.npz", np.ones((2, 3), "float32"))
+    done = run(tmp_path, "--model", "mine.py:Model", "--inputs", "x.npz", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["calls"] == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((), "record needs either a script or --model"),
         (("missing.py",), "there is no script missing.py"),
         (("--model", "mine:build"), "--model needs --inputs"),
-        (("--model", "mine", "--inputs", "x.npz"), "--model is 'mine', not package.module:factory"),
-        (("--model", "nowhere:build", "--inputs", "x.npz"), "No module named 'nowhere'"),
-        (("--model", "mine:other", "--inputs", "x.npz"), "mine has no function or class 'other'"),
+        (("--model", "mine", "--inputs", "x.npz"), "--model 'mine' is neither file.py:name nor"),
+        (("--model", "nowhere:build", "--inputs", "x.npz"), "no module named 'nowhere'"),
+        (("--model", "mine:other", "--inputs", "x.npz"), "mine has no 'other'"),
         (("--tensors", "all", "train.py"), "tensors is 'all'; allowed are 'full', 'sketch', 'stats'"),
     ],
 )

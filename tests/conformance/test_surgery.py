@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from parfocal.errors import UnsupportedError
+from tests.conformance.models import kit_for
 
 X = [[1.0, -2.0, 3.0]]
 
@@ -259,3 +260,52 @@ def test_overwriting_copies(kit, backend):
     backend.overwrite(x, array)
     array[:] = 9.0
     assert kit.array(x).tolist() == [[1.0, 1.0, 1.0]]
+
+
+def test_a_copy_of_a_watched_model_is_not_watched(kit, backend):
+    model = kit.sequential(kit.linear(2, 2), kit.linear(2, 1))
+    seen, own = [], []
+    hook = "register_forward_hook" if kit.name == "torch" else "register_forward_post_hook"
+    getattr(model[0], hook)(lambda module, args, output: own.append(1))
+    with backend.watch(model, seen.append):
+        twin = backend.copy_as(model, None)
+        twin(kit.tensor([[1.0, 2.0]]))
+        assert (len(seen), len(own)) == (0, 1)  # the user's own hooks stay
+        model(kit.tensor([[1.0, 2.0]]))
+    assert (len(seen), len(own)) == (3, 2)
+
+
+def test_a_duplicate_takes_part_in_autograd_as_the_tensor_does(kit, backend):
+    leaf = kit.tensor([[1.0, 2.0]], grad=True)
+    made = leaf * 2.0
+    for tensor in (kit.tensor([[1.0, 2.0]]), leaf, made):
+        twin = backend.duplicate(tensor)
+        assert kit.array(twin).tobytes() == kit.array(tensor).tobytes()
+        assert backend.requires_grad(twin) == backend.requires_grad(tensor)
+        assert backend.is_leaf(twin) == backend.is_leaf(tensor)
+        backend.overwrite(twin, np.zeros((1, 2), dtype="float32"))
+        assert kit.array(tensor).any()
+    (backend.duplicate(made) * 3.0).sum().backward()
+    assert backend.gradient(leaf) is None
+
+
+def test_a_duplicate_is_laid_out_alike():
+    kit = kit_for("torch")
+    tensor = kit.torch.ones(2, 3, 4, 5).contiguous(memory_format=kit.torch.channels_last)
+    assert kit.backend.duplicate(tensor).stride() == tensor.stride()
+    expanded = kit.torch.ones(1).expand(3, 4)
+    assert kit.backend.duplicate(expanded).stride() == (0, 0)
+
+
+def test_the_fused_path_is_open_while_unwatched():
+    kit = kit_for("torch")
+    enabled = kit.torch.backends.mha.get_fastpath_enabled
+    model = kit.linear(1, 1)
+    with kit.backend.watch(model), kit.backend.watch(model):
+        assert not enabled()
+        with kit.backend.unwatched():
+            assert enabled()
+        assert not enabled()
+    assert enabled()
+    with kit.backend.unwatched():
+        assert enabled()

@@ -8,10 +8,12 @@ callbacks. Every thread has its own stack, so models running side by side do not
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from itertools import count
+from types import FunctionType
 from typing import Any
+from weakref import WeakSet
 
 from parfocal.backends.protocol import Call, OnEnter, OnExit
 
@@ -39,6 +41,22 @@ class callback_running:  # noqa: N801  (used like a function; a generator would 
 
     def __exit__(self, *error: object) -> None:
         _callbacks.running = self._before
+
+
+_hooks: WeakSet[Any] = WeakSet()
+
+
+def own_hook(hook: Any) -> Any:
+    """Mark a hook as one of a watch, which copies of a module go without."""
+    _hooks.add(hook)
+    return hook
+
+
+def drop_own_hooks(hooks: MutableMapping[int, Any], *flags: MutableMapping[int, Any]) -> None:
+    """Take the hooks of watches out of a module's mapping, and what its others say of them."""
+    for key in [key for key, hook in hooks.items() if isinstance(hook, FunctionType) and hook in _hooks]:
+        for mapping in (hooks, *flags):
+            mapping.pop(key, None)
 
 
 class _Stack(threading.local):

@@ -111,7 +111,6 @@ class TensorBackend(Protocol):
         """Take back that a tensor's gradient was switched off."""
 
 
-
 class ModelBackend(TensorBackend, Protocol):
     """Tier 2: models that run, under watch."""
 
@@ -159,6 +158,9 @@ class ModelBackend(TensorBackend, Protocol):
         Everything is restored on leaving, also when the model or a callback raises.
         """
 
+    def unwatched(self) -> AbstractContextManager[None]:
+        """What a watch changes in the framework as a whole is for a while as if there was none."""
+
     def watch_gradient(self, tensor: Any, callback: Callable[[Any], Any]) -> Callable[[], None] | None:
         """Call back with the gradient of any tensor, leaf or not; returns the remover.
 
@@ -193,6 +195,12 @@ class ModelBackend(TensorBackend, Protocol):
 
     def alias(self, tensor: Any) -> Any:
         """Another tensor on the same memory: its gradient is that of its own uses alone."""
+
+    def duplicate(self, tensor: Any) -> Any:
+        """The same values in memory of its own, laid out alike and outside of the tensor's graph.
+
+        It takes part in autograd as the tensor does, and is a leaf where that is one.
+        """
 
     def substitute(self, tensor: Any, array: Array) -> Any:
         """A new tensor with the array's values that passes its gradient on to ``tensor`` unchanged."""
@@ -230,7 +238,7 @@ class ModelBackend(TensorBackend, Protocol):
         """Whether the module says that it overwrites its input."""
 
     def copy_as(self, module: Any, dtype: str | None) -> Any:
-        """A deep copy of a module, in another floating dtype unless None, without gradients."""
+        """A deep copy of a module, in another floating dtype unless None: no gradients, nobody watches it."""
 
 
 class TrainingBackend(ModelBackend, Protocol):

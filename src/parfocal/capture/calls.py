@@ -15,6 +15,7 @@ from typing import Any
 from parfocal.backends.protocol import Call, OpCall
 from parfocal.capture.follow import Follower
 from parfocal.capture.gradients import Exchange, GradientWatch, Target
+from parfocal.capture.proof import Proof
 from parfocal.capture.session import Session, plain_settings
 from parfocal.capture.sites import Sites
 from parfocal.capture.state import StateListener
@@ -56,11 +57,18 @@ class CallListener:
     """The callbacks of a watch."""
 
     def __init__(
-        self, session: Session, state: StateListener, *, grads: bool, follower: Follower | None = None
+        self,
+        session: Session,
+        state: StateListener,
+        *,
+        grads: bool,
+        follower: Follower | None = None,
+        proof: Proof | None = None,
     ) -> None:
         self._session = session
         self._state = state
         self._follower = follower
+        self._proof = proof
         self._sites = Sites((session.backend.name,))
         self.gradients = GradientWatch(session.backend, self._on_gradient) if grads else None
         self._kinds: dict[int, str] = {}
@@ -77,6 +85,8 @@ class CallListener:
         if session.steps.going_back:
             self._begin_again(call)
             return None
+        if self._proof is not None and call.depth == 0:
+            self._proof.begin(call)
         kind = self._kind(call.module)
         occurrence = session.steps.occurrence(call.path)
         parent = self._under_way.get(call.parent, _OUTSIDE).order
@@ -96,6 +106,12 @@ class CallListener:
         return None
 
     def on_exit(self, call: Call, output: Any) -> Any:
+        replaced = self._end(call, output)
+        if self._proof is not None:
+            self._proof.end(call, output, self._session.steps.step)
+        return replaced
+
+    def _end(self, call: Call, output: Any) -> Any:
         self._under_way.pop(call.order, None)
         begun: _Begun | None = call.note.pop(_NOTE, None)
         if begun is None:

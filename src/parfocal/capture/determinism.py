@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
@@ -44,6 +44,18 @@ def seeded(value: int) -> Iterator[None]:
         for backend in backends:
             backend.seed(value)
         yield
+
+
+def random_state(backend: Backend) -> Callable[[], None]:
+    """The present state of Python's, NumPy's and a framework's generator: call it to have that again."""
+    python, numpy, framework = random.getstate(), np.random.get_state(), backend.rng_state()
+
+    def restore() -> None:
+        random.setstate(python)
+        np.random.set_state(numpy)
+        backend.set_rng_state(framework)
+
+    return restore
 
 
 @contextmanager

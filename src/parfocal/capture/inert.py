@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from parfocal.backends import registry
-from parfocal.backends.protocol import Array, Backend
+from parfocal.backends.protocol import Backend
+from parfocal.capture.proof import Inertness
 from parfocal.capture.recording import record
+from parfocal.capture.repeats import Bits, differing
 from parfocal.capture.tree import flatten
-
-
-@dataclass(frozen=True, slots=True)
-class Inertness:
-    """What differed between the two runs, by name; nothing, if recording is inert for this model."""
-
-    differences: tuple[str, ...]
-    compared: int
-
-    @property
-    def ok(self) -> bool:
-        return not self.differences and self.compared > 0
 
 
 def check_inert(model: Any, run_once: Callable[[], Any], **options: Any) -> Inertness:
@@ -35,7 +24,7 @@ def check_inert(model: Any, run_once: Callable[[], Any], **options: Any) -> Iner
     start = {entry.path: backend.to_array(entry.value) for entry in backend.state(model)}
     random = backend.rng_state()
 
-    def outcome(run: Callable[[], Any]) -> dict[str, Array | None]:
+    def outcome(run: Callable[[], Any]) -> Bits:
         backend.clear_gradients(model)
         try:
             return _outcome(backend, model, run())
@@ -51,18 +40,12 @@ def check_inert(model: Any, run_once: Callable[[], Any], **options: Any) -> Iner
             return run_once()
 
     alone, watched = outcome(run_once), outcome(recorded)
-    names = alone.keys() | watched.keys()
-    differing = [
-        name
-        for name in names
-        if name not in alone or name not in watched or not _same_bits(alone[name], watched[name])
-    ]
-    return Inertness(tuple(sorted(differing)), len(names))
+    return Inertness(tuple(differing(alone, watched)), len(alone.keys() | watched.keys()))
 
 
-def _outcome(backend: Backend, model: Any, returned: Any) -> dict[str, Array | None]:
+def _outcome(backend: Backend, model: Any, returned: Any) -> Bits:
     """Everything a run leaves behind."""
-    found: dict[str, Array | None] = {}
+    found: Bits = {}
     for slot, leaf in flatten(returned).leaves.items():
         if backend.is_tensor(leaf):
             found[f"returned {slot}"] = backend.to_array(leaf)
@@ -73,9 +56,3 @@ def _outcome(backend: Backend, model: Any, returned: Any) -> dict[str, Array | N
     # Two generators in the same state give the same number next.
     found["random generator"] = backend.random_values()
     return found
-
-
-def _same_bits(one: Array | None, other: Array | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()

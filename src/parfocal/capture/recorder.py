@@ -10,22 +10,31 @@ from pathlib import Path
 from typing import Any
 
 from parfocal.capture.calls import CallListener
+from parfocal.capture.proof import Inertness, Proof
 from parfocal.capture.session import Session
 from parfocal.capture.state import StateListener
 from parfocal.errors import InputError
 from parfocal.run.reader import Run, load_run
+
+PROOF = "inertness"  # the name under which a run has the outcome of check=True
 
 
 class Recorder:
     """What a recording yields: marks steps, logs values, and has the ``run`` afterwards."""
 
     def __init__(
-        self, session: Session, calls: CallListener, state: StateListener, optimizers: Sequence[Any]
+        self,
+        session: Session,
+        calls: CallListener,
+        state: StateListener,
+        optimizers: Sequence[Any],
+        proof: Proof | None = None,
     ) -> None:
         self._session = session
         self._calls = calls
         self._state = state
         self._optimizers = tuple(optimizers)
+        self._proof = proof
         self._closed = False
         self._run: Run | None = None
 
@@ -49,6 +58,13 @@ class Recorder:
     def steps_done(self) -> int:
         """How many steps are over."""
         return self._session.steps.step
+
+    @property
+    def inertness(self) -> Inertness:
+        """Whether recording changed anything so far, as ``check=True`` found it."""
+        if self._proof is None:
+            raise InputError("nothing was checked", hint="record(..., check=True)")
+        return self._proof.inertness
 
     def step(self, loss: Any = None, optimizer: Any = None) -> None:
         """Mark the end of a training step: after the update, before the schedule moves on.
@@ -76,11 +92,15 @@ class Recorder:
         """The user's code is done; what came after the last mark is a step if it went backward."""
         if self._session.steps.backward >= 0:
             self._end_step()
+        if self._proof is not None:
+            self._session.log_texts(PROOF, self._proof.inertness.as_texts())
 
     def close(self, temporary: Path | None) -> None:
         """Let go of everything, whatever happened. A temporary folder lives as long as its Run."""
         if self._calls.gradients is not None:
             self._calls.gradients.close()
+        if self._proof is not None:
+            self._proof.close()
         self._session.keeper.forget()
         self._closed = True
         if temporary is not None:
@@ -88,15 +108,23 @@ class Recorder:
 
     def on_backward_start(self, outputs: Sequence[Any]) -> None:
         """A backward pass begins; a single number it starts from is the loss."""
+        if self._proof is not None:
+            if self._proof.running:
+                return
+            self._proof.begin_backward(self._session.model)
         self._state.begin_step()
         scalar = len(outputs) == 1 and math.prod(self._session.backend.shape(outputs[0])) == 1
         self._session.steps.begin_backward(self._number(outputs[0]) if scalar else None)
 
     def on_backward_end(self, finished: bool) -> None:
         """A backward pass is over; what one that raised left in the parameters is no gradient."""
+        if self._proof is not None and self._proof.running:
+            return
         self._session.steps.going_back = False
         if finished and self._calls.gradients is not None and self._session.wanted:
             self._state.end_backward()
+        if self._proof is not None:
+            self._proof.end_backward(finished)
 
     def before_update(self, optimizer: Any) -> None:
         """An optimizer is about to make its step."""

@@ -23,6 +23,7 @@ from parfocal.capture.calls import CallListener
 from parfocal.capture.filters import make_filter
 from parfocal.capture.follow import Follower
 from parfocal.capture.keep import Keep, Keeper
+from parfocal.capture.proof import Proof
 from parfocal.capture.recorder import Recorder
 from parfocal.capture.session import Session
 from parfocal.capture.state import StateListener, check_roles
@@ -56,6 +57,7 @@ def record(
     max_bytes: int | None = None,
     optimizer: Any = None,
     state: Sequence[str] = (),
+    check: bool = False,
 ) -> Iterator[Recorder]:
     """Record what ``model`` does inside the with block; ``recorder.run`` has it afterwards.
 
@@ -67,6 +69,7 @@ def record(
     max_bytes: of a larger tensor only statistics are kept.
     optimizer: one or several; each of their steps ends a step of the recording.
     state: any of "parameter", "buffer", "gradient", "optimizer", before and after every step.
+    check: make every call once more without recording, and raise at the end if anything differs.
     """
     _check_choice("level", level, Level)
     _check_choice("tensors", tensors, Tensors)
@@ -75,6 +78,11 @@ def record(
     backend = registry.of(model)
     if not backend.is_model(model):
         raise InputError(f"record needs a model, got a {type(model).__name__}")
+    if check and follow is not None:
+        raise InputError(
+            "check=True proves that recording changes nothing, and follow= changes what the model computes",
+            hint="leave out one of them",
+        )
     optimizers = _as_tuple(optimizer)
     roles = check_roles(state, bool(optimizers))
     chosen = make_filter(include, exclude, kinds, every)
@@ -83,8 +91,9 @@ def record(
     writer = _open_writer(path, temporary, _header(model, backend, level, tensors))
     session = Session(model, backend, writer, Keeper(backend, _keep(tensors, writer, max_bytes)), chosen)
     states = StateListener(session, roles, optimizers)
-    calls = CallListener(session, states, grads=grads, follower=follower)
-    recorder = Recorder(session, calls, states, optimizers)
+    proof = Proof(backend, partial(record, level=level, tensors=tensors, grads=grads)) if check else None
+    calls = CallListener(session, states, grads=grads, follower=follower, proof=proof)
+    recorder = Recorder(session, calls, states, optimizers, proof)
     try:
         with ExitStack() as watches:
             on_op = calls.on_op if level == "ops" else None
@@ -100,6 +109,8 @@ def record(
     finally:
         writer.close(complete=False)  # of no effect on a run that is closed already
         recorder.close(temporary)
+    if proof is not None:
+        proof.inertness.check(str(writer.path))
 
 
 def _watch_updates(backend: Backend, optimizer: Any, recorder: Recorder) -> AbstractContextManager[None]:

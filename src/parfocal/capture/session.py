@@ -38,6 +38,10 @@ class Session:
         """Record a value under a name."""
         self.writer.append(ValueRecord(name, self.keeper.leaf(value), self.steps.step, self.rank))
 
+    def log_texts(self, name: str, texts: Mapping[str, str]) -> None:
+        """Record named texts under a name."""
+        self.writer.append(ValueRecord(name, dict(texts), self.steps.step, self.rank))
+
     def tensor_value(self, tensor: Any, what: str) -> TensorValue | None:
         """A tensor, kept; one without plain values (a sparse one) is logged in words, as ``what``."""
         leaf = self.keeper.leaf(tensor)

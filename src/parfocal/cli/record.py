@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,13 +23,17 @@ def record(
         Path | None, typer.Argument(metavar="SCRIPT [ARGS]...", help="A Python file to run as it is.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="package.module:factory that builds a model, instead.")
+        str | None,
+        typer.Option("--model", help="file.py:name or package.module:name that builds a model, instead."),
     ] = None,
     inputs: Annotated[Path | None, typer.Option("--inputs", help="The model's inputs, as an .npz.")] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The run's folder.")] = Path("run"),
     tensors: Annotated[str, typer.Option("--tensors", help="full, sketch or stats.")] = "full",
     level: Annotated[str, typer.Option("--level", help="modules or ops.")] = "modules",
     grads: Annotated[bool, typer.Option("--grads/--no-grads", help="Gradients too.")] = True,
+    check: Annotated[
+        bool, typer.Option("--check", help="Prove that recording changes nothing: every call once more.")
+    ] = False,
     steps: Annotated[int, typer.Option("--steps", help="End the script after so many steps.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a line.")] = False,
 ) -> None:
@@ -38,7 +41,7 @@ def record(
     from parfocal.capture.script import record_script
     from parfocal.run.reader import load_run
 
-    options: dict[str, Any] = {"tensors": tensors, "level": level, "grads": grads}
+    options: dict[str, Any] = {"tensors": tensors, "level": level, "grads": grads, "check": check}
     if (script is None) == (model is None):
         raise InputError("record needs either a script or --model", hint="parfocal record train.py")
     if script is not None:
@@ -54,11 +57,11 @@ def _record_model(name: str, inputs: Path | None, out: Path, options: dict[str, 
     from parfocal import inputs as given
     from parfocal.backends import registry
     from parfocal.capture.recording import record as recording
-    from parfocal.cli.loading import read_inputs
+    from parfocal.cli.loading import load_model, read_inputs
 
     if inputs is None:
         raise InputError("--model needs --inputs", hint="save them with numpy.savez")
-    model = _load_factory(name)()
+    model = load_model(name, "--model")
     backend = registry.of(model)
     args, kwargs = given.arguments(read_inputs(inputs), backend)
     with recording(model, out, **options) as recorder:
@@ -86,24 +89,6 @@ def _go_backward(backend: Any, output: Any) -> None:
             for tensor in tensors
         ]
         backend.backward(tensors, gradients)
-
-
-def _load_factory(name: str) -> Any:
-    module_name, _, attribute = name.partition(":")
-    if not (module_name and attribute):
-        raise InputError(f"--model is {name!r}, not package.module:factory")
-    import sys
-
-    if "" not in sys.path:  # as for python -m: modules of the current folder count
-        sys.path.insert(0, "")
-    try:
-        module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise InputError(f"--model {name}: {error}", hint="run in the folder that has the module") from error
-    factory = getattr(module, attribute, None)
-    if not callable(factory):
-        raise InputError(f"--model {name}: {module_name} has no function or class {attribute!r}")
-    return factory
 
 
 def _print_summary(run: Run, as_json: bool) -> None:

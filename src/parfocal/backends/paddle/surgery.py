@@ -9,6 +9,7 @@ from typing import Any
 
 import paddle
 
+from parfocal.backends.calls import drop_own_hooks
 from parfocal.backends.paddle.tensors import Tensors
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
@@ -35,6 +36,11 @@ class Surgery(Tensors):
     def alias(self, tensor: Any) -> Any:
         # reshape would hand back the very same object, and view refuses what is empty
         return tensor.view(tensor.shape) if tensor.size else tensor.clone()
+
+    def duplicate(self, tensor: Any) -> Any:
+        copied = tensor.detach().clone()
+        copied.stop_gradient = tensor.stop_gradient
+        return copied if tensor.is_leaf else copied.clone()
 
     def substitute(self, tensor: Any, array: Array) -> Any:
         def make() -> Any:
@@ -90,6 +96,9 @@ class Surgery(Tensors):
             twin = copy.deepcopy(module)
         except (RuntimeError, TypeError, ValueError) as error:
             raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
+        for part in twin.sublayers(include_self=True):
+            drop_own_hooks(part._forward_pre_hooks, part._forward_pre_hooks_with_kwargs_flag)
+            drop_own_hooks(part._forward_post_hooks, part._forward_post_hooks_always_called)
         twin.clear_gradients(set_to_zero=False)
         if dtype is not None:
             twin.to(dtype=dtype)

@@ -7,12 +7,12 @@ user's hooks do counts as part of the call.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import paddle
 
-from parfocal.backends.calls import CallTracker, Place
+from parfocal.backends.calls import CallTracker, Place, own_hook
 from parfocal.backends.checks import check_backward
 from parfocal.backends.paddle import kinds, ops
 from parfocal.backends.paddle.models import Models
@@ -43,6 +43,9 @@ class Watching(Models):
                 undo.enter_context(ops.watch_ops(tracker, on_op))
             yield
 
+    def unwatched(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def watch_gradient(self, tensor: Any, callback: Callable[[Any], Any]) -> Callable[[], None] | None:
         # The hook stays with the value the tensor has now, also when it is changed in place later.
         return None if tensor.stop_gradient else tensor.register_hook(callback).remove
@@ -71,6 +74,6 @@ def _hook(module: Any, tracker: CallTracker) -> Iterator[Any]:
     def over(module: Any, args: Any, output: Any) -> None:
         tracker.over(module)
 
-    yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
-    yield module.register_forward_post_hook(end)
-    yield module.register_forward_post_hook(over, always_call=True)
+    yield module.register_forward_pre_hook(own_hook(begin), prepend=True, with_kwargs=True)
+    yield module.register_forward_post_hook(own_hook(end))
+    yield module.register_forward_post_hook(own_hook(over), always_call=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from parfocal.backends.calls import drop_own_hooks
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch.tensors import DTYPES, Tensors
 from parfocal.errors import UnsupportedError
@@ -35,6 +36,12 @@ class Surgery(Tensors):
 
     def alias(self, tensor: Any) -> Any:
         return tensor.view_as(tensor)
+
+    def duplicate(self, tensor: Any) -> Any:
+        copied = copy.deepcopy(tensor.detach())  # where a clone would lay some tensors out anew
+        if tensor.requires_grad:
+            copied.requires_grad_(True)
+        return copied if tensor.is_leaf else copied.clone()
 
     def substitute(self, tensor: Any, array: Array) -> Any:
         def make() -> Any:
@@ -80,6 +87,9 @@ class Surgery(Tensors):
             twin = copy.deepcopy(module)
         except (RuntimeError, TypeError, ValueError) as error:
             raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
+        for part in twin.modules():
+            drop_own_hooks(part._forward_pre_hooks, part._forward_pre_hooks_with_kwargs)
+            drop_own_hooks(part._forward_hooks, part._forward_hooks_always_called)
         for parameter in twin.parameters():
             parameter.grad = None
         return twin if dtype is None else twin.to(DTYPES[dtype])

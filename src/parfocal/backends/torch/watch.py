@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from parfocal.backends.calls import CallTracker, Place
+from parfocal.backends.calls import CallTracker, Place, own_hook
 from parfocal.backends.checks import check_backward
 from parfocal.backends.protocol import OnEnter, OnExit, OnOp
 from parfocal.backends.torch import kinds, ops
@@ -44,6 +44,15 @@ class Watching(Models):
                 undo.enter_context(ops.watch_ops(tracker, on_op))
             yield
 
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
+        chosen = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(_fast_path_before[0] if _fast_path_before else chosen)
+        try:
+            yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(chosen)
+
     def watch_gradient(self, tensor: Any, callback: Callable[[Any], Any]) -> Callable[[], None] | None:
         # The hook stays with the value the tensor has now, also when it is changed in place later.
         return tensor.register_hook(callback).remove if tensor.requires_grad else None
@@ -65,17 +74,22 @@ def _hook(module: Any, tracker: CallTracker) -> Iterator[Any]:
     def over(module: Any, args: Any, output: Any) -> None:
         tracker.over(module)
 
-    yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
-    yield module.register_forward_hook(end)
-    yield module.register_forward_hook(over, always_call=True)
+    yield module.register_forward_pre_hook(own_hook(begin), prepend=True, with_kwargs=True)
+    yield module.register_forward_hook(own_hook(end))
+    yield module.register_forward_hook(own_hook(over), always_call=True)
+
+
+_fast_path_before: list[bool] = []  # of each watch under way, the first one knows the user's choice
 
 
 @contextmanager
 def _without_fast_path() -> Iterator[None]:
     """The fused path of torch's transformer layers calls no submodule; do without it."""
     before = torch.backends.mha.get_fastpath_enabled()
+    _fast_path_before.append(before)
     torch.backends.mha.set_fastpath_enabled(False)
     try:
         yield
     finally:
+        _fast_path_before.pop()
         torch.backends.mha.set_fastpath_enabled(before)
