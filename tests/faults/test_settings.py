@@ -10,6 +10,7 @@ import torch
 from paddle import nn as pnn
 from torch import nn
 
+from parfocal.errors import InputError
 from parfocal.judge.tolerance import Tolerance
 from tests.faults.tools import Planted, align, mend, numbers, own, seeded, the_cause
 
@@ -260,3 +261,27 @@ def test_what_a_layer_hands_through_counts_as_what_it_is_given() -> None:
     assert first.phase == "forward"
     assert first.port is not None
     assert first.port.path == ""
+
+
+class TorchTwoWays(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = nn.Conv2d(3, 4, 3, stride=2, padding=1), nn.Conv2d(3, 4, 1, stride=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.one(x) + self.other(x)
+
+
+class TwoWays(pnn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = pnn.Conv2D(3, 4, 3, stride=1, padding=1), pnn.Conv2D(3, 4, 1, stride=2)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.one(x) + self.other(x)
+
+
+def test_a_port_that_cannot_run_is_told_the_settings_that_differ() -> None:
+    with pytest.raises(InputError) as caught:
+        align(seeded(TorchTwoWays), TwoWays(), numbers(*IMAGE))
+    assert caught.value.hint == "one: stride is (2, 2) in the reference, (1, 1) in the port"

@@ -65,6 +65,19 @@ def differing_settings(case: Case) -> Iterator[Proof]:
     yield from found
 
 
+def differences(ours: tuple[Backend, Any], theirs: tuple[Backend, Any]) -> list[str]:
+    """What two layers of the same kind say differently of themselves, in words."""
+    kinds = [backend.kind(module) for backend, module in (ours, theirs)]
+    if None in kinds or family(str(kinds[0])) != family(str(kinds[1])):
+        return []
+    mine, yours = (backend.settings(module) for backend, module in (ours, theirs))
+    return [
+        f"{name} is {said(value)} in the reference, {said(yours[name])} in the port"
+        for name, value in mine.items()
+        if name in yours and yours[name] != value and name not in CONVENTIONS
+    ]
+
+
 def another_kind(case: Case) -> Iterator[Proof]:
     """The port has a layer of another kind, or a hand-written one where the reference's has a name."""
     other, builder = case.reference_node, case.backend

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from parfocal.backends.protocol import Array, Mode
 from parfocal.backends.vocabulary.kinds import family
+from parfocal.explain.settings import differences
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.anchors import anchors_of, splits_of
 from parfocal.matching.pairing import CallPair, Pairing, pair_calls
@@ -34,6 +35,7 @@ from parfocal.workflow.progress import Tell, silent
 from parfocal.workflow.second_look import fused_after_all, lying_as_recorded
 from parfocal.workflow.telling import INPUTS_HINT
 
+SUSPECTS = 3  # settings that are told of a port that does not run
 Partners = dict[tuple[int, Side, str], tuple[int, str]]
 
 
@@ -174,11 +176,27 @@ class Alignment:
         """One natural run: the trace, and what the model gives in full."""
         player.buffers_before = player.buffers()
         results = Results()
-        with player.telling("the forward pass", INPUTS_HINT):
+        with player.telling("the forward pass", INPUTS_HINT if player is self.reference else self._hint()):
             player.trace = observer.run(*player.inputs(), self.driving.driver(player, results))
         results.gradients = observer.parameter_gradients
         results.buffers = player.buffers()
         player.natural = results
+
+    def _hint(self) -> str:
+        """Why the port may not run where the reference did: layers that are set otherwise."""
+        ours, theirs = (side.backend.modules(side.model) for side in (self.reference, self.port))
+        owners = {path: path for path in ours if path in theirs}
+        for entry in self.plan.entries:
+            owners[entry.source.rpartition(".")[0]] = entry.target.rpartition(".")[0]
+        told = [
+            f"{other or 'the model'}: {difference}"
+            for path, other in owners.items()
+            if path in ours and other in theirs
+            for difference in differences(
+                (self.reference.backend, ours[path]), (self.port.backend, theirs[other])
+            )
+        ]
+        return "; ".join(told[:SUSPECTS]) or INPUTS_HINT
 
     def _pair(self) -> Pairing:
         copies = [(entry.source, entry.target) for entry in self.plan.entries]
