@@ -168,3 +168,85 @@ def test_the_block_is_named_with_the_line_and_nothing_before_it(middle: Any, cod
 @pytest.mark.parametrize("middle", [Block, Looking])
 def test_a_block_that_only_looks_is_right(middle: Any) -> None:
     assert found(middle()) == []
+
+
+class TorchWithoutGradient(TorchBlock):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            y = self.first(x)
+        return torch.tanh(self.second(torch.tanh(y))) + self.skip(x)
+
+
+class TorchData(TorchBlock):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.second(torch.tanh(self.first(x)))) + self.skip(x.data)
+
+
+class TorchInPlace(TorchBlock):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.tanh(self.first(x)).detach_()
+        return torch.tanh(self.second(y)) + self.skip(x)
+
+
+class TorchTanh(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        y = torch.tanh(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        (y,) = ctx.saved_tensors
+        return (gradient * (1 - y * y)).clamp(-0.05, 0.05)
+
+
+class TorchOwnBackward(TorchBlock):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.second(torch.tanh(self.first(x)))
+        return TorchTanh.apply(y) + self.skip(x)
+
+
+def found_in_torch(middle: nn.Module, reference: pnn.Layer) -> list[Divergence]:
+    port = TorchNet()
+    port.blocks[1] = middle
+    paddle.seed(3)
+    model = Net(reference)
+    model.eval()
+    return own(parfocal.align(model, port.eval(), numbers(6, 8)))
+
+
+@pytest.mark.parametrize(
+    ("middle", "code", "words"),
+    [
+        (TorchWithoutGradient, "grad.detached", "y = self.first(x)"),
+        (TorchData, "grad.detached", "self.skip(x.data)"),
+        (TorchInPlace, "grad.detached", ".detach_()"),
+        (TorchOwnBackward, "grad.clip", "TorchTanh.apply(y)"),
+    ],
+)
+def test_the_block_of_a_port_to_torch_is_named(middle: Any, code: str, words: str) -> None:
+    (divergence,) = found_in_torch(middle(), Block())
+    assert divergence.port is not None
+    assert divergence.port.path == "blocks.1"
+    assert divergence.cause is not None
+    assert divergence.cause.code == code
+    assert divergence.port.file is not None
+    assert divergence.port.line is not None
+    with open(divergence.port.file, encoding="utf-8") as source:
+        assert words in source.read().splitlines()[divergence.port.line - 1]
+
+
+def test_a_gradient_that_only_the_reference_stops() -> None:
+    (divergence,) = found_in_torch(TorchBlock(), CutShortcut())
+    assert divergence.cause is not None
+    assert divergence.cause.code == "grad.detached"
+    assert divergence.cause.message.startswith(
+        "the reference stops the gradient with detach in test_gradients.py:"
+    )
+    assert divergence.reference is not None
+    assert divergence.reference.op == "detach"
+
+
+def test_what_both_sides_stop_is_right() -> None:
+    assert found_in_torch(TorchData(), CutShortcut()) == []

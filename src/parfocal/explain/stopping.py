@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,8 @@ class Living:
     def _living(self, op: OpCall) -> dict[str, Any]:
         """The inputs that have a gradient, or had one."""
         leaves = flatten_call(op.args, op.kwargs).leaves
+        if op.name == "detach" and id(op.output) in self._alive:  # in place
+            leaves = {"0": op.output}
         floating = {slot: leaf for slot, leaf in leaves.items() if self._floats(leaf)}
         return {
             slot: leaf if self.backend.requires_grad(leaf) else self._alive[id(leaf)][1]
@@ -103,8 +106,12 @@ class Finder(Living):
 
     def entered(self, call: Call) -> None:
         leaves = flatten_call(call.args, call.kwargs).leaves
-        if self._owns(call.parent) and self._flagged(leaves.values()):
-            self.stops.append(Stop(-1 - call.order, "flag", Where(call.path, *self._sites.find())))
+        if self._owns(call.parent):
+            living = any(self._floats(leaf) and self.backend.requires_grad(leaf) for leaf in leaves.values())
+            off = living and not self.backend.grad_enabled()
+            how = "flag" if self._flagged(leaves.values()) else "no_grad" if off else ""
+            if how:
+                self.stops.append(Stop(-1 - call.order, how, Where(call.path, *self._sites.find())))
         super().entered(call)
 
     def _note(self, op: OpCall, how: str, module: str | None) -> None:
@@ -136,13 +143,23 @@ class Reviver(Living):
     def __init__(self, backend: Backend, orders: Collection[int]) -> None:
         super().__init__(backend)
         self._orders = frozenset(orders)
+        self._switched: dict[int, AbstractContextManager[None]] = {}  # calls that have gradients for a while
 
     def entered(self, call: Call) -> None:
         leaves = flatten_call(call.args, call.kwargs).leaves
         if -1 - call.order in self._orders:
             for leaf in self._flagged(leaves.values()):
                 self.backend.require_grad(leaf)
+            if not self.backend.grad_enabled():
+                self._switched[call.order] = self.backend.with_grad()
+                self._switched[call.order].__enter__()
         super().entered(call)
+
+    def left(self, call: Call, computed: Any, given: Any) -> None:
+        super().left(call, computed, given)
+        switched = self._switched.pop(call.order, None)
+        if switched is not None:
+            switched.__exit__(None, None, None)
 
     def __call__(self, op: OpCall) -> Any:
         new = self._undone(op) if op.order in self._orders else None

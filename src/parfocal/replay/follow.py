@@ -171,9 +171,12 @@ class Follower:
                 continue
             self.layouts[order, side, slot] = layout
             new = self._replacement(side, tensor, value, layout, keep=keep, bare=slot in bare)
-            if self.gradients and value.differentiable and self.backend.requires_grad(new):
-                self._waiting[order, side, slot] = (value, layout)
-                self.backend.watch_gradient(new, partial(self._arrived, order, side, slot))
+            if self.gradients and value.differentiable:
+                alive = self.backend.requires_grad(new)
+                if alive or (side == "output" and not self.backend.grad_enabled()):  # no_grad around it
+                    self._waiting[order, side, slot] = (value, layout)
+                if alive:
+                    self.backend.watch_gradient(new, partial(self._arrived, order, side, slot))
             if new is not tensor:
                 exchanged[slot] = new
         return exchanged

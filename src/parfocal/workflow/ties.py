@@ -42,7 +42,9 @@ def acquitted_of_chance(measure: Measure, precise: Precise, reference: Player) -
     if layout is not None:
         expected, lasting = layout.apply(expected), layout.apply(lasting)
     left = difference(np.where(lasting, observed, expected), expected)
-    return measure if score(left, measure.floor) > LIMIT else replace(measure, floor=measure.floor | left)
+    if score(left, measure.floor) > LIMIT:
+        return measure
+    return replace(measure, floor=measure.floor | measure.error)
 
 
 def _lasting(recorded: Array, exact: Array) -> Array:

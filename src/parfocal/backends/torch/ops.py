@@ -63,6 +63,7 @@ RENAMED = {
     **dict.fromkeys(("logical_or", "bitwise_or", "__or__", "__ior__"), "logical_or"),
     **dict.fromkeys(("logical_xor", "bitwise_xor", "__xor__", "__ixor__"), "logical_xor"),
     "logsigmoid": "log_sigmoid",
+    "data": "detach",
     "conv_transpose1d": "conv1d_transpose",
     "conv_transpose2d": "conv2d_transpose",
     "conv_transpose3d": "conv3d_transpose",
@@ -72,7 +73,7 @@ RENAMED = {
     "unbind": "unbind",
 }
 # Attributes that compute; every other one only looks.
-COMPUTED_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+COMPUTED_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
 # Give back a tensor without computing one.
 NOT_OPS = frozenset({"requires_grad_", "retain_grad", "share_memory_", "pin_memory", "as_subclass", "set_"})
 
