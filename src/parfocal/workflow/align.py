@@ -15,14 +15,17 @@ from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Array, Backend, Mode
 from parfocal.capture.tree import flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
+from parfocal.explain.describing import in_words
 from parfocal.explain.explainer import Explainer
 from parfocal.explain.parameters import ParameterExplainer
 from parfocal.inputs import arguments, split
 from parfocal.judge.floors import EPSILON
+from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding
 from parfocal.replay.ledger import parse_amount
 from parfocal.report.report import Report
+from parfocal.weights import views
 from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow import verdicts
@@ -143,6 +146,7 @@ def _report(
         _excuses(alignment, observation).of_weights if differing and not fixed else None,
         partial(_explained_parameter, alignment, observation) if explain and not fixed else None,
         explainer.further if explain and not fixed else None,
+        partial(_described_gradient, alignment) if explain else None,
     )
     guilty = {each.port.path for each in found if each.port is not None and not each.inherited}
     reference, port = alignment.reference, alignment.port
@@ -209,6 +213,18 @@ def _explained_parameter(
         verdicts.limits_of(False)[0],
     )
     return explainer.explain(divergence, entry, end.measure.floor)
+
+
+def _described_gradient(alignment: Alignment, end: End) -> str:
+    """What the two gradients of a parameter, each as its model gave it, are to one another."""
+    entry = next(e for e in alignment.plan.entries if (e.source, e.target) == (end.reference, end.port))
+    ours = alignment.reference.natural.gradients.get(entry.source)
+    theirs = alignment.port.natural.gradients.get(entry.target)
+    if ours is None or theirs is None:
+        return ""
+    observed, expected = views.apply(entry.target_view, theirs), views.apply(entry.source_view, ours)
+    shape = compare_arrays(observed, expected, shape=True).error_shape
+    return "" if shape is None else in_words(shape, observed.size)
 
 
 def _owners(differing: Iterable[Divergence]) -> set[str]:

@@ -59,12 +59,14 @@ def divergences(
     excused: Callable[[Measure], bool] | None = None,
     explain_parameter: Callable[[Divergence, End], Divergence] | None = None,
     further: Callable[[Divergence, Measure], Divergence | None] | None = None,
+    describe: Callable[[End], str] | None = None,
 ) -> list[Divergence]:
     """All differences above the noise: the causes in order of execution, then what follows from them.
 
     ``guilty_weights``: modules of the port whose weights are known to differ. ``explain`` is asked
     about every difference that follows from no other, ``further`` whether one in the code of a call
     that is guilty already is another mistake; ``excused`` says whether one follows from weights.
+    ``describe`` says what the gradient of a parameter looks like beside the reference's.
     """
     limit, end_limit = limits
     ours, theirs = alignment.reference.trace, alignment.port.trace
@@ -112,6 +114,9 @@ def divergences(
             if explain_parameter is not None and not inherited and explained < EXPLAINED:
                 divergence = explain_parameter(divergence, end)
                 explained += 1
+            elif describe is not None and alignment.tolerance is not None and explained < EXPLAINED:
+                divergence = replace(divergence, message=divergence.message or describe(end))
+                explained += 1
             guilty = divergence.port.path if divergence.port is not None else owner
             found.append(replace(divergence, inherited=inherited or guilty in paths))
             paths |= {owner, guilty}
@@ -121,7 +126,10 @@ def divergences(
         if end.measure.score > end_limit:
             first_phase = first_phase or end.phase  # gradients follow from a loss, a loss from outputs
             inherited = caused or end.phase != first_phase
-            found.append(_end_divergence(end, alignment, end.phase, inherited=inherited))
+            divergence = _end_divergence(end, alignment, end.phase, inherited=inherited)
+            if describe is not None and end.phase == "gradient" and not (inherited or divergence.message):
+                divergence = replace(divergence, message=describe(end))
+            found.append(divergence)
     if alignment.tolerance is not None:  # of natural runs only the first difference is sure to be made there
         found = [replace(each, inherited=index > 0) for index, each in enumerate(found)]
     return sorted(found, key=lambda divergence: divergence.inherited)
