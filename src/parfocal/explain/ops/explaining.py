@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where
-from parfocal.explain.ops.differing import between, differences, otherwise
+from parfocal.explain.ops.differing import differences, otherwise
 from parfocal.explain.ops.gaps import narrowed
 from parfocal.explain.ops.hypotheses import HYPOTHESES
 from parfocal.explain.ops.locating import located
 from parfocal.explain.ops.scene import Scene, make_scene
 from parfocal.explain.ops.telling import chain, line
+from parfocal.explain.ops.ways import between
 from parfocal.replay.repeat import Place
 
 

@@ -1,0 +1,105 @@
+"""Rules about order: of an op's tensors, of values, of ops in a row, of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+from parfocal.explain.causes import Proof
+from parfocal.explain.ops.gaps import Gap, producers
+from parfocal.explain.ops.locating import line_of_use, order_of_making
+from parfocal.explain.ops.masking import are_masks
+from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering
+from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.telling import extra_proof, missing_proof, moved_proof, order_proof
+from parfocal.explain.ops.values import rearranged
+from parfocal.explain.ops.ways import between, is_one_of, moving, one_more, sources_of, transplanted
+
+MOST_TENSORS = 4  # more are not tried in every order
+
+
+def other_order_of_tensors(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """The same op on the same tensors in another order."""
+    mine, theirs = producers(scene, gap)
+    if mine is None or theirs is None or mine.name != theirs.name or mine.function is None:
+        return
+    slots = list(mine.inputs)
+    if not 2 <= len(slots) <= MOST_TENSORS or len(theirs.inputs) != len(slots):
+        return
+    keys = list(mine.inputs.values())
+    others = list(theirs.inputs.values())
+    for order in permutations(range(len(slots))):
+        if order == tuple(range(len(slots))):
+            continue
+        if not all(scene.matches.are_one(keys[i], other) for i, other in zip(order, others, strict=True)):
+            continue
+        score = scene.try_remade(mine, reordering(slots, order))
+        if score <= scene.case.limit:
+            where = order_of_making(scene, [keys[i] for i in order], others)
+            if where is None or where.line == mine.line:
+                where = mine.where
+            yield order_proof(mine, theirs, order, where, score)
+            return
+
+
+def values_moved(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """The right values in the wrong places."""
+    mine, right = scene.port.values[gap.port], scene.reference.values[gap.reference]
+    if not rearranged(mine, right) or are_masks(scene, gap):
+        return
+    own, others = moving(scene, gap)
+    if not own and not others:
+        return
+    score = transplanted(scene, gap)
+    if score <= scene.case.limit:
+        yield moved_proof(scene, gap, own, others, line_of_use(scene, gap), score)
+
+
+def ops_in_another_order(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """The same ops, one after the other in another order; or one more or less in a row of several."""
+    own, others = between(scene, gap)
+    if not own or not others or len(own) + len(others) < 3:
+        return
+    names, wanted = [op.name for op in own], [op.name for op in others]
+    if sources_of(scene, own, mine=True) != sources_of(scene, others, mine=False):
+        return
+    if names != wanted and sorted(names) == sorted(wanted):
+        score = transplanted(scene, gap)
+        if score <= scene.case.limit:
+            first = next(op for op, name in zip(own, wanted, strict=True) if op.name != name)
+            yield order_proof(first, others[-1], (), first.where, score, (names, wanted))
+    extra = one_more(names, wanted)
+    if extra is not None and own[extra].function is not None:
+        for slot in own[extra].inputs:
+            score = scene.try_remade(own[extra], picking(slot))
+            if score <= scene.case.limit:
+                yield extra_proof(scene, [own[extra]], score, (own[extra], slot))
+                return
+    lacking = one_more(wanted, names)
+    if lacking and others[lacking].function is not None and len(others[lacking].inputs) == 1:
+        before, backends = own[lacking - 1], (scene.case.backend, scene.case.reference_backend)
+        score = scene.try_remade(before, followed_by(bridging(*backends, others[lacking])))
+        if score <= scene.case.limit:
+            yield missing_proof(scene, [others[lacking]], before.where, score)
+
+
+def another_value(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """The port takes a value that both sides have, but not here."""
+    if not scene.knows(gap.port) or not scene.known_to_port(gap.reference) or gap.user is None:
+        return
+    if rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference]):
+        return
+    score = transplanted(scene, gap)
+    if score > scene.case.limit:
+        return
+    mine, theirs = producers(scene, gap)
+    where = line_of_use(scene, gap)
+    own = [] if mine is None or mine.is_module else list(mine.inputs.values())
+    others = [] if theirs is None or theirs.is_module else list(theirs.inputs.values())
+    if theirs is not None and is_one_of(scene, gap.port, others):
+        yield missing_proof(scene, [theirs], where, score, gap)
+    elif mine is not None and any(scene.matches.are_one(key, gap.reference) for key in own):
+        yield extra_proof(scene, [mine], score)
+    else:
+        names = ([mine.spelled] if mine else ["an input"], [theirs.spelled] if theirs else ["an input"])
+        yield order_proof(gap.user, gap.other_user, (), line_of_use(scene, gap), score, names)
