@@ -13,9 +13,11 @@ from dataclasses import replace
 
 from parfocal.judge.floors import score
 from parfocal.matching.pairing import CallPair, Pairing, may_divide_differently, run_after
+from parfocal.replay.follow import Side
 from parfocal.replay.layouts import Layout, fit
 from parfocal.replay.precise import Precise
-from parfocal.replay.repeat import Script
+from parfocal.replay.repeat import Layouts, Script
+from parfocal.replay.trace import Data
 from parfocal.workflow.measures import LIMIT, Measure, judge_arrays
 
 NEAR = 8 * LIMIT  # by the cheapest floor alone; the pair is measured properly afterwards
@@ -69,12 +71,12 @@ def lying_as_recorded(measures: Iterable[Measure], precise: Precise) -> frozense
             suspects.setdefault(guilty, measure)
     found: set[int] = set()
     for order, suspect in suspects.items():
-        moved = {
+        moved: dict[tuple[int, Side, str], Data] = {
             (order, "input", slot): value.data
             for slot, value in (script.ties[order].inputs if order in script.ties else {}).items()
             if (layout := script.layouts.get((order, "input", slot))) and layout.keeps(value.data.shape)
         }
-        plain = {place: Layout(None, data.shape) for place, data in moved.items()}
+        plain: Layouts = {place: Layout(None, data.shape) for place, data in moved.items()}
         if plain and _is_right(order, suspect, Script(script.ties, {**script.layouts, **plain}), precise):
             found |= {id(data) for data in moved.values()}
     return frozenset(found)
