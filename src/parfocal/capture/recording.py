@@ -9,7 +9,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import fields
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -28,7 +27,7 @@ from parfocal.capture.recorder import Recorder
 from parfocal.capture.session import Session
 from parfocal.capture.state import StateListener, check_roles
 from parfocal.errors import InputError
-from parfocal.judge.sketch import sketch, stats
+from parfocal.judge.sketch import sketch_fields, stats
 from parfocal.run.dtypes import dtype_name
 from parfocal.run.launch import current_launch
 from parfocal.run.reader import Run
@@ -161,17 +160,7 @@ def _keep(tensors: str, writer: RunWriter, max_bytes: int | None) -> Keep:
 
 
 def _sketched(array: Array) -> TensorValue:
-    found = sketch(array)
-    kept = _as_dict(found)
-    kept["fingerprint"] = _as_dict(found.fingerprint)
-    # The many numbers as one array: they are written several times, and far faster so.
-    kept["projection"] = np.array(found.projection)
-    return TensorValue(str(dtype_name(array.dtype)), tuple(array.shape), sketch=kept)
-
-
-def _as_dict(instance: Any) -> dict[str, Any]:
-    """The fields as they are, where ``asdict`` would copy them."""
-    return {item.name: getattr(instance, item.name) for item in fields(instance)}
+    return TensorValue(str(dtype_name(array.dtype)), tuple(array.shape), sketch=sketch_fields(array))
 
 
 def _described(array: Array) -> TensorValue:

@@ -91,6 +91,13 @@ def sketch(array: Any, *, seed: int = 0, size: int = 256) -> Sketch:
     ``size`` is the length of the projection, a multiple of 16 up to 1024. Sketches can be
     compared when seed, size and number of elements agree; dtypes may differ.
     """
+    found = sketch_fields(array, seed=seed, size=size)
+    marks, projection = found.pop("fingerprint"), found.pop("projection")
+    return Sketch(**found, fingerprint=Fingerprint(**marks), projection=tuple(projection.tolist()))
+
+
+def sketch_fields(array: Any, *, seed: int = 0, size: int = 256) -> dict[str, Any]:
+    """The fields of ``sketch(array)`` as a Run stores them: nested, the projection as one array."""
     if not isinstance(size, int) or size not in _WIDTHS:
         raise InputError(
             f"sketch: size must be a multiple of 16 from 16 to 1024, got {size!r}", hint="256 is a good size"
@@ -100,18 +107,18 @@ def sketch(array: Any, *, seed: int = 0, size: int = 256) -> Sketch:
     moments = gather(values, Pass(powers=True, project=not small, width=size, seed=seed))
     if small:
         moments.buckets = _small_buckets(values, size, seed)
-    return Sketch(
-        seed=seed,
+    return {
+        "seed": seed,
         **_summary(values, moments),
-        nonfinite_places=moments.places,
-        fingerprint=_fingerprint(moments),
-        projection=tuple(moments.buckets.tolist()),
-    )
+        "nonfinite_places": moments.places,
+        "fingerprint": _marks(moments),
+        "projection": moments.buckets,
+    }
 
 
 def fingerprint(array: Any) -> Fingerprint:
     """The fingerprint alone, for those who need neither statistics nor projection."""
-    return _fingerprint(gather(real_view(admitted(array, "array")), Pass(powers=True)))
+    return Fingerprint(**_marks(gather(real_view(admitted(array, "array")), Pass(powers=True))))
 
 
 def stats(array: Any) -> dict[str, Any]:
@@ -168,17 +175,18 @@ def _range(moments: Moments) -> tuple[float | None, float | None]:
     return (moments.minimum, moments.maximum) if moments.finite else (None, None)
 
 
-def _fingerprint(moments: Moments) -> Fingerprint:
+def _marks(moments: Moments) -> dict[str, Any]:
+    """The fields of a fingerprint."""
     low, high = _range(moments)
-    return Fingerprint(
-        size=moments.count,
-        sum=moments.total,
-        l1=moments.absolute.over(1),
-        l2=moments.square.root_over(Scaled(1.0)),
-        third=moments.cube.over(1),
-        minimum=low,
-        maximum=high,
-    )
+    return {
+        "size": moments.count,
+        "sum": moments.total,
+        "l1": moments.absolute.over(1),
+        "l2": moments.square.root_over(Scaled(1.0)),
+        "third": moments.cube.over(1),
+        "minimum": low,
+        "maximum": high,
+    }
 
 
 def _summary(values: Array, moments: Moments) -> dict[str, Any]:

@@ -8,11 +8,9 @@ raises ``FieldError`` with it.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
-from threading import Lock
 from typing import Any
 
 from parfocal.run.dtypes import DTYPES, checked_size
@@ -37,7 +35,7 @@ def encode_fields(instance: Any, path: str) -> dict[str, Any]:
     for name, may_be_absent, encode in _encoders(cls):
         value = getattr(instance, name)
         if not (value is None and may_be_absent):
-            data[name] = encode(value, _join(path, name))
+            data[name] = encode(value, join(path, name))
     return data
 
 
@@ -53,16 +51,17 @@ def decode_fields(cls: type[Any], value: Any, path: str) -> Any:
     known = {item.name: item for item in fields(cls)}
     for name in data:
         if name not in known:
-            raise FieldError(_join(path, name), f"is unknown to {cls.__name__}")
+            raise FieldError(join(path, name), f"is unknown to {cls.__name__}")
     for name, item in known.items():
         if name in data:
-            values[name] = CODECS[str(item.type)].decode(data[name], _join(path, name))
+            values[name] = CODECS[str(item.type)].decode(data[name], join(path, name))
         elif item.default is MISSING and item.default_factory is MISSING:
-            raise FieldError(_join(path, name), "is missing")
+            raise FieldError(join(path, name), "is missing")
     return cls(**values)
 
 
-def _join(path: str, name: str) -> str:
+def join(path: str, name: str) -> str:
+    """The path of a field inside the one at ``path``."""
     return f"{path}.{name}" if path else name
 
 
@@ -121,7 +120,7 @@ def _mapping_of(codec: Codec) -> Codec:
     def convert(function: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
         def apply(value: Any, path: str) -> dict[str, Any]:
             items = _expect(Mapping, value, path).items()
-            return {_expect(str, key, path): function(item, _join(path, key)) for key, item in items}
+            return {_expect(str, key, path): function(item, join(path, key)) for key, item in items}
 
         return apply
 
@@ -141,23 +140,23 @@ def _tuple_of(codec: Codec) -> Codec:
 
 def _encode_settings(value: Any, path: str) -> Any:
     return {
-        _expect(str, key, path): encode_json(item, _join(path, key))
+        _expect(str, key, path): encode_json(item, join(path, key))
         for key, item in _expect(Mapping, value, path).items()
     }
 
 
 def _decode_settings(value: Any, path: str) -> Any:
     items = _expect(dict, value, path).items()
-    return {key: decode_json(item, _join(path, key)) for key, item in items}
+    return {key: decode_json(item, join(path, key)) for key, item in items}
 
 
 def _decode_ref(value: Any, path: str) -> TensorRef:
     ref: TensorRef = decode_fields(TensorRef, value, path)
     for name in ("segment", "offset", "nbytes", "rank"):
         if getattr(ref, name) < 0:
-            raise FieldError(_join(path, name), f"is {getattr(ref, name)}, must not be negative")
+            raise FieldError(join(path, name), f"is {getattr(ref, name)}, must not be negative")
     if not _CHECKSUM.fullmatch(ref.checksum):
-        raise FieldError(_join(path, "checksum"), f"is {_short(ref.checksum)}, not name:hex")
+        raise FieldError(join(path, "checksum"), f"is {_short(ref.checksum)}, not name:hex")
     return ref
 
 
@@ -165,42 +164,22 @@ def _decode_tensor(value: Any, path: str) -> TensorValue:
     tensor: TensorValue = decode_fields(TensorValue, value, path)
     dtype = DTYPES.get(tensor.dtype)
     if dtype is None:
-        raise FieldError(_join(path, "dtype"), f"is {_short(tensor.dtype)}, which is not a known dtype")
+        raise FieldError(join(path, "dtype"), f"is {_short(tensor.dtype)}, which is not a known dtype")
     size = checked_size(tensor.shape, dtype.itemsize)
     if size is None:
-        raise FieldError(_join(path, "shape"), f"is {_short(tensor.shape)}, which no array can have")
+        raise FieldError(join(path, "shape"), f"is {_short(tensor.shape)}, which no array can have")
     if tensor.ref is not None and tensor.ref.nbytes != size:
         shape = "x".join(map(str, tensor.shape)) or "scalar"
         raise FieldError(
-            _join(path, "ref.nbytes"),
+            join(path, "ref.nbytes"),
             f"is {tensor.ref.nbytes}, but {tensor.dtype} {shape} has {size} bytes",
         )
     return tensor
 
 
-# The same tensor goes into several records, one right after the other: where it came out, where it
-# went in, its gradient on both sides. Held by the value itself, so that its id means nothing else.
-_recent: OrderedDict[int, tuple[TensorValue, dict[str, Any]]] = OrderedDict()
-_RECENT = 64
-_recent_lock = Lock()
-
-
-def _encode_tensor(value: Any, path: str) -> dict[str, Any]:
-    known = _recent.get(id(value))
-    if known is not None and known[0] is value:
-        return known[1]
-    data = encode_fields(value, path)
-    if isinstance(value, TensorValue):
-        with _recent_lock:
-            _recent[id(value)] = (value, data)
-            while len(_recent) > _RECENT:
-                _recent.popitem(last=False)
-    return data
-
-
 def _encode_leaf(value: Any, path: str) -> Any:
     if isinstance(value, TensorValue):
-        return {"$tensor": _encode_tensor(value, path)}
+        return {"$tensor": encode_fields(value, path)}
     data = encode_json(value, path)
     _decode_leaf(data, path)
     return data
@@ -217,14 +196,19 @@ def _decode_leaf(value: Any, path: str) -> Leaf:
     raise FieldError(path, f"is {_short(value)}, not a tensor, a plain value or a description")
 
 
+def check_structure(value: Structure, path: str) -> None:
+    """Raise a ``FieldError`` unless the shape is built from the slots of the leaves."""
+    _check_shape(value.shape, value.leaves, join(path, "shape"))
+
+
 def _encode_structure(value: Any, path: str) -> Any:
-    _check_shape(value.shape, value.leaves, _join(path, "shape"))
+    check_structure(value, path)
     return encode_fields(value, path)
 
 
 def _decode_structure(value: Any, path: str) -> Structure:
     structure: Structure = decode_fields(Structure, value, path)
-    _check_shape(structure.shape, structure.leaves, _join(path, "shape"))
+    check_structure(structure, path)
     return structure
 
 
@@ -249,7 +233,7 @@ _FLOAT = Codec(_encode_float, _decode_float)
 _JSON = Codec(encode_json, decode_json)
 _SETTINGS = Codec(_encode_settings, _decode_settings)
 _REF = Codec(encode_fields, _decode_ref)
-_TENSOR = Codec(_encode_tensor, _decode_tensor)
+_TENSOR = Codec(encode_fields, _decode_tensor)
 
 # By the field's annotation in records.py, as it is written there.
 CODECS: dict[str, Codec] = {

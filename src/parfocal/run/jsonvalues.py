@@ -49,7 +49,7 @@ def encode_json(value: Any, path: str) -> Any:
     if isinstance(value, Mapping):
         return _encode_mapping(value, path)
     if isinstance(value, np.ndarray):
-        return {"$array": _encode_array(value, path)}
+        return {"$array": encode_array(value, path)}
     raise FieldError(path, f"is a {type(value).__name__}, which has no plain form; store its repr instead")
 
 
@@ -87,7 +87,8 @@ def _encode_mapping(value: Mapping[Any, Any], path: str) -> Any:
     return {"$dict": [[encode_json(k, path), encode_json(v, f"{path}.{k}")] for k, v in pairs]}
 
 
-def _encode_array(array: np.ndarray[Any, Any], path: str) -> dict[str, Any]:
+def encode_array(array: np.ndarray[Any, Any], path: str) -> dict[str, Any]:
+    """What stands behind the tag ``$array``."""
     name = dtype_name(array.dtype)
     if name is None:
         raise FieldError(path, f"is an array of {array.dtype}, which cannot be stored")

@@ -26,6 +26,7 @@ from parfocal.run.records import (
     StepRecord,
     ValueRecord,
 )
+from parfocal.run.texts import fields_text
 
 RECORD_TYPES: dict[str, type[Any]] = {
     "call": CallRecord,
@@ -44,7 +45,8 @@ def encode_record(record: Record) -> bytes:
         raise InputError(
             f"cannot store a {type(record).__name__}; records are {', '.join(c.__name__ for c in _TAGS)}"
         )
-    return _dump({"type": tag, **_encoded(record)}) + b"\n"
+    with _writing(record):
+        return fields_text(record, "", type=tag).encode("ascii") + b"\n"
 
 
 def decode_record(line: bytes, where: str) -> Record:
@@ -64,7 +66,7 @@ def encode_header(header: RunHeader, contents: Contents | None) -> bytes:
     data = {"type": "run", **_encoded(header)}
     if contents is not None:
         data["contents"] = _encoded(contents)
-    return _dump(data, indent=2) + b"\n"
+    return _dump(data) + b"\n"
 
 
 def decode_header(text: bytes, where: str) -> tuple[RunHeader, Contents | None]:
@@ -106,9 +108,8 @@ def _reading(where: str) -> Iterator[None]:
         raise FileFormatError(f"{where}: not a JSON object: {error}") from None
 
 
-def _dump(data: object, indent: int | None = None) -> bytes:
-    separators = (",", ":") if indent is None else None
-    return json.dumps(data, allow_nan=False, indent=indent, separators=separators).encode("ascii")
+def _dump(data: object) -> bytes:
+    return json.dumps(data, allow_nan=False, indent=2).encode("ascii")
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -122,11 +123,18 @@ def _parse_object(text: bytes) -> dict[str, Any]:
     return data
 
 
-def _encoded(instance: Any) -> dict[str, Any]:
+@contextmanager
+def _writing(instance: Any) -> Iterator[None]:
+    """What cannot be stored is one ``InputError`` that names the field."""
+    name = type(instance).__name__
     try:
-        return encode_fields(instance, "")
+        yield
     except FieldError as error:
-        name = type(instance).__name__
         raise InputError(f"cannot store {name}: field {error.field!r} {error.problem}") from None
     except RecursionError:
-        raise InputError(f"cannot store {type(instance).__name__}: nested too deeply") from None
+        raise InputError(f"cannot store {name}: nested too deeply") from None
+
+
+def _encoded(instance: Any) -> dict[str, Any]:
+    with _writing(instance):
+        return encode_fields(instance, "")

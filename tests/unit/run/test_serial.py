@@ -14,9 +14,17 @@ from hypothesis import strategies as st
 
 from parfocal.errors import FileFormatError, InputError
 from parfocal.run import records as model
-from parfocal.run.codecs import CODECS
+from parfocal.run.codecs import CODECS, encode_fields
 from parfocal.run.dtypes import DTYPES
-from parfocal.run.records import Contents, RunHeader, Structure, TensorRef, TensorValue, ValueRecord
+from parfocal.run.records import (
+    Contents,
+    RunHeader,
+    StateRecord,
+    Structure,
+    TensorRef,
+    TensorValue,
+    ValueRecord,
+)
 from parfocal.run.serial import RECORD_TYPES, decode_header, decode_record, encode_header, encode_record
 
 from .samples import HEADER, call
@@ -92,6 +100,34 @@ def test_every_record_class_round_trips(cls: type[Any]) -> None:
         assert same(decode_record(line, "f"), record)
 
     check()
+
+
+@pytest.mark.parametrize("cls", RECORD_TYPES.values())
+def test_the_text_is_that_of_the_fields(cls: type[Any]) -> None:
+    """Tensors are spliced in as text: the line is the same as if it was written as a whole."""
+
+    @given(record_of(cls))
+    def check(record: Any) -> None:
+        tag = next(tag for tag, kind in RECORD_TYPES.items() if kind is cls)
+        whole = {"type": tag, **encode_fields(record, "")}
+        assert encode_record(record) == json.dumps(whole, separators=(",", ":")).encode() + b"\n"
+
+    check()
+
+
+def test_arrays_of_a_sketch_stay_where_they_are() -> None:
+    sketch = {
+        "seed": 1,
+        'a "quoted" name': np.arange(3.0),
+        "inner": {"deep": np.ones(2)},
+        "none": np.zeros(0),
+    }
+    record = StateRecord("buffer", "x", None, "after", TensorValue("float32", (2,), sketch=sketch))
+    for _ in range(2):  # the second time from memory
+        back = decode_record(encode_record(record), "f")
+        assert list(back.value.sketch) == list(sketch)  # type: ignore[union-attr]
+        assert encode_record(record) == encode_record(back)
+    assert back.value.sketch['a "quoted" name'].tolist() == [0.0, 1.0, 2.0]  # type: ignore[union-attr]
 
 
 def test_the_comparison_above_can_fail() -> None:
