@@ -8,7 +8,7 @@ no single call explains them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from parfocal.judge.floors import NOTHING
@@ -72,8 +72,8 @@ def divergences(
     ours, theirs = alignment.reference.trace, alignment.port.trace
     forward = [m for m in observation.measures if m.direction == "forward" and m.score > limit]
     forward.sort(key=lambda measure: _moment(measure, theirs))
-    backward = _in_backward_order(observation.measures, limit)
-    starved = _starved(observation.measures)
+    backward = _in_backward_order(observation.measures, limit, theirs)
+    starved, silent = _starved(observation.measures), _silent(observation.measures)
     starts = _starts_of_runs(observation.pairing)
     paths = set(guilty_weights)
     found: list[Divergence] = []
@@ -84,6 +84,7 @@ def divergences(
         doubtful = measure.own and measure.port in observation.unfed and bool(paths)
         follows = measure.direction == "backward" and not measure.own and _users(measure, theirs) & paths
         cut_off = measure.absent and _comes_before(measure, starved)
+        cut_off = cut_off or _lacks_a_part(measure, silent, theirs)
         inherited = guilty in paths or doubtful or cut_off or bool(follows)
         inherited = inherited or (excused is not None and excused(measure))
         divergence = _divergence(measure, ours, theirs, inherited=inherited)
@@ -151,11 +152,32 @@ def _moment(measure: Measure, port: Trace) -> tuple[float, int]:
     return (node.order, node.depth) if measure.side == "input" else (node.finished - 0.5, -node.depth)
 
 
-def _in_backward_order(measures: Iterable[Measure], limit: float) -> list[Measure]:
-    """As they came back; those that never came back from the end of the model to its beginning."""
+def _in_backward_order(measures: Iterable[Measure], limit: float, port: Trace) -> list[Measure]:
+    """As they came back; those that never came back from the end of the model to its beginning.
+
+    Last come calls in which something sends nothing back: what they send themselves lacks that part.
+    """
     backward = [m for m in measures if m.direction == "backward" and m.score > limit]
-    arrived, absent = ([m for m in backward if m.absent is missing] for missing in (False, True))
-    return [*arrived, *sorted(absent, key=lambda m: (m.port, not m.own), reverse=True)]
+    silent = _silent(backward)
+    arrived: list[Measure] = []
+    absent: list[Measure] = []
+    lacking: list[Measure] = []
+    for measure in backward:
+        kind = lacking if _lacks_a_part(measure, silent, port) else absent if measure.absent else arrived
+        kind.append(measure)
+    return [*arrived, *sorted(absent, key=lambda m: (m.port, not m.own), reverse=True), *lacking]
+
+
+def _silent(measures: Iterable[Measure]) -> list[int]:
+    """Calls that send nothing back."""
+    return [measure.port for measure in measures if measure.absent and measure.own]
+
+
+def _lacks_a_part(measure: Measure, silent: Sequence[int], port: Trace) -> bool:
+    """Whether a call inside of this one sends nothing back."""
+    end = port.nodes[measure.port].finished
+    backward = measure.own and measure.direction == "backward"
+    return backward and any(measure.port < order < end for order in silent)
 
 
 def _starved(measures: Iterable[Measure]) -> set[int]:

@@ -312,3 +312,13 @@ def test_an_error_from_outside_a_call_blames_the_code_around_it():
     assert (found.port.path, found.what) == (
         "block", "gradient of input 0 of block.act, made by the code of block itself",
     )  # fmt: skip
+
+
+def test_a_block_in_which_a_layer_sends_nothing_back_lacks_that_part():
+    found = judge(measure(BLOCK, "input", "backward"), absent(FC, "output"), absent(FC, "input"))
+    assert told(found)[0] == (
+        "backward", "block", "gradient of output 0 of block.fc, made by the code of block itself", False,
+    )  # fmt: skip
+    assert [each.inherited for each in found] == [False, True, True]
+    (found,) = judge(measure(BLOCK, "input", "backward"))
+    assert not found.inherited
