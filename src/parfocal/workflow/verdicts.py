@@ -8,7 +8,7 @@ no single call explains them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from parfocal.judge.floors import NOTHING
@@ -21,6 +21,14 @@ from parfocal.weights.plan import Plan
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import SPELLING
+from parfocal.workflow.following import (
+    comes_before,
+    in_backward_order,
+    lacks_a_part,
+    silent_calls,
+    starved_calls,
+    users_of,
+)
 from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure
 
 EXPLAINED = 12  # independent divergences of one run that are looked into; more are usually one mistake
@@ -72,8 +80,8 @@ def divergences(
     ours, theirs = alignment.reference.trace, alignment.port.trace
     forward = [m for m in observation.measures if m.direction == "forward" and m.score > limit]
     forward.sort(key=lambda measure: _moment(measure, theirs))
-    backward = _in_backward_order(observation.measures, limit, theirs)
-    starved, silent = _starved(observation.measures), _silent(observation.measures)
+    backward = in_backward_order(observation.measures, limit, theirs)
+    starved, silent = starved_calls(observation.measures), silent_calls(observation.measures)
     starts = _starts_of_runs(observation.pairing)
     paths = set(guilty_weights)
     found: list[Divergence] = []
@@ -82,9 +90,9 @@ def divergences(
         guilty = theirs.nodes[starts.get(measure.port, _blame(measure, theirs))].path
         # without the reference's inputs a call cannot be told from what came before it
         doubtful = measure.own and measure.port in observation.unfed and bool(paths)
-        follows = measure.direction == "backward" and not measure.own and _users(measure, theirs) & paths
-        cut_off = measure.absent and _comes_before(measure, starved)
-        cut_off = cut_off or _lacks_a_part(measure, silent, theirs)
+        follows = measure.direction == "backward" and not measure.own and users_of(measure, theirs) & paths
+        cut_off = measure.absent and comes_before(measure, starved)
+        cut_off = cut_off or lacks_a_part(measure, silent, theirs)
         inherited = guilty in paths or doubtful or cut_off or bool(follows)
         inherited = inherited or (excused is not None and excused(measure))
         divergence = _divergence(measure, ours, theirs, inherited=inherited)
@@ -150,58 +158,6 @@ def _moment(measure: Measure, port: Trace) -> tuple[float, int]:
     """When a tensor was there: an input when its call began, an output when it ended, inner calls first."""
     node = port.nodes[measure.port]
     return (node.order, node.depth) if measure.side == "input" else (node.finished - 0.5, -node.depth)
-
-
-def _in_backward_order(measures: Iterable[Measure], limit: float, port: Trace) -> list[Measure]:
-    """As they came back; those that never came back from the end of the model to its beginning.
-
-    Last come calls in which something sends nothing back: what they send themselves lacks that part.
-    """
-    backward = [m for m in measures if m.direction == "backward" and m.score > limit]
-    silent = _silent(backward)
-    arrived: list[Measure] = []
-    absent: list[Measure] = []
-    lacking: list[Measure] = []
-    for measure in backward:
-        kind = lacking if _lacks_a_part(measure, silent, port) else absent if measure.absent else arrived
-        kind.append(measure)
-    return [*arrived, *sorted(absent, key=lambda m: (m.port, not m.own), reverse=True), *lacking]
-
-
-def _silent(measures: Iterable[Measure]) -> list[int]:
-    """Calls that send nothing back."""
-    return [measure.port for measure in measures if measure.absent and measure.own]
-
-
-def _lacks_a_part(measure: Measure, silent: Sequence[int], port: Trace) -> bool:
-    """Whether a call inside of this one sends nothing back."""
-    end = port.nodes[measure.port].finished
-    backward = measure.own and measure.direction == "backward"
-    return backward and any(measure.port < order < end for order in silent)
-
-
-def _starved(measures: Iterable[Measure]) -> set[int]:
-    """Calls that no gradient comes back to: what they and all before them do not send on follows."""
-    reached: dict[int, bool] = {}
-    for measure in measures:
-        if measure.direction == "backward" and measure.side == "output":
-            reached[measure.port] = reached.get(measure.port, False) or not measure.absent
-    return {order for order, is_reached in reached.items() if not is_reached}
-
-
-def _comes_before(measure: Measure, starved: set[int]) -> bool:
-    """Whether a gradient is missing only because a call behind, or this call itself, got none."""
-    return measure.port in starved if measure.own else any(order > measure.port for order in starved)
-
-
-def _users(measure: Measure, port: Trace) -> set[str]:
-    """The modules that take the tensor as it is: its gradient comes from them."""
-    value = port.nodes[measure.port].outputs.get(measure.slot)
-    return {
-        node.path
-        for node in port.nodes
-        if value is not None and any(given.data is value.data for given in node.inputs.values())
-    }
 
 
 def _blame(measure: Measure, port: Trace) -> int:

@@ -1,0 +1,64 @@
+"""In which order gradients come back, and which of them are wrong only because others are.
+
+Going backward, what is cut off somewhere is missing everywhere before it: the last place in order
+of execution where a gradient is missing is where it was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from parfocal.replay.trace import Trace
+from parfocal.workflow.measures import Measure
+
+
+def in_backward_order(measures: Iterable[Measure], limit: float, port: Trace) -> list[Measure]:
+    """As they came back; those that never came back from the end of the model to its beginning.
+
+    Last come calls in which something sends nothing back: what they send themselves lacks that part.
+    """
+    backward = [m for m in measures if m.direction == "backward" and m.score > limit]
+    silent = silent_calls(backward)
+    arrived: list[Measure] = []
+    absent: list[Measure] = []
+    lacking: list[Measure] = []
+    for measure in backward:
+        kind = lacking if lacks_a_part(measure, silent, port) else absent if measure.absent else arrived
+        kind.append(measure)
+    return [*arrived, *sorted(absent, key=lambda m: (m.port, not m.own), reverse=True), *lacking]
+
+
+def silent_calls(measures: Iterable[Measure]) -> list[int]:
+    """Calls that send nothing back."""
+    return [measure.port for measure in measures if measure.absent and measure.own]
+
+
+def lacks_a_part(measure: Measure, silent: Sequence[int], port: Trace) -> bool:
+    """Whether a call inside of this one sends nothing back."""
+    end = port.nodes[measure.port].finished
+    backward = measure.own and measure.direction == "backward"
+    return backward and any(measure.port < order < end for order in silent)
+
+
+def starved_calls(measures: Iterable[Measure]) -> set[int]:
+    """Calls that no gradient comes back to: what they and all before them do not send on follows."""
+    reached: dict[int, bool] = {}
+    for measure in measures:
+        if measure.direction == "backward" and measure.side == "output":
+            reached[measure.port] = reached.get(measure.port, False) or not measure.absent
+    return {order for order, is_reached in reached.items() if not is_reached}
+
+
+def comes_before(measure: Measure, starved: set[int]) -> bool:
+    """Whether a gradient is missing only because a call behind, or this call itself, got none."""
+    return measure.port in starved if measure.own else any(order > measure.port for order in starved)
+
+
+def users_of(measure: Measure, port: Trace) -> set[str]:
+    """The modules that take the tensor as it is: its gradient comes from them."""
+    value = port.nodes[measure.port].outputs.get(measure.slot)
+    return {
+        node.path
+        for node in port.nodes
+        if value is not None and any(given.data is value.data for given in node.inputs.values())
+    }
