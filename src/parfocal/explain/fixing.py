@@ -70,9 +70,10 @@ def called(op: Op, framework: str, name: str, arguments: Mapping[str, Any], word
         return words
     if name in SIGNS:
         return _said(patching.resigning(spot, SIGNS[name]), words)
-    if function is None or len(op.inputs) != 1:
+    said = arguments_of(name, framework, arguments)
+    if function is None or said is None or len(op.inputs) != 1:
         return words
-    return _said(patching.calling(spot, function, arguments_of(name, framework, arguments)), words)
+    return _said(patching.calling(spot, function, said), words)
 
 
 def ordered(op: Op, slots: Sequence[str], order: Sequence[int], words: str) -> str:
@@ -110,10 +111,9 @@ def added(
         return _said(patching.combining(spot, SIGNS[name], written(scalar), slot), words)
     if name in SIGNS and other is not None:
         return _said(patching.combining(spot, SIGNS[name], other, slot), words)
-    function = function_of(name, framework)
-    if function is None:
+    function, said = function_of(name, framework), arguments_of(name, framework, arguments)
+    if function is None or said is None:
         return words
-    said = arguments_of(name, framework, arguments)
     return _said(patching.wrapping(spot, function, said, slot), words)
 
 

@@ -58,6 +58,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "hardshrink": {"threshold": 0.5},
     "softshrink": {"threshold": 0.5},
 }
+REQUIRED = frozenset({"kernel_size", "output_size", "negative_slope"})
 # Common names of arguments in each framework's words, where they are others.
 WORDS = {
     "torch": {
@@ -83,8 +84,10 @@ def function_of(op: str, framework: str) -> str | None:
     return FUNCTIONS.get(op, {}).get(framework)
 
 
-def arguments_of(op: str, framework: str, told: Mapping[str, Any]) -> str:
-    """What has to be said besides the tensor, as it is written: ``axis=-1``."""
+def arguments_of(op: str, framework: str, told: Mapping[str, Any]) -> str | None:
+    """What has to be said besides the tensor, as it is written: ``axis=-1``; None: something is not known."""
+    if not REQUIRED & ARGUMENTS.get(op, {}).keys() <= told.keys():
+        return None
     words = WORDS[framework]
     said = []
     for name, default in ARGUMENTS.get(op, {}).items():

@@ -54,6 +54,10 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     "getitem": ("index",),
     **dict.fromkeys(("tril", "triu"), ("diagonal",)),
     **{
+        f"max_pool{rank}d": ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+        for rank in (1, 2, 3)
+    },
+    **{
         f"avg_pool{rank}d": (
             *("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"),
         )
