@@ -100,9 +100,27 @@ def _prepare(source: Checkpoint, target: Target) -> _Work:
     contents = bare.contents_of(framework, tensors, target.contents)
     if target.live:
         contents, weights = kinds.by_port(contents, target.contents, assumed=assumed)
+        notes += _notes_on_squares(contents) if not assumed else []
         return _Work(tensors, (contents, target.contents), (), tuple(weights), tuple(notes))
     contents, wanted, ambiguous = template.by_template(contents, target.contents, assumed=assumed)
     return _Work(tensors, (contents, wanted), tuple(ambiguous), (), tuple(notes))
+
+
+def _notes_on_squares(contents: Contents) -> list[str]:
+    """Where all matrices are square, no shape tells paddle's two linear layers apart."""
+    linear = [
+        tensor
+        for tensor in contents.stored
+        if len(tensor.shape) == 2 and contents.owners[tensor.module].kind == "Linear"
+    ]
+    if contents.framework != "paddle" or not linear or not all(map(kinds.is_square, linear)):
+        return []
+    names = [tensor.path for tensor in linear]
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return [
+        f"square, and taken for weights of paddle.nn.Linear ([in, out]): {', '.join(names[:SHOWN])}{more}; "
+        "those of paddle.compat.nn.Linear lie the other way round, and nothing in the file tells"
+    ]
 
 
 def _matched(work: _Work) -> Plan:

@@ -86,3 +86,15 @@ def test_a_matrix_that_is_not_square_needs_no_mark(tmp_path: Path) -> None:
     pf.convert(tmp_path / "in.pdparams", reference, tmp_path / "out.pth")
     found = torch.load(tmp_path / "out.pth", weights_only=True)
     assert np.array_equal(found["weight"].numpy(), port.weight.numpy())
+
+
+@pytest.mark.parametrize(("size", "told"), [(4, True), (6, False)], ids=["square", "oblong"])
+def test_squares_that_may_lie_either_way_are_told(tmp_path: Path, size: int, told: bool) -> None:
+    save(Paddle(paddle.nn.Linear(4, size)), tmp_path / "in.pdparams")
+    plan = pf.convert(tmp_path / "in.pdparams", Torch(torch.nn.Linear(4, size)), tmp_path / "out.pth")
+    notes = [note for note in plan.notes if "paddle.compat.nn.Linear lie the other way" in note]
+    assert bool(notes) == told
+    assert all("layer.weight" in note for note in notes)
+    save(Torch(torch.nn.Linear(4, size)), tmp_path / "in.pth")
+    plan = pf.convert(tmp_path / "in.pth", Paddle(paddle.nn.Linear(4, size)), tmp_path / "out.pdparams")
+    assert not any("compat" in note for note in plan.notes)
