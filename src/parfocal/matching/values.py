@@ -11,6 +11,7 @@ from parfocal.replay.trace import Value
 
 SAME = 1e-3  # fingerprints this close belong to the same values, up to rounding noise in a deep model
 UNLIKE = math.inf
+FAR = 0.1  # values further apart say nothing about which is which: one of them is wrong
 
 
 def distance(x: Fingerprint, y: Fingerprint) -> float:
@@ -56,7 +57,7 @@ def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict
     ranks = {slot: rank for rank, slot in enumerate(reference)}
     candidates = sorted(
         (
-            distance(own.data.fingerprint, other.data.fingerprint),
+            min(distance(own.data.fingerprint, other.data.fingerprint), FAR),
             slot != name,
             abs(rank - ranks[name]),
             rank,

@@ -81,7 +81,7 @@ def other_arguments(scene: Scene, gap: Gap) -> Iterator[Proof]:
 def other_factor(scene: Scene, gap: Gap) -> Iterator[Proof]:
     """A number to multiply with or to divide by, which is another one in the reference."""
     mine, theirs = producers(scene, gap)
-    if mine is None or theirs is None or mine.function is None or theirs.function is None:
+    if mine is None or theirs is None or mine.function is None:
         return
     if mine.name not in SCALING or theirs.name not in SCALING or len(mine.inputs) != 1:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parfocal.explain.causes import Where
 from parfocal.explain.ops.gaps import Gap, narrowed
-from parfocal.explain.ops.log import Key, Op, key_of
+from parfocal.explain.ops.log import Log, Op, key_of
 from parfocal.explain.ops.names import LAYOUT, SELECTING
 from parfocal.explain.ops.scene import Scene
 
@@ -45,42 +45,38 @@ def line_of_use(scene: Scene, gap: Gap) -> Where | None:
 
 
 def _last_return(scene: Scene, gap: Gap, made: Op | None) -> Where | None:
-    """The last function that gave a value back as it was, before it was used."""
+    """The last function that gave a value back before it was used, best of all one that was given it."""
     begin = 0 if made is None else made.index
     end = len(scene.port.ops) if gap.user is None else gap.user.index
     backend = scene.case.backend
-    for each in reversed(scene.port.returns):
+    for each in sorted(scene.port.returns, key=lambda each: (not each.given, -each.moment)):
         if begin < each.moment <= end and key_of(backend.to_array(each.tensor)) == gap.port:
             name = "return" if made is None else made.name
             return Where(name, each.file, each.line)
     return None
 
 
-def order_of_making(scene: Scene, mine: list[Key], theirs: list[Key]) -> Where | None:
+def order_of_making(scene: Scene, mine: Op, order: tuple[int, ...], theirs: Op) -> Where | None:
     """The line that makes values in another order than the reference does; None: it is only their use."""
-    own = [scene.port.producers.get(key) for key in mine]
-    others = [scene.reference.producers.get(_unmoved(scene, key)) for key in theirs]
-    own = [_unmoved_op(scene, op) for op in own]
+    slots = list(mine.inputs)
+    own = [_before_moving(scene.port, mine, slots[index]) for index in order]
+    others = [_before_moving(scene.reference, theirs, slot) for slot in theirs.inputs]
     if any(op is None or op.is_module for op in (*own, *others)):
         return None
-    order = [op.index for op in own if op is not None]
-    wanted = [op.index for op in others if op is not None]
-    if sorted(range(len(order)), key=order.__getitem__) == sorted(range(len(wanted)), key=wanted.__getitem__):
+    indices, wanted = ([op.index for op in side if op is not None] for side in (own, others))
+    if _ranks(indices) == _ranks(wanted):
         return None
-    first = own[order.index(min(order))]
+    first = own[indices.index(min(indices))]
     return None if first is None else first.where
 
 
-def _unmoved(scene: Scene, key: Key) -> Key:
-    """The value of the reference before it was only moved about."""
-    op = scene.reference.producers.get(key)
-    while op is not None and op.name in LAYOUT and len(op.inputs) == 1:
-        key = next(iter(op.inputs.values()))
-        op = scene.reference.producers.get(key)
-    return key
+def _before_moving(log: Log, op: Op, slot: str) -> Op | None:
+    """The op that made what another takes, before it was only moved about."""
+    made = log.maker(op, slot)
+    while made is not None and made.name in LAYOUT and len(made.inputs) == 1:
+        made = log.maker(made, next(iter(made.inputs)))
+    return made
 
 
-def _unmoved_op(scene: Scene, op: Op | None) -> Op | None:
-    while op is not None and op.name in LAYOUT and len(op.inputs) == 1:
-        op = scene.port.producers.get(next(iter(op.inputs.values())))
-    return op
+def _ranks(numbers: list[int]) -> list[int]:
+    return sorted(range(len(numbers)), key=numbers.__getitem__)

@@ -70,6 +70,7 @@ class Return:
     tensor: Any
     file: str
     line: int
+    given: bool  # to the function, and given back as it was
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ def other_order_of_tensors(scene: Scene, gap: Gap) -> Iterator[Proof]:
             continue
         score = scene.try_remade(mine, reordering(slots, order))
         if score <= scene.case.limit:
-            where = order_of_making(scene, [keys[i] for i in order], others)
+            where = order_of_making(scene, mine, order, theirs)
             if where is None or where.line == mine.line:
                 where = mine.where
             yield order_proof(mine, theirs, order, where, score)

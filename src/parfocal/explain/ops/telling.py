@@ -39,9 +39,7 @@ def argument_proof(scene: Scene, op: Op, other: Op | None, mine: Said, theirs: S
     return Proof(code, message, fix, score, op.where, None if other is None else other.where)
 
 
-def extra_proof(
-    scene: Scene, ops: Sequence[Op], score: float, right: tuple[Op, str] | None = None
-) -> Proof:
+def extra_proof(scene: Scene, ops: Sequence[Op], score: float, right: tuple[Op, str] | None = None) -> Proof:
     """Of one op too many, or of several in a row; ``right``: which of them takes the right value."""
     codes = {"cast": "dtype.precision"}
     op = next((op for op in ops if op.name in RANDOM), ops[0])
@@ -78,8 +76,8 @@ def missing_proof(
     place = "" if where is None else f" in {line(where)}"
     message = f"the reference applies {chain(ops)}{value} ({line(op)}), the port does not{place}"
     fix = missing_fix(scene, ops, gap, f"apply {chain(ops)}{value}{place}")
-    if isinstance(fix, fixing.Line) and where is not None and fix.patch.line < (where.line or 0):
-        where = replace(where, file=fix.patch.file, line=fix.patch.line)  # where the value is made
+    if isinstance(fix, fixing.Line) and where is not None and fix.patch.file == where.file:
+        where = replace(where, line=min(fix.patch.line, where.line or 0))  # where the value is made
     return Proof(code, message, fix, score, where, op.where)
 
 

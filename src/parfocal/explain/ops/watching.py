@@ -155,9 +155,12 @@ class Watcher:
             return
         if not self._part.owns(self._calls[-1]):
             return
+        code, moment = frame.f_code, len(self.log.ops)
         for tensor in given if isinstance(given, (list, tuple)) else (given,):
             if self._backend.is_tensor(tensor):
-                self.log.returns.append(Return(len(self.log.ops), tensor, name, frame.f_lineno))
+                arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+                through = any(frame.f_locals.get(argument) is tensor for argument in arguments)
+                self.log.returns.append(Return(moment, tensor, name, frame.f_lineno, through))
 
     def _keys(self, leaves: dict[str, Any]) -> Iterator[tuple[str, Key]]:
         for slot, leaf in leaves.items():
