@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -178,12 +179,11 @@ class _Loop:
         """The moments, powers by way of the numbers times ``2**-exponent``."""
         array, what = self._array, self._what
         sums, buckets = (ctypes.c_double * 6)(), np.zeros(what.width)
-        by = None
+        projection = None  # held until the end: it owns the tables
         if what.project:
             first, count = begin // what.length, -(-(end - begin) // what.length)
-            places, signs = turns(what.seed, first, count, what.width)
-            flips, angles = tile_flips(what.seed, what.width), tile_angles(what.seed, TILES, what.width)
-            by = Projection(*(table.ctypes.data for table in (flips, angles, places, signs)), TILES)
+            projection = _projection(what.seed, first, count, what.width)
+        by = None if projection is None else projection[0]
         self._function(
             *(array.ctypes.data + begin * array.dtype.itemsize, array.dtype == BFLOAT16, end - begin),
             *(math.ldexp(1.0, -exponent), what.width, by, sums, buckets.ctypes.data),
@@ -199,6 +199,13 @@ class _Loop:
             cube=Scaled(cube, 3 * exponent),
             buckets=buckets,
         )
+
+
+@lru_cache(maxsize=64)
+def _projection(seed: int, first: int, count: int, width: int) -> tuple[Projection, tuple[Array, ...]]:
+    """How so many blocks are projected, and the tables that this points into."""
+    tables = (tile_flips(seed, width), tile_angles(seed, TILES, width), *turns(seed, first, count, width))
+    return Projection(*(table.ctypes.data for table in tables), TILES), tables
 
 
 def _block(values: Array, start: int, what: Pass, scratch: Scratch) -> Moments:

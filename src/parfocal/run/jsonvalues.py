@@ -34,6 +34,8 @@ def encode_json(value: Any, path: str) -> Any:
     kind = type(value)
     if kind is str or kind is bool or value is None or (kind is float and math.isfinite(value)):
         return value  # nearly all there is
+    if kind is int:
+        return _encode_int(value, path)
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, str)):

@@ -46,6 +46,7 @@ def fields_text(instance: Any, path: str, **more: str) -> str:
             plain[name] = encode(value, join(path, name))
         else:
             _flush(plain, parts)
+            plain = {}
             parts.append(f'"{name}":{text(value, join(path, name))}')
     _flush(plain, parts)
     return "{" + ",".join(parts) + "}"
@@ -63,7 +64,6 @@ def _flush(plain: dict[str, Any], parts: list[str]) -> None:
     """Write the fields that have gathered, without the braces."""
     if plain:
         parts.append(_dump(plain)[1:-1])
-        plain.clear()
 
 
 def _tensor(value: Any, path: str) -> str:
@@ -94,15 +94,17 @@ def _structure(value: Any, path: str) -> str:
 
 def _kept(value: Any, path: str) -> str:
     """What was kept of a tensor; an array in it is written as it is, base64 needs no escapes."""
+    encode = CODECS["Mapping[str, Any]"].encode
     parts: list[str] = []
     plain: dict[str, Any] = {}
     for name, item in value.items():
         if isinstance(item, np.ndarray) and isinstance(name, str):
-            _flush(plain, parts)
+            _flush(encode(plain, path), parts)
+            plain = {}
             parts.append(f"{_dump(name)}:{_array(item, join(path, name))}")
         else:
-            plain.update(CODECS["Mapping[str, Any]"].encode({name: item}, path))
-    _flush(plain, parts)
+            plain[name] = item
+    _flush(encode(plain, path), parts)
     return "{" + ",".join(parts) + "}"
 
 
