@@ -331,3 +331,47 @@ void parfocal_difference(const float *x, const float *y, int64_t count, double a
     }
     memcpy(out, &found, sizeof found);
 }
+
+/* ---- how far two blocks are apart, and nothing else ---- */
+
+typedef struct {
+    double peak, square, reference_peak, reference_square;
+} Apart;
+
+/* The whole lanes of up to ``FLUSH`` vectors; NaN shows in the sums, not in the peaks. */
+INLINE int64_t add_apart(Apart *found, const float *x, const float *y, int64_t count) {
+    Floats peak = all(0), reference_peak = all(0), square = all(0), reference_square = all(0);
+    int64_t place = 0;
+    for (; place + LANES <= count; place += LANES) {
+        const Floats reference = load(y + place), off = load(x + place) - reference;
+        peak = larger(magnitude(off), peak);
+        reference_peak = larger(magnitude(reference), reference_peak);
+        square += off * off;
+        reference_square += reference * reference;
+    }
+    found->peak = most(found->peak, largest(peak));
+    found->reference_peak = most(found->reference_peak, largest(reference_peak));
+    found->square += sum(square);
+    found->reference_square += sum(reference_square);
+    return place;
+}
+
+FOR_EVERY_CPU
+void parfocal_apart(const float *x, const float *y, int64_t count, double *out) {
+    Apart found = {0, 0, 0, 0};
+    int64_t place = 0;
+    while (count - place >= LANES) {
+        const int64_t size = count - place < FLUSH * LANES ? count - place : FLUSH * LANES;
+        look_ahead(x + place, size * 4);
+        look_ahead(y + place, size * 4);
+        place += add_apart(&found, x + place, y + place, size);
+    }
+    for (; place < count; place++) {
+        const double off = __builtin_fabsf(x[place] - y[place]), reference = __builtin_fabsf(y[place]);
+        found.peak = most(off, found.peak);
+        found.reference_peak = most(reference, found.reference_peak);
+        found.square += off * off;
+        found.reference_square += reference * reference;
+    }
+    memcpy(out, &found, sizeof found);
+}

@@ -31,6 +31,7 @@ _SIGNATURES = {
         *(c_void_p, c_int, c_int64, c_float, c_int),
         *(POINTER(Projection), POINTER(c_double), c_void_p),
     ),
+    "parfocal_apart": (c_void_p, c_void_p, c_int64, POINTER(c_double)),
     "parfocal_difference": (*(c_void_p, c_void_p, c_int64, c_double, c_double, c_double, POINTER(c_double)),),
 }
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.judge.apart import apart
 from parfocal.judge.metrics import Comparison, compare_arrays
 
 # What one unit in the last place is, relative to the value.
@@ -55,6 +56,9 @@ def coarser(*dtypes: str) -> float:
 
 def size_of(array: Array) -> Size:
     """Over the finite values."""
+    found = apart(array, array)
+    if found is not None:
+        return Size(found.reference_rms, found.reference_peak)
     wide = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64, copy=False))
     finite = wide[np.isfinite(wide)]
     if not finite.size:
@@ -71,7 +75,8 @@ def error_of(comparison: Comparison) -> Size:
 
 
 def difference(a: Array, b: Array) -> Size:
-    return error_of(compare_arrays(a, b))
+    found = apart(a, b)
+    return error_of(compare_arrays(a, b)) if found is None else Size(found.rms, found.peak)
 
 
 def score(error: Size, floor: Size) -> float:
