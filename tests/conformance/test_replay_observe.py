@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from parfocal.backends import registry
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import Observer
 from parfocal.replay.witness import Outline
@@ -173,3 +174,42 @@ def test_without_gradients_none_is_kept(kit, backend):
         trace = observer.run((run.input,), {}, lambda output: None)
     assert observer.parameter_gradients == {}
     assert not any(value.differentiable for node in trace.nodes for value in node.inputs.values())
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_gradient_that_is_changed_after_it_was_seen_is_not_kept(in_place):
+    torch = pytest.importorskip("torch")
+
+    class Halved(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient.mul_(0.5) if in_place else gradient * 0.5
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = torch.nn.Linear(3, 3), torch.nn.Tanh()
+
+        def forward(self, x):
+            return self.last(Halved.apply(self.first(x)))
+
+    backend = registry.get("torch")
+    x = torch.ones(2, 3)
+
+    def drive(output):
+        backend.backward([output], [torch.ones(2, 3)])
+
+    with Ledger() as ledger:
+        trace = Observer(backend, Net(), ledger, gradients=True).run((x,), {}, drive)
+        (given,) = trace.nodes[2].inputs.values()
+        (made,) = trace.nodes[1].outputs.values()
+        assert made.gradient is not None
+        if in_place:
+            assert (given.gradient, given.differentiable) == (None, False)
+        else:
+            ratio = ledger.get(made.gradient.stored) / ledger.get(given.gradient.stored)
+            assert np.allclose(ratio, 0.5)

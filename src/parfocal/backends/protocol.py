@@ -95,8 +95,13 @@ class TensorBackend(Protocol):
     def to_array(self, tensor: Any, *, copy: bool = True) -> Array:
         """The values, detached and on the CPU. ``copy=False`` may share memory with the tensor."""
 
-    def from_array(self, array: Array, *, requires_grad: bool = False, device: str = "cpu") -> Any:
-        """A new tensor that owns its memory; ``device`` as ``device()`` spells it ("cpu", "cuda:0")."""
+    def from_array(
+        self, array: Array, *, requires_grad: bool = False, device: str = "cpu", copy: bool = True
+    ) -> Any:
+        """A new tensor; ``device`` as ``device()`` spells it ("cpu", "cuda:0").
+
+        It owns its memory; without ``copy`` it may lie on that of the array.
+        """
 
     def cast(self, tensor: Any, dtype: str) -> Any:
         """The tensor in another dtype, still part of the autograd graph."""
@@ -131,8 +136,11 @@ class ModelBackend(TensorBackend, Protocol):
     def state(self, model: Any) -> list[StateTensor]:
         """All parameters and buffers in registration order, tied ones included."""
 
-    def gradient(self, tensor: Any) -> Array | None:
-        """The accumulated gradient of a leaf, dense also where the framework keeps rows; or None."""
+    def gradient(self, tensor: Any, *, copy: bool = True) -> Array | None:
+        """The accumulated gradient of a leaf, dense also where the framework keeps rows; or None.
+
+        Without ``copy`` it stays what it is until more is accumulated, also when it is cleared.
+        """
 
     def gradient_tensor(self, tensor: Any) -> Any:
         """The accumulated gradient of a leaf as the framework's own tensor, or None."""
@@ -202,8 +210,15 @@ class ModelBackend(TensorBackend, Protocol):
         It takes part in autograd as the tensor does, and is a leaf where that is one.
         """
 
-    def substitute(self, tensor: Any, array: Array) -> Any:
-        """A new tensor with the array's values that passes its gradient on to ``tensor`` unchanged."""
+    @property
+    def leaves_gradients_alone(self) -> bool:
+        """Whether the engine writes to no gradient that it has shown to a hook, while that is held."""
+
+    def substitute(self, tensor: Any, array: Array, *, copy: bool = True) -> Any:
+        """A new tensor with the array's values that passes its gradient on to ``tensor`` unchanged.
+
+        Without ``copy`` it may lie on the array's own memory.
+        """
 
     def overwrite(self, tensor: Any, array: Array) -> None:
         """Other values in the very same tensor, unnoticed by autograd: not counted as a change."""

@@ -16,7 +16,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.errors import ParfocalError
 from parfocal.judge.floors import Size, coarser, error_of, score, size_of
-from parfocal.judge.metrics import Comparison, compare_arrays
+from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence
 from parfocal.replay.follow import Direction, Listener, Side, Tie
 from parfocal.replay.layouts import fit
@@ -44,7 +44,7 @@ class Seen(Protocol):
     @property
     def direction(self) -> Direction: ...
     @property
-    def comparison(self) -> Comparison | None: ...
+    def relative(self) -> float | None: ...
     @property
     def floor(self) -> Size: ...
     @property

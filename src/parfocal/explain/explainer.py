@@ -132,7 +132,7 @@ class Explainer:
         if counterpart is None:
             parent = self.precise.reference.trace.nodes[seen.reference].parent
             counterpart = seen.reference if seen.own else parent
-        others = [each for each in self._seen[call] if each is not seen and each.comparison is not None]
+        others = [each for each in self._seen[call] if each is not seen and each.relative is not None]
         checks = tuple(_check(each) for each in (seen, *others))
         return Case(
             divergence, self.precise, call, counterpart, checks, self.limit, self.buffers, self._paired

@@ -1,7 +1,8 @@
 """Tensors put aside for later: in memory up to a budget, beyond it in a nameless file.
 
-The file is unlinked as soon as it is open, so nothing is left on disk however the process
-ends. Reading gives a fresh array, never a mapping: what is not being looked at costs no memory.
+Memory is taken in large pieces: the system needs longer to provide many small ones than it takes to
+fill them. The file is unlinked as soon as it is open, so nothing is left on disk however the process
+ends; what is read from it is a fresh array, never a mapping.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from parfocal.backends.protocol import Array
 from parfocal.errors import InputError, StorageError
 
 DEFAULT_BUDGET = 768 * 2**20
+_PIECE = 32 * 2**20
+_ALIGNMENT = 64
 _UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", re.IGNORECASE)
 
@@ -48,18 +51,20 @@ class Ledger:
     def __init__(self, budget: int = DEFAULT_BUDGET) -> None:
         self._budget = budget
         self._arrays: dict[int, Array] = {}
+        self._piece: Array = np.empty(0, np.uint8)  # what is left of the last piece of memory
         self._places: dict[int, tuple[int, np.dtype[np.generic]]] = {}
         self._file: IO[bytes] | None = None
         self._end = 0
         self._count = 0
 
-    def put(self, array: Array) -> Stored:
-        """Keep a copy of the array as it is now."""
+    def put(self, array: Array, *, given: bool = False) -> Stored:
+        """Keep a copy of the array as it is now; or, ``given``, the array itself: nobody writes to it."""
         ticket = Stored(self._count, array.dtype.name, tuple(array.shape))
         self._count += 1
         if array.nbytes <= self._budget:
             self._budget -= array.nbytes
-            self._arrays[ticket.number] = np.array(array, order="C")
+            kept = array if given and array.flags.c_contiguous else self._copy(array)
+            self._arrays[ticket.number] = kept
         else:
             self._spill(ticket.number, np.ascontiguousarray(array))
         return ticket
@@ -74,8 +79,12 @@ class Ledger:
         self._read(array, offset)
         return array
 
+    def has_in_memory(self, ticket: Stored | None) -> bool:
+        return ticket is not None and ticket.number in self._arrays
+
     def close(self) -> None:
         self._arrays.clear()
+        self._piece = np.empty(0, np.uint8)
         self._places.clear()
         if self._file is not None:
             self._file.close()
@@ -87,6 +96,17 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _copy(self, array: Array) -> Array:
+        if not 0 < array.nbytes < _PIECE // 2:
+            return np.array(array, order="C")
+        if array.nbytes > self._piece.nbytes:
+            self._piece = np.empty(_PIECE, np.uint8)
+        taken, step = self._piece[: array.nbytes], -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
+        self._piece = self._piece[step:]
+        kept: Array = taken.view(array.dtype).reshape(array.shape)
+        np.copyto(kept, array)
+        return kept
 
     def _spill(self, number: int, array: Array) -> None:
         try:

@@ -17,7 +17,7 @@ from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.judge.sketch import Fingerprint, fingerprint
 from parfocal.replay.ledger import Ledger
-from parfocal.replay.trace import Data, Node, Trace, Value
+from parfocal.replay.trace import Data, Node, Trace, Value, unmarked
 
 FLOATING = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
 RECENT = 8  # tensors held on to: an output is nearly always the next call's input
@@ -43,7 +43,9 @@ class Observer:
         self._occurrences: dict[str, int] = {}
         self._settings: dict[str, tuple[str, dict[str, Any], bool]] = {}
         self._recent: OrderedDict[int, tuple[Any, int, Data]] = OrderedDict()
+        self._arrivals: OrderedDict[Any, tuple[Any, int, Data]] = OrderedDict()  # gradients, by memory
         self._through: list[tuple[Value, Value]] = []  # handed through: as input and as output
+        self._held: list[tuple[Value, Any, int]] = []  # gradients kept as they are, and their versions
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any], drive: Drive) -> Trace:
         """Call the model; ``drive`` gets its output, runs backward and returns the loss if there is one."""
@@ -53,6 +55,7 @@ class Observer:
                 output = self.model(*args, **kwargs)
                 self.trace.outputs = self._values(flatten(output).leaves)
                 self.trace.loss = drive(output)
+            self._drop_changed()
             for given, made in self._through:  # handed through: one tensor, one gradient
                 given.gradient = made.gradient = given.gradient or made.gradient
                 # a caller that changes it in place leaves nothing to be seen of it
@@ -61,6 +64,8 @@ class Observer:
                 self.parameter_gradients = self._parameter_gradients()
         finally:
             self._recent.clear()
+            self._arrivals.clear()
+            self._held.clear()
             self.backend.clear_gradients(self.model)
         return self.trace
 
@@ -114,7 +119,8 @@ class Observer:
         for slot, leaf in leaves.items():
             if slot not in through and self.backend.is_tensor(leaf) and self._takes_gradient(leaf):
                 data = self._note(leaf)
-                found[slot] = self.backend.substitute(leaf, self.backend.to_array(leaf, copy=False))
+                values = self.backend.to_array(leaf, copy=False)
+                found[slot] = self.backend.substitute(leaf, values, copy=False)
                 self._remember(found[slot], data)
         return found
 
@@ -169,7 +175,31 @@ class Observer:
         return self.gradients and self.ledger is not None and self.backend.requires_grad(tensor)
 
     def _arrived(self, value: Value, gradient: Any) -> None:
-        value.gradient = self._note(gradient)
+        assert self.ledger is not None
+        value.gradient = self._note_gradient(gradient, self.ledger)
+        if self.backend.leaves_gradients_alone and self.ledger.has_in_memory(value.gradient.stored):
+            self._held.append((value, gradient, self.backend.version(gradient)))
+
+    def _drop_changed(self) -> None:
+        """A gradient that was changed in place after it was seen is not what arrived."""
+        for value, gradient, version in self._held:
+            if self.backend.version(gradient) != version:
+                value.gradient, value.differentiable = None, False
+
+    def _note_gradient(self, gradient: Any, ledger: Ledger) -> Data:
+        """What a call's output gets is nearly always what the next call's input got, on the same memory."""
+        array, version = self.backend.to_array(gradient, copy=False), self.backend.version(gradient)
+        alone = self.backend.leaves_gradients_alone
+        place = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
+        known = self._arrivals.get(place)
+        if alone and known is not None and known[1] == version:
+            return known[2]
+        stored = ledger.put(array, given=alone)
+        data = Data(tuple(array.shape), array.dtype.name, unmarked(array.size), stored)
+        self._arrivals[place] = (gradient, version, data)
+        while len(self._arrivals) > RECENT:
+            self._arrivals.popitem(last=False)
+        return data
 
     def _note(self, tensor: Any) -> Data:
         """The tensor's values, kept once for as long as it stays the same."""
@@ -194,7 +224,7 @@ class Observer:
 
     def _parameter_gradients(self) -> dict[str, Array]:
         gradients = {
-            entry.path: self.backend.gradient(entry.value)
+            entry.path: self.backend.gradient(entry.value, copy=False)
             for entry in self.backend.state(self.model)
             if entry.role == "parameter" and entry.trainable and entry.tied_to is None
         }

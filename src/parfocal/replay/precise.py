@@ -86,27 +86,27 @@ class Precise:
 
     def port_result(self, calls: Sequence[int], place: Place) -> Array | None:
         """What the port's call gives on the reference's values."""
-        trials = self._once("port moved", calls, self._port_trials)
-        return trials[0].places.get(place) if trials else None
+        found: Repeated = self._once("port still", calls, self._port_unmoved)
+        return found.places.get(place)
 
     def port_moved(self, calls: Sequence[int], place: Place) -> Size:
         """How far the port's own result moves, where a flip (a ReLU inside the call) may hang on one unit."""
-        trials = self._once("port moved", calls, self._port_trials)
-        if not trials or place not in trials[0].places:
+        still = self.port_result(calls, place)
+        if still is None:
             return NOTHING
-        still = trials[0].places[place]
-        return _typical([difference(t.places[place], still) for t in trials[1:] if place in t.places])
+        trials = self._once("port moved", calls, self._port_trials)
+        return _typical([difference(t.places[place], still) for t in trials if place in t.places])
 
     def port_result_parameter(self, calls: Sequence[int], path: str) -> Array | None:
-        trials = self._once("port moved", calls, self._port_trials)
-        return trials[0].parameters.get(path) if trials else None
+        found: Repeated = self._once("port still", calls, self._port_unmoved)
+        return found.parameters.get(path)
 
     def port_moved_parameter(self, calls: Sequence[int], path: str) -> Size:
-        trials = self._once("port moved", calls, self._port_trials)
-        if not trials or path not in trials[0].parameters:
+        still = self.port_result_parameter(calls, path)
+        if still is None:
             return NOTHING
-        still = trials[0].parameters[path]
-        return _typical([difference(t.parameters[path], still) for t in trials[1:] if path in t.parameters])
+        trials = self._once("port moved", calls, self._port_trials)
+        return _typical([difference(t.parameters[path], still) for t in trials if path in t.parameters])
 
     def vanishes(
         self, calls: Sequence[int], place: Place, port_calls: Sequence[int], port_place: Place, error: Size
@@ -175,14 +175,13 @@ class Precise:
         return trials
 
     def _port_trials(self, calls: Sequence[int]) -> list[Repeated]:
-        still = self.port.repeat(calls, None, self.recorded)
         return [
-            still,
-            *(
-                self.port.repeat(calls, None, lambda data, trial=trial: self._moved(data, trial))  # type: ignore[misc]
-                for trial in range(TRIALS)
-            ),
+            self.port.repeat(calls, None, lambda data, trial=trial: self._moved(data, trial))  # type: ignore[misc]
+            for trial in range(TRIALS)
         ]
+
+    def _port_unmoved(self, calls: Sequence[int]) -> Repeated:
+        return self.port.repeat(calls, None, self.recorded)
 
     def _in_float64(self, calls: Sequence[int]) -> Repeated:
         return self.reference.repeat(calls, "float64", self._float64)

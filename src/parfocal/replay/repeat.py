@@ -93,7 +93,9 @@ class Repeater:
                 other = prepare(twin)
                 twin = twin if other is None else other
             for order in calls:
-                self._follow(twin, self.trace.nodes[order], supply, repeated, on_op, inside, backward, listener)
+                self._follow(
+                    twin, self.trace.nodes[order], supply, repeated, on_op, inside, backward, listener
+                )
                 self._add_parameter_gradients(twin, path, repeated)
         finally:
             self.backend.set_rng_state(state)
@@ -123,7 +125,9 @@ class Repeater:
 
         own = self.script.ties.get(node.order, Tie({}, {}))
         gradients = backward and any(value.gradient is not None for value in own.outputs.values())
-        follower = Follower(self.backend, ties, supply, report, gradients=gradients, on_op=on_op, listener=listener)
+        follower = Follower(
+            self.backend, ties, supply, report, gradients=gradients, on_op=on_op, listener=listener
+        )
         args, kwargs = self._arguments(node, own, supply, gradients)
         follower.run(twin, args, kwargs, self._driver(node, own, supply, gradients))
 

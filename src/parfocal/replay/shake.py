@@ -15,6 +15,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.tree import flatten, replace
+from parfocal.judge.floors import size_of
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.trace import Trace, Value
 
@@ -46,14 +47,14 @@ class Shaker:
 
     def _moved(self, tensor: Any, value: Value, amount: float) -> Any:
         array = self.backend.to_array(tensor, copy=False)
-        shaken = self.backend.substitute(tensor, _shake(array, amount * value.data.size.rms))
+        shaken = self.backend.substitute(tensor, _shake(array, amount * value.data.size.rms), copy=False)
         if value.gradient is not None:
-            noise = amount * value.gradient.size.rms
-            self.backend.watch_gradient(shaken, partial(self._moved_gradient, noise))
+            self.backend.watch_gradient(shaken, partial(self._moved_gradient, amount))
         return shaken
 
-    def _moved_gradient(self, noise: float, gradient: Any) -> Any:
-        return self.backend.from_array(_shake(self.backend.to_array(gradient, copy=False), noise))
+    def _moved_gradient(self, amount: float, gradient: Any) -> Any:
+        array = self.backend.to_array(gradient, copy=False)
+        return self.backend.from_array(_shake(array, amount * size_of(array).rms), copy=False)
 
 
 def _shake(array: Array, noise: float) -> Array:

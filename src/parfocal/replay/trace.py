@@ -16,9 +16,17 @@ from parfocal.judge.sketch import Fingerprint
 from parfocal.replay.ledger import Stored
 
 
+def unmarked(count: int) -> Fingerprint:
+    """In place of the fingerprint of a tensor that nothing is paired by."""
+    return Fingerprint(count, 0.0, 0.0, 0.0, 0.0, None, None)
+
+
 @dataclass(frozen=True, slots=True)
 class Data:
-    """One tensor's values at one moment. ``stored`` is None when only the fingerprint was kept."""
+    """One tensor's values at one moment. ``stored`` is None when only the fingerprint was kept.
+
+    Gradients are ``unmarked``: calls are paired by what they take and give.
+    """
 
     shape: tuple[int, ...]
     dtype: str

@@ -18,7 +18,7 @@ from parfocal.replay.follow import Report, Side, Sighting, Supply
 from parfocal.replay.layouts import fit
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING, Observer
-from parfocal.replay.trace import Data, Node, Value
+from parfocal.replay.trace import Data, Node, Value, unmarked
 
 
 class Outline(Observer):
@@ -40,7 +40,7 @@ class Outline(Observer):
             node.outputs = self._values(flatten(output).leaves)
 
     def _mark(self, array: Array) -> Fingerprint:
-        return Fingerprint(array.size, 0.0, 0.0, 0.0, 0.0, None, None)
+        return unmarked(array.size)
 
 
 class Witness(Outline):
@@ -94,9 +94,7 @@ class Witness(Outline):
         count = 1
         for extent in shape:
             count *= extent
-        return Data(
-            shape, self.backend.dtype(tensor), Fingerprint(count, 0.0, 0.0, 0.0, 0.0, None, None), None
-        )
+        return Data(shape, self.backend.dtype(tensor), unmarked(count), None)
 
     def _compare(self, order: int, slot: str, recorded: Data, direction: Any, tensor: Any) -> None:
         observed, array = self.backend.to_array(tensor, copy=False), self.supply(recorded)

@@ -156,17 +156,16 @@ class Alignment:
         )
         with left_as_it_was(theirs, self.mode):
             self._observe(theirs, witness)
-        ends = Ends(ours, theirs, self.plan, self.driving, self.tolerance)
-        precise = self._precise(Script({}), ledger)
+        ends = Ends(ours, theirs, self.plan, self.driving, self.tolerance).whole([], [])
         ignored = self.ignored()
         return Observation(
             ignored.judged_pairs(_witnessed(partners, theirs.trace)),
             ignored.judged(collector.measures),
-            ignored.judged_parameters(ends.parameters(theirs.natural.gradients, precise)),
-            ends.whole([], []),
+            ignored.judged_parameters([end for end in ends if end.phase == "gradient"]),
+            ends,
             set(),
             theirs.natural.buffers,
-            precise,
+            self._precise(Script({}), ledger),
         )
 
     def _observer(self, player: Player, ledger: Ledger | None) -> Observer:

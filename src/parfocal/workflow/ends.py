@@ -1,9 +1,10 @@
 """Results of whole models: outputs, the loss, the gradients of parameters.
 
 Each parameter's gradient is judged twice: once as made by its own layer from exact inputs, once
-as it comes out of the natural runs. What deep networks amplify is told from what is wrong by
-shaking the reference, and, where chance decides (a ReLU that flips), by running both in float64:
-a flip is gone then, a mistake is not.
+as it comes out of the natural runs. There the errors of all layers add up, and as long as they
+explain what is seen nothing more is asked. What deep networks amplify beyond that is told from what
+is wrong by shaking the reference, and, where chance decides (a ReLU that flips), by running both in
+float64: a flip is gone then, a mistake is not.
 """
 
 from __future__ import annotations
@@ -16,19 +17,23 @@ from functools import partial
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, score
+from parfocal.judge.floors import EPSILON, NOTHING, Size, coarser, difference, score, size_of
+from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.replay.precise import Precise, calls_of_owner, is_gone
 from parfocal.replay.shake import Shaker
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
-from parfocal.workflow.measures import END_LIMIT, LARGE, LIMIT, Measure, judge_arrays
+from parfocal.workflow.measures import END_LIMIT, LARGE, LIMIT, Measure, judge_roughly
 from parfocal.workflow.players import Arrays, Driving, Player, Results, tied_outputs
 
 # How much harder than measured the reference is shaken. Where a ReLU or a maximum flips, the result
 # jumps, and whether one flips is chance: several must have flipped before their size is known.
 SHAKE = 8.0
+# Rounding of a sum of n terms, whose signs are as good as random: this times sqrt(n) units of the result.
+SUMMED = 0.2
+UNUSUAL = 32.0  # times the typical relative error: more is not carried on as it is
 _INFINITE = Size(math.inf, math.inf)
 
 
@@ -40,6 +45,7 @@ class End:
     reference: str  # slot of the output, or path of the parameter
     port: str
     measure: Measure
+    arrays: tuple[Array, Array] | None = None  # the port's and the reference's
 
 
 class Ends:
@@ -58,42 +64,60 @@ class Ends:
         """The gradients of the followed port: each layer's own, from exact inputs and output gradients."""
         ends = []
         for entry in self.plan.entries:
-            measure = self._gradient(entry, self.reference.natural.gradients, gradients)
-            if measure is not None:
-                if self.tolerance is None and LIMIT < measure.score < math.inf:
-                    measure = self._refined(entry, measure, precise)
-                ends.append(End("gradient", entry.source, entry.target, measure))
+            found = self._gradient(entry, self.reference.natural.gradients, gradients)
+            if found is not None:
+                measure = found.measure
+                if LIMIT < measure.score < math.inf:
+                    found = replace(found, measure=self._refined(entry, measure, precise))
+                ends.append(self._in_full(found, LIMIT))
         return ends
 
     def whole(self, measures: list[Measure], parameters: list[End]) -> list[End]:
         """Outputs, loss and gradients of the natural runs, against what rounding does to the whole model."""
         ends = list(self._raw(self.reference.natural, self.port.natural))
-        if self.tolerance is not None or all(end.measure.score <= LIMIT for end in ends):
-            return ends
-        shaken = self._shaken(measures)
-        ends = [_lifted(end, self._moved(end, shaken)) for end in ends]
-        explained = any(each.score > LIMIT for each in (*measures, *(end.measure for end in parameters)))
-        if explained or all(end.measure.score <= END_LIMIT for end in ends):
-            return ends
-        return self._without_vanishing(ends)
+        if self.tolerance is not None:
+            return [self._in_full(end, 1.0) for end in ends]
+        guilty = any(each.score > LIMIT for each in (*measures, *(end.measure for end in parameters)))
+        if not guilty:
+            ends = _carried(ends, measures, parameters)
+        if any(end.measure.score > LIMIT for end in ends):
+            shaken = self._shaken(measures)
+            ends = [_lifted(end, self._moved(end, shaken)) for end in ends]
+        if not guilty and any(end.measure.score > END_LIMIT for end in ends):
+            ends = self._without_vanishing(ends)
+        return [self._in_full(end, END_LIMIT) for end in ends]
 
-    def _gradient(self, entry: Entry, reference: Arrays, port: Arrays) -> Measure | None:
+    def _in_full(self, end: End, limit: float) -> End:
+        """With all figures, where it is above the limit."""
+        if end.measure.score <= limit or end.arrays is None or end.measure.comparison is not None:
+            return end
+        comparison = compare_arrays(*end.arrays, tolerance=self.tolerance)
+        return replace(end, measure=replace(end.measure, comparison=comparison))
+
+    def _gradient(self, entry: Entry, reference: Arrays, port: Arrays) -> End | None:
         ours, theirs = reference.get(entry.source), port.get(entry.target)
         if ours is not None and theirs is not None:
-            expected = views.apply(entry.source_view, ours)
-            return _measure(views.apply(entry.target_view, theirs), expected, self.tolerance)
+            arrays = views.apply(entry.target_view, theirs), views.apply(entry.source_view, ours)
+            return self._end("gradient", entry.source, entry.target, arrays)
         present = theirs if ours is None else ours
         if present is None or not np.any(present):
             return None
         side = "reference" if ours is None else "port"
-        return replace(_blank(), error=_INFINITE, message=f"no gradient arrives in the {side}")
+        measure = replace(_blank(), error=_INFINITE, message=f"no gradient arrives in the {side}")
+        return End("gradient", entry.source, entry.target, measure)
+
+    def _end(self, phase: str, reference: str, port: str, arrays: tuple[Array, Array]) -> End:
+        measure = replace(_blank(), **judge_roughly(*arrays, self.tolerance)._asdict())
+        return End(phase, reference, port, measure, arrays)
 
     def _refined(self, entry: Entry, measure: Measure, precise: Precise) -> Measure:
         calls = calls_of_owner(self.reference.trace, entry.source)
         port_calls = calls_of_owner(self.port.trace, entry.target)
         if not calls or not port_calls:
             return measure
-        acquitted = measure
+        acquitted = _with_floor(measure, self._unit(entry, calls) | measure.floor)
+        if acquitted.score <= LIMIT:
+            return acquitted
         for asked in ((calls, port_calls), ([0], [0])):
             acquitted = self._acquitted(entry, measure, precise, *asked)
             large = acquitted.floor.rms > LARGE * measure.floor.rms
@@ -102,6 +126,12 @@ class Ends:
         # not even the whole model makes the error: something acts on the parameter from outside
         recorded = score(precise.still_parameter([0], entry.source), measure.floor) <= LIMIT
         return measure if recorded else acquitted
+
+    def _unit(self, entry: Entry, calls: list[int]) -> Size:
+        """What rounding does to the whole parameter, of which the entry may be a part: it is summed at once."""
+        whole = self.reference.natural.gradients[entry.source]
+        nodes = [self.reference.trace.nodes[order] for order in calls]
+        return size_of(whole) * coarser(whole.dtype.name) * max(1.0, _summing(nodes, whole.shape))
 
     def _acquitted(
         self, entry: Entry, measure: Measure, precise: Precise, calls: list[int], port_calls: list[int]
@@ -136,19 +166,18 @@ class Ends:
         tied = tied_outputs(reference.outputs, port.outputs)
         for slot, (name, layout) in tied.items():
             expected = layout.apply(reference.outputs[name])
-            yield End("forward", name, slot, _measure(port.outputs[slot], expected, self.tolerance))
+            yield self._end("forward", name, slot, (port.outputs[slot], expected))
         missing = [name for name in reference.outputs if name not in {other for other, _ in tied.values()}]
         for name, slot in zip(missing, (slot for slot in port.outputs if slot not in tied), strict=False):
             shapes = list(port.outputs[slot].shape), list(reference.outputs[name].shape)
             message = f"shape {shapes[0]} in the port, {shapes[1]} in the reference"
             yield End("forward", name, slot, replace(_blank(), error=_INFINITE, message=message))
         if reference.loss is not None and port.loss is not None:
-            losses = _scalar(port.loss), _scalar(reference.loss)
-            yield End("loss", "loss", "loss", _measure(*losses, self.tolerance))
+            yield self._end("loss", "loss", "loss", (_scalar(port.loss), _scalar(reference.loss)))
         for entry in self.plan.entries:
-            measure = self._gradient(entry, reference.gradients, port.gradients)
-            if measure is not None:
-                yield End("gradient", entry.source, entry.target, measure)
+            end = self._gradient(entry, reference.gradients, port.gradients)
+            if end is not None:
+                yield end
 
     def _moved(self, end: End, shaken: Results) -> Size:
         """How far shaking carries at this end."""
@@ -199,11 +228,6 @@ def _blank() -> Measure:
     return Measure(-1, -1, "output", "", "", "forward", None, NOTHING, NOTHING)
 
 
-def _measure(observed: Array, expected: Array, tolerance: Tolerance | None) -> Measure:
-    comparison, error, floor = judge_arrays(observed, expected, tolerance)
-    return replace(_blank(), comparison=comparison, error=error, floor=floor)
-
-
 def _with_floor(measure: Measure, floor: Size) -> Measure:
     return replace(measure, floor=measure.floor | floor)
 
@@ -214,12 +238,55 @@ def _lifted(end: End, floor: Size) -> End:
     return replace(end, measure=_with_floor(end.measure, floor))
 
 
+def _carried(ends: list[End], measures: list[Measure], parameters: list[End]) -> list[End]:
+    """What the layers' own errors, each within the noise, may add up to at the ends of the model.
+
+    Nothing is amplified on the way, but for what a parameter's own layer makes of it: its floor says
+    how far one unit carries there. Forward errors also flip a like share of what is cut off (a ReLU,
+    a maximum); where those are, gradients are off entirely, altogether by the root of that share.
+    """
+    forward, backward = (_sum_of_errors(measures, direction) for direction in ("forward", "backward"))
+    floors = {(end.reference, end.port): end.measure.floor for end in parameters}
+    lifted = []
+    for end in ends:
+        measure, unit, relative = end.measure, end.measure.floor, end.measure.relative or 0.0
+        if measure.score > LIMIT and unit.rms > 0.0 and 0.0 < relative < math.inf:
+            epsilon = unit.rms * relative / measure.error.rms
+            units = forward / epsilon
+            floor = unit * units
+            if end.phase == "gradient":
+                own = floors.get((end.reference, end.port), unit) | unit
+                floor = own * (units + backward / epsilon) | unit * (math.sqrt(forward) / epsilon)
+            end = _lifted(end, floor)
+        lifted.append(end)
+    return lifted
+
+
+def _sum_of_errors(measures: list[Measure], direction: str) -> float:
+    """Relative to the tensors; of one that is nothing but rounding the relative error says nothing."""
+    errors = [m.relative for m in measures if m.direction == direction and m.relative]
+    return float(np.minimum(errors, UNUSUAL * np.median(errors)).sum()) if errors else 0.0
+
+
+def _summing(nodes: list[Node], shape: tuple[int, ...]) -> float:
+    """How many units of a parameter's gradient rounding makes of the terms that it sums.
+
+    There is one for every place of the output, apart from the axis that they have in common.
+    """
+    terms = 0
+    for node in nodes:
+        for value in node.outputs.values():
+            common = set(value.data.shape) & set(shape)
+            terms += value.data.fingerprint.size // max(common) if common else 0
+    return SUMMED * math.sqrt(terms)
+
+
 def _noise_amounts(nodes: list[Node], measures: list[Measure]) -> dict[int, float]:
     """Per layer: what was measured there, within the noise, but at least one unit in the last place."""
     measured = {
-        m.reference: m.comparison.rel_l2
+        m.reference: m.relative
         for m in measures
-        if m.comparison is not None and m.own and m.direction == "forward" and m.score <= LIMIT
+        if m.relative is not None and m.own and m.direction == "forward" and m.score <= LIMIT
     }
     amounts = {}
     for node in nodes:

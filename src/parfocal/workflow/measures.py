@@ -1,7 +1,7 @@
 """Turn what a followed run shows into measured errors, and measured errors into scores.
 
-Every sighting is compared at once and its arrays are let go. The scale floor is free; only where
-an error is above it are the reference's calls repeated in float64 for the other two floors.
+Every sighting is measured at once and its arrays are let go; all figures are computed only where the
+scale floor, which is free, would accuse. There the calls are repeated for the other floors.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.judge.apart import apart
 from parfocal.judge.floors import NOTHING, Size, coarser, difference, error_of, score, size_of
 from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.tolerance import Tolerance
@@ -28,6 +30,8 @@ LIMIT = 4.0
 LARGE = 2.0**13
 # Of whole models: the floor is one random trial of an amplified quantity, not a bound.
 END_LIMIT = 12.0
+# With a fixed tolerance a score above 1 is simply a violation of it, by however many elements.
+_VIOLATION = Size(0.5, 0.5)
 
 
 ABSENT = {side: f"no gradient arrives in the {side}" for side in ("port", "reference")}
@@ -43,12 +47,13 @@ class Measure:
     slot: str
     reference_slot: str
     direction: Direction
-    comparison: Comparison | None
+    comparison: Comparison | None  # only where the scale floor would accuse
     error: Size
     floor: Size
     message: str = ""
     outside: bool = False  # the call by itself does not make it: what is around it does
     tied: bool = False  # it shows only as long as equal values stay equal
+    relative: float | None = None  # the error's norm over the reference's; None: nothing to compare
 
     @property
     def score(self) -> float:
@@ -70,19 +75,46 @@ class Measure:
         return not self.outside and (self.side == "output") == (self.direction == "forward")
 
 
-def judge_arrays(
-    observed: Array, expected: Array, tolerance: Tolerance | None, size: Size | None = None
-) -> tuple[Comparison, Size, Size]:
-    """Comparison, error and scale floor of the port's array against the reference's of this size."""
+class Judged(NamedTuple):
+    """An array against another: all figures where they may be needed, the error, and the scale floor."""
+
+    comparison: Comparison | None
+    error: Size
+    floor: Size
+    relative: float
+
+
+def judge_arrays(observed: Array, expected: Array, tolerance: Tolerance | None) -> Judged:
+    """The port's array against the reference's of the same shape."""
+    judged = judge_roughly(observed, expected, tolerance)
+    limit = LIMIT if tolerance is None else 1.0
+    if judged.comparison is None and score(judged.error, judged.floor) > limit:
+        return judged._replace(comparison=compare_arrays(observed, expected, tolerance=tolerance))
+    return judged
+
+
+def judge_roughly(observed: Array, expected: Array, tolerance: Tolerance | None) -> Judged:
+    """Without all the figures, unless it takes those to judge."""
+    found = apart(observed, expected, tolerance)
+    if found is None:
+        return _judge_fully(observed, expected, tolerance)
+    if tolerance is not None:
+        wrong = float(found.mismatched)
+        return Judged(None, Size(wrong, wrong), _VIOLATION, found.relative)
+    epsilon = coarser(observed.dtype.name, expected.dtype.name) if found.peak else 0.0
+    floor = Size(found.reference_rms, found.reference_peak) * epsilon
+    return Judged(None, Size(found.rms, found.peak), floor, found.relative)
+
+
+def _judge_fully(observed: Array, expected: Array, tolerance: Tolerance | None) -> Judged:
     comparison = compare_arrays(observed, expected, tolerance=tolerance)
     if tolerance is not None:
-        # With a fixed tolerance a score above 1 is simply a violation of it.
-        return comparison, Size(float(comparison.mismatched), float(comparison.mismatched)), Size(0.5, 0.5)
+        wrong = float(comparison.mismatched)
+        return Judged(comparison, Size(wrong, wrong), _VIOLATION, comparison.rel_l2)
     error = error_of(comparison)
-    if error.peak == 0.0:
-        return comparison, error, NOTHING
     epsilon = coarser(observed.dtype.name, expected.dtype.name)
-    return comparison, error, (size or size_of(expected)) * epsilon
+    floor = size_of(expected) * epsilon if error.peak else NOTHING
+    return Judged(comparison, error, floor, comparison.rel_l2)
 
 
 class Collector:
@@ -97,36 +129,55 @@ class Collector:
 
     def __call__(self, sighting: Sighting) -> None:
         reference, slot = self.partners[sighting.order, sighting.side, sighting.slot]
-        comparison, error, floor, message = self._compare(sighting)
+        comparison, error, floor, message, relative = self._compare(sighting)
         self.measures.append(
             Measure(
                 sighting.order, reference, sighting.side, sighting.slot, slot, sighting.direction,
-                comparison, error, floor, message,
+                comparison, error, floor, message, relative=relative,
             )
         )  # fmt: skip
 
-    def _compare(self, sighting: Sighting) -> tuple[Comparison | None, Size, Size, str]:
+    def _compare(self, sighting: Sighting) -> tuple[Comparison | None, Size, Size, str, float | None]:
         observed, expected = sighting.observed, sighting.expected
         infinite = Size(math.inf, math.inf)
         if observed is None or expected is None:
             present = expected if observed is None else observed
             assert present is not None
             if not np.any(present):
-                return None, NOTHING, NOTHING, ""  # absent and all zero mean the same
+                return None, NOTHING, NOTHING, "", None  # absent and all zero mean the same
             side = "port" if observed is None else "reference"
-            return None, infinite, NOTHING, ABSENT[side]
+            return None, infinite, NOTHING, ABSENT[side], None
         if sighting.layout is None:
             message = f"shape {list(observed.shape)} in the port, {list(expected.shape)} in the reference"
-            return None, infinite, NOTHING, message
-        comparison, error, floor = judge_arrays(
-            observed, expected, self.tolerance, sighting.recorded.size if sighting.recorded else None
-        )
-        return comparison, error, floor, ""
+            return None, infinite, NOTHING, message, None
+        judged = judge_arrays(observed, expected, self.tolerance)
+        return judged.comparison, judged.error, judged.floor, "", judged.relative
 
 
 def refine(measures: Iterable[Measure], precise: Precise) -> list[Measure]:
     """The same measures with the full floor where the scale floor alone would accuse."""
-    return [_refined(measure, precise) for measure in measures]
+    return [_refined(measure, precise) for measure in _summed(list(measures), precise.reference.trace)]
+
+
+def _summed(measures: list[Measure], trace: Trace) -> list[Measure]:
+    """Gradients of one tensor that a call takes several times (query and key, say) are added up.
+
+    So the noise of each is that of the largest.
+    """
+    groups: dict[tuple[int, int], list[int]] = {}
+    for index, measure in enumerate(measures):
+        if measure.side == "input" and measure.direction == "backward":
+            data = trace.nodes[measure.reference].inputs[measure.reference_slot].data
+            groups.setdefault((measure.port, id(data)), []).append(index)
+    summed = list(measures)
+    for indices in groups.values():
+        floor = NOTHING
+        for index in indices:
+            floor |= measures[index].floor
+        for index in indices:
+            if measures[index].score > LIMIT:
+                summed[index] = replace(measures[index], floor=floor)
+    return summed
 
 
 def _refined(measure: Measure, precise: Precise) -> Measure:

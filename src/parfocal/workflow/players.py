@@ -70,7 +70,7 @@ class Player:
     def gradients(self) -> Arrays:
         """Of the parameters that have one, by path."""
         found = {
-            entry.path: self.backend.gradient(entry.value)
+            entry.path: self.backend.gradient(entry.value, copy=False)
             for entry in self.backend.state(self.model)
             if entry.role == "parameter" and entry.tied_to is None
         }

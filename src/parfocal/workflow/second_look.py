@@ -54,8 +54,8 @@ def _real_end(pair: CallPair, suspect: Measure, precise: Precise, paired: set[in
             recorded = precise.recorded(value.data)
             layout = fit(recorded, observed)
             if layout is not None:
-                _, error, floor = judge_arrays(observed, layout.apply(recorded), None)
-                if score(error, floor) <= NEAR:
+                judged = judge_arrays(observed, layout.apply(recorded), None)
+                if score(judged.error, judged.floor) <= NEAR:
                     return following.order
     return None
 
@@ -98,5 +98,5 @@ def _is_right(order: int, suspect: Measure, script: Script, precise: Precise) ->
     layout = fit(recorded, observed)
     if layout is None:
         return False
-    _, error, floor = judge_arrays(observed, layout.apply(recorded), None)
-    return score(error, floor) <= NEAR
+    judged = judge_arrays(observed, layout.apply(recorded), None)
+    return score(judged.error, judged.floor) <= NEAR

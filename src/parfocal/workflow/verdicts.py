@@ -25,6 +25,7 @@ from parfocal.workflow.following import (
     comes_before,
     in_backward_order,
     lacks_a_part,
+    moment,
     silent_calls,
     starved_calls,
     users_of,
@@ -79,7 +80,7 @@ def divergences(
     limit, end_limit = limits
     ours, theirs = alignment.reference.trace, alignment.port.trace
     forward = [m for m in observation.measures if m.direction == "forward" and m.score > limit]
-    forward.sort(key=lambda measure: _moment(measure, theirs))
+    forward.sort(key=lambda measure: moment(measure, theirs))
     backward = in_backward_order(observation.measures, limit, theirs)
     starved, silent = starved_calls(observation.measures), silent_calls(observation.measures)
     starts = _starts_of_runs(observation.pairing)
@@ -91,7 +92,7 @@ def divergences(
         # without the reference's inputs a call cannot be told from what came before it
         doubtful = measure.own and measure.port in observation.unfed and bool(paths)
         follows = measure.direction == "backward" and not measure.own and users_of(measure, theirs) & paths
-        cut_off = measure.absent and comes_before(measure, starved)
+        cut_off = measure.absent and comes_before(measure, starved, theirs)
         cut_off = cut_off or lacks_a_part(measure, silent, theirs)
         inherited = guilty in paths or doubtful or cut_off or bool(follows)
         inherited = inherited or (excused is not None and excused(measure))
@@ -152,12 +153,6 @@ def _starts_of_runs(pairing: Pairing) -> dict[int, int]:
         for pair in pairing.pairs
         if not pair.takes and pair.reference in first
     }
-
-
-def _moment(measure: Measure, port: Trace) -> tuple[float, int]:
-    """When a tensor was there: an input when its call began, an output when it ended, inner calls first."""
-    node = port.nodes[measure.port]
-    return (node.order, node.depth) if measure.side == "input" else (node.finished - 0.5, -node.depth)
 
 
 def _blame(measure: Measure, port: Trace) -> int:
@@ -245,8 +240,8 @@ def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step
     for measure in observation.measures:
         if measure.direction == "forward":
             own[measure.port] = max(own.get(measure.port, 0.0), measure.score)
-            if alignment.tolerance is not None and measure.comparison is not None:
-                beyond[measure.port] = measure.comparison.rel_l2
+            if alignment.tolerance is not None and measure.relative is not None:
+                beyond[measure.port] = measure.relative
     for pair in observation.pairing.pairs:
         node = alignment.port.trace.nodes[pair.port]
         if not node.is_leaf or pair.gives is None:

@@ -168,3 +168,26 @@ def test_a_file_that_became_shorter_is_an_error_and_not_a_wait(monkeypatch):
         monkeypatch.setattr(os, "preadv", lambda file, parts, at: 0)
         with pytest.raises(StorageError, match="40 of 40 bytes put aside cannot be read back"):
             ledger.get(ticket)
+
+
+def test_what_is_given_is_kept_as_it_is_and_anything_else_is_copied():
+    own, lent = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3)
+    with Ledger(1000) as ledger:
+        kept, copied = ledger.put(own, given=True), ledger.put(lent)
+        turned = ledger.put(own.T, given=True)
+        assert ledger.get(kept) is own
+        assert not np.shares_memory(ledger.get(copied), lent)
+        assert ledger.get(turned).flags.c_contiguous
+        assert not np.shares_memory(ledger.get(turned), own)
+        lent[:] = 0
+        assert ledger.get(copied).sum() == 15.0
+
+
+def test_many_small_arrays_do_not_overlap():
+    generator = np.random.default_rng(0)
+    arrays = [generator.standard_normal(int(n)).astype("float32") for n in generator.integers(0, 400_000, 60)]
+    with Ledger() as ledger:
+        tickets = [ledger.put(array) for array in arrays]
+        assert all(
+            np.array_equal(ledger.get(ticket), array) for ticket, array in zip(tickets, arrays, strict=True)
+        )

@@ -75,13 +75,11 @@ def test_a_fixed_tolerance_is_kept_or_broken():
 
 def test_the_coarser_dtype_of_the_two_sides_sets_the_floor():
     half = ONES.astype("float16")
-    _, _, floor = judge_arrays(half + np.float16(0.001), ONES, None)
-    assert floor.rms == 2.0**-10
+    assert judge_arrays(half + np.float16(0.001), ONES, None).floor.rms == 2.0**-10
 
 
 def test_integers_have_no_floor():
-    _, _, floor = judge_arrays(np.array([1, 2]), np.array([1, 3]), None)
-    assert floor == NOTHING
+    assert judge_arrays(np.array([1, 2]), np.array([1, 3]), None).floor == NOTHING
 
 
 class Asked:
@@ -215,3 +213,19 @@ def test_an_error_that_hangs_on_equal_values_is_told_apart():
 
 def test_forward_large_floors_are_not_doubted():
     assert not doubted(Doubted(FLIPS, moved=FLIPS, alike=0.0), "forward").tied
+
+
+def test_gradients_of_one_tensor_taken_twice_share_the_noise_of_the_larger():
+    """What a call adds up cannot be more precise than its largest part."""
+    taken_twice = trace(Does("", "Net", ["x", "x"], ["y"], [Does("mix", "Mix", ["x", "x"], ["y"])]))
+    node = taken_twice.nodes[1]
+    first, second = node.inputs
+    assert node.inputs[first].data is node.inputs[second].data
+    small = Measure(1, 1, "input", first, first, "backward", None, Size(50 * EPS, 50 * EPS), Size(EPS, EPS))
+    large = Measure(1, 1, "input", second, second, "backward", None, Size(EPS, EPS), Size(99 * EPS, 99 * EPS))
+    asked = Asked()
+    asked.reference = asked.port = SimpleNamespace(trace=taken_twice)
+    assert refine([small, large], asked)[0].score < LIMIT
+    assert asked.asked == []
+    refine([small], asked)
+    assert asked.asked

@@ -72,12 +72,12 @@ class Models(Tensors):
                 )
         return found
 
-    def gradient(self, tensor: Any) -> Array | None:
+    def gradient(self, tensor: Any, *, copy: bool = True) -> Array | None:
         gradient = tensor.grad
         if gradient is None:
             return None
         if not gradient.is_selected_rows():
-            return self.to_array(gradient)
+            return self.to_array(gradient, copy=copy)
         dense = np.zeros(self.shape(tensor), dtype=self.dtype(tensor))
         np.add.at(dense, list(gradient.rows()), gradient.numpy())  # a row may come more than once
         return dense

@@ -33,6 +33,8 @@ class _Substitute(paddle.autograd.PyLayer):
 class Surgery(Tensors):
     """What replaying asks of a backend."""
 
+    leaves_gradients_alone = False  # it adds other uses of a tensor to the gradient of the first
+
     def alias(self, tensor: Any) -> Any:
         # reshape would hand back the very same object, and view refuses what is empty
         return tensor.view(tensor.shape) if tensor.size else tensor.clone()
@@ -42,9 +44,9 @@ class Surgery(Tensors):
         copied.stop_gradient = tensor.stop_gradient
         return copied if tensor.is_leaf else copied.clone()
 
-    def substitute(self, tensor: Any, array: Array) -> Any:
+    def substitute(self, tensor: Any, array: Array, *, copy: bool = True) -> Any:
         def make() -> Any:
-            return self.from_array(array).astype(tensor.dtype)
+            return self.from_array(array, copy=copy).astype(tensor.dtype)
 
         if tensor.stop_gradient:
             return make()

@@ -64,7 +64,9 @@ class Tensors:
         array = self._view(plain if on_cpu else plain.cpu())
         return np.array(array, copy=True, order="C") if copy and on_cpu else array
 
-    def from_array(self, array: Array, *, requires_grad: bool = False, device: str = "cpu") -> Any:
+    def from_array(
+        self, array: Array, *, requires_grad: bool = False, device: str = "cpu", copy: bool = True
+    ) -> Any:
         name = array.dtype.name
         if name not in DTYPES:
             raise no_dtype("paddle", array.dtype, DTYPES)
@@ -74,6 +76,7 @@ class Tensors:
             bits = np.array(native, copy=None, order="C").view(BITS[name][0])
             tensor = paddle.to_tensor(bits, place=place).view(name)
         else:
+            # a copy in any case: to free a tensor on foreign memory can block on the interpreter lock
             tensor = paddle.to_tensor(native, place=place)
         tensor.stop_gradient = not requires_grad
         return tensor

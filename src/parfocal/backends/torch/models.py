@@ -63,11 +63,12 @@ class Models(Tensors):
                 )
         return found
 
-    def gradient(self, tensor: Any) -> Array | None:
+    def gradient(self, tensor: Any, *, copy: bool = True) -> Array | None:
         gradient = tensor.grad
         if gradient is None:
             return None
-        return self.to_array(gradient if gradient.layout is torch.strided else gradient.to_dense())
+        dense = gradient if gradient.layout is torch.strided else gradient.to_dense()
+        return self.to_array(dense, copy=copy)
 
     def clear_gradients(self, model: Any) -> None:
         for entry in self.state(model):

@@ -34,6 +34,8 @@ class _Substitute(torch.autograd.Function):
 class Surgery(Tensors):
     """What replaying asks of a backend."""
 
+    leaves_gradients_alone = True  # it adds in place only to what nobody else holds
+
     def alias(self, tensor: Any) -> Any:
         return tensor.view_as(tensor)
 
@@ -43,9 +45,9 @@ class Surgery(Tensors):
             copied.requires_grad_(True)
         return copied if tensor.is_leaf else copied.clone()
 
-    def substitute(self, tensor: Any, array: Array) -> Any:
+    def substitute(self, tensor: Any, array: Array, *, copy: bool = True) -> Any:
         def make() -> Any:
-            return self.from_array(array).to(device=tensor.device, dtype=tensor.dtype)
+            return self.from_array(array, copy=copy).to(device=tensor.device, dtype=tensor.dtype)
 
         return _Substitute.apply(tensor, make) if tensor.requires_grad else make()
 

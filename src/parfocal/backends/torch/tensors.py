@@ -58,11 +58,14 @@ class Tensors:
         # ``local`` is the tensor itself when nothing had to be moved or resolved.
         return np.array(array, copy=True, order="C") if copy and local is plain else array
 
-    def from_array(self, array: Array, *, requires_grad: bool = False, device: str = "cpu") -> Any:
+    def from_array(
+        self, array: Array, *, requires_grad: bool = False, device: str = "cpu", copy: bool = True
+    ) -> Any:
         name = array.dtype.name
         if name not in DTYPES:
             raise no_dtype("torch", array.dtype, DTYPES)
-        owned = np.array(as_native(array), copy=True, order="C")
+        shared = not copy and array.flags.writeable
+        owned = np.array(as_native(array), copy=None if shared else True, order="C")
         if name in BITS:
             tensor = torch.from_numpy(owned.view(f"i{owned.itemsize}")).view(DTYPES[name])
         else:
