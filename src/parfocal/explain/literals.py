@@ -39,6 +39,22 @@ def written(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) and '"' not in value else repr(value)
 
 
+def indexed(index: Any) -> str | None:
+    """An index as it is written between brackets; None for one that is a tensor."""
+    parts = index if isinstance(index, tuple) else (index,)
+    texts = [_indexed(part) for part in parts]
+    return None if None in texts or not texts else ", ".join(str(text) for text in texts)
+
+
+def _indexed(part: Any) -> str | None:
+    if isinstance(part, slice):
+        bounds = ["" if bound is None else repr(bound) for bound in (part.start, part.stop, part.step)]
+        return ":".join(bounds if part.step is not None else bounds[:2])
+    if part is Ellipsis:
+        return "..."
+    return repr(part) if part is None or isinstance(part, (int, list)) else None
+
+
 def constant(node: ast.expr) -> Any:
     """The value of an expression of literals alone; None of any other."""
     try:

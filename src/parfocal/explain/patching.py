@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parfocal.explain.literals import agrees, constant, written
+from parfocal.explain.literals import agrees, constant, indexed, written
 from parfocal.explain.sources import Source, Spot, bounds, dotted_name, imported, spelled
 
 ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict)
@@ -46,7 +46,10 @@ class Argument:
 
 
 def telling(spot: Spot, argument: Argument) -> Patch | None:
-    """Another value for an argument, or a number beside an operator."""
+    """Another value for an argument, a number beside an operator, or an index."""
+    if isinstance(spot.node, ast.Subscript):
+        brackets, tensor = indexed(argument.new), _in_parentheses(spot.source.segment(spot.node.value))
+        return None if brackets is None else _patch(spot, {spot.node: f"{tensor}[{brackets}]"})
     if not isinstance(spot.node, ast.Call):
         operand = _number_beside(spot, argument.old)
         return None if operand is None else _patch(spot, {operand: written(argument.new)})
@@ -158,7 +161,8 @@ def skipping(first: Spot, last: Spot, slot: str = "0") -> Patch | None:
 
 def silencing(spot: Spot) -> Patch | None:
     """A statement of its own that is not to be there."""
-    return _whole(spot, "pass") if isinstance(spot.statement, ast.Expr) else None
+    alone = isinstance(spot.statement, ast.Expr) and spot.statement.value is spot.node
+    return _whole(spot, "pass") if alone else None
 
 
 def inverting(spot: Spot, slot: str) -> Patch | None:

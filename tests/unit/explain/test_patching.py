@@ -260,6 +260,14 @@ SPELLINGS: dict[str, tuple[str, str, tuple[str, str], Edit, str]] = {
         *(("reshape", "paddle.Tensor.reshape"), tell("shape", 1, (2, 5, 3, 4), (2, 5, 6, 2))),
         "x = x.reshape([b, -1, 6, 2])",
     ),
+    "index": (
+        *("y = self.f(x[:, -1])", "x[:, -1]", ("getitem", "paddle.Tensor.__getitem__")),
+        *(tell("index", 1, (slice(None), -1), (slice(None), 0)), "y = self.f(x[:, 0])"),
+    ),
+    "index of several kinds": (
+        *("y = x[..., 0:2]", "x[..., 0:2]", ("getitem", "paddle.Tensor.__getitem__")),
+        *(tell("index", 1, 0, (..., None, slice(1, None, 2), slice(4))), "y = x[..., None, 1::2, :4]"),
+    ),
     "another order in a list": (
         *("x = F.pad(x, [0, self.dilation])", "F.pad(x, [0, self.dilation])"),
         *(
@@ -379,9 +387,10 @@ def test_a_statement_of_its_own_is_silenced_and_no_other(tmp_path: Path) -> None
     patch = patching.silencing(alone)
     assert patch is not None
     assert patch.new == "pass"
-    kept = find_op(op(written(tmp_path, "handle = x.register_hook(clip)"), None, *hook))
-    assert kept is not None
-    assert patching.silencing(kept) is None
+    for body in ("handle = x.register_hook(clip)", "hooks.append(x.register_hook(clip))"):
+        kept = find_op(op(written(tmp_path, body), None, *hook))
+        assert kept is not None
+        assert patching.silencing(kept) is None
 
 
 UNCERTAIN: dict[str, tuple[str, str | None, tuple[str, str], Edit]] = {

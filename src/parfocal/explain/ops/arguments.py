@@ -86,6 +86,8 @@ def said(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Said]:
             continue
         word = SCALAR_WORDS.get(word, word) if op.name in POSITIONS else word
         name, there, back = WORDS.get(word, (word, _same, _same))
+        if isinstance(value, str):
+            back = _same  # torch says the formula of GELU by its name
         found[name] = Said(name, _plain(there(value)), native, back)
     return found
 

@@ -69,13 +69,14 @@ def moved_fix(scene: Scene, gap: Gap, own: Sequence[Op], words: str) -> str:
     if wanted is None:
         return words
     framework = scene.case.backend.name
-    for op in reversed(own):
+    behind = _simple(own)
+    # an order of axes that is there already is changed rather than another added
+    for op in sorted(behind, key=lambda op: ("transpose", "concat", "reshape").index(op.name)):
         if op.name == "concat":
             order = _joined(scene, op, wanted)
             if order is not None:
                 return fixing.ordered(op, list(op.inputs), order, words)
-        if op.name not in ("transpose", "reshape") or len(op.inputs) != 1:
-            return words
+            continue
         before = scene.port.values[next(iter(op.inputs.values()))]
         axes = next(_orders(before, wanted), None)
         if axes is None:
@@ -86,6 +87,18 @@ def moved_fix(scene: Scene, gap: Gap, own: Sequence[Op], words: str) -> str:
             return fixing.dropped(op, op, "0", words)
         return fixing.rearranged(op, axes, framework, words)
     return words
+
+
+def _simple(own: Sequence[Op]) -> list[Op]:
+    """The last ops of a row after which only shapes change."""
+    found: list[Op] = []
+    for op in reversed(own):
+        if op.name == "concat" or (op.name == "transpose" and len(op.inputs) == 1):
+            return [*found, op]
+        if op.name != "reshape" or len(op.inputs) != 1:
+            break
+        found.append(op)
+    return found
 
 
 def split_fix(op: Op, shape: tuple[int, ...], right: tuple[int, ...], words: str) -> str:
