@@ -35,6 +35,7 @@ class Recorder:
         self._state = state
         self._optimizers = tuple(optimizers)
         self._proof = proof
+        self._rates: dict[int, float] = {}  # of the updates in this step, by the optimizer's identity
         self._closed = False
         self._run: Run | None = None
 
@@ -67,10 +68,11 @@ class Recorder:
         return self._proof.inertness
 
     def step(self, loss: Any = None, optimizer: Any = None) -> None:
-        """Mark the end of a training step: after the update, before the schedule moves on.
+        """Mark the end of a training step, after the update.
 
         Not needed when ``record`` was given the optimizer. ``loss`` defaults to the sum of the
-        scalars that the step's backward passes started from; ``optimizer`` tells the learning rate.
+        scalars that the step's backward passes started from. ``optimizer`` tells the learning rate:
+        the one its update was made with, also when a schedule has moved it on since.
         """
         if self._optimizers:
             raise InputError(
@@ -81,7 +83,8 @@ class Recorder:
         if loss is not None:
             steps.loss = self._number(loss)
         if optimizer is not None:
-            steps.learning_rate = self._session.backend.learning_rate(optimizer)
+            used = self._rates.get(id(optimizer))
+            steps.learning_rate = self._session.backend.learning_rate(optimizer) if used is None else used
         self._end_step()
 
     def log(self, name: str, value: Any) -> None:
@@ -131,6 +134,13 @@ class Recorder:
         self._state.begin_step()
         self._session.steps.learning_rate = self._session.backend.learning_rate(optimizer)
 
+    def note_update(self, optimizer: Any) -> None:
+        """Any optimizer is about to make its step, perhaps that of another model."""
+        try:
+            self._rates[id(optimizer)] = self._session.backend.learning_rate(optimizer)
+        except (KeyError, AttributeError, TypeError):  # a user's own, without a learning rate
+            self._rates.pop(id(optimizer), None)
+
     def after_update(self) -> None:
         """An optimizer made its step, which ends the recording's step too."""
         self._end_step()
@@ -142,6 +152,7 @@ class Recorder:
                 gradients.report_absent()
             gradients.end_step()
         self._calls.end_step()
+        self._rates.clear()
         self._state.end_step()
         self._session.writer.append(steps.finish(self._session.rank))
 

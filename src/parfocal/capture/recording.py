@@ -100,6 +100,8 @@ def record(
             watches.enter_context(
                 backend.watch_backward(recorder.on_backward_start, recorder.on_backward_end)
             )
+            if not optimizers:  # marked by hand: what was used is known at the updates only
+                watches.enter_context(backend.watch_updates(recorder.note_update, lambda _: None))
             for each in optimizers:
                 watches.enter_context(_watch_updates(backend, each, recorder))
             yield recorder
