@@ -87,6 +87,7 @@ class Finder(Living):
     def __init__(self, backend: Backend, owns: Callable[[int | None], bool]) -> None:
         super().__init__(backend)
         self.stops: list[Stop] = []
+        self._stopped: list[Any] = []  # tensors that would have a gradient
         self._owns = owns
         self._sites = Sites((backend.name,))
 
@@ -94,25 +95,40 @@ class Finder(Living):
         if op.name == HOOK:  # wherever it is set, also inside: it acts on what comes back from there
             self._note(op, "hook", op.module)
         elif self._owns(op.call):
-            living = self._living(op)
-            if living and self._dead(op) and not op.name.endswith("_like"):
+            leaves = flatten_call(op.args, op.kwargs).leaves
+            reached = bool(self._living(op)) or self._continues(leaves.values())
+            if reached and self._dead(op) and not op.name.endswith("_like"):
                 self._note(op, self._how(op), None)
+                self._stopped += flatten(op.output).leaves.values()
         self._keep(flatten(op.output).leaves)
+
+    def _continues(self, leaves: Iterable[Any]) -> bool:
+        """Whether a tensor comes from further up in the same no_grad block."""
+        found = {id(leaf) for leaf in self._stopped}
+        return not self.backend.grad_enabled() and any(id(leaf) in found for leaf in leaves)
 
     def _how(self, op: OpCall) -> str:
         if op.name == "detach":
             return "detach"
+        if not self.backend.grad_enabled():
+            return "no_grad"
         return "flag" if self._flagged(flatten_call(op.args, op.kwargs).leaves.values()) else "no_grad"
 
     def entered(self, call: Call) -> None:
         leaves = flatten_call(call.args, call.kwargs).leaves
         if self._owns(call.parent):
             living = any(self._floats(leaf) and self.backend.requires_grad(leaf) for leaf in leaves.values())
-            off = living and not self.backend.grad_enabled()
-            how = "flag" if self._flagged(leaves.values()) else "no_grad" if off else ""
+            reached = living or self._continues(leaves.values())
+            off = reached and not self.backend.grad_enabled()
+            how = "no_grad" if off else "flag" if self._flagged(leaves.values()) else ""
             if how:
                 self.stops.append(Stop(-1 - call.order, how, Where(call.path, *self._sites.find())))
         super().entered(call)
+
+    def left(self, call: Call, computed: Any, given: Any) -> None:
+        super().left(call, computed, given)
+        if not self.backend.grad_enabled() and self._owns(call.parent):
+            self._stopped += flatten(given).leaves.values()
 
     def _note(self, op: OpCall, how: str, module: str | None) -> None:
         file, line = self._sites.find()

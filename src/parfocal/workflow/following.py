@@ -25,7 +25,13 @@ def in_backward_order(measures: Iterable[Measure], limit: float, port: Trace) ->
     for measure in backward:
         kind = lacking if lacks_a_part(measure, silent, port) else absent if measure.absent else arrived
         kind.append(measure)
-    return [*arrived, *sorted(absent, key=lambda m: (m.port, not m.own), reverse=True), *lacking]
+    return [*arrived, *sorted(absent, key=lambda m: moment(m, port), reverse=True), *lacking]
+
+
+def moment(measure: Measure, port: Trace) -> tuple[float, int]:
+    """When a tensor was there: an input when its call began, an output when it ended, inner calls first."""
+    node = port.nodes[measure.port]
+    return (node.order, node.depth) if measure.side == "input" else (node.finished - 0.5, -node.depth)
 
 
 def silent_calls(measures: Iterable[Measure]) -> list[int]:
@@ -49,9 +55,15 @@ def starved_calls(measures: Iterable[Measure]) -> set[int]:
     return {order for order, is_reached in reached.items() if not is_reached}
 
 
-def comes_before(measure: Measure, starved: set[int]) -> bool:
-    """Whether a gradient is missing only because a call behind, or this call itself, got none."""
-    return measure.port in starved if measure.own else any(order > measure.port for order in starved)
+def comes_before(measure: Measure, starved: set[int], port: Trace) -> bool:
+    """Whether a gradient is missing only because this call got none, or one around it or behind it."""
+    if measure.own:
+        return measure.port in starved
+    node = port.nodes[measure.port]
+    around = node.parent
+    while around is not None and around not in starved:
+        around = port.nodes[around].parent
+    return around is not None or any(order >= node.finished for order in starved)
 
 
 def users_of(measure: Measure, port: Trace) -> set[str]:

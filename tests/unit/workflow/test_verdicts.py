@@ -322,3 +322,12 @@ def test_a_block_in_which_a_layer_sends_nothing_back_lacks_that_part():
     assert [each.inherited for each in found] == [False, True, True]
     (found,) = judge(measure(BLOCK, "input", "backward"))
     assert not found.inherited
+
+
+def test_what_a_block_as_a_whole_does_not_get_its_layers_do_not_get_either():
+    cut = [absent(call, side) for call in (FC, ACT, BLOCK) for side in ("output", "input")]
+    found = judge(*cut)
+    assert told(found)[0] == (
+        "backward", "", "gradient of output 0 of block, made by the code of (root) itself", False,
+    )  # fmt: skip
+    assert [each.inherited for each in found] == [False, *[True] * 5]
