@@ -81,7 +81,7 @@ def apply_fix(folder: Path, source: str, port: Any, reference: Any, fix: str) ->
     """The port with the fix made: mechanically, with no understanding of it."""
     placed = PLACED.match(fix)
     if placed is None:
-        exec(fix, {"port": port, "reference": reference, "paddle": paddle, "parfocal": pf})
+        exec(fix, {"port": port, "reference": reference, "paddle": paddle, "torch": torch, "parfocal": pf})
         return port
     assert placed["file"] == "port.py"
     return build(folder, "port", replaced(source, int(placed["line"]), placed["statement"]))

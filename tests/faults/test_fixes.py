@@ -291,6 +291,36 @@ def test_the_pairs_are_right_without_a_fault(pair: Pair, tmp_path: Path) -> None
     report.raise_if_diverged()
 
 
+TORCH_PORTS = (
+    (MLP, "F.gelu(self.norm(self.first(x)))", 'F.gelu(self.norm(self.first(x)), approximate="tanh")'),
+    (MLP, "F.log_softmax(", "F.softmax("),
+    (MLP, "torch.tanh(x / size)", "x / size"),
+    (MLP, "mean(-1, keepdim", "mean(1, keepdim"),
+    (MLP, "x = x + 0.5 * self.second(hidden)", "x = 0.5 * self.second(hidden)"),
+    (ATTENTION, ".masked_fill(mask,", ".masked_fill(~mask,"),
+    (ATTENTION, ".permute(0, 2, 1, 3)", ".permute(0, 2, 3, 1)"),
+    (CONV, "torch.cat([y, x, z]", "torch.cat([x, y, z]"),
+    (CONV, "nn.LeakyReLU(0.1)", "nn.LeakyReLU(0.2)"),
+)
+
+
+@pytest.mark.parametrize(("pair", "right", "wrong"), TORCH_PORTS)
+def test_a_port_to_torch_is_mended_in_its_own_words(
+    pair: Pair, right: str, wrong: str, tmp_path: Path
+) -> None:
+    reference = build(tmp_path, "reference", pair.port)
+    pf.transfer(reference_of(tmp_path, pair), reference, pair.inputs())
+    reference.eval()
+    source = pair.reference.replace(right, wrong, 1)
+    assert source != pair.reference
+    port = build(tmp_path, "port", source)
+    first = pf.align(reference, port, pair.inputs(), mode="eval", backward=False).first
+    assert first is not None
+    assert first.cause is not None
+    mended = apply_fix(tmp_path, source, port, reference, first.cause.fix)
+    pf.align(reference, mended, pair.inputs(), mode="eval").raise_if_diverged()
+
+
 def test_a_statement_is_replaced_and_nothing_else() -> None:
     source = "def f(x):\n    if x:\n        y = g(\n            x,\n        )  # why\n    return y\n"
     assert replaced(source, 4, "y = h(x)") == "def f(x):\n    if x:\n        y = h(x)\n    return y\n"
