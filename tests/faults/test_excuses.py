@@ -78,6 +78,34 @@ def test_a_mask_that_lets_through_what_the_references_does_not_is_a_fault(
     assert not [finding for finding in report.findings if finding.code == "input.spelling"]
 
 
+class TorchEncoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.encoder(x, torch.triu(torch.full((6, 6), -math.inf), 1)))
+
+
+class Encoder(pnn.Layer):
+    def __init__(self, masked: Any) -> None:
+        super().__init__()
+        self.encoder = pnn.TransformerEncoder(pnn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 2)
+        self.head, self.masked = pnn.Linear(8, 3), masked
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.encoder(x, self.masked()))
+
+
+def test_a_mask_of_booleans_is_another_spelling_too() -> None:
+    port = Encoder(lambda: paddle.tril(paddle.ones([6, 6], dtype="bool")))
+    assert parfocal.align(seeded(TorchEncoder), port, numbers(4, 6, 8)).ok
+    port = Encoder(lambda: paddle.tril(paddle.ones([6, 6], dtype="bool"), 1))
+    assert not parfocal.align(seeded(TorchEncoder), port, numbers(4, 6, 8)).ok
+
+
 class TorchTied(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -93,3 +93,30 @@ def test_a_gradient_that_is_changed_from_outside_the_model() -> None:
     assert divergence.cause.code == "grad.accumulated"
     assert divergence.cause.message == "gradient of the parameter mix.weight is 2 times the reference's"
     assert divergence.message.endswith("something acts on it from outside")
+
+
+class Frozen(Tied):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix.weight.stop_gradient = True
+
+
+def test_a_frozen_parameter_is_named_with_the_line_that_thaws_it() -> None:
+    port = Frozen()
+    (divergence,) = found(port)
+    assert divergence.port is not None
+    assert divergence.port.path == "mix"
+    assert divergence.cause is not None
+    assert divergence.cause.code == "grad.detached"
+    assert divergence.cause.message == "mix.weight is frozen in the port, the reference trains it"
+    assert divergence.cause.fix == "port.mix.weight.stop_gradient = False"
+    exec(divergence.cause.fix, {"port": port})
+    assert found(port) == []
+
+
+def test_losses_of_which_one_stops_half_of_the_gradient() -> None:
+    losses = (lambda output: (output**2).mean(), lambda output: (output * output.detach()).mean())
+    (divergence,) = own(parfocal.align(seeded(TorchTied), Tied(), IDS, loss=losses))
+    assert (divergence.phase, divergence.message) == ("backward", "what comes back from the loss differs")
+    right = (lambda output: (output**2).mean(), lambda output: (output * output).mean())
+    assert parfocal.align(seeded(TorchTied), Tied(), IDS, loss=right).ok

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.backends.protocol import Array
-from parfocal.explain.causes import Proof, cause, number, rounded
+from parfocal.backends.protocol import Array, StateTensor
+from parfocal.explain.causes import Proof, cause, number, rounded, spelled_path
 from parfocal.explain.gradients import Trials, clip_bounds, stops
 from parfocal.explain.relations import factor_between
 from parfocal.explain.stopping import owner_among
@@ -48,9 +48,9 @@ class ParameterExplainer:
 
     def explain(self, divergence: Divergence, entry: Entry, floor: Size) -> Divergence:
         """The divergence at the call that makes it, with its cause."""
-        untied = list(self._untied(entry, floor))
-        if untied:
-            return _with(divergence, untied, "")
+        plain = [*self._frozen(entry, floor), *self._untied(entry, floor)]
+        if plain:
+            return _with(divergence, plain[:1], "")
         gradients = self.precise.gradients.get(entry.source), self.gradients.get(entry.target)
         guilty = next((u for u in self._users(entry) if self._score(u, entry, floor) > self.limit), None)
         if guilty is None:
@@ -61,6 +61,36 @@ class ParameterExplainer:
         proofs = list(stops(self._trials(guilty, entry, floor)))
         proofs = proofs or list(_relations(divergence.what, entry, floor, gradients, self.limit))
         return _with(divergence, proofs, "")
+
+    def _frozen(self, entry: Entry, floor: Size) -> Iterator[Proof]:
+        """The port's parameter is not to be trained; the reference's is."""
+        port = self.precise.port
+        owner, _, name = entry.target.rpartition(".")
+        module = port.modules.get(owner)
+        if module is None or entry.target in self.gradients:
+            return
+
+        def own(twin: Any) -> Iterator[StateTensor]:
+            return (each for each in port.backend.state(twin) if each.path == name)
+
+        if any(each.trainable for each in own(module)):
+            return
+
+        def thaw(twin: Any) -> None:
+            for each in own(twin):
+                port.backend.require_grad(each.value)
+
+        calls = [node.order for node in port.trace.nodes if node.path == owner]
+        others = calls_of_owner(self.precise.reference.trace, entry.source)
+        if not calls or not others:
+            return
+        theirs = port.repeat(calls, None, self.precise.recorded, thaw).parameters.get(entry.target)
+        ours = _gradient(self.precise.reference, others, entry.source, self.precise, None)
+        left = _judged(ours, theirs, entry, floor)
+        if left <= self.limit:
+            message = f"{entry.target} is frozen in the port, the reference trains it"
+            fix = {"paddle": "stop_gradient = False", "torch": "requires_grad = True"}[port.backend.name]
+            yield Proof("grad.detached", message, f"{spelled_path(owner)}.{name}.{fix}", left)
 
     def _untied(self, entry: Entry, floor: Size) -> Iterator[Proof]:
         """One tensor of the reference is several in the port: each gets its share of the gradient."""

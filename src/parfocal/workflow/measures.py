@@ -184,7 +184,8 @@ def _refined(measure: Measure, precise: Precise) -> Measure:
     """One question after the other, the cheap ones first, until the error is accounted for."""
     if measure.score <= LIMIT or not math.isfinite(measure.error.rms):
         return measure
-    if measure.given and measure.direction == "forward":  # no call made it, so none can be asked
+    far = measure.error.rms > LARGE * measure.floor.rms
+    if measure.given and (far or measure.direction == "forward"):  # no call made it, so none can be asked
         return measure
     asked = Asked.about(measure, precise)
     acquitted = _acquitted(measure, asked, precise)
