@@ -128,7 +128,7 @@ class Ends:
         return measure if recorded else acquitted
 
     def _unit(self, entry: Entry, calls: list[int]) -> Size:
-        """What rounding does to the whole parameter, of which the entry may be a part: it is summed at once."""
+        """What rounding does to the whole parameter: an entry may be a part of what is summed at once."""
         whole = self.reference.natural.gradients[entry.source]
         nodes = [self.reference.trace.nodes[order] for order in calls]
         return size_of(whole) * coarser(whole.dtype.name) * max(1.0, _summing(nodes, whole.shape))
