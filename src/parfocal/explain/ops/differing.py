@@ -32,7 +32,7 @@ from parfocal.explain.ops.telling import (
     replaced_proof,
 )
 from parfocal.explain.ops.values import rearranged
-from parfocal.explain.ops.ways import between, elsewhere, is_one_of, sources_of, transplanted
+from parfocal.explain.ops.ways import between, elsewhere, is_one_of, same_sources, transplanted
 
 Rule = Callable[[Scene, Gap], Iterator[Proof]]
 
@@ -186,8 +186,8 @@ def another_formula(scene: Scene, gap: Gap) -> Iterator[Proof]:
         return
     if not all(op.name in POINTWISE | ARITHMETIC and not op.is_module for op in (*own, *others)):
         return
-    sources = sources_of(scene, own, mine=True)
-    if len(sources) != 1 or sources != sources_of(scene, others, mine=False):
+    known = {key for op in own for key in op.inputs.values() if scene.knows(key)}
+    if len(known) != 1 or not same_sources(scene, own, others):
         return
     if scene.port.values[gap.port].shape != scene.reference.values[gap.reference].shape:
         return

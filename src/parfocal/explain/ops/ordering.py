@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 
 from parfocal.explain.causes import Proof
 from parfocal.explain.ops.gaps import Gap, producers
 from parfocal.explain.ops.locating import line_of_use, order_of_making
 from parfocal.explain.ops.masking import are_masks
+from parfocal.explain.ops.mending import value_fix
+from parfocal.explain.ops.names import SELECTING
 from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.telling import extra_proof, missing_proof, moved_proof, order_proof
 from parfocal.explain.ops.values import rearranged
-from parfocal.explain.ops.ways import between, is_one_of, moving, one_more, sources_of, transplanted
+from parfocal.explain.ops.ways import between, is_one_of, moving, one_more, same_sources, transplanted
 
 MOST_TENSORS = 4  # more are not tried in every order
 
@@ -57,11 +60,12 @@ def values_moved(scene: Scene, gap: Gap) -> Iterator[Proof]:
 
 def ops_in_another_order(scene: Scene, gap: Gap) -> Iterator[Proof]:
     """The same ops, one after the other in another order; or one more or less in a row of several."""
-    own, others = between(scene, gap)
+    everything = between(scene, gap)
+    own, others = ([op for op in ops if op.name not in SELECTING] for ops in everything)
     if not own or not others or len(own) + len(others) < 3:
         return
     names, wanted = [op.name for op in own], [op.name for op in others]
-    if sources_of(scene, own, mine=True) != sources_of(scene, others, mine=False):
+    if not same_sources(scene, *everything):
         return
     if names != wanted and sorted(names) == sorted(wanted):
         score = transplanted(scene, gap)
@@ -102,4 +106,5 @@ def another_value(scene: Scene, gap: Gap) -> Iterator[Proof]:
         yield extra_proof(scene, [mine], score)
     else:
         names = ([mine.spelled] if mine else ["an input"], [theirs.spelled] if theirs else ["an input"])
-        yield order_proof(gap.user, gap.other_user, (), line_of_use(scene, gap), score, names)
+        proof = order_proof(gap.user, gap.other_user, (), line_of_use(scene, gap), score, names)
+        yield replace(proof, fix=value_fix(scene, gap, proof.fix))

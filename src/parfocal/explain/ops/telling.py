@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.explain import fixing
-from parfocal.explain.causes import Proof, Where, code_of
+from parfocal.explain.causes import Proof, Where, code_of, spelled_path
 from parfocal.explain.causes import said as words
 from parfocal.explain.ops.arguments import Said, said, told
 from parfocal.explain.ops.gaps import Gap
@@ -35,7 +35,8 @@ def argument_proof(scene: Scene, op: Op, other: Op | None, mine: Said, theirs: S
         code = code_of(mine.name, op.name)
         message = f"{mine.name} of {op.name} is {ours} in the reference, {own} in the port"
     fix = f"write {words(mine.back(theirs.value))} instead of {words(mine.back(mine.value))} in {line(op)}"
-    fix = fixing.told(op, mine, theirs.value, fix)
+    owner = spelled_path(scene.case.node.path), scene.case.module
+    fix = fixing.told(op, mine, theirs.value, fix, owner)
     return Proof(code, message, fix, score, op.where, None if other is None else other.where)
 
 

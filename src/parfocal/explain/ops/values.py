@@ -69,6 +69,7 @@ def match(port: Mapping[Key, Array], reference: Mapping[Key, Array], rounding: f
                 found.to_reference.setdefault(key, other)
                 found.to_port.setdefault(other, key)
                 found.pairs.add((key, other))
+                found.pairs.add((key, other))
     return found
 
 

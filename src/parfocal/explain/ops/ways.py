@@ -78,14 +78,18 @@ def is_one_of(scene: Scene, key: Key, others: Iterable[Key]) -> bool:
     return any(scene.matches.are_one(key, other) for other in others)
 
 
-def sources_of(scene: Scene, ops: list[Op], *, mine: bool) -> set[Key]:
-    """The known values that ops start from, by the port's names."""
+def same_sources(scene: Scene, own: list[Op], others: list[Op]) -> bool:
+    """Whether the ops of both sides start from the same values, among those that both have."""
+    mine = [key for key in _taken(own) if scene.knows(key)]
+    theirs = [key for key in _taken(others) if scene.known_to_port(key)]
+    return all(is_one_of(scene, key, theirs) for key in mine) and all(
+        any(scene.matches.are_one(key, other) for key in mine) for other in theirs
+    )
+
+
+def _taken(ops: list[Op]) -> set[Key]:
     made = {key for op in ops for key in op.outputs.values()}
-    taken = {key for op in ops for key in op.inputs.values()} - made
-    to_reference, to_port = scene.matches.to_reference, scene.matches.to_port
-    if mine:
-        return {to_reference[key] for key in taken if key in to_reference}
-    return {to_reference[to_port[key]] for key in taken if key in to_port}
+    return {key for op in ops for key in op.inputs.values()} - made
 
 
 def one_more(longer: list[str], shorter: list[str]) -> int | None:
