@@ -141,13 +141,13 @@ def test_code_that_differs_from_itself_is_told_apart(kit):
     assert "recording changes" not in caught.value.message
 
 
-def test_a_call_that_fails_only_without_recording_is_named(kit):
+def test_a_call_that_fails_when_made_again_is_named(kit):
     def forward(self, x, hooked):
         if not hooked:
             raise KeyError("nobody watches")
         return x
 
-    with pytest.raises(DivergedError, match="without recording it raised KeyError: 'nobody watches'"):
+    with pytest.raises(DivergedError, match="made again it raised KeyError: 'nobody watches'"):
         one_step(kit, watched_model(kit, forward))
 
 
@@ -176,6 +176,30 @@ def test_weights_used_outside_hide_no_change(kit):
     penalty = (model.linear.weight**2).sum()
     with pytest.raises(DivergedError, match=r"gradient linear\.weight"), record(model, check=True):
         (total(kit, model(kit.tensor(values(4, 3)))) + penalty).backward()
+
+
+def test_code_around_the_call_need_not_be_around_the_backward_pass(kit):
+    """As with mixed precision: the model computes otherwise once the user's own context is left."""
+    factor = [3.0]
+    model = watched_model(kit, lambda self, x, hooked: x * factor[0])
+    with record(model, check=True) as recorder:
+        loss = total(kit, model(kit.tensor(values(4, 3)))) + (model.linear.weight**2).sum()
+        factor[0] = 1.0
+        loss.backward()
+    assert recorder.inertness.ok, recorder.inertness
+
+
+def test_gradients_that_differ_from_themselves_are_told_apart(kit):
+    calls = []
+
+    def forward(self, x, hooked):
+        calls.append(1)
+        size = float(len(calls))
+        return x * size - x.detach() * (size - 1.0)  # the same value, ever larger gradients
+
+    with pytest.raises(DivergedError, match="not deterministic") as caught:
+        one_step(kit, watched_model(kit, forward))
+    assert "gradient linear.weight" in caught.value.message
 
 
 def test_several_calls_in_one_pass(kit):

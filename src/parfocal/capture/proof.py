@@ -185,7 +185,7 @@ class Proof:
             with self._backend.unwatched():
                 return repeat(self._backend, start, self._backend.copy_as(start.module, None))
         except Exception as error:  # noqa: BLE001 - whatever the model raises here, it did not raise before
-            self._differences[f"{where}without recording it raised {type(error).__name__}: {error}"] = None
+            self._fail(where, error)
             return None
 
     def _blame(self, where: str, found: Iterable[str], unsteady: Iterable[str]) -> None:
@@ -220,7 +220,7 @@ class Proof:
         for pending, found in zip(passed, alone, strict=True):
             self._compared += len(found)
             if differing(self._seen(pending), self._expected(pending, found, added)):
-                self._compare_alone(pending, found)
+                self._compare_alone(pending)
 
     def _seen(self, pending: _Pending) -> Bits:
         """The gradients that the recorded pass left."""
@@ -243,25 +243,32 @@ class Proof:
             )
         return expected
 
-    def _compare_alone(self, pending: _Pending, found: Bits) -> None:
+    def _compare_alone(self, pending: _Pending) -> None:
         """Gradients differ: find out whether by the recording.
 
         A weight has other gradients too when the user's own code uses it outside of the call, and the
-        sum over several calls may be rounded in another order. So the call is made twice more, with
-        and without recording, and sent the same gradients: here nothing else has a say.
+        sum over several calls may be rounded in another order. So the call is made again here, with
+        and without recording, and sent the same gradients: nothing else has a say in these.
         """
-        backend, where = self._backend, pending.where
-        again = self._alone(pending.start, where)
-        if again is None:
-            return
-        copied = backend.copy_as(pending.start.module, None)
-        with self._watched(copied):
-            recorded = send_back(backend, repeat(backend, pending.start, copied), pending.outputs)
-        self._blame(
-            where,
-            differing(recorded, found),
-            differing(found, send_back(backend, again, pending.outputs)),
-        )
+
+        def gradients(around: Callable[[Any], AbstractContextManager[Any]]) -> Bits:
+            module = self._backend.copy_as(pending.start.module, None)
+            with around(module):
+                made = repeat(self._backend, pending.start, module)
+                return send_back(self._backend, made, pending.outputs)
+
+        def alone(_: Any) -> AbstractContextManager[None]:
+            return self._backend.unwatched()
+
+        try:
+            once, recorded = gradients(alone), gradients(self._watched)
+            found = differing(recorded, once)
+            self._blame(pending.where, found, differing(once, gradients(alone)) if found else [])
+        except Exception as error:  # noqa: BLE001 - whatever the model raises here, it did not raise before
+            self._fail(pending.where, error)
+
+    def _fail(self, where: str, error: Exception) -> None:
+        self._differences[f"{where}made again it raised {type(error).__name__}: {error}"] = None
 
 
 def _parameters(backend: Backend, module: Any) -> dict[int, str]:
