@@ -6,17 +6,18 @@ spells the change, is found here. Every function gives ``words`` back when there
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from parfocal.explain import patching
-from parfocal.explain.literals import Code, written
+from parfocal.explain.literals import Code, agrees, written
 from parfocal.explain.ops.arguments import POSITIONS, Said
 from parfocal.explain.ops.log import Op
 from parfocal.explain.patching import Argument, Patch
-from parfocal.explain.sources import Span, Spot, find_layer, find_op, find_return, has_self
+from parfocal.explain.sources import Span, Spot, class_around, find_layer, find_op, find_return, has_self
 from parfocal.explain.spelling import SIGNS, arguments_of, function_of
 
 
@@ -33,8 +34,11 @@ class Line(str):
         return line
 
 
-def told(op: Op, argument: Said, value: Any, words: str) -> str:
-    """Another value for one of the op's arguments."""
+def told(op: Op, argument: Said, value: Any, words: str, owner: tuple[str, Any] | None = None) -> str:
+    """Another value for one of the op's arguments; ``owner``: the module whose code it is, and its path.
+
+    What the code takes from the module itself, ``self.eps``, is set there: other modules share the code.
+    """
     spot = spot_of(op)
     if spot is None:
         return words
@@ -42,9 +46,26 @@ def told(op: Op, argument: Said, value: Any, words: str) -> str:
     if argument.name == "training" and has_self(spot):
         new = Code("self.training")
     keyword, position = _place(op, argument)
-    return _said(
-        patching.telling(spot, Argument(keyword, position, argument.back(argument.value), new)), words
-    )
+    change = Argument(keyword, position, argument.back(argument.value), new)
+    name = None if owner is None else _attribute(spot, change, owner[1])
+    if owner is not None and name is not None:
+        return f"{owner[0]}.{name} = {written(new)}"
+    return _said(patching.telling(spot, change), words)
+
+
+def _attribute(spot: Spot, change: Argument, module: Any) -> str | None:
+    """The module's own attribute that an argument is taken from, if it has the very value."""
+    node = spot.node
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [patching.said_by(spot, change)]
+    if class_around(spot) not in {kind.__name__ for kind in type(module).__mro__}:
+        return None
+    for side in sides:
+        match side:
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                value = getattr(module, name, None)
+                if isinstance(value, (int, float, str)) and agrees(value, change.old):
+                    return name
+    return None
 
 
 def dropped(last: Op, first: Op, slot: str, words: str) -> str:

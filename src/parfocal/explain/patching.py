@@ -50,25 +50,35 @@ def telling(spot: Spot, argument: Argument) -> Patch | None:
     if isinstance(spot.node, ast.Subscript):
         brackets, tensor = indexed(argument.new), _in_parentheses(spot.source.segment(spot.node.value))
         return None if brackets is None else _patch(spot, {spot.node: f"{tensor}[{brackets}]"})
-    if not isinstance(spot.node, ast.Call):
-        operand = _number_beside(spot, argument.old)
-        return None if operand is None else _patch(spot, {operand: written(argument.new)})
+    call, node = spot.node, said_by(spot, argument)
+    if not isinstance(call, ast.Call):
+        return None if node is None else _patch(spot, {node: written(argument.new)})
+    if node is None:
+        return _told_besides(spot, call, argument)
+    several = isinstance(argument.old, (tuple, list)) and not isinstance(node, (ast.List, ast.Tuple))
+    rest = call.args[call.args.index(node) :] if node in call.args else []
+    return _renumbered(spot, rest, argument) if several and len(rest) > 1 else _revalued(spot, node, argument)
+
+
+def said_by(spot: Spot, argument: Argument) -> ast.expr | None:
+    """The expression that says what an argument is; None when none does, or it is not certain which."""
     call = spot.node
+    if not isinstance(call, ast.Call):
+        return _number_beside(spot, argument.old)
     for keyword in call.keywords:
         if keyword.arg is not None and keyword.arg == argument.keyword:
-            return _revalued(spot, keyword.value, argument)
-    if any(keyword.arg is None for keyword in call.keywords):
-        return None  # **options: it may be said there
+            return keyword.value
     shift = 0 if _receiver(spot, call) is None else 1
-    index = None if argument.position is None else argument.position - shift
-    if any(isinstance(each, ast.Starred) for each in call.args):
+    index = -1 if argument.position is None else argument.position - shift
+    if any(isinstance(each, ast.Starred) for each in call.args) or not 0 <= index < len(call.args):
         return None
-    if index is not None and 0 <= index < len(call.args):
-        listed = isinstance(call.args[index], (ast.List, ast.Tuple))
-        if isinstance(argument.old, (tuple, list)) and not listed and len(call.args) - index > 1:
-            return _renumbered(spot, call.args[index:], argument)
-        return _revalued(spot, call.args[index], argument)
-    if argument.keyword is None:
+    return call.args[index]
+
+
+def _told_besides(spot: Spot, call: ast.Call, argument: Argument) -> Patch | None:
+    """One keyword more, where nothing that is unpacked may say it already."""
+    unpacked = any(keyword.arg is None for keyword in call.keywords)
+    if argument.keyword is None or unpacked or any(isinstance(each, ast.Starred) for each in call.args):
         return None
     return _patch(spot, {call: _with_keyword(spot.source, call, argument.keyword, written(argument.new))})
 

@@ -189,6 +189,14 @@ def has_self(spot: Spot) -> bool:
     return any(f.args.args and f.args.args[0].arg == "self" for f in _around(spot))
 
 
+def class_around(spot: Spot) -> str | None:
+    """The innermost class whose method the code is."""
+    classes = [
+        c for c in ast.walk(spot.source.tree) if isinstance(c, ast.ClassDef) and _encloses(c, spot.statement)
+    ]
+    return max(classes, key=lambda c: c.lineno).name if classes else None
+
+
 def first_line(spot: Spot) -> int:
     """Where the innermost function around begins."""
     return max((function.lineno for function in _around(spot)), default=1)
