@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +147,37 @@ return self.head(y.mean([2, 3]))
 )
 
 
+NORM = pair(
+    "self.first, self.norm, self.second = nn.Linear(12, 16), nn.LayerNorm(16, eps=1e-6), nn.Linear(16, 12)",
+    "return self.second(self.norm(self.first(x)))",
+    """
+self.first, self.norm, self.second = nn.Linear(12, 16), Norm(16), nn.Linear(16, 12)
+self.norm.epsilon = 1e-6
+""",
+    "return self.second(self.norm(self.first(x)))",
+    *(3, 5, 12),
+)
+NORM = replace(
+    NORM,
+    port=NORM.port.replace(
+        "class Model",
+        """class Norm(nn.Layer):
+    def __init__(self, width):
+        super().__init__()
+        self.weight, self.bias = self.create_parameter([width]), self.create_parameter([width], is_bias=True)
+        self.epsilon = 1e-5
+
+    def forward(self, x):
+        apart = x - x.mean(-1, keepdim=True)
+        variance = apart.square().mean(-1, keepdim=True)
+        return apart / paddle.sqrt(variance + self.epsilon) * self.weight + self.bias
+
+
+class Model""",
+    ),
+)
+
+
 @dataclass(frozen=True)
 class Fault:
     """A text of the port's source, what a mistaken port has instead, and the right cause."""
@@ -188,6 +219,7 @@ CODE = (
     Fault("scale", MLP, "0.5 * self.second", "0.1 * self.second", "op.scale"),
     Fault("no scale", MLP, "0.5 * self.second(hidden)", "self.second(hidden)", "op.scale"),
     Fault("epsilon in code", MLP, "+ 1e-2", "+ 1e-1", "config.epsilon"),
+    Fault("epsilon of a hand-written layer", NORM, "self.norm.epsilon = 1e-6", "self.norm.epsilon = 1e-3", "config.epsilon"),
     Fault("power", MLP, "x.pow(2)", "x.pow(4)", "config.other"),
     Fault("mean over another axis", MLP, "mean(-1, keepdim", "mean(1, keepdim", "op.axis"),
     Fault("softmax over another axis", MLP, "axis=-1)", "axis=1)", "op.axis"),
@@ -215,6 +247,7 @@ CODE = (
     Fault("heads joined otherwise", ATTENTION, "value).transpose([0, 2, 1, 3])", "value).transpose([0, 2, 3, 1])", "layout.permuted"),
     Fault("concat order", CONV, "[y, x, z]", "[x, y, z]", "op.order"),
     Fault("another function in code", CONV, "F.relu(y - gate", "F.gelu(y - gate", "op.activation"),
+    Fault("another tensor", CONV, "y - gate * z", "y - gate * y", "op.order"),
     Fault("operands", CONV, "y - gate * z", "gate * z - y", "op.order"),
     Fault("corners in code", CONV, "align_corners=False", "align_corners=True", "op.align_corners"),
     Fault("method in code", CONV, 'mode="bilinear", align_corners=False', 'mode="nearest"', "op.interpolation"),
@@ -283,7 +316,7 @@ def test_the_fix_of_another_mistake_does_not(name: str, other: str, tmp_path: Pa
     assert not aligned(reference, mended, fault).ok
 
 
-@pytest.mark.parametrize("pair", [MLP, ATTENTION, CONV])
+@pytest.mark.parametrize("pair", [MLP, ATTENTION, CONV, NORM])
 def test_the_pairs_are_right_without_a_fault(pair: Pair, tmp_path: Path) -> None:
     report = pf.align(
         reference_of(tmp_path, pair), build(tmp_path, "port", pair.port), pair.inputs(), mode="eval"

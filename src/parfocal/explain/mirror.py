@@ -151,6 +151,9 @@ def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: floa
             f"as with {name} = {' or '.join(map(said, values))}"
         )
         fix = f"use {name} = {said(own)} in {spelled_path(case.node.path)}"
+        kept = [key for key, value in vars(case.module).items() if type(value) is float and value in values]
+        if len(kept) == 1:  # the hand-written layer keeps the number under a name
+            fix = f"{spelled_path(case.node.path)}.{kept[0]} = {said(own)}"
         return Proof(code_of(name, node.kind), message, fix, score)
     message = (
         f"the reference behaves as with {name} = {' or '.join(map(said, values))}; "
