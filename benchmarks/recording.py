@@ -28,7 +28,13 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.capture.recording import record
 
-BARS = {"hooks": (1.05, None), "sketch": (1.3, 1.1), "stats": (None, None), "full": (1.8, 1.3)}
+BARS = {
+    "hooks": (1.05, None),
+    "sketch": (1.3, 1.1),
+    "stats": (None, None),
+    "full": (1.8, 1.3),
+    "check": (None, None),
+}
 STEPS_OF_A_PEAK = 3
 
 Step = Callable[[], None]
@@ -115,6 +121,8 @@ def watching(variant: str, model: Any, folder: Path) -> AbstractContextManager[A
         return nullcontext()
     if variant == "hooks":
         return registry.of(model).watch(model, lambda call: None, lambda call, output: None)
+    if variant == "check":
+        return record(model, folder / "run", tensors="stats", check=True)
     return record(model, folder / "run", tensors=variant)
 
 

@@ -47,7 +47,7 @@ def start_of(backend: Backend, module: Any, args: tuple[Any, ...], kwargs: dict[
     except UnsupportedError as error:
         raise UnsupportedError(
             f"check=True makes every call again on a copy of the model: {error.message}",
-            hint="record without check=True",
+            hint="record the model inside of a wrapper that cannot be copied, or record without check=True",
         ) from error
     return Start(twin, _copied(backend, args, kwargs), random_state(backend))
 
