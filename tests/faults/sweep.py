@@ -336,4 +336,22 @@ LOSSES = [
         {"margin": 2.0, "p": 1.0, "swap": True},
     ),
 ]
-ROWS = (*SPATIAL, *ACTIVATIONS, *NORMS, *SEQUENCES, *RESIZING, *TWO, *LOSSES)
+MORE = [
+    Row("PReLU", {"num_parameters": 6}, (PICTURE,), {"num_parameters": 1}),
+    Row("RReLU", {"lower": 0.1, "upper": 0.3}, (FLAT,), {"upper": 0.5}),
+    Row("LayerNorm", {"normalized_shape": (8,), "epsilon": 1e-5, "affine": True, "bias": True}, (FLAT,),
+        {"bias": False}),
+    Row("LayerNorm", {"normalized_shape": (5, 8), "epsilon": 1e-5, "affine": True, "bias": True}, (SEQUENCE,),
+        {"normalized_shape": (8,)}),
+    Row("GroupNorm", {"num_groups": 3, "num_channels": 6, "epsilon": 1e-5, "affine": True}, (PICTURE,),
+        {"affine": False}),
+    Row("LSTM", {**RECURRENT, "projection_size": 3}, (SQUARE,), {"projection_size": 2}),
+    Row("Bilinear", {"in1_features": 8, "in2_features": 8, "out_features": 5, "bias": True}, (FLAT, FLAT),
+        {"bias": False}),
+    Row("NLLLoss", {**REDUCTION, "ignore_index": -100}, (FLAT, LABELS), {"reduction": "sum"}),
+    Row("MultiMarginLoss", {**REDUCTION, "p": 1, "margin": 1.0}, (FLAT, LABELS), {"p": 2, "margin": 0.5}),
+    Row("MarginRankingLoss", {**REDUCTION, "margin": 0.0}, (FLAT, FLAT, SIGNS), {"margin": 0.5}),
+    Row("GaussianNLLLoss", {**REDUCTION, "full": False, "epsilon": 1e-6}, (FLAT, FLAT, FLAT), {"full": True},
+        positive=True),
+]  # fmt: skip
+ROWS = (*SPATIAL, *ACTIVATIONS, *NORMS, *SEQUENCES, *RESIZING, *TWO, *LOSSES, *MORE)

@@ -23,6 +23,9 @@ from tests.faults.frames import arrays, model
 from tests.faults.sweep import ROWS, Row
 from tests.faults.tools import own
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:LSTM with projections is not supported with oneDNN:UserWarning"
+)
 ALL = os.environ.get("PARFOCAL_SWEEP") == "all"
 DIRECTIONS = [("torch", "paddle"), ("paddle", "torch")] if ALL else [("torch", "paddle")]
 SWEPT = [row for row in ROWS if ALL or not row.kind.endswith(("1d", "3d"))]

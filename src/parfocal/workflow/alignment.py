@@ -252,10 +252,12 @@ def _script(pairing: Pairing, reference: Trace, port: Trace) -> tuple[dict[int, 
     for pair in pairing.pairs:
         own, other = port.nodes[pair.port], reference.nodes[pair.reference]
         taken = other.inputs if pair.whole else _without_gradients(other.inputs)
+        replaces = _same_layers(own, other)
+        every = own.parent is None or replaces
         inputs = _tied(own.inputs, taken, own.parent is None) if pair.takes else {}
         given = {} if pair.gives is None else reference.nodes[pair.gives].outputs
-        outputs = _tied(own.outputs, given, own.parent is None)
-        script[pair.port] = Tie(inputs, outputs, own.in_place, replaces=_same_layers(own, other))
+        outputs = _tied(own.outputs, given, every)
+        script[pair.port] = Tie(inputs, outputs, own.in_place, replaces=replaces)
         _note_partners(partners, pair.port, "input", inputs, pair.reference, taken)
         if pair.gives is not None:
             _note_partners(partners, pair.port, "output", outputs, pair.gives, given)
@@ -266,7 +268,7 @@ def _tied(port: Mapping[str, Value], reference: Mapping[str, Value], every: bool
     """Slots whose tensors can stand for each other; where none can, those in the same place.
 
     After a layer that gives another shape all natural shapes are others; led along the reference's
-    values they are not. ``every``: of the whole model each output counts.
+    values they are not. ``every``: of the whole model, and of the same layers, each counts.
     """
     tied = tie_slots(port, reference)
     if tied and not every:
@@ -278,9 +280,9 @@ def _tied(port: Mapping[str, Value], reference: Mapping[str, Value], every: bool
 
 
 def _same_layers(own: Node, other: Node) -> bool:
-    """Two plain layers of the frameworks that mean the same: one's output can take the other's place."""
-    plain = own.is_leaf and other.is_leaf and own.framework_layer and other.framework_layer
-    return plain and family(own.kind) == family(other.kind)
+    """Two layers of the frameworks that mean the same: one's output can take the other's place."""
+    library = own.framework_layer and other.framework_layer and own.kind != "Sequential"
+    return library and family(own.kind) == family(other.kind)
 
 
 def _without_gradients(values: Mapping[str, Value]) -> dict[str, Value]:
