@@ -84,6 +84,14 @@ class FlaggedLayer(Block):
         return paddle.tanh(self.second(paddle.tanh(y))) + self.skip(x)
 
 
+class FlaggedFactor(Block):
+    def forward(self, x: Any) -> Any:
+        y = self.second(paddle.tanh(self.first(x)))
+        shortcut = self.skip(x) * 1.0
+        shortcut.stop_gradient = True
+        return paddle.tanh(y) + shortcut
+
+
 class Clipped(Block):
     def forward(self, x: Any) -> Any:
         y = self.second(paddle.tanh(self.first(x)))
@@ -148,6 +156,7 @@ def found(middle: pnn.Layer) -> list[Divergence]:
         (WithoutGradient, "grad.detached", "y = paddle.tanh(y)"),
         (Flagged, "grad.detached", "self.second(y)"),
         (FlaggedLayer, "grad.detached", "paddle.tanh(y)"),
+        (FlaggedFactor, "grad.detached", "paddle.tanh(y) + shortcut"),
         (Clipped, "grad.clip", "y.register_hook"),
         (ClippedInput, "grad.clip", "x.register_hook"),
         (Scaled, "grad.scale", "y.register_hook"),

@@ -94,10 +94,10 @@ class Finder(Living):
     def __call__(self, op: OpCall) -> None:
         if op.name == HOOK:  # wherever it is set, also inside: it acts on what comes back from there
             self._note(op, "hook", op.module)
-        elif self._owns(op.call):
+        elif self._owns(op.call) and not op.name.endswith("_like"):  # those look at the shape alone
             leaves = flatten_call(op.args, op.kwargs).leaves
             reached = bool(self._living(op)) or self._continues(leaves.values())
-            if reached and self._dead(op) and not op.name.endswith("_like"):
+            if (reached and self._dead(op)) or self._flagged(leaves.values()):
                 self._note(op, self._how(op), None)
                 self._stopped += flatten(op.output).leaves.values()
         self._keep(flatten(op.output).leaves)
