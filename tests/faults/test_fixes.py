@@ -148,11 +148,11 @@ return self.head(y.mean([2, 3]))
 
 
 NORM = pair(
-    "self.first, self.norm, self.second = nn.Linear(12, 16), nn.LayerNorm(16, eps=1e-6), nn.Linear(16, 12)",
+    "self.first, self.norm, self.second = nn.Linear(12, 16), nn.LayerNorm(16, eps=1e-3), nn.Linear(16, 12)",
     "return self.second(self.norm(self.first(x)))",
     """
 self.first, self.norm, self.second = nn.Linear(12, 16), Norm(16), nn.Linear(16, 12)
-self.norm.epsilon = 1e-6
+self.norm.epsilon = 1e-3
 """,
     "return self.second(self.norm(self.first(x)))",
     *(3, 5, 12),
@@ -175,6 +175,11 @@ NORM = replace(
 
 class Model""",
     ),
+)
+
+
+TENSOR = replace(
+    NORM, port=NORM.port.replace("variance + self.epsilon", "variance + paddle.to_tensor([self.epsilon])")
 )
 
 
@@ -219,7 +224,8 @@ CODE = (
     Fault("scale", MLP, "0.5 * self.second", "0.1 * self.second", "op.scale"),
     Fault("no scale", MLP, "0.5 * self.second(hidden)", "self.second(hidden)", "op.scale"),
     Fault("epsilon in code", MLP, "+ 1e-2", "+ 1e-1", "config.epsilon"),
-    Fault("epsilon of a hand-written layer", NORM, "self.norm.epsilon = 1e-6", "self.norm.epsilon = 1e-3", "config.epsilon"),
+    Fault("epsilon of a hand-written layer", NORM, "self.norm.epsilon = 1e-3", "self.norm.epsilon = 1e-1", "config.epsilon"),
+    Fault("epsilon as a tensor", TENSOR, "self.norm.epsilon = 1e-3", "self.norm.epsilon = 1e-1", "config.epsilon"),
     Fault("power", MLP, "x.pow(2)", "x.pow(4)", "config.other"),
     Fault("mean over another axis", MLP, "mean(-1, keepdim", "mean(1, keepdim", "op.axis"),
     Fault("softmax over another axis", MLP, "axis=-1)", "axis=1)", "op.axis"),
@@ -316,7 +322,7 @@ def test_the_fix_of_another_mistake_does_not(name: str, other: str, tmp_path: Pa
     assert not aligned(reference, mended, fault).ok
 
 
-@pytest.mark.parametrize("pair", [MLP, ATTENTION, CONV, NORM])
+@pytest.mark.parametrize("pair", [MLP, ATTENTION, CONV, NORM, TENSOR])
 def test_the_pairs_are_right_without_a_fault(pair: Pair, tmp_path: Path) -> None:
     report = pf.align(
         reference_of(tmp_path, pair), build(tmp_path, "port", pair.port), pair.inputs(), mode="eval"
