@@ -181,3 +181,12 @@ def test_conjugate_and_negative_views_of_torch():
     assert backend.to_array(negative).tolist() == [-2.0, 1.0]
     backend.write(conjugate, np.array([5 + 1j, 0], "complex64"))
     assert base.tolist() == [5 - 1j, 0]
+
+
+def test_a_gradient_that_was_switched_off_is_switched_on_again(kit, backend):
+    x = kit.tensor([1.0, 2.0])
+    assert not backend.requires_grad(x)
+    backend.require_grad(x)
+    assert backend.requires_grad(x)
+    backend.backward([(x * 3.0).sum()], [None])
+    assert backend.gradient(x).tolist() == [3.0, 3.0]
