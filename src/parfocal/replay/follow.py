@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from parfocal.backends.protocol import Array, Backend, Call, OnOp
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.replay.layouts import Layout, fit
@@ -238,4 +240,14 @@ class Follower:
             return None
         expected = layout.apply(self.supply(value.gradient))
         self.report(Sighting(order, side, slot, "backward", observed, expected, layout, value.gradient))
+        if _equal(observed, expected):  # nearly always given by the next call's input
+            return None
         return self.backend.cast(self.backend.from_array(expected), self.backend.dtype(gradient))
+
+
+def _equal(a: Array, b: Array) -> bool:
+    """The first few numbers nearly always tell."""
+    if a.dtype != b.dtype or not (a.flags.c_contiguous and b.flags.c_contiguous):
+        return False
+    first, second = a.reshape(-1), b.reshape(-1)
+    return np.array_equal(first[:64], second[:64]) and np.array_equal(first, second)

@@ -19,7 +19,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.errors import InputError, StorageError
 
-DEFAULT_BUDGET = 768 * 2**20
+DEFAULT_BUDGET = 704 * 2**20
 _PIECE = 32 * 2**20
 _ALIGNMENT = 64
 _UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
