@@ -285,3 +285,33 @@ def test_a_port_that_cannot_run_is_told_the_settings_that_differ() -> None:
     with pytest.raises(InputError) as caught:
         align(seeded(TorchTwoWays), TwoWays(), numbers(*IMAGE))
     assert caught.value.hint == "one: stride is (2, 2) in the reference, (1, 1) in the port"
+
+
+class TorchGrowing(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(3, 4, 1), nn.Conv2d(4, 2, 1)
+        self.up = nn.ConvTranspose2d(4, 4, 3, stride=2, padding=1, output_padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.up(self.first(x)))
+
+
+class Growing(pnn.Layer):
+    """The border is cut off by the code, not by the layer."""
+
+    def __init__(self, *, cut: int) -> None:
+        super().__init__()
+        self.first, self.last, self.cut = pnn.Conv2D(3, 4, 1), pnn.Conv2D(4, 2, 1), cut
+        self.up = pnn.Conv2DTranspose(4, 4, 3, stride=2)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        grown = self.up(self.first(x))
+        size = grown.shape[-1] - 1
+        return self.last(grown[:, :, self.cut : self.cut + size, self.cut : self.cut + size])
+
+
+def test_a_border_that_the_code_cuts_off_is_no_mistake_of_the_layer() -> None:
+    report = align(seeded(TorchGrowing), Growing(cut=1), numbers(*IMAGE))
+    assert report.ok, str(report)
+    assert not align(seeded(TorchGrowing), Growing(cut=0), numbers(*IMAGE)).ok

@@ -36,7 +36,7 @@ class Arrangement:
         return tuple(axis for axis, order in enumerate(self.orders) if order != tuple(range(len(order))))
 
     def apply(self, expected: Array) -> Array:
-        return expected.transpose(self.axes)[np.ix_(*self.orders)]
+        return np.asarray(expected.transpose(self.axes)[np.ix_(*self.orders)])
 
 
 def find_arrangement(observed: Array, expected: Array, noise: float) -> Arrangement | None:

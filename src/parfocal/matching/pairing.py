@@ -9,18 +9,17 @@ what was paired inside them, so names, nesting and definition order do not matte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from parfocal.backends.vocabulary.kinds import family
 from parfocal.matching.anchors import Anchor
+from parfocal.matching.dividing import Fused, find_fused, healed_calls
+from parfocal.matching.table import Table, same_kind
 from parfocal.matching.values import SAME, UNLIKE, distance, nearest
 from parfocal.replay.trace import Node, Trace
 
 MIN_SHARE = 0.5  # of the paired calls inside two containers that must be common to both
-HEALING = 6  # calls in a row that must be the same again
-FUSED_STEPS = 3  # how many calls one fused call may stand for, beyond the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +47,6 @@ class Pairing:
     unpaired_port: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class _Table:
-    """The pairs so far, from both sides."""
-
-    to_port: dict[int, int] = field(default_factory=dict)
-    to_reference: dict[int, int] = field(default_factory=dict)
-    why: dict[int, str] = field(default_factory=dict)
-
-    def add(self, reference: Node, port: Node, why: str) -> None:
-        self.to_port[reference.order] = port.order
-        self.to_reference[port.order] = reference.order
-        self.why[port.order] = why
-
-    def free(self, nodes: Iterable[Node], side: Mapping[int, int]) -> list[Node]:
-        return [node for node in nodes if node.order not in side]
-
-
 def pair_calls(
     reference: Trace,
     port: Trace,
@@ -73,15 +55,15 @@ def pair_calls(
     splits: Iterable[tuple[str, str]] = (),
 ) -> Pairing:
     """``layers``: the user's own word, path of the reference's module -> path of the port's."""
-    table = _Table()
+    table = Table()
     _pair_anchors(table, reference, port, anchors, layers or {})
-    fused = _find_fused(table, reference, port)
+    fused = find_fused(table, reference, port)
     _pair_by_value(table, reference, port, fused)
     splits = list(splits)
     _pair_by_order(table, reference, port, fused, splits)
     _pair_containers(table, reference, port)
     _part_unlike_containers(table, reference, port)
-    healed = _healed(table, reference, port)
+    healed = healed_calls(table, reference, port)
     pairs = tuple(
         CallPair(
             ours,
@@ -107,7 +89,7 @@ def pair_calls(
 
 
 def _pair_parts(
-    table: _Table, reference: Trace, port: Trace, splits: Iterable[tuple[str, str]]
+    table: Table, reference: Trace, port: Trace, splits: Iterable[tuple[str, str]]
 ) -> list[CallPair]:
     """Calls that do parts of the same work, as far as they take the same tensor."""
     ours, theirs = _by_path(reference.nodes), _by_path(port.nodes)
@@ -136,7 +118,7 @@ def _left_over(trace: Trace, paired: Mapping[int, int], fused: set[int]) -> tupl
 
 
 def _pair_anchors(
-    table: _Table, reference: Trace, port: Trace, anchors: Iterable[Anchor], layers: Mapping[str, str]
+    table: Table, reference: Trace, port: Trace, anchors: Iterable[Anchor], layers: Mapping[str, str]
 ) -> None:
     ours, theirs = _by_path(reference.nodes), _by_path(port.nodes)
     said = [(path, other, "layers") for path, other in layers.items()]
@@ -171,12 +153,8 @@ def _unlike_calls(a: Node, b: Node) -> tuple[bool, bool, bool]:
     return (
         nearest(a.outputs, b.outputs) > SAME,
         nearest(a.inputs, b.inputs) > SAME,
-        not _same_kind(a, b),
+        not same_kind(a, b),
     )
-
-
-def _same_kind(a: Node, b: Node) -> bool:
-    return family(a.kind) == family(b.kind)
 
 
 def _closeness(a: Node, b: Node) -> float:
@@ -191,75 +169,7 @@ def _by_path(nodes: Iterable[Node]) -> dict[str, list[Node]]:
     return found
 
 
-@dataclass(slots=True)
-class _Fused:
-    """Runs of calls that the other side does in one."""
-
-    ends: dict[int, int] = field(default_factory=dict)  # reference call -> last call of its run
-    goes_on: dict[int, int] = field(default_factory=dict)  # port call -> last call of its run
-    reference_inside: set[int] = field(default_factory=set)
-    port_inside: set[int] = field(default_factory=set)
-
-    def gives(self, reference: int, port: int) -> int | None:
-        if port in self.goes_on:
-            return None
-        return self.ends.get(reference, reference)
-
-
-def _find_fused(table: _Table, reference: Trace, port: Trace) -> _Fused:
-    """One call against a run: the fused output equals the last of the run."""
-    fused = _Fused()
-    for ours, theirs in list(table.to_port.items()):
-        call, other = reference.nodes[ours], port.nodes[theirs]
-        apart = nearest(call.outputs, other.outputs)
-        alike = _same_kind(call, other) or (call.is_leaf and other.is_leaf)
-        if not (SAME < apart < UNLIKE and alike and may_divide_differently(call, other)):
-            continue
-        run = _run_that_gives(reference, call, other, apart, table.to_port)
-        if run:
-            fused.ends[ours] = run[-1].order
-            fused.reference_inside |= {node.order for node in run}
-            continue
-        run = _run_that_gives(port, other, call, apart, table.to_reference)
-        if run:
-            fused.goes_on[theirs] = run[-1].order
-            fused.port_inside |= {node.order for node in run[:-1]}
-            table.to_reference[run[-1].order] = ours
-            table.why[run[-1].order] = "end of a run that the reference does in one call"
-    return fused
-
-
-def _run_that_gives(
-    trace: Trace, first: Node, wanted: Node, apart: float, paired: Mapping[int, int]
-) -> list[Node]:
-    """The calls after ``first``, each fed by the one before, up to one that gives what is wanted."""
-    run: list[Node] = []
-    for following in run_after(trace, first, paired):
-        run.append(following)
-        if nearest(following.outputs, wanted.outputs) <= max(SAME, apart / 3):
-            return run
-    return []
-
-
-def run_after(trace: Trace, first: Node, paired: Container[int]) -> Iterator[Node]:
-    """The next few calls without a partner, each fed by the one before."""
-    last = first
-    for _ in range(FUSED_STEPS):
-        following = next(
-            (node for node in trace.nodes[last.order + 1 :] if node.is_leaf and _feeds(last, node)), None
-        )
-        if following is None or following.order in paired:
-            return
-        yield following
-        last = following
-
-
-def _feeds(producer: Node, consumer: Node) -> bool:
-    given = [value.data for value in producer.outputs.values()]
-    return any(value.data is data for value in consumer.inputs.values() for data in given)
-
-
-def _pair_by_value(table: _Table, reference: Trace, port: Trace, fused: _Fused) -> None:
+def _pair_by_value(table: Table, reference: Trace, port: Trace, fused: Fused) -> None:
     """Leaves that give the same values; of several equal ones the same kind, then the order decides."""
     ours = [n for n in _free_leaves(table.to_port, reference) if n.order not in fused.reference_inside]
     theirs = _free_leaves(table.to_reference, port)
@@ -272,10 +182,10 @@ def _pair_by_value(table: _Table, reference: Trace, port: Trace, fused: _Fused) 
             for node in by_size.get(_sizes(other), [])
             if node.order not in table.to_port
             and _output_distance(node, other) <= SAME
-            and (_same_kind(node, other) or nearest(node.inputs, other.inputs) <= SAME)
+            and (same_kind(node, other) or nearest(node.inputs, other.inputs) <= SAME)
         ]
         if candidates:
-            best = min(candidates, key=lambda node: (not _same_kind(node, other), node.order))
+            best = min(candidates, key=lambda node: (not same_kind(node, other), node.order))
             table.add(best, other, "values")
 
 
@@ -293,7 +203,7 @@ def _free_leaves(side: Mapping[int, int], trace: Trace) -> list[Node]:
 
 
 def _pair_by_order(
-    table: _Table, reference: Trace, port: Trace, fused: _Fused, splits: Sequence[tuple[str, str]]
+    table: Table, reference: Trace, port: Trace, fused: Fused, splits: Sequence[tuple[str, str]]
 ) -> None:
     """What is left between two paired neighbours: the same kind, or the only one there."""
     ours = [n for n in reference.nodes if n.is_leaf and n.outputs and n.order not in fused.reference_inside]
@@ -308,7 +218,7 @@ def _pair_by_order(
 
 
 def _windows(
-    ours: Sequence[Node], theirs: Sequence[Node], table: _Table
+    ours: Sequence[Node], theirs: Sequence[Node], table: Table
 ) -> list[tuple[list[Node], list[Node]]]:
     """The unpaired stretches between neighbours that are paired with each other, in order."""
     position = {node.order: index for index, node in enumerate(ours)}
@@ -339,8 +249,8 @@ def _likeness_where_sizes_are(
 
     def likeness(a: Node, b: Node) -> float:
         if _sizes(a) == _sizes(b):
-            return 2.0 if _same_kind(a, b) else 0.5
-        if not (_same_kind(a, b) and a.framework_layer and b.framework_layer):
+            return 2.0 if same_kind(a, b) else 0.5
+        if not (same_kind(a, b) and a.framework_layer and b.framework_layer):
             return 0.0
         if a.path in sharing[0] or b.path in sharing[1]:
             return 0.0
@@ -377,7 +287,7 @@ def _align(
     return pairs
 
 
-def _pair_containers(table: _Table, reference: Trace, port: Trace) -> None:
+def _pair_containers(table: Table, reference: Trace, port: Trace) -> None:
     """By the calls paired inside; of equals the same values, the same class, the same depth."""
     inside = Counter(
         (above, other_above)
@@ -405,7 +315,7 @@ def _pair_containers(table: _Table, reference: Trace, port: Trace) -> None:
             table.add(reference.nodes[a], port.nodes[b], "what is inside")
 
 
-def _part_unlike_containers(table: _Table, reference: Trace, port: Trace) -> None:
+def _part_unlike_containers(table: Table, reference: Trace, port: Trace) -> None:
     """Blocks that give tensors of another size do different jobs (one may concatenate, say): not a pair."""
     for order in [order for order in table.to_reference if not port.nodes[order].is_leaf]:
         ours = table.to_reference[order]
@@ -413,51 +323,6 @@ def _part_unlike_containers(table: _Table, reference: Trace, port: Trace) -> Non
         if other.parent is not None and nearest(call.outputs, other.outputs) == UNLIKE and not call.is_leaf:
             del table.to_reference[order], table.why[order]
             table.to_port.pop(ours, None)
-
-
-def _healed(table: _Table, reference: Trace, port: Trace) -> set[int]:
-    """Port's calls that do more or less than their partners, while what comes later is the same again.
-
-    There the two divide the work differently (an activation inside or after the layer), and only
-    the next tie can be judged. Two plain layers of the framework with the same activation do the
-    same work: between those a difference is a mistake, whatever comes later.
-    """
-    pairs = {
-        theirs: (reference.nodes[ours], port.nodes[theirs])
-        for theirs, ours in sorted(table.to_reference.items())
-        if port.nodes[theirs].is_leaf
-    }
-    apart = {order: nearest(a.outputs, b.outputs) for order, (a, b) in pairs.items()}
-    loose = {order for order, (a, b) in pairs.items() if may_divide_differently(a, b)}
-    healed = set()
-    for order in loose:
-        later = [other for other in pairs if other > order and other not in loose][:HEALING]
-        if SAME < apart[order] < UNLIKE and later and all(apart[other] <= SAME for other in later):
-            healed.add(order)
-    return healed | _cut_to_size(table, reference, port, apart)
-
-
-def _cut_to_size(table: _Table, reference: Trace, port: Trace, apart: Mapping[int, float]) -> set[int]:
-    """Calls that give another size, while everything of a size that comes later is the same.
-
-    There the code around pads or crops, where the other side's layer does it itself.
-    """
-    whole = reference.nodes[0], port.nodes[0]
-    if table.to_port.get(0) != 0 or nearest(whole[0].outputs, whole[1].outputs) > SAME:
-        return set()
-    unlike = {order for order in apart if apart[order] == UNLIKE and port.nodes[order].outputs}
-    return {
-        order
-        for order in unlike
-        if all(apart[other] <= SAME for other in apart if other > order and other not in unlike)
-    }
-
-
-def may_divide_differently(a: Node, b: Node) -> bool:
-    activations = {a.settings.get("activation"), b.settings.get("activation")}
-    if len(activations) > 1 and None in activations:
-        return True
-    return not (a.framework_layer and b.framework_layer)
 
 
 def _unlikeness(a: Node, b: Node) -> tuple[bool, bool, int]:

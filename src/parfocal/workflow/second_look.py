@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from parfocal.judge.floors import score
-from parfocal.matching.pairing import CallPair, Pairing, may_divide_differently, run_after
+from parfocal.matching.dividing import may_divide_differently, run_after
+from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.replay.follow import Side
 from parfocal.replay.layouts import Layout, fit
 from parfocal.replay.precise import Precise

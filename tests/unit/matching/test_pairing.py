@@ -344,3 +344,46 @@ def test_names_do_not_matter(order, seed):
     copies = [(f"{n}.weight", f"{names[n]}.weight") for n in (0, 2, 4)]
     found = plain(net([str(n) for n in range(6)]), net(names), copies)
     assert found == {"": "", **{name: str(n) for n, name in enumerate(names)}}
+
+
+def pooled(kind, pooled, result, last="c"):
+    """Convolution, a layer without weights that changes the size, convolution."""
+    return trace(
+        Does("", "Net", ["x"], [result], [
+            Does("one", "Conv2d", ["x"], ["a"]),
+            Does("pool", kind, ["a"], [pooled]),
+            Does("two", "Conv2d", [pooled], [last]),
+        ])
+    )  # fmt: skip
+
+
+CONVOLUTIONS = [("one.weight", "one.weight"), ("two.weight", "two.weight")]
+
+
+@pytest.mark.parametrize(("kind", "is_pair"), [("GELU", True), ("ReLU", False), ("Mine", False)])
+def test_a_layer_of_another_size_is_known_by_its_input_and_kind(kind, is_pair):
+    right, wrong = pooled("GELU", "p:12", "c"), pooled(kind, "p:20", "d:30", "d:30")
+    assert ("pool" in plain(right, wrong, CONVOLUTIONS)) == is_pair
+
+
+def test_a_size_that_is_cut_right_again_is_not_judged():
+    """The port's layer gives more, its code crops, and all that comes later is the same."""
+    right = pooled("GELU", "p:12", "c")
+    cropped = trace(
+        Does("", "Net", ["x"], ["c"], [
+            Does("one", "Conv2d", ["x"], ["a"]),
+            Does("pool", "GELU", ["a"], ["p:20"]),
+            Does("two", "Conv2d", ["p:12"], ["c"]),
+        ])
+    )  # fmt: skip
+    assert paired(right, cropped, CONVOLUTIONS)["pool", 0] == ("pool", None)
+
+
+def test_layers_that_share_the_work_are_none_of_another_size():
+    """One projection for three against three of their own: they take the same and give parts."""
+    one = trace(Does("", "Net", ["x"], ["q"], [Does("qkv", "Linear", ["x"], ["qkv:144"])]))
+    parts = [Does(name, "Linear", ["x"], [name]) for name in ("q", "k", "v")]
+    three = trace(Does("", "Net", ["x"], ["q"], parts))
+    splits = [("qkv", name) for name in ("q", "k", "v")]
+    pairing = pair_calls(one, three, [], splits=splits)
+    assert all(not pair.whole for pair in pairing.pairs if three.nodes[pair.port].path)

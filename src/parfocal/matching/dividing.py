@@ -1,0 +1,130 @@
+"""Where the two sides divide the same work differently: runs of calls that the other side does in one.
+
+An activation inside or after a layer, padding by a layer or by the code around it: such calls are
+no pair to be judged by their outputs, while what comes later is the same again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from parfocal.matching.table import Table, same_kind
+from parfocal.matching.values import SAME, UNLIKE, nearest
+from parfocal.replay.trace import Node, Trace
+
+HEALING = 6  # calls in a row that must be the same again
+FUSED_STEPS = 3  # how many calls one fused call may stand for, beyond the first
+
+
+@dataclass(slots=True)
+class Fused:
+    """Runs of calls that the other side does in one."""
+
+    ends: dict[int, int] = field(default_factory=dict)  # reference call -> last call of its run
+    goes_on: dict[int, int] = field(default_factory=dict)  # port call -> last call of its run
+    reference_inside: set[int] = field(default_factory=set)
+    port_inside: set[int] = field(default_factory=set)
+
+    def gives(self, reference: int, port: int) -> int | None:
+        if port in self.goes_on:
+            return None
+        return self.ends.get(reference, reference)
+
+
+def find_fused(table: Table, reference: Trace, port: Trace) -> Fused:
+    """One call against a run: the fused output equals the last of the run."""
+    fused = Fused()
+    for ours, theirs in list(table.to_port.items()):
+        call, other = reference.nodes[ours], port.nodes[theirs]
+        apart = nearest(call.outputs, other.outputs)
+        alike = same_kind(call, other) or (call.is_leaf and other.is_leaf)
+        if not (SAME < apart < UNLIKE and alike and may_divide_differently(call, other)):
+            continue
+        run = _run_that_gives(reference, call, other, apart, table.to_port)
+        if run:
+            fused.ends[ours] = run[-1].order
+            fused.reference_inside |= {node.order for node in run}
+            continue
+        run = _run_that_gives(port, other, call, apart, table.to_reference)
+        if run:
+            fused.goes_on[theirs] = run[-1].order
+            fused.port_inside |= {node.order for node in run[:-1]}
+            table.to_reference[run[-1].order] = ours
+            table.why[run[-1].order] = "end of a run that the reference does in one call"
+    return fused
+
+
+def _run_that_gives(
+    trace: Trace, first: Node, wanted: Node, apart: float, paired: Mapping[int, int]
+) -> list[Node]:
+    """The calls after ``first``, each fed by the one before, up to one that gives what is wanted."""
+    run: list[Node] = []
+    for following in run_after(trace, first, paired):
+        run.append(following)
+        if nearest(following.outputs, wanted.outputs) <= max(SAME, apart / 3):
+            return run
+    return []
+
+
+def run_after(trace: Trace, first: Node, paired: Container[int]) -> Iterator[Node]:
+    """The next few calls without a partner, each fed by the one before."""
+    last = first
+    for _ in range(FUSED_STEPS):
+        following = next(
+            (node for node in trace.nodes[last.order + 1 :] if node.is_leaf and _feeds(last, node)), None
+        )
+        if following is None or following.order in paired:
+            return
+        yield following
+        last = following
+
+
+def _feeds(producer: Node, consumer: Node) -> bool:
+    given = [value.data for value in producer.outputs.values()]
+    return any(value.data is data for value in consumer.inputs.values() for data in given)
+
+
+def healed_calls(table: Table, reference: Trace, port: Trace) -> set[int]:
+    """Port's calls that do more or less than their partners, while what comes later is the same again.
+
+    There the two divide the work differently (an activation inside or after the layer), and only
+    the next tie can be judged. Two plain layers of the framework with the same activation do the
+    same work: between those a difference is a mistake, whatever comes later.
+    """
+    pairs = {
+        theirs: (reference.nodes[ours], port.nodes[theirs])
+        for theirs, ours in sorted(table.to_reference.items())
+        if port.nodes[theirs].is_leaf
+    }
+    apart = {order: nearest(a.outputs, b.outputs) for order, (a, b) in pairs.items()}
+    loose = {order for order, (a, b) in pairs.items() if may_divide_differently(a, b)}
+    healed = set()
+    for order in loose:
+        later = [other for other in pairs if other > order and other not in loose][:HEALING]
+        if SAME < apart[order] < UNLIKE and later and all(apart[other] <= SAME for other in later):
+            healed.add(order)
+    return healed | _cut_to_size(table, reference, port, apart)
+
+
+def _cut_to_size(table: Table, reference: Trace, port: Trace, apart: Mapping[int, float]) -> set[int]:
+    """Calls that give another size, while everything of a size that comes later is the same.
+
+    There the code around pads or crops, where the other side's layer does it itself.
+    """
+    whole = reference.nodes[0], port.nodes[0]
+    if table.to_port.get(0) != 0 or nearest(whole[0].outputs, whole[1].outputs) > SAME:
+        return set()
+    unlike = {order for order in apart if apart[order] == UNLIKE and port.nodes[order].outputs}
+    return {
+        order
+        for order in unlike
+        if all(apart[other] <= SAME for other in apart if other > order and other not in unlike)
+    }
+
+
+def may_divide_differently(a: Node, b: Node) -> bool:
+    activations = {a.settings.get("activation"), b.settings.get("activation")}
+    if len(activations) > 1 and None in activations:
+        return True
+    return not (a.framework_layer and b.framework_layer)
