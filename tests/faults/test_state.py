@@ -151,3 +151,38 @@ def test_two_faults_have_two_causes() -> None:
         "config.epsilon",
         "op.approximation",
     ]
+
+
+class TorchTied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(11, 6), nn.Linear(6, 11, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.tanh(self.embed(ids)))
+
+
+class Untied(pnn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = pnn.Embedding(11, 6), pnn.Linear(6, 11, bias_attr=False)
+
+    def forward(self, ids: paddle.Tensor) -> paddle.Tensor:
+        return self.head(paddle.tanh(self.embed(ids)))
+
+
+def test_a_tensor_that_should_be_tied_has_values_of_its_own() -> None:
+    reference, port = seeded(TorchTied), Untied()
+    ids = np.random.default_rng(0).integers(0, 11, (3, 5))
+    parfocal.transfer(reference, port)
+    assert align(reference, port, ids, transfer=False, backward=False).ok
+    port.head.weight.set_value(port.head.weight.numpy() + 0.1)
+    cause = own(align(reference, port, ids, transfer=False, backward=False))[0].cause
+    assert cause is not None
+    assert cause.code == "weight.tied"
+    assert "head.weight and embed.weight are one tensor in the reference" in cause.message
+    port.embed.weight.set_value(port.embed.weight.numpy() + 0.2)
+    report = align(reference, port, ids, transfer=False, backward=False)
+    causes = [each.cause for each in own(report) if each.phase == "weights"]
+    assert {cause.code for cause in causes if cause} == {"weight.mismatched"}

@@ -45,6 +45,15 @@ def weight_cause(
     return _mismatched(path, wide, other)
 
 
+def tied_cause(path: str, right: str, source: str) -> Cause:
+    """``path`` and ``right`` of the port are one tensor in the reference, and only ``right`` is like it."""
+    message = (
+        f"{path} and {right} are one tensor in the reference ({source}) and two in the port: "
+        f"{right} has its values, {path} has others"
+    )
+    return Cause("weight.tied", message, COPY, 0.0)
+
+
 def _arranged(path: str, framework: str, shape: Sequence[int], found: Arrangement, measured: float) -> Cause:
     if not found.moved:
         message = f"{path} {list(shape)} of the port is the reference's with its axes swapped"

@@ -10,10 +10,10 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.buffers import momentum_cause
-from parfocal.explain.weights import weight_cause
+from parfocal.explain.weights import tied_cause, weight_cause
 from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Divergence, Finding, Site
+from parfocal.judge.verdict import Cause, Divergence, Finding, Site
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
@@ -59,8 +59,27 @@ def weight_differences(plan: Plan, reference: Player, port: Player) -> Iterator[
                 floor,
                 measured,
                 "the weights differ before anything runs",
-                cause=weight_cause(entry.target, port.backend.name, observed, expected, floor, 1.0),
+                cause=_untied(entry, plan, ours, theirs)
+                or weight_cause(entry.target, port.backend.name, observed, expected, floor, 1.0),
             )
+
+
+def _untied(entry: Entry, plan: Plan, ours: Arrays, theirs: Arrays) -> Cause | None:
+    """One tensor of the reference is several in the port, of which another has the right values."""
+    right = [
+        other.target
+        for other in plan.entries
+        if other.source == entry.source
+        and other.target != entry.target
+        and other.target in theirs
+        and views.apply(other.source_view, ours[entry.source]).shape
+        == views.apply(other.target_view, theirs[other.target]).shape
+        and np.array_equal(
+            views.apply(other.source_view, ours[entry.source]),
+            views.apply(other.target_view, theirs[other.target]),
+        )
+    ]
+    return tied_cause(entry.target, right[0], entry.source) if right else None
 
 
 def _state(player: Player) -> dict[str, Array]:
