@@ -337,3 +337,44 @@ def test_what_has_no_cause_is_told_in_both_ways() -> None:
     assert "the port does" in divergence.message
     assert "the reference" in divergence.message
     assert divergence.port.line == port.__code__.co_firstlineno + 1
+
+
+class _TorchPool(torch.nn.Module):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.Conv2d(8, 8, 3, padding=1)
+        self.settings = settings
+
+    def forward(self, x: Any) -> Any:
+        return self.second(torch_functional.max_pool2d(self.first(x), 3, 2, **self.settings)).mean((2, 3))
+
+
+class _PaddlePool(paddle.nn.Layer):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__()
+        layers = paddle.nn
+        self.first, self.second = layers.Conv2D(3, 8, 3, padding=1), layers.Conv2D(8, 8, 3, padding=1)
+        self.settings = settings
+
+    def forward(self, x: Any) -> Any:
+        return self.second(paddle_functional.max_pool2d(self.first(x), 3, 2, **self.settings)).mean([2, 3])
+
+
+def test_a_layer_that_is_given_another_shape_is_not_to_blame() -> None:
+    report = align(seeded(lambda: _TorchPool(ceil_mode=True)), _PaddlePool(), numbers(2, 3, 8, 8))
+    (divergence,) = own(report)
+    assert (divergence.port.path, divergence.port.op) == ("", "max_pool2d")
+    assert divergence.cause.code == "op.ceil_mode"
+    assert divergence.message == "shape [2, 8, 3, 3] in the port, [2, 8, 4, 4] in the reference"
+    twin = align(seeded(lambda: _TorchPool(ceil_mode=True)), _PaddlePool(ceil_mode=True), numbers(2, 3, 8, 8))
+    assert twin.ok, str(twin)
+
+
+def test_a_bias_that_is_not_handed_on() -> None:
+    report = _report(
+        lambda self, x: self.second(torch_functional.linear(x, self.first.weight, self.first.bias)),
+        lambda self, x: self.second(paddle.matmul(x, self.first.weight)) + 0.0 * self.first.bias.sum(),
+    )
+    cause = the_cause(report)
+    assert cause.code in ("op.missing", "op.bias")
+    assert "add" in cause.message

@@ -49,6 +49,8 @@ class Seen(Protocol):
     def floor(self) -> Size: ...
     @property
     def own(self) -> bool: ...
+    @property
+    def levels(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,10 +278,13 @@ class Case:
         for check in self.checks:
             order, side, slot, _ = check.port
             tie = ties.get(order, Tie({}, {}))
-            if side == "output" and slot not in tie.outputs:
-                value = _value(self.precise.reference.trace.nodes[check.reference[0]], check.reference)
-                ties[order] = Tie(tie.inputs, {**tie.outputs, slot: value}, tie.in_place)
-                changed = True
+            if slot in (tie.inputs if side == "input" else tie.outputs):
+                continue
+            value = _value(self.precise.reference.trace.nodes[check.reference[0]], check.reference)
+            inputs = {**tie.inputs, slot: value} if side == "input" else tie.inputs
+            outputs = {**tie.outputs, slot: value} if side == "output" else tie.outputs
+            ties[order] = Tie(inputs, outputs, tie.in_place)
+            changed = True
         if not changed:
             return usual
         return usual.led_by(Script(ties, usual.script.layouts))
@@ -332,5 +337,8 @@ def is_telling(array: Array) -> bool:
 
 def blamed(seen: Seen, nodes: Sequence[Node]) -> int:
     """The port's call that made the error: itself, or the one around it."""
-    parent = nodes[seen.port].parent
-    return seen.port if seen.own or parent is None else parent
+    order = seen.port
+    for _ in range(seen.levels):
+        parent = nodes[order].parent
+        order = order if parent is None else parent
+    return order

@@ -15,6 +15,7 @@ CODES: dict[str, str] = {
     "momentum": "config.momentum",
     "stride": "config.stride",
     "padding": "config.padding",
+    "pad": "config.padding",
     "output_padding": "config.padding",
     "dilation": "config.dilation",
     "groups": "config.groups",

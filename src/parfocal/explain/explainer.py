@@ -7,7 +7,7 @@ first round with a proof decides; further proofs of the same round are alternati
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from parfocal.explain import given, gradients, mirror, relations, settings
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
@@ -15,8 +15,10 @@ from parfocal.explain.causes import Proof, Where, cause
 from parfocal.explain.describing import described
 from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong
 from parfocal.explain.reproducing import Reproduction, reproduction
+from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.matching.pairing import Pairing
+from parfocal.replay.follow import Direction, Side
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Place
 
@@ -72,6 +74,9 @@ class Explainer:
         case = self._case(divergence, seen)
         if case.node.path in self.doubtful:
             return divergence
+        around = self._around(case, seen)
+        if around is not None:
+            divergence, case = around
         for hypotheses in ROUNDS[case.direction]:
             proofs = [proof for hypothesis in hypotheses for proof in self._asked(hypothesis, case)]
             if proofs:
@@ -86,6 +91,29 @@ class Explainer:
         ways = "" if where is None else both_ways(case)
         message = divergence.message or "; ".join(part for part in (described(case), ways) if part)
         return replace(divergence, message=message, port=_nearer(divergence.port, where))
+
+    def _around(self, case: Case, seen: Seen) -> tuple[Divergence, Case] | None:
+        """A call that is given another shape, and is right when it is given the reference's: who calls it
+        is to blame.
+        """
+        if seen.relative is not None or not seen.own or seen.direction != "forward":
+            return None
+        parent, other = case.node.parent, case.reference_node
+        if parent is None or other is None or case.score(case.baseline()) > case.limit:
+            return None
+        shapes = zip(case.node.inputs.items(), other.inputs.items(), strict=False)
+        for (slot, mine), (other_slot, theirs) in shapes:
+            if mine.data.shape != theirs.data.shape:
+                handed = Handed(seen.port, case.counterpart or 0, slot, other_slot)
+                node = self.precise.port.trace.nodes[parent]
+                site = Site(node.path, node.kind, None, case.node.file, case.node.line, node.settings)
+                what = f"input {slot} of {case.node.path}, made by the code of {node.path or '(root)'} itself"
+                message = (
+                    f"shape {list(mine.data.shape)} in the port, {list(theirs.data.shape)} in the reference"
+                )
+                divergence = replace(case.divergence, port=site, what=what, message=message)
+                return divergence, self._case(divergence, handed)
+        return None
 
     def further(self, divergence: Divergence, seen: Seen) -> Divergence | None:
         """Another mistake of code that has one already; None when it follows from that one.
@@ -132,11 +160,26 @@ class Explainer:
         if counterpart is None:
             parent = self.precise.reference.trace.nodes[seen.reference].parent
             counterpart = seen.reference if seen.own else parent
-        others = [each for each in self._seen[call] if each is not seen and each.relative is not None]
+        others = [each for each in self._seen.get(call, ()) if each is not seen and each.relative is not None]
         checks = tuple(_check(each) for each in (seen, *others))
         return Case(
             divergence, self.precise, call, counterpart, checks, self.limit, self.buffers, self._paired
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """What a call is given, where nothing could be measured: another shape than the reference's."""
+
+    port: int
+    reference: int
+    slot: str
+    reference_slot: str
+    side: Side = "input"
+    direction: Direction = "forward"
+    relative: float | None = None
+    floor: Size = NOTHING
+    own: bool = False
 
 
 def _check(seen: Seen) -> Check:

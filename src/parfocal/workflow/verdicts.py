@@ -109,7 +109,7 @@ def divergences(
             explained += another is not None
             divergence = another or divergence
         found.append(divergence)
-        paths.add(guilty)
+        paths |= {guilty, divergence.port.path if divergence.port is not None else guilty}
     paths |= {theirs.nodes[order].path for order in starved}
     paired = {theirs.nodes[pair.port].path for pair in observation.pairing.pairs if pair.whole}
     sources: set[str] = set()
@@ -157,8 +157,7 @@ def _starts_of_runs(pairing: Pairing) -> dict[int, int]:
 
 def _blame(measure: Measure, port: Trace) -> int:
     """The port's call that made the error."""
-    parent = port.nodes[measure.port].parent
-    return measure.port if measure.own or parent is None else parent
+    return port.around(measure.port, measure.levels)
 
 
 def _divergence(measure: Measure, ours: Trace, theirs: Trace, *, inherited: bool) -> Divergence:
@@ -170,8 +169,7 @@ def _divergence(measure: Measure, ours: Trace, theirs: Trace, *, inherited: bool
         what = f"{what} of the whole model"
     elif not measure.own:
         what = f"{what} of {own.path or '(root)'}, made by the code of {guilty.path or '(root)'} itself"
-        parent = other.parent
-        reference_site = site(ours.nodes[parent]) if parent is not None else reference_site
+        reference_site = site(ours.nodes[ours.around(other.order, measure.levels)])
         # the line that calls the layer whose input is wrong is nearer to the mistake
         port_site = replace(port_site, file=own.file, line=own.line)
         reference_site = replace(reference_site, file=other.file, line=other.line)

@@ -50,6 +50,7 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("tril", "triu"), ("diagonal",)),
     "clamp": ("minimum", "maximum"),
     "roll": ("shifts", "axis"),
+    "topk": ("k", "axis"),
     "flip": ("axis",),
     "getitem": ("index",),
     **dict.fromkeys(("tril", "triu"), ("diagonal",)),

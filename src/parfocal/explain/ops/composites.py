@@ -53,7 +53,8 @@ def _wide(array: Array) -> Array:
 
 def _narrowed(step: Step, dtype: Any) -> Step:
     inputs = tuple(a if a.dtype == np.bool_ else a.astype(dtype) for a in step.inputs)
-    return Step(step.name, inputs, step.output.astype(dtype), step.scalar, step.words)
+    output = step.output if step.output.dtype == np.bool_ else step.output.astype(dtype)
+    return Step(step.name, inputs, output, step.scalar, step.words)
 
 
 def _linear(tensors: Tensors, words: Words) -> list[Step] | None:
@@ -64,6 +65,17 @@ def _linear(tensors: Tensors, words: Words) -> list[Step] | None:
         return None
     product = x @ (weight.T if weight.shape == (bias.size, x.shape[-1]) else weight)
     return [Step("matmul", (x, weight), product), Step("add", (product, bias), product + bias)]
+
+
+def _leaky_relu(tensors: Tensors, words: Words) -> list[Step] | None:
+    (x,) = tensors
+    slope = float(words.get("negative_slope", 0.01))
+    positive = x > 0
+    return [
+        Step("greater_than", (x,), positive, 0.0),
+        Step("mul", (x,), slope * x, slope),
+        Step("where", (positive, x, slope * x), np.where(positive, x, slope * x)),
+    ]
 
 
 def _layer_norm(tensors: Tensors, words: Words) -> list[Step] | None:
@@ -127,6 +139,7 @@ def _attention(tensors: Tensors, words: Words) -> list[Step] | None:
 
 COMPOSITES: dict[str, Taking] = {
     "linear": _linear,
+    "leaky_relu": _leaky_relu,
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
     "scaled_dot_product_attention": _attention,

@@ -7,6 +7,7 @@ two that should be one. A rule speaks only of what it can put right in a repetit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from parfocal.explain.causes import Proof, Where
 from parfocal.explain.ops.arguments import Said, default_of, said, told
@@ -21,13 +22,14 @@ from parfocal.explain.ops.ordering import (
     other_order_of_tensors,
     values_moved,
 )
-from parfocal.explain.ops.remakes import bridging, picking, retelling
+from parfocal.explain.ops.remakes import bridging, giving, picking, retelling, retelling_all
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.telling import (
     argument_proof,
     early_proof,
     extra_proof,
     formula_proof,
+    lacking_proof,
     missing_proof,
     replaced_proof,
 )
@@ -67,15 +69,41 @@ def other_arguments(scene: Scene, gap: Gap) -> Iterator[Proof]:
         return
     own = said(mine, scene.case.backend.is_tensor)
     others = told(theirs, scene.case.reference_backend.is_tensor)
-    for name, argument in own.items():
-        value = others.get(name, default_of(mine, argument))
-        if value is None or equal(name, argument.value, value, scene, mine):
-            continue
-        score = scene.try_remade(mine, retelling(mine, argument, value))
+    wanted = {name: others.get(name, default_of(mine, argument)) for name, argument in own.items()}
+    differing = [
+        name
+        for name, value in wanted.items()
+        if value is not None and not equal(name, own[name].value, value, scene, mine)
+    ]
+    together = [tuple(differing)] if len(differing) > 1 else []
+    for names in (*((name,) for name in differing), *together):
+        changes = {name: (own[name], wanted[name]) for name in names}
+        score = scene.try_remade(mine, retelling_all(mine, changes))
         if score <= scene.case.limit:
-            other = Said(name, value, argument.native, argument.back)
-            yield argument_proof(scene, mine, theirs, argument, other, score)
+            proofs = [
+                argument_proof(scene, mine, theirs, own[name], replace(own[name], value=wanted[name]), score)
+                for name in names
+            ]
+            yield replace(proofs[0], message="; ".join(proof.message for proof in proofs))
             return
+
+
+def tensor_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """The same op with a tensor more in the reference: a bias that is not handed to it."""
+    mine, theirs = producers(scene, gap)
+    if mine is None or theirs is None or mine.name != theirs.name or scene.knows(gap.port):
+        return
+    left = list(theirs.inputs.values())
+    for key in mine.inputs.values():
+        same = next((other for other in left if scene.matches.are_one(key, other)), None)
+        if same is None:
+            return
+        left.remove(same)
+    if len(left) != 1:
+        return
+    score = transplanted(scene, gap)
+    if score <= scene.case.limit:
+        yield lacking_proof(scene, mine, theirs, left[0], score)
 
 
 def other_factor(scene: Scene, gap: Gap) -> Iterator[Proof]:
@@ -139,11 +167,15 @@ def ops_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:
     score = float("inf")
     are_one = scene.matches.are_one
     right = [(op, slot) for op in own for slot, key in op.inputs.items() if are_one(key, gap.reference)]
-    _, slot = right[-1]
-    if len(own) == 1 and last.function is not None:
-        score = scene.try_remade(last, picking(slot))
-    if score > scene.case.limit:
-        score = transplanted(scene, gap)
+    first, slot = right[-1]
+    kept = scene.port.values[first.inputs[slot]]
+    if len(own) > 1 and last.function is not None and kept.shape == scene.port.values[gap.port].shape:
+        # as if the row were not there: what the reference has in its place would prove less
+        score = scene.try_edits({last.index: giving(scene.case.backend, kept)})
+    else:
+        if last.function is not None and len(own) == 1:
+            score = scene.try_remade(last, picking(slot))
+        score = score if score <= scene.case.limit else transplanted(scene, gap)
     if score > scene.case.limit:
         return
     if len(own) == 1 and (found := elsewhere(scene, last, missing=True)) is not None:
@@ -199,7 +231,7 @@ def another_formula(scene: Scene, gap: Gap) -> Iterator[Proof]:
 # The smallest edits first: one word of one op, one op, several ops, another value altogether.
 RULES: tuple[tuple[Rule, ...], ...] = (
     (other_arguments, other_factor, other_mask, other_order_of_tensors),
-    (values_moved, op_missing, op_extra, another_op),
+    (values_moved, op_missing, op_extra, another_op, tensor_missing),
     (ops_missing, ops_extra, ops_in_another_order),
 )
 # What is said only if nothing else fits.

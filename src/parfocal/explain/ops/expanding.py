@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,16 +14,17 @@ from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
 from parfocal.explain.ops.names import name_of_kind
 
 
-def expanded(log: Log, is_tensor: Callable[[object], bool]) -> Log:
-    """The same log, or one with more ops in it."""
-    if not any(op.name in COMPOSITES for op in log.ops):
+def expanded(log: Log, is_tensor: Callable[[object], bool], kept: Collection[str]) -> Log:
+    """The same log, or one with more ops in it; those of ``kept`` names stay as they are."""
+    if not any(op.name in COMPOSITES and op.name not in kept for op in log.ops):
         return log
     new = Log(values=log.values, results=log.results, returns=log.returns)
     moved: dict[int, int] = {}
     for op in log.ops:
-        for step in _steps_of(log, op, is_tensor):
+        steps_of_it = () if op.name in kept else _steps_of(log, op, is_tensor)
+        for step in steps_of_it:
             _add(new, step, op.file, op.line)
-        if not new.ops or new.ops[-1].outputs != op.outputs or op.name not in COMPOSITES:
+        if not steps_of_it:
             new.add(replace(op, index=len(new.ops), makers=_moved(op.makers, moved)))
         moved[op.index] = len(new.ops) - 1
     new.result_makers = _moved(log.result_makers, moved)

@@ -11,9 +11,8 @@ from parfocal.explain.causes import Proof
 from parfocal.explain.ops.gaps import Gap
 from parfocal.explain.ops.locating import line_of_use
 from parfocal.explain.ops.log import Key, Log, Op
-from parfocal.explain.ops.names import MASKING
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.telling import hidden_proof, mask_proof, masks
+from parfocal.explain.ops.telling import hidden_proof, hides, mask_proof
 from parfocal.explain.ops.values import covered, is_mask
 from parfocal.explain.ops.ways import between, transplanted
 
@@ -35,7 +34,7 @@ def other_mask(scene: Scene, gap: Gap) -> Iterator[Proof]:
 def masked_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
     """The reference hides places, and the port does so by other means or at another point, if at all."""
     own, others = between(scene, gap)
-    hiding = [op for op in others if op.name in MASKING or masks(scene.reference, op)]
+    hiding = [op for op in others if hides(scene.reference, op)]
     alike = {op.name for op in own} & {op.name for op in others}
     if not own or len(hiding) != 1 or not alike or _hides_alike(scene, own, hiding[0]):
         return

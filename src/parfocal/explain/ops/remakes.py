@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,20 @@ def picking(slot: str) -> Remake:
 def scaling(factor: float) -> Remake:
     """What it gives, times a number."""
     return lambda call: call.output * factor
+
+
+def retelling_all(op: Op, changes: Mapping[str, tuple[Said, Any]]) -> Remake:
+    """Told several things otherwise at once."""
+
+    def remake(call: OpCall) -> Any:
+        assert call.function is not None
+        live = _live(op, call)
+        for argument, value in changes.values():
+            args, kwargs = retold(live, argument, value)
+            live = replace(live, args=args, kwargs=kwargs)
+        return call.function(*live.args, **live.kwargs)
+
+    return remake
 
 
 def retelling(op: Op, argument: Said, value: Any) -> Remake:

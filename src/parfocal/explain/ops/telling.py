@@ -14,7 +14,7 @@ from parfocal.explain.causes import Proof, Where, code_of, spelled_path
 from parfocal.explain.causes import said as words
 from parfocal.explain.ops.arguments import Said, said, told
 from parfocal.explain.ops.gaps import Gap
-from parfocal.explain.ops.log import Log, Op
+from parfocal.explain.ops.log import Key, Log, Op
 from parfocal.explain.ops.mending import mask_fix, missing_fix, moved_fix, split_fix
 from parfocal.explain.ops.names import DROPPING, MASKING, POINTWISE, RANDOM, SCALING
 from parfocal.explain.ops.scene import Scene
@@ -70,7 +70,7 @@ def missing_proof(
     scalar = said(op, scene.case.reference_backend.is_tensor).get("scalar")
     value = f" with {words(scalar.value)}" if scalar is not None and len(ops) == 1 else ""
     code = "op.missing"
-    if any(each.name in MASKING or masks(scene.reference, each) for each in ops):
+    if any(hides(scene.reference, each) for each in ops):
         code = "op.mask"
     elif len(ops) == 1 and op.name in SCALING and scalar is not None:
         code = "op.scale"
@@ -80,6 +80,15 @@ def missing_proof(
     if isinstance(fix, fixing.Line) and where is not None and fix.patch.file == where.file:
         where = replace(where, line=min(fix.patch.line, where.line or 0))  # where the value is made
     return Proof(code, message, fix, score, where, op.where)
+
+
+def lacking_proof(scene: Scene, mine: Op, theirs: Op, key: Key, score: float) -> Proof:
+    """An op that is handed a tensor less than in the reference."""
+    shape = list(scene.reference.values[key].shape)
+    code = "op.bias" if len(shape) == 1 else "op.missing"
+    message = f"{mine.name} takes a tensor {shape} more in the reference ({line(theirs)}) than in the port"
+    fix = f"pass the tensor {shape} to {mine.name} in {line(mine)}"
+    return Proof(code, message, fix, score, mine.where, theirs.where)
 
 
 def mask_proof(scene: Scene, gap: Gap, where: Where | None, score: float) -> Proof:
@@ -218,6 +227,14 @@ def _split(scene: Scene, own: list[Op], others: list[Op]) -> tuple[Op, Op, Any, 
     if len(shape) != len(right) or len(shape) <= len(before) or shape == right or prod(shape) != prod(right):
         return None
     return (mine, theirs, shape, right) if sorted(shape) != sorted(right) else None
+
+
+def hides(log: Log, op: Op) -> bool:
+    """Whether an op puts one value in some places, or makes them very low."""
+    if op.name != "where":
+        return op.name in MASKING or masks(log, op)
+    arrays = [log.values[key] for key in op.inputs.values()]
+    return any(array.dtype.kind in "fV" and bool((array == array.flat[0]).all()) for array in arrays)
 
 
 def masks(log: Log, op: Op) -> bool:

@@ -30,7 +30,7 @@ def moving(scene: Scene, gap: Gap) -> tuple[list[Op], list[Op]]:
     found = []
     for log, op in ((scene.port, gap.made), (scene.reference, gap.other_made)):
         ops: list[Op] = []
-        while op is not None and op.name in MOVING:
+        while op is not None and (op.name in MOVING or log.only_moves(op)):
             ops.insert(0, op)
             op = log.maker(op, next(iter(op.inputs))) if len(op.inputs) == 1 else None
         found.append(ops)
