@@ -97,11 +97,20 @@ def _block(x: Array, y: Array, tolerance: Tolerance | None, scratch: Scratch) ->
     if not math.isfinite(found.square + found.reference_square):
         return None
     if tolerance is not None and found.peak > tolerance.atol / 2:
-        difference = np.subtract(x, y, out=scratch.get("difference", x.dtype, len(x)))
-        np.abs(difference, out=difference)
-        magnitude = np.abs(y, out=scratch.get("magnitude", y.dtype, len(y)))
-        found.mismatched = count_mismatches(x, y, difference, magnitude, tolerance, scratch)
+        found.mismatched = _mismatched(x, y, tolerance, scratch)
     return found
+
+
+def _mismatched(x: Array, y: Array, tolerance: Tolerance, scratch: Scratch) -> int:
+    if LIBRARY is not None and x.dtype == np.float32:
+        out = (ctypes.c_double * 14)()
+        function = LIBRARY.parfocal_difference
+        function(x.ctypes.data, y.ctypes.data, len(x), tolerance.atol, tolerance.rtol, math.inf, out)
+        return int(out[12])
+    difference = np.subtract(x, y, out=scratch.get("difference", x.dtype, len(x)))
+    np.abs(difference, out=difference)
+    magnitude = np.abs(y, out=scratch.get("magnitude", y.dtype, len(y)))
+    return count_mismatches(x, y, difference, magnitude, tolerance, scratch)
 
 
 def _compiled(x: Array, y: Array) -> Apart:
