@@ -220,7 +220,7 @@ def make_scene(case: Case) -> Scene | None:
     if port is None:
         return None
     reference = Log() if case.counterpart is None else watched_log(case, own=False) or Log()
-    alike = {op.name for op in port.ops}  # what the port does in one step too
+    alike = {op.name for op in port.ops if not op.is_module}  # what the port does in one step too
     reference = expanded_layer(case, expanded(reference, case.reference_backend.is_tensor, alike))
     _add_boundary(case, reference)
     return _scene(case, port, reference)
