@@ -175,6 +175,23 @@ def test_the_block_is_named_with_the_line_and_nothing_before_it(middle: Any, cod
         assert words in source.read().splitlines()[divergence.port.line - 1]
 
 
+class HookedOutside(Net):
+    def forward(self, x: Any) -> Any:
+        y = self.blocks(self.stem(x))
+        y.register_hook(lambda gradient: gradient.clip(-0.05, 0.05))
+        return self.head(y)
+
+
+def test_a_hook_on_what_blocks_inside_of_blocks_give_is_the_outer_codes() -> None:
+    port = HookedOutside(Block())
+    port.eval()
+    (divergence,) = own(parfocal.align(seeded(TorchNet), port, numbers(6, 8)))
+    assert divergence.port is not None
+    assert (divergence.port.path, divergence.port.op) == ("", "register_hook")
+    assert divergence.cause is not None
+    assert divergence.cause.code == "grad.clip"
+
+
 @pytest.mark.parametrize("middle", [Block, Looking])
 def test_a_block_that_only_looks_is_right(middle: Any) -> None:
     assert found(middle()) == []

@@ -86,6 +86,12 @@ class Trace:
     outputs: dict[str, Value] = field(default_factory=dict)  # of the whole model
     loss: float | None = None
 
+    def around(self, order: int, levels: int) -> int:
+        """The call that many levels further out, or the outermost."""
+        while levels > 0 and (parent := self.nodes[order].parent) is not None:
+            order, levels = parent, levels - 1
+        return order
+
     def subtree(self, order: int) -> Iterator[Node]:
         """A call and everything called inside it, in order of beginning."""
         return iter(self.nodes[order : self.nodes[order].finished])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from parfocal.matching.pairing import Pairing
-from parfocal.replay.trace import Node, Trace
+from parfocal.replay.trace import Trace
 from parfocal.workflow.ends import End
 from parfocal.workflow.measures import LIMIT, Measure
 
@@ -44,17 +44,13 @@ class Ignored:
     def _blames(self, measure: Measure) -> bool:
         if not self.patterns:
             return False
-        ours, theirs = self.reference.nodes[measure.reference], self.port.nodes[measure.port]
-        if not measure.own:
-            ours, theirs = _around(ours, self.reference), _around(theirs, self.port)
-        return self.path(ours.path) or self.path(theirs.path)
+        levels = measure.levels
+        return self._either(
+            self.reference.around(measure.reference, levels), self.port.around(measure.port, levels)
+        )
 
     def _either(self, reference: int, port: int) -> bool:
         return self.path(self.reference.nodes[reference].path) or self.path(self.port.nodes[port].path)
 
     def _owner(self, parameter: str) -> bool:
         return self.path(parameter.rpartition(".")[0])
-
-
-def _around(node: Node, trace: Trace) -> Node:
-    return node if node.parent is None else trace.nodes[node.parent]

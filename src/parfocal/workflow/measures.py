@@ -51,7 +51,7 @@ class Measure:
     error: Size
     floor: Size
     message: str = ""
-    outside: bool = False  # the call by itself does not make it: what is around it does
+    outside: int = 0  # calls that do not make it by themselves: what is that many levels around does
     tied: bool = False  # it shows only as long as equal values stay equal
     relative: float | None = None  # the error's norm over the reference's; None: nothing to compare
 
@@ -72,7 +72,12 @@ class Measure:
     @property
     def own(self) -> bool:
         """Made by the call itself; otherwise by the code around it."""
-        return not self.outside and (self.side == "output") == (self.direction == "forward")
+        return self.levels == 0
+
+    @property
+    def levels(self) -> int:
+        """How many levels further out the call is that makes it."""
+        return self.outside + ((self.side == "output") != (self.direction == "forward"))
 
 
 class Judged(NamedTuple):
@@ -207,9 +212,9 @@ class Asked:
     @classmethod
     def about(cls, measure: Measure, precise: Precise) -> Asked:
         return cls(
-            [_responsible(measure.reference, measure.own, precise.reference.trace)],
+            [precise.reference.trace.around(measure.reference, measure.levels)],
             (measure.reference, measure.side, measure.reference_slot, measure.direction),
-            [_responsible(measure.port, measure.own, precise.port.trace)],
+            [precise.port.trace.around(measure.port, measure.levels)],
             (measure.port, measure.side, measure.slot, measure.direction),
         )
 
@@ -239,9 +244,9 @@ def _reconsidered(measure: Measure, acquitted: Measure, asked: Asked, precise: P
     stays = alone is None or score(alone, measure.floor) > LIMIT
     as_recorded = score(precise.still(asked.calls, asked.place), measure.floor) <= LIMIT
     if not (stays and as_recorded):
-        if not measure.own or trace.nodes[measure.port].parent is None:
+        if trace.nodes[asked.port_calls[0]].parent is None:
             return acquitted
-        return _refined(replace(measure, outside=True), precise)
+        return _refined(replace(measure, outside=measure.outside + 1), precise)
     alike = precise.moved_alike(asked.calls, asked.place, asked.port_calls, asked.port_place)
     tied = replace(measure, floor=measure.floor | alike | precise.exact(asked.calls, asked.place), tied=True)
     if tied.score <= LIMIT or precise.vanishes(
@@ -259,9 +264,3 @@ def _alone(asked: Asked, precise: Precise) -> Size | None:
     recorded = precise.at(asked.place)
     layout = precise.port.script.layouts.get(asked.port_place[:3])
     return difference(observed, recorded if layout is None else layout.apply(recorded))
-
-
-def _responsible(order: int, own: bool, trace: Trace) -> int:
-    """The call itself for its own error; the one around it for that of the surrounding code."""
-    parent = trace.nodes[order].parent
-    return order if own or parent is None else parent
