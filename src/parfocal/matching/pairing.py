@@ -56,6 +56,8 @@ def pair_calls(
 ) -> Pairing:
     """``layers``: the user's own word, path of the reference's module -> path of the port's."""
     table = Table()
+    if "" not in (layers or {}):
+        _pair_wholes(table, reference, port)
     _pair_anchors(table, reference, port, anchors, layers or {})
     fused = find_fused(table, reference, port)
     _pair_by_value(table, reference, port, fused)
@@ -115,6 +117,18 @@ def _left_over(trace: Trace, paired: Mapping[int, int], fused: set[int]) -> tupl
             trace.nodes[a].framework_layer and a in paired for a in _containers_above(trace, node.order)
         )
     )
+
+
+def _pair_wholes(table: Table, reference: Trace, port: Trace) -> None:
+    """The models themselves stand for each other, however deep the one has its work and the other not.
+
+    A model that is a single layer stands for the layer that has its weights.
+    """
+    wholes = [[node for node in trace.nodes if node.parent is None] for trace in (reference, port)]
+    if len(wholes[0]) == len(wholes[1]):
+        for call, other in zip(*wholes, strict=True):
+            if not (call.is_leaf or other.is_leaf):
+                table.add(call, other, "the whole model")
 
 
 def _pair_anchors(

@@ -111,8 +111,11 @@ def _refuse_what_is_to_come(optimizers: Any, schedulers: Any, steps: int, level:
 
 
 def _check_compared(observation: Observation, ignore: Sequence[str]) -> None:
-    if observation.pairing.pairs:
-        return
+    nodes = observation.precise.port.trace.nodes
+    if any(
+        nodes[pair.port].parent is not None or nodes[pair.port].is_leaf for pair in observation.pairing.pairs
+    ):
+        return  # not only the two models as a whole
     if ignore:
         raise EmptyComparisonError(
             f"everything is ignored by {list(ignore)}, so nothing was compared", hint="ignore less"

@@ -302,7 +302,22 @@ def test_equal_values_of_another_kind_need_equal_inputs():
 def test_nothing_in_common_gives_no_pairs_of_leaves():
     reference = trace(Does("", "Net", ["x"], ["c"], [Does("a", "Linear", ["x"], ["c"])]))
     port = trace(Does("", "Net", ["x:7"], ["d:9"], [Does("b", "Conv2d", ["x:7"], ["d:9"])]))
-    assert plain(reference, port) == {}
+    assert plain(reference, port) == {"": ""}
+
+
+def test_the_models_stand_for_each_other_however_deep_the_work_is():
+    """Also where the port gives something else, and a module inside the reference has all the weights."""
+    body = Does("m.body", "Body", ["x"], ["h"], [Does("m.body.a", "Linear", ["x"], ["h"])])
+    head = Does("m.head", "Linear", ["h"], ["c"])
+    reference = trace(Does("", "Wrap", ["x"], ["c"], [Does("m", "Net", ["x"], ["c"], [body, head])]))
+    port = trace(Does("", "Net", ["x"], ["d:9"], [Does("a", "Linear", ["x"], ["h"])]))
+    assert plain(reference, port, [("m.body.a.weight", "a.weight")]) == {"": "", "a": "m.body.a"}
+
+
+def test_a_model_of_a_single_layer_stands_for_the_layer_with_its_weights():
+    reference = trace(Does("", "Linear", ["x"], ["c"]))
+    port = trace(Does("", "Net", ["x"], ["c"], [Does("fc", "Linear", ["x"], ["c"])]))
+    assert plain(reference, port, [("weight", "fc.weight")]) == {"fc": ""}
 
 
 def test_the_user_s_own_word_wins_over_weights():
