@@ -69,7 +69,7 @@ def model(framework: str, row: Row, settings: Mapping[str, Any]) -> Any:
     whole = frame(before(backend, row), layer).eval()
     generator = np.random.default_rng(11)
     for entry in backend.state(whole):  # a bias of zeros could be left out without any effect
-        if entry.role == "parameter" and len(backend.shape(entry.value)) == 1:
+        if entry.role == "parameter" and (len(backend.shape(entry.value)) == 1 or "bias" in entry.path):
             values = generator.normal(0.5, 0.3, tuple(backend.shape(entry.value)))
             backend.write(entry.value, values.astype(np.float32))
     return whole
