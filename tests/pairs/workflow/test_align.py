@@ -244,7 +244,7 @@ def test_little_memory_gives_the_same_verdict_and_leaves_nothing_on_disk(monkeyp
     plain = pf.align(*faulty_pair("b"), X)
     assert not written
     spilled = pf.align(*faulty_pair("b"), X, memory="1KB")
-    assert len(written) > 10
+    assert len(written) > 5
     assert list(tmp_path.iterdir()) == []
     verdicts = [
         [(each.phase, each.port.path, each.what, each.score) for each in report.divergences]
