@@ -84,6 +84,7 @@ def divergences(
     backward = in_backward_order(observation.measures, limit, theirs)
     starved, silent = starved_calls(observation.measures), silent_calls(observation.measures)
     starts = _starts_of_runs(observation.pairing)
+    by_the_loss = _loss_differs_first(observation, limits)
     paths = set(guilty_weights)
     found: list[Divergence] = []
     explained = 0
@@ -96,6 +97,7 @@ def divergences(
         cut_off = cut_off or lacks_a_part(measure, silent, theirs)
         inherited = guilty in paths or doubtful or cut_off or bool(follows)
         inherited = inherited or (excused is not None and excused(measure))
+        inherited = inherited or (by_the_loss and measure.direction == "backward" and measure.given)
         divergence = _divergence(measure, ours, theirs, inherited=inherited)
         if measure.port in starts:
             start, last = theirs.nodes[starts[measure.port]], theirs.nodes[measure.port]
@@ -131,7 +133,7 @@ def divergences(
             found.append(replace(divergence, inherited=inherited or guilty in paths))
             paths |= {owner, guilty}
             sources.add(end.reference)
-    caused, first_phase = bool(found), ""
+    caused, first_phase = bool(found) and not by_the_loss, ""
     for end in observation.ends:
         if end.measure.score > end_limit:
             first_phase = first_phase or end.phase  # gradients follow from a loss, a loss from outputs
@@ -143,6 +145,17 @@ def divergences(
     if alignment.tolerance is not None:  # of natural runs only the first difference is sure to be made there
         found = [replace(each, inherited=index > 0) for index, each in enumerate(found)]
     return sorted(found, key=lambda divergence: divergence.inherited)
+
+
+def _loss_differs_first(observation: Observation, limits: tuple[float, float]) -> bool:
+    """The outputs agree and the losses do not: what comes back from them differs for that reason."""
+    limit, end_limit = limits
+    off = {end.phase for end in observation.ends if end.measure.score > end_limit}
+    return (
+        "loss" in off
+        and "forward" not in off
+        and not any(m.direction == "forward" and m.score > limit for m in observation.measures)
+    )
 
 
 def _starts_of_runs(pairing: Pairing) -> dict[int, int]:
