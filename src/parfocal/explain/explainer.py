@@ -180,6 +180,7 @@ class Handed:
     relative: float | None = None
     floor: Size = NOTHING
     own: bool = False
+    levels: int = 1  # made by the code around the call
 
 
 def _check(seen: Seen) -> Check:
