@@ -186,3 +186,14 @@ def test_a_tensor_that_should_be_tied_has_values_of_its_own() -> None:
     report = align(reference, port, ids, transfer=False, backward=False)
     causes = [each.cause for each in own(report) if each.phase == "weights"]
     assert {cause.code for cause in causes if cause} == {"weight.mismatched"}
+
+
+def test_parts_of_one_tensor_are_not_tied() -> None:
+    """Query, key and value lie in one tensor of the reference: a wrong key is no matter of the others."""
+    reference = seeded(lambda: nn.TransformerEncoderLayer(8, 2, 12, 0.0, batch_first=True))
+    port = pnn.TransformerEncoderLayer(8, 2, 12, 0.0)
+    parfocal.transfer(reference, port)
+    weight = port.self_attn.k_proj.weight
+    weight.set_value(weight.numpy().T)
+    causes = [each.cause for each in own(align(reference, port, numbers(2, 5, 8), transfer=False))]
+    assert [cause.code for cause in causes if cause] == ["weight.transposed"]

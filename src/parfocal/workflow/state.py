@@ -69,7 +69,7 @@ def _untied(entry: Entry, plan: Plan, ours: Arrays, theirs: Arrays) -> Cause | N
     right = [
         other.target
         for other in plan.entries
-        if other.source == entry.source
+        if (other.source, other.source_view) == (entry.source, entry.source_view)  # not another part of it
         and other.target != entry.target
         and other.target in theirs
         and views.apply(other.source_view, ours[entry.source]).shape
