@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from parfocal.backends.protocol import Array, Mode
 from parfocal.backends.vocabulary.kinds import family
+from parfocal.errors import InputError
 from parfocal.explain.settings import differences
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.anchors import anchors_of, splits_of
@@ -128,13 +129,27 @@ class Alignment:
         self, pairing: Pairing, ledger: Ledger, unmoved: Collection[int]
     ) -> tuple[dict[int, Tie], Results, Precise, list[Measure]]:
         """The port led along the reference's values as paired, and its calls' own errors."""
-        script, partners = _script(pairing, self.reference.trace, self.port.trace)
-        collector, followed, layouts = self._follow(script, partners, ledger, unmoved)
+        traces = self.reference.trace, self.port.trace
+        script, partners = _script(pairing, *traces)
+        try:
+            collector, followed, layouts = self._follow(script, partners, ledger, unmoved)
+        except InputError:
+            # by itself the port's code runs: it does not stand values of another shape than its own
+            self._start_over(self.port)
+            script, partners = _script(pairing, *traces, other_shapes=False)
+            collector, followed, layouts = self._follow(script, partners, ledger, unmoved)
         precise = self._precise(Script(script, layouts), ledger)
         self.tell("measuring noise")
         excuses = Excuses(precise, (self.reference, self.port), self.plan.entries)
         measures = [excuses.applied(measure) for measure in refine(collector.measures, precise)]
         return script, followed, precise, measures
+
+    def _start_over(self, player: Player) -> None:
+        """Take back what a run that broke off did to buffers and gradients."""
+        for entry in player.backend.state(player.model):
+            if entry.path in player.buffers_before:
+                player.backend.write(entry.value, player.buffers_before[entry.path])
+        player.backend.clear_gradients(player.model)
 
     def _side_by_side(self, ledger: Ledger) -> Observation:
         """With a fixed tolerance: both natural runs, compared while the port runs; no floors."""
@@ -245,18 +260,24 @@ def _witnessed(partners: Partners, port: Trace) -> Pairing:
     return Pairing(pairs, (), tuple(node.order for node in port.nodes if node.order not in seen))
 
 
-def _script(pairing: Pairing, reference: Trace, port: Trace) -> tuple[dict[int, Tie], Partners]:
-    """What to lead the port along, and whose tensor each of its own then is."""
+def _script(
+    pairing: Pairing, reference: Trace, port: Trace, *, other_shapes: bool = True
+) -> tuple[dict[int, Tie], Partners]:
+    """What to lead the port along, and whose tensor each of its own then is.
+
+    ``other_shapes``: also along values of another shape than the port's own.
+    """
     script: dict[int, Tie] = {}
     partners: Partners = {}
     for pair in pairing.pairs:
         own, other = port.nodes[pair.port], reference.nodes[pair.reference]
         taken = other.inputs if pair.whole else _without_gradients(other.inputs)
-        replaces = _same_layers(own, other)
+        replaces = other_shapes and _same_layers(own, other)
         every = own.parent is None or replaces
-        inputs = _tied(own.inputs, taken, own.parent is None) if pair.takes else {}
+        tied = _tied if other_shapes else _tied_by_shape
+        inputs = tied(own.inputs, taken, own.parent is None) if pair.takes else {}
         given = {} if pair.gives is None else reference.nodes[pair.gives].outputs
-        outputs = _tied(own.outputs, given, every)
+        outputs = tied(own.outputs, given, every)
         script[pair.port] = Tie(inputs, outputs, own.in_place, replaces=replaces)
         _note_partners(partners, pair.port, "input", inputs, pair.reference, taken)
         if pair.gives is not None:
@@ -277,6 +298,18 @@ def _tied(port: Mapping[str, Value], reference: Mapping[str, Value], every: bool
     left = [slot for slot in port if slot not in tied]
     wanted = [value for value in reference.values() if id(value) not in found]
     return {**tied, **dict(zip(left, wanted, strict=False))}
+
+
+def _tied_by_shape(
+    port: Mapping[str, Value], reference: Mapping[str, Value], every: bool
+) -> dict[str, Value]:
+    """Slots whose tensors have as many axes and elements; of the whole model each counts, as ever."""
+    if every:
+        return _tied(port, reference, every)
+    tied = tie_slots(port, reference)
+    return {
+        slot: value for slot, value in tied.items() if len(value.data.shape) == len(port[slot].data.shape)
+    }
 
 
 def _same_layers(own: Node, other: Node) -> bool:
