@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from benchmarks.memory import peak_bytes
 
 MODELS = ("resnet50", "encoder")
 WAYS = ("bare", "fixed", "full")
@@ -91,7 +92,7 @@ def peak_of(name: str, way: str, memory: str | None, folder: str) -> tuple[int, 
 
 def child(name: str, way: str, memory: str) -> None:
     jobs(name, memory or None)[way]()
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    print(peak_bytes())
 
 
 def main() -> None:

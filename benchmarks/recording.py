@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.memory import peak_bytes
 from parfocal.backends import registry
 from parfocal.capture.recording import record
 
@@ -172,7 +172,7 @@ def print_peak(model_name: str, framework: str, variant: str) -> None:
     ):
         for _ in range(STEPS_OF_A_PEAK):
             step()
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    print(peak_bytes() / 2**20)
 
 
 def main() -> None:
