@@ -51,7 +51,7 @@ def _headline(report: Report) -> str:
 
 
 def _divergence(first: Divergence, tolerance: Tolerance | None) -> list[str]:
-    place = (first.port or first.reference or Site("", "")).path or "the whole model"
+    place = _place(first)
     head = f"first divergence: {first.phase}, {place}: {first.what}"
     lines = [f"{head}{_size(first, tolerance)}"]
     for side, site in (("reference", first.reference), ("port", first.port)):
@@ -120,17 +120,52 @@ def _error(first: Divergence, tolerance: Tolerance | None) -> list[str]:
 
 
 def _others(report: Report) -> list[str]:
+    """Every further mistake with its cause; the same mistake in several places once."""
     rest = report.divergences[1:]
     own = [d for d in rest if not d.inherited]
-    lines = _listed("also", [_one_line(divergence, report.tolerance) for divergence in own])
+    lines: list[str] = []
+    groups = _by_mistake([*report.divergences[:1], *own])
+    for number, (first, *more) in enumerate(groups):
+        if number > SHOWN:
+            lines.append(f"also: ... and {len(groups) - number} more")
+            break
+        if number:
+            lines.append(f"also: {_one_line(first, report.tolerance)}")
+            if first.cause is not None:
+                lines += [f"  cause      {first.cause.message}", f"{_FIX}{first.cause.fix}"]
+        if more:
+            lines.append(f"also: the same in {_paths(more)}")
     inherited = len(rest) - len(own)
     if inherited:
         lines.append(f"inherited: {inherited} further differences follow from these")
     return lines
 
 
+def _by_mistake(divergences: Sequence[Divergence]) -> list[list[Divergence]]:
+    """Together what has the same cause and the same fix, wherever it is."""
+    groups: dict[object, list[Divergence]] = {}
+    for number, each in enumerate(divergences):
+        cause = each.cause
+        # `port.layers[1].norm = LayerNorm(8)` is the same fix in another place
+        key: object = number
+        if cause is not None:
+            key = cause.code, cause.fix.partition(" = ")[2] if cause.fix.startswith("port") else cause.fix
+        groups.setdefault(key, []).append(each)
+    return list(groups.values())
+
+
+def _paths(divergences: Sequence[Divergence]) -> str:
+    paths = list(dict.fromkeys(_place(each) for each in divergences))
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return ", ".join(paths[:SHOWN]) + more
+
+
+def _place(divergence: Divergence) -> str:
+    return (divergence.port or divergence.reference or Site("", "")).path or "the whole model"
+
+
 def _one_line(divergence: Divergence, tolerance: Tolerance | None) -> str:
-    place = (divergence.port or divergence.reference or Site("", "")).path or "the whole model"
+    place = _place(divergence)
     detail = f" ({divergence.message})" if divergence.message else ""
     return f"{divergence.phase}, {place}: {divergence.what}{_size(divergence, tolerance)}{detail}"
 
@@ -193,7 +228,8 @@ def _next_step(report: Report) -> str:
     if first is None:
         return "next: nothing to mend here"
     if first.cause is not None:
-        return "next: make the fix above, then align again"
+        several = any(not each.inherited for each in report.divergences[1:])
+        return f"next: make the {'fixes' if several else 'fix'} above, then align again"
     if first.phase == "weights":
         return "next: make the weights correspond (see the plan: report.transfer), then align again"
     site = first.port or first.reference

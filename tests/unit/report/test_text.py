@@ -170,3 +170,31 @@ def test_files_are_shown_from_here(tmp_path, monkeypatch):
     assert "a  LayerNorm  models/net.py:12" in text
     assert "a  LayerNorm  far/net.py:12" in text
     assert str(tmp_path) not in text
+
+
+def test_every_mistake_has_its_cause_and_the_same_one_is_told_once():
+    again = dataclasses.replace(CAUSE, fix="port.blocks[2].norm = paddle.nn.LayerNorm(8, epsilon=1e-05)")
+    other = dataclasses.replace(
+        CAUSE, code="op.activation", message="silu for gelu", fix="y = gelu(x)  # a.py:3"
+    )
+    lines = lines_of(
+        divergence(cause=CAUSE),
+        divergence("blocks.2.norm", cause=again),
+        divergence("blocks.0", cause=other),
+        divergence("blocks.1", cause=other),
+    )
+    start = lines.index("also: the same in blocks.2.norm")
+    assert lines[start + 1].startswith("also: forward, blocks.0: ")
+    assert lines[start + 2 : start + 5] == [
+        "  cause      silu for gelu",
+        "  fix        y = gelu(x)  # a.py:3",
+        "also: the same in blocks.1",
+    ]
+    assert lines[-1] == "next: make the fixes above, then align again"
+
+
+def test_other_values_are_another_mistake():
+    other = dataclasses.replace(CAUSE, fix="port.blocks[2].norm = paddle.nn.LayerNorm(8, epsilon=1e-12)")
+    lines = lines_of(divergence(cause=CAUSE), divergence("blocks.2.norm", cause=other))
+    assert not any("the same in" in line for line in lines)
+    assert f"  fix        {other.fix}" in lines
