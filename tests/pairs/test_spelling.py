@@ -9,7 +9,7 @@ import paddle
 import pytest
 import torch
 
-from parfocal.explain.spelling import FUNCTIONS, arguments_of, function_of
+from parfocal.explain.fixes.spelling import FUNCTIONS, arguments_of, function_of
 
 TOLD: dict[str, dict[str, Any]] = {
     **{key: {"axis": 1} for key in ("softmax", "log_softmax", "cumsum", "logsumexp")},

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from parfocal.explain import given, gradients, mirror, relations, settings
+from parfocal.explain.backward import gradients
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause
 from parfocal.explain.describing import described
+from parfocal.explain.layers import given, mirror, relations, settings
 from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong
 from parfocal.explain.reproducing import Reproduction, reproduction
 from parfocal.judge.floors import NOTHING, Size

@@ -15,9 +15,9 @@ from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Array, Backend, Mode
 from parfocal.capture.tree import flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
+from parfocal.explain.backward.parameters import ParameterExplainer
 from parfocal.explain.describing import in_words
 from parfocal.explain.explainer import Explainer
-from parfocal.explain.parameters import ParameterExplainer
 from parfocal.inputs import arguments, split
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.metrics import compare_arrays

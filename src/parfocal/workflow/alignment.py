@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from parfocal.backends.protocol import Array, Mode
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.errors import InputError
-from parfocal.explain.settings import differences
+from parfocal.explain.layers.settings import differences
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.anchors import anchors_of, splits_of
 from parfocal.matching.pairing import CallPair, Pairing, pair_calls

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.buffers import momentum_cause
-from parfocal.explain.weights import tied_cause, weight_cause
+from parfocal.explain.layers.buffers import momentum_cause
+from parfocal.explain.layers.weights import tied_cause, weight_cause
 from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site

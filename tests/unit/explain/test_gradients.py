@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parfocal.explain.gradients import changed_by_hook, clip_bounds
+from parfocal.explain.backward.gradients import changed_by_hook, clip_bounds
 
 WHOLE = np.random.default_rng(0).standard_normal((6, 8)).astype("float32")
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parfocal.explain import patching
-from parfocal.explain.literals import written as written_as
-from parfocal.explain.patching import Argument, Patch
-from parfocal.explain.sources import Span, Spot, find_layer, find_op, find_return, read
+from parfocal.explain.fixes import patching
+from parfocal.explain.fixes.literals import written as written_as
+from parfocal.explain.fixes.patching import Argument, Patch
+from parfocal.explain.fixes.sources import Span, Spot, find_layer, find_op, find_return, read
 
 HEADER = """import math
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from parfocal.explain.rearranging import find_arrangement, in_words, same_numbers
+from parfocal.explain.layers.rearranging import find_arrangement, in_words, same_numbers
 
 WEIGHT = np.random.default_rng(0).standard_normal((6, 4, 3, 3))
 NOISE = 1e-12

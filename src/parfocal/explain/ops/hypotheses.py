@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.explain import fixing
 from parfocal.explain.causes import Proof, number
+from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.arguments import Said, said
 from parfocal.explain.ops.looking import can_take, equal, natural_factors, output_shape
 from parfocal.explain.ops.names import LAYOUT, SCALING

@@ -14,8 +14,8 @@ from typing import Any
 from parfocal.backends.opcalls import works_in_place
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import Where
+from parfocal.explain.fixes.sources import Span
 from parfocal.explain.ops.names import DROPPING, LAYOUT
-from parfocal.explain.sources import Span
 
 Key = bytes
 Known = Callable[[Key], bool]

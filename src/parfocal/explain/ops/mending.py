@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain import fixing
+from parfocal.explain.fixes import fixing
+from parfocal.explain.fixes.sources import Spot, assigned_name, first_line, has_self, stored_between
 from parfocal.explain.ops.arguments import Said, said, told
 from parfocal.explain.ops.gaps import Gap, producers
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.values import covered, laid_out, same
-from parfocal.explain.sources import Spot, assigned_name, first_line, has_self, stored_between
 
 MOST_AXES = 5  # as many can be tried in every order
 NEAR = 1e-4

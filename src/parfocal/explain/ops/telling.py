@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.explain import fixing
 from parfocal.explain.causes import Proof, Where, code_of, spelled_path
 from parfocal.explain.causes import said as words
+from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.arguments import Said, said, told
 from parfocal.explain.ops.gaps import Gap
 from parfocal.explain.ops.log import Key, Log, Op

@@ -14,9 +14,9 @@ from parfocal.capture.sites import Site, Sites
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
+from parfocal.explain.fixes.sources import span_of, users_frame
 from parfocal.explain.ops.log import Key, Log, Maker, Op, Return, key_of
 from parfocal.explain.ops.names import name_of_kind
-from parfocal.explain.sources import span_of, users_frame
 from parfocal.replay.trace import Node
 
 LARGEST = 1 << 29  # bytes of values that are kept for one call

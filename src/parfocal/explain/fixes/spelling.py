@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from parfocal.explain.literals import written
+from parfocal.explain.fixes.literals import written
 
 # Ops with a sign of their own and a number beside the tensor.
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, StateTensor
+from parfocal.explain.backward.gradients import Trials, clip_bounds, stops
+from parfocal.explain.backward.stopping import owner_among
 from parfocal.explain.causes import Proof, cause, number, rounded, spelled_path
-from parfocal.explain.gradients import Trials, clip_bounds, stops
-from parfocal.explain.relations import factor_between
-from parfocal.explain.stopping import owner_among
+from parfocal.explain.layers.relations import factor_between
 from parfocal.judge.floors import Size, coarser, difference, score, size_of
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.replay.precise import Precise, calls_of_owner

@@ -10,9 +10,9 @@ import numpy as np
 from parfocal.backends.protocol import Array, OpCall
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten_call
+from parfocal.explain.backward.stopping import owner_of
 from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import Proof, Where, spelled_path
-from parfocal.explain.stopping import owner_of
 
 FEW = 8  # single values that must agree before the others count as ties
 # Ops whose gradient is a matter of choice somewhere: at a kink, or between equals.

@@ -8,7 +8,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number, spelled_path
-from parfocal.explain.rearranging import Arrangement, find_arrangement, in_words, same_numbers
+from parfocal.explain.layers.rearranging import Arrangement, find_arrangement, in_words, same_numbers
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause

@@ -19,7 +19,7 @@ from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Backend
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
-from parfocal.explain.settings import rebuilt
+from parfocal.explain.layers.settings import rebuilt
 from parfocal.replay.layouts import fit
 from parfocal.replay.trace import Node
 

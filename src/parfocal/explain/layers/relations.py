@@ -16,7 +16,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case, Check, is_telling
 from parfocal.explain.causes import Proof, number, place, rounded, spelled_path
-from parfocal.explain.functions import ACTIVATIONS
+from parfocal.explain.layers.functions import ACTIVATIONS
 from parfocal.judge.shape_order import find_order
 
 Undo = Callable[[Array], Array]

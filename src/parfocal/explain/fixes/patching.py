@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parfocal.explain.literals import agrees, constant, indexed, written
-from parfocal.explain.sources import Source, Spot, bounds, dotted_name, imported, spelled
+from parfocal.explain.fixes.literals import agrees, constant, indexed, written
+from parfocal.explain.fixes.sources import Source, Spot, bounds, dotted_name, imported, spelled
 
 ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict)
 NOT_WORDS = frozenset({"logical_not", "bitwise_not"})

@@ -12,13 +12,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parfocal.explain import patching
-from parfocal.explain.literals import Code, agrees, written
+from parfocal.explain.fixes import patching
+from parfocal.explain.fixes.literals import Code, agrees, written
+from parfocal.explain.fixes.patching import Argument, Patch
+from parfocal.explain.fixes.sources import (
+    Span,
+    Spot,
+    class_around,
+    find_layer,
+    find_op,
+    find_return,
+    has_self,
+)
+from parfocal.explain.fixes.spelling import SIGNS, arguments_of, function_of
 from parfocal.explain.ops.arguments import POSITIONS, Said
 from parfocal.explain.ops.log import Op
-from parfocal.explain.patching import Argument, Patch
-from parfocal.explain.sources import Span, Spot, class_around, find_layer, find_op, find_return, has_self
-from parfocal.explain.spelling import SIGNS, arguments_of, function_of
 
 
 class Line(str):

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend
-from parfocal.explain import fixing
+from parfocal.explain.backward.equals import ties
+from parfocal.explain.backward.stopping import HOOK, Finder, Listening, Reviver, Stop, by_line, owner_of
 from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import Proof, Where, number, rounded, spelled_path
-from parfocal.explain.equals import ties
-from parfocal.explain.relations import factor_between
-from parfocal.explain.stopping import HOOK, Finder, Listening, Reviver, Stop, by_line, owner_of
+from parfocal.explain.fixes import fixing
+from parfocal.explain.layers.relations import factor_between
 
 TRIALS = 12  # lines that are tried, each by running the call once
 STOPPED = {  # how: what is said of it, and what to write
