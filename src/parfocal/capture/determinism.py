@@ -74,6 +74,16 @@ def no_dropout(model: Any) -> Iterator[None]:
         yield
 
 
+def dropping(model: Any) -> dict[str, tuple[str, float]]:
+    """The modules that drop something, by path: the attribute with the probability, and what it is now."""
+    backend = registry.of(model)
+    return {
+        path: (name, float(getattr(module, name)))
+        for path, module in backend.modules(model).items()
+        for name in _probabilities(backend, module)[:1]
+    }
+
+
 def evaluating(model: Any) -> AbstractContextManager[None]:
     """The model in eval mode for a while."""
     return registry.of(model).mode(model, "eval")

@@ -13,6 +13,7 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Array, Backend, Mode
+from parfocal.capture.determinism import dropping as dropping_modules
 from parfocal.capture.tree import flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
 from parfocal.explain.backward.parameters import ParameterExplainer
@@ -30,6 +31,7 @@ from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow import verdicts
 from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.dropping import Dropping
 from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import Excuses
 from parfocal.workflow.players import Arguments, Loss, Player
@@ -76,6 +78,7 @@ def align(
     budget = parse_amount(memory)
     players = _players(reference, port, inputs, loss, backward)
     plan = _plan(players, inputs, transfer, layers)
+    dropping = Dropping(dropping_modules(reference), dropping_modules(port), mode)
     differing = [] if transfer is not False else list(weight_differences(plan, *players))
     alignment = Alignment(
         *players,
@@ -92,7 +95,7 @@ def align(
         _check_outputs(*players)
         _check_compared(observation, ignore)
         alignment.tell("judging and explaining")
-        return _report(alignment, observation, differing, explain)
+        return _report(alignment, observation, differing, dropping, explain)
 
 
 def _refuse_what_is_to_come(optimizers: Any, schedulers: Any, steps: int, level: str) -> None:
@@ -127,7 +130,11 @@ def _check_compared(observation: Observation, ignore: Sequence[str]) -> None:
 
 
 def _report(
-    alignment: Alignment, observation: Observation, differing: list[Divergence], explain: bool
+    alignment: Alignment,
+    observation: Observation,
+    differing: list[Divergence],
+    dropping: Dropping,
+    explain: bool,
 ) -> Report:
     fixed = alignment.tolerance is not None  # then nothing is kept that could be repeated
     limits = verdicts.limits_of(fixed)
@@ -151,6 +158,9 @@ def _report(
         explainer.further if explain and not fixed else None,
         partial(_described_gradient, alignment) if explain else None,
     )
+    dropped, worth_knowing = dropping.differences(
+        observation.pairing, alignment.reference.trace, alignment.port.trace
+    )
     guilty = {each.port.path for each in found if each.port is not None and not each.inherited}
     reference, port = alignment.reference, alignment.port
     return Report(
@@ -159,7 +169,9 @@ def _report(
         divergences=(
             *_following(verdicts.weight_divergences(alignment.plan), found),
             *differing,
-            *found,
+            *(each for each in found if not each.inherited),
+            *(each for each in dropped if each.port is not None and each.port.path not in guilty),
+            *(each for each in found if each.inherited),
             # what a guilty layer keeps count of follows from what it does
             *(
                 replace(each, inherited=each.port is not None and each.port.path in guilty)
@@ -170,6 +182,7 @@ def _report(
         findings=(
             *verdicts.findings(alignment, observation),
             *conventions,
+            *worth_knowing,
             *(Finding("explain.problem", f"could not be asked: {each}") for each in explainer.problems),
         ),
         pairs=tuple(verdicts.pair_results(alignment, observation)),
