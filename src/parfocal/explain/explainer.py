@@ -30,8 +30,10 @@ FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
     (settings.differing_settings, settings.training_flag),
     (given.other_arguments,),
     (settings.another_kind,),
+    (mirror.solved_activation,),
     (ops,),
     (mirror.solved_setting,),
+    (settings.another_activation,),
     relations.HYPOTHESES,
 )
 

@@ -9,27 +9,33 @@ until it gives what the reference gives.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from scipy.optimize import minimize_scalar
 
 from parfocal.backends.building import LayerBuilder
-from parfocal.backends.protocol import Backend
+from parfocal.backends.protocol import Array, Backend
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
-from parfocal.explain.layers.settings import rebuilt
+from parfocal.explain.causes import Proof, code_of, place, rounded, said, spelled_path
+from parfocal.explain.layers.settings import ACTIVATIONS, rebuilt
 from parfocal.replay.layouts import fit
 from parfocal.replay.trace import Node
 
 # Settings that are numbers -> values people use, tried before solving; the range on a log scale.
-SOLVED: dict[str, tuple[tuple[float, ...], tuple[float, float]]] = {
+# None: it is a landmark of what the layer takes and gives, see ``_landmarks``.
+SOLVED: dict[str, tuple[tuple[float, ...], tuple[float, float] | None]] = {
     "epsilon": ((1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 1e-4, 1e-2, 0.0), (1e-13, 1.0)),
     "negative_slope": ((0.01, 0.1, 0.2, 0.25, 0.3, 0.0), (1e-4, 1.0)),
     "alpha": ((1.0, 0.1, 0.5, 1e-4), (1e-6, 10.0)),
     "beta": ((1.0, 0.5, 0.75, 2.0), (1e-3, 100.0)),
-    "threshold": ((0.5, 1.0, 0.0, 20.0), (1e-3, 100.0)),
+    "k": ((1.0, 2.0), (1e-3, 100.0)),
+    "threshold": ((0.5, 1.0, 0.0, 20.0), None),
+    "value": ((0.0,), None),
+    "minimum": ((-1.0, 0.0), None),
+    "maximum": ((1.0, 6.0), None),
 }
 _FLAG = (True, False)
 # Settings that are one of a few -> all of these.
@@ -53,11 +59,19 @@ Score = Callable[[str, Any], float]
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """The side whose layer can be rebuilt, and how well it then agrees with the other's."""
+    """The side whose layer can be rebuilt, how well it then agrees with the other's, landmarks of that."""
 
     node: Node
     score: Score
+    landmarks: tuple[float, ...]
     is_port: bool
+
+
+def solved_activation(case: Case) -> Iterator[Proof]:
+    """The setting of an activation that is a layer with a name in the reference, and written by hand here."""
+    other = case.reference_node
+    if other is not None and other.kind in ACTIVATIONS and case.node.is_leaf:
+        yield from solved_setting(case)
 
 
 def solved_setting(case: Case) -> Iterator[Proof]:
@@ -78,11 +92,14 @@ def _mirror(case: Case) -> Mirror | None:
         return None
     ours = _can_build(case.reference_backend, case.reference_module)
     theirs = _can_build(case.backend, case.module)
-    if ours == theirs:
+    observed = case.observed()
+    if ours == theirs or observed is None:
         return None  # a library's layer has the settings that it says it has
     if ours:
-        return Mirror(node, lambda name, value: _reference_as(case, node, name, value), is_port=False)
-    return Mirror(case.node, lambda name, value: _port_as(case, name, value), is_port=True)
+        landmarks = _landmarks(case, observed)
+        return Mirror(node, lambda name, value: _reference_as(case, node, name, value), landmarks, False)
+    landmarks = _landmarks(case, case.recorded(case.checks[0].reference))
+    return Mirror(case.node, lambda name, value: _port_as(case, name, value), landmarks, True)
 
 
 def _can_build(backend: Backend, module: Any) -> bool:
@@ -91,21 +108,49 @@ def _can_build(backend: Backend, module: Any) -> bool:
 
 def _fitting(mirror: Mirror, name: str, own: Any, limit: float) -> tuple[list[Any], float] | None:
     """The values that fit, best first, and their score: usual ones if any fit, else the best of all."""
-    if name in SOLVED and isinstance(own, float):
-        return _solve(mirror.score, name, *SOLVED[name], limit)
+    if name in SOLVED and isinstance(own, (int, float)):
+        usual, bounds = SOLVED[name]
+        landmarks = mirror.landmarks if bounds is None else ()
+        tried = [value for value in dict.fromkeys((*usual, *landmarks)) if value != own]
+        return _solve(mirror.score, name, tried, bounds, limit)
     if name not in CHOSEN or own is None:
         return None
     tried = ((mirror.score(name, value), value) for value in CHOSEN[name] if value != own)
     return next((([value], score) for score, value in tried if score <= limit), None)
 
 
+def _landmarks(case: Case, given: Array) -> tuple[float, ...]:
+    """The least, the greatest and the commonest number given, and where what is given becomes that number."""
+    values, counts = np.unique(given, return_counts=True)
+    tie = case.precise.port.script.ties.get(case.call)
+    taken = next((case.input(slot) for slot in tie.inputs), None) if tie is not None else None
+    if not values.size or taken is None or taken.shape != given.shape:
+        return ()
+    commonest = values[counts.argmax()]
+    found = [rounded(float(value)) for value in (values[0], values[-1], commonest)]
+    for x in (taken, np.abs(taken)):
+        there, elsewhere = x[given == commonest], x[given != commonest]
+        if there.size and elsewhere.size and there.max() < elsewhere.min():
+            found.append(_roundest(float(there.max()), float(elsewhere.min())))
+    return tuple(found)
+
+
+def _roundest(low: float, high: float) -> float:
+    """The number with the fewest digits between two."""
+    for digits in range(8):
+        candidate = round(math.ceil(low * 10**digits) / 10**digits, digits)
+        if low <= candidate <= high:
+            return candidate
+    return low
+
+
 def _solve(
-    measured: Score, name: str, usual: tuple[float, ...], bounds: tuple[float, float], limit: float
+    measured: Score, name: str, usual: Sequence[float], bounds: tuple[float, float] | None, limit: float
 ) -> tuple[list[Any], float] | None:
     tried = sorted((measured(name, value), rank, value) for rank, value in enumerate(usual))
     if tried[0][0] <= limit:
         return [value for score, _, value in tried if score <= limit], tried[0][0]
-    if not math.isfinite(tried[0][0]):
+    if bounds is None or not math.isfinite(tried[0][0]):
         return None
 
     def cost(logarithm: float) -> float:
@@ -151,6 +196,8 @@ def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: floa
             f"as with {name} = {' or '.join(map(said, values))}"
         )
         fix = f"use {name} = {said(own)} in {spelled_path(case.node.path)}"
+        if node.kind in ACTIVATIONS and case.node.is_leaf and isinstance(case.backend, LayerBuilder):
+            fix = f"{spelled_path(case.node.path)} = {case.backend.spell(node.kind, node.settings, [name])}"
         kept = [key for key, value in vars(case.module).items() if type(value) is float and value in values]
         if len(kept) == 1:  # the hand-written layer keeps the number under a name
             fix = f"{spelled_path(case.node.path)}.{kept[0]} = {said(own)}"

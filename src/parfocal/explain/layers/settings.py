@@ -36,17 +36,8 @@ ACTIVATIONS = frozenset(
             "Sigmoid",
             "LogSigmoid",
         ),
-        *(
-            "Hardsigmoid",
-            "Hardswish",
-            "Tanh",
-            "Hardtanh",
-            "Tanhshrink",
-            "Hardshrink",
-            "Softshrink",
-            "Softplus",
-        ),
-        *("Softsign", "Softmax", "LogSoftmax", "Identity", "Threshold"),
+        *("Hardsigmoid", "Hardswish", "Tanh", "Hardtanh", "Tanhshrink", "Hardshrink", "Softshrink"),
+        *("Softplus", "Softsign", "Softmax", "LogSoftmax", "Identity", "Threshold"),
     }
 )
 
@@ -79,15 +70,28 @@ def differences(ours: tuple[Backend, Any], theirs: tuple[Backend, Any]) -> list[
 
 
 def another_kind(case: Case) -> Iterator[Proof]:
-    """The port has a layer of another kind, or a hand-written one where the reference's has a name."""
+    """The port has a framework's layer of another kind."""
+    if case.node.framework_layer:
+        yield from _exchanged(case)
+
+
+def another_activation(case: Case) -> Iterator[Proof]:
+    """The port has a hand-written layer where the reference has an activation with a name.
+
+    That a library's layer would do better than any other hand-written one is no cause.
+    """
+    other = case.reference_node
+    if other is not None and other.kind in ACTIVATIONS and not case.node.framework_layer:
+        yield from _exchanged(case)
+
+
+def _exchanged(case: Case) -> Iterator[Proof]:
+    """The reference's kind of layer in the place of the port's."""
     other, builder = case.reference_node, case.backend
     if other is None or not isinstance(builder, LayerBuilder) or not case.node.is_leaf:
         return
     if family(other.kind) == family(case.node.kind):
         return
-    theirs = case.node.kind in ACTIVATIONS
-    if not case.node.framework_layer and other.kind not in ACTIVATIONS:
-        return  # that a library layer would do better is no cause
 
     def made(twin: Any) -> Any:
         new = _like(case.backend, builder.layer(other.kind, other.settings), twin)
@@ -98,11 +102,8 @@ def another_kind(case: Case) -> Iterator[Proof]:
     measured = case.score(case.run(made, inside=False))
     if measured > case.limit:
         return
-    code = (
-        "op.activation"
-        if other.kind in ACTIVATIONS and (theirs or not case.node.framework_layer)
-        else "op.kind"
-    )
+    activates = case.node.kind in ACTIVATIONS or not case.node.framework_layer
+    code = "op.activation" if activates and other.kind in ACTIVATIONS else "op.kind"
     line = builder.spell(other.kind, other.settings)
     message = f"{place(case.node)} is a {other.kind} in the reference, a {case.node.kind} in the port"
     yield Proof(code, message, f"{spelled_path(case.node.path)} = {line}", measured)
