@@ -1,4 +1,4 @@
-"""Activations that one side has as a layer with a name and the other wrote by hand: the setting is solved for."""
+"""Activations that are a layer with a name on one side and written by hand on the other."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ def _fitting(mirror: Mirror, name: str, own: Any, limit: float) -> tuple[list[An
     if name in SOLVED and isinstance(own, (int, float)):
         usual, bounds = SOLVED[name]
         landmarks = mirror.landmarks if bounds is None else ()
-        tried = [value for value in dict.fromkeys((*usual, *landmarks)) if value != own]
-        return _solve(mirror.score, name, tried, bounds, limit)
+        candidates = [value for value in dict.fromkeys((*usual, *landmarks)) if value != own]
+        return _solve(mirror.score, name, candidates, bounds, limit)
     if name not in CHOSEN or own is None:
         return None
     tried = ((mirror.score(name, value), value) for value in CHOSEN[name] if value != own)
@@ -138,7 +138,7 @@ def _landmarks(case: Case, given: Array) -> tuple[float, ...]:
 def _roundest(low: float, high: float) -> float:
     """The number with the fewest digits between two."""
     for digits in range(8):
-        candidate = round(math.ceil(low * 10**digits) / 10**digits, digits)
+        candidate = round(math.ceil(low * 10.0**digits) / 10.0**digits, digits)
         if low <= candidate <= high:
             return candidate
     return low
