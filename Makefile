@@ -11,7 +11,7 @@ help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 # torch goes first and alone: resolved together with the rest, pip may pick a build with CUDA.
-$(READY): pyproject.toml compat-dist/pyproject.toml constraints.txt hatch_build.py src/parfocal/judge/compiled.c
+$(READY): pyproject.toml compat-dist/pyproject.toml constraints.txt hatch_build.py $(wildcard src/parfocal/native/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt paddlepaddle==3.3.1 hatchling editables

@@ -1,4 +1,4 @@
-"""Compiles the judge's inner loops while the package is built, if there is a C compiler.
+"""Compiles the inner loops while the package is built, if there is a C compiler.
 
 Without one the package is as complete, only slower: the same figures come from NumPy.
 """
@@ -15,10 +15,11 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("src/parfocal/judge/compiled.c")
-LIBRARY = SOURCE.with_name("_compiled.so")
+ROOM = Path("src/parfocal/native")
+SOURCES = tuple(ROOM / name for name in ("loops.c", "copying.c", "sharing.c"))
+LIBRARY = ROOM / "_compiled.so"
 # No result may depend on errno or traps; sums keep the order that the source gives them.
-FLAGS = ("-O3", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
+FLAGS = ("-O3", "-fPIC", "-shared", "-pthread", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
 
 
 class Compile(BuildHookInterface):  # type: ignore[type-arg]
@@ -29,10 +30,10 @@ class Compile(BuildHookInterface):  # type: ignore[type-arg]
         if self.target_name != "wheel" or sys.platform == "win32":
             return
         if compiler is None:
-            self.app.display_warning("no C compiler: parfocal will compare with NumPy alone")
+            self.app.display_warning("no C compiler: parfocal will use NumPy alone")
             return
         root = Path(self.root)
-        command = [compiler, *FLAGS, str(root / SOURCE), "-o", str(root / LIBRARY)]
+        command = [compiler, *FLAGS, *(str(root / source) for source in SOURCES), "-o", str(root / LIBRARY)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             self.app.display_warning(f"compiling failed, parfocal will use NumPy alone:\n{done.stderr}")

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.judge.compiled import LIBRARY
 from parfocal.judge.kernels import count_mismatches
 from parfocal.judge.parallel import blocks, run_spans
-from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic
+from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic, is_plain
 from parfocal.judge.tolerance import Tolerance
+from parfocal.native.library import LIBRARY
 
 _BLOCK = 1 << 18
 # Sums of squares of numbers in this range are right to a few digits, which is all that is asked here.
@@ -65,6 +65,8 @@ def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> Apart | None:
     dtype = arithmetic(actual.dtype, reference.dtype)
     if dtype.kind != "f" or actual.shape != reference.shape:
         return None
+    if LIBRARY is not None and is_plain(actual) and is_plain(reference):
+        return _block(actual.reshape(-1), reference.reshape(-1), tolerance, Scratch())
     read_actual = Reader(actual, dtype, "actual").read
     read_reference = Reader(reference, dtype, "reference").read
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.judge.compiled import LIBRARY
 from parfocal.judge.reading import Array, Scratch
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.totals import SideTotals, Totals
+from parfocal.native.library import LIBRARY
 
 CHUNK = 1024  # products are summed in the block's dtype over this many elements, beyond in float64
 _MOST_PRODUCTS = 6  # of one block
@@ -111,6 +111,13 @@ def quick_block(
         relative=relative,
         mismatched=mismatched,
     )
+
+
+def quick_whole(x: Array, y: Array, tolerance: Tolerance) -> Totals | None:
+    """``quick_block`` of whole arrays, by the compiled loop on several threads; None without it."""
+    if LIBRARY is None:
+        return None
+    return _compiled_block(LIBRARY.parfocal_difference, x, y, 0, tolerance, -1.0)
 
 
 def _compiled_block(

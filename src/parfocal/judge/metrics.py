@@ -16,9 +16,18 @@ from typing import Any
 import numpy as np
 
 from parfocal.judge.comparison import Comparison, Number, SideFacts
-from parfocal.judge.kernels import careful_block, integer_block, quick_block
+from parfocal.judge.kernels import careful_block, integer_block, quick_block, quick_whole
 from parfocal.judge.parallel import blocks, run_spans
-from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic, block_length, dtype_name
+from parfocal.judge.reading import (
+    Array,
+    Reader,
+    Scratch,
+    admitted,
+    arithmetic,
+    block_length,
+    dtype_name,
+    is_plain,
+)
 from parfocal.judge.scaled import cosine
 from parfocal.judge.shape import error_shape, layout_shape
 from parfocal.judge.tolerance import Tolerance
@@ -59,6 +68,12 @@ def compare_arrays(
 
 def _totals(actual: Array, reference: Array, dtype: np.dtype[Any], tolerance: Tolerance) -> Totals:
     """One pass over both arrays."""
+    totals = Totals()
+    if is_plain(actual) and is_plain(reference):
+        whole = quick_whole(actual.reshape(-1), reference.reshape(-1), tolerance)
+        if whole is not None:
+            totals.merge(whole)
+            return totals
     length = block_length(dtype)
     read_actual = Reader(actual, dtype, "actual").read
     read_reference = Reader(reference, dtype, "reference").read
@@ -71,7 +86,6 @@ def _totals(actual: Array, reference: Array, dtype: np.dtype[Any], tolerance: To
                 _add_block(found, x, y, begin, tolerance, scratch)
         return found
 
-    totals = Totals()
     for found in run_spans(actual.size, length, span):
         totals.merge(found)
     return totals

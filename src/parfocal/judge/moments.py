@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.judge.compiled import LIBRARY, Projection
 from parfocal.judge.kernels import ONES, DotProducts
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.projection import (
@@ -32,13 +31,13 @@ from parfocal.judge.projection import (
 from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, arithmetic
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.totals import ZERO
+from parfocal.native.library import LIBRARY, Projection
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 # Cubes of numbers in this range neither overflow nor lose digits to underflow.
 _SAFE = {_FLOAT32: (1e-7, 1e10), _FLOAT64: (1e-90, 1e90)}
 _MIDDLE = 1e-5, 1e8  # of that range, whatever the largest of the numbers may be
 _FEW = 32
-_THREADED = 16  # blocks
 _FARTHEST = 100  # exponents up to this are far from the ends of float32
 _PIECE = 1 << 17  # elements: a piece and its powers fit a core's second-level cache
 
@@ -110,19 +109,13 @@ def working_dtype(array: Array) -> np.dtype[Any]:
 
 def gather(array: Array, what: Pass) -> Moments:
     """The moments of a real array, over the blocks of a pass."""
-    read = Reader(array, working_dtype(array), "actual").read
     loop = _compiled(array, what)
-    # NumPy's many short calls would wait for each other at the interpreter lock, and next to a framework,
-    # whose own threads stay awake for a while after every op, a second thread only helps in the long run.
-    threads = loop is not None and array.size >= _THREADED * what.length
-    whole = None if loop is None or threads else loop.over(0, array.size)
+    whole = None if loop is None else loop.over(0, array.size)
     if whole is not None:
         return whole
+    read = Reader(array, working_dtype(array), "actual").read
 
     def span(start: int, stop: int, scratch: Scratch) -> Moments:
-        together = loop.over(start, stop) if loop is not None and threads else None
-        if together is not None:
-            return together
         found = Moments()
         with np.errstate(all="ignore"):
             for begin, end in blocks(start, stop, what.length):
@@ -133,7 +126,8 @@ def gather(array: Array, what: Pass) -> Moments:
         return found
 
     moments = Moments()
-    for found in run_spans(array.size, what.length, span, threads=threads):
+    # NumPy's many short calls would only wait for each other at the interpreter lock.
+    for found in run_spans(array.size, what.length, span, threads=False):
         moments.merge(found)
     return moments
 
@@ -184,10 +178,12 @@ class _Loop:
             first, count = begin // what.length, -(-(end - begin) // what.length)
             projection = _projection(what.seed, first, count, what.width)
         by = None if projection is None else projection[0]
-        self._function(
+        done = self._function(
             *(array.ctypes.data + begin * array.dtype.itemsize, array.dtype == BFLOAT16, end - begin),
             *(math.ldexp(1.0, -exponent), what.width, by, sums, buckets.ctypes.data),
         )
+        if not done:
+            raise MemoryError
         total, absolute, square, cube, minimum, maximum = sums
         return Moments(
             count=end - begin,
@@ -205,7 +201,7 @@ class _Loop:
 def _projection(seed: int, first: int, count: int, width: int) -> tuple[Projection, tuple[Array, ...]]:
     """How so many blocks are projected, and the tables that this points into."""
     tables = (tile_flips(seed, width), tile_angles(seed, TILES, width), *turns(seed, first, count, width))
-    return Projection(*(table.ctypes.data for table in tables), TILES), tables
+    return Projection(*(table.ctypes.data for table in tables)), tables
 
 
 def _block(values: Array, start: int, what: Pass, scratch: Scratch) -> Moments:

@@ -51,6 +51,11 @@ def admitted(value: Any, side: str) -> Array:
     )
 
 
+def is_plain(array: Array) -> bool:
+    """Whether the compiled loops can read the array as a whole: float32 numbers one after the other."""
+    return array.dtype == np.float32 and array.dtype.isnative and array.flags.c_contiguous
+
+
 def arithmetic(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which a pair is compared.
 

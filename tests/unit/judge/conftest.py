@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from parfocal.judge import kernels, moments
-from parfocal.judge.compiled import LIBRARY
+from parfocal.native.library import LIBRARY
 
 WAYS = {"numpy": None, **({} if LIBRARY is None else {"compiled": LIBRARY})}
 

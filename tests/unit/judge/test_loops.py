@@ -9,9 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from parfocal.judge import compiled, kernels, moments
+from parfocal.judge import kernels, moments
 from parfocal.judge.moments import Pass, gather
 from parfocal.judge.sketch import sketch
+from parfocal.native import library as compiled
 
 BUILT = compiled.LIBRARY is not None
 needs_library = pytest.mark.skipif(not BUILT, reason="built without a C compiler")

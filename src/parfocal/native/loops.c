@@ -2,21 +2,16 @@
 
    What NumPy does in seven passes over a block (range, four sums of powers, projection) is limited
    by the caches; fused, it is limited by memory alone. Sums run in float32 over FLUSH additions a
-   lane and in double beyond. Nothing here knows Python: see compiled.py, which also has the
-   conditions under which a result counts. */
+   lane and in double beyond. An array is cut into pieces by its size alone, and what the pieces give is
+   put together in their order: a result does not depend on how many threads there are. */
 
-#include <stdint.h>
+#include "sharing.h"
+
+#include <stdlib.h>
 #include <string.h>
 
-/* gcc makes one version for every generation of processors and picks one when the library loads */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
-#define FOR_EVERY_CPU __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FOR_EVERY_CPU
-#endif
-#define INLINE static inline __attribute__((always_inline))
-
 enum { LANES = 16, ROWS = 64, MOST_COLUMNS = 1024, STRIP = 4, FLUSH = 64, AHEAD = 4096 };
+enum { TILES = 16 /* of a block */, MOST_PIECES = 64, PAIRS = 1 << 18 /* of a piece, at least */ };
 
 typedef float Floats __attribute__((vector_size(4 * LANES)));
 typedef int32_t Bits __attribute__((vector_size(4 * LANES)));
@@ -58,7 +53,19 @@ INLINE float smallest(Floats value) {
 
 INLINE float largest(Floats value) { return -smallest(-value); }
 
-/* ---- moments and projection of one block ---- */
+INLINE double least(double a, double b) { return a < b ? a : b; }
+
+INLINE double most(double a, double b) { return a > b ? a : b; }
+
+/* How many numbers make a piece: whole blocks of ``length``, as few as keep the pieces few. */
+INLINE int64_t piece_length(int64_t count, int64_t length) {
+    const int64_t blocks = (count + length * MOST_PIECES - 1) / (length * MOST_PIECES);
+    return length * (blocks > 0 ? blocks : 1);
+}
+
+INLINE int64_t pieces_of(int64_t count, int64_t size) { return count > size ? (count + size - 1) / size : 1; }
+
+/* ---- moments and projection ---- */
 
 typedef struct {
     double total, absolute, square, cube, minimum, maximum;
@@ -139,13 +146,12 @@ INLINE void add_strip(float *sums, const float *const *source, const uint16_t *f
 }
 
 /* The tables of projection.py: flips[tile][row] has one bit for every column, set where an element changes
-   its sign; a tile is turned by angles[tile] columns. They are the same for every block of ``tiles`` tiles,
+   its sign; a tile is turned by angles[tile] columns. They are the same for every block of TILES tiles,
    which as a whole is turned by turns[block] columns and multiplied by signs[block]. */
 typedef struct {
     const uint16_t *flips;
     const int64_t *angles, *turns;
     const double *signs;
-    int64_t tiles;
 } Projection;
 
 INLINE void add_turned(double *sums, const float *values, int columns, int64_t turn, double sign) {
@@ -158,7 +164,7 @@ INLINE void project_tile(const Projection *by, int64_t tile, const float *const 
                          double *buckets) {
     float mixed[MOST_COLUMNS];
     const float *shifted[ROWS];
-    const int64_t place = tile % by->tiles, block = tile / by->tiles;
+    const int64_t place = tile % TILES, block = tile / TILES;
     const uint16_t *flips = by->flips + place * ROWS * (columns / LANES);
     for (int column = 0; column < columns; column += STRIP * LANES) {
         const int vectors = (columns - column) / LANES;
@@ -171,32 +177,72 @@ INLINE void project_tile(const Projection *by, int64_t tile, const float *const 
     add_turned(buckets, mixed, columns, (by->angles[place] + by->turns[block]) % columns, by->signs[block]);
 }
 
-/* ``scale`` is a power of two that brings the powers into range; no projection if ``by`` is NULL. */
+typedef struct {
+    const void *values;
+    int halves;
+    int64_t count;
+    float scale;
+    int columns;
+    const Projection *by;
+    int64_t size; /* of a piece, whole blocks */
+    Sums *sums;   /* of every piece */
+    double *buckets;
+} Moments;
+
 FOR_EVERY_CPU
-void parfocal_moments(const void *values, int halves, int64_t count, float scale, int columns,
-                      const Projection *by, double *sums_out, double *buckets) {
+static void piece_of_moments(void *about, int64_t number) {
+    const Moments *all_of = about;
+    const int columns = all_of->columns;
+    int64_t start = number * all_of->size;
+    const int64_t end = all_of->count - start < all_of->size ? all_of->count : start + all_of->size;
     float buffer[ROWS][MOST_COLUMNS];
     const float *source[ROWS];
     const float infinity = __builtin_inff();
     Sums sums = {0, 0, 0, 0, infinity, -infinity};
     Lanes lanes = {all(0), all(0), all(0), all(0), all(infinity), all(-infinity), 0};
-    int64_t start = 0;
-    for (int64_t tile = 0; start < count; tile++) {
+    for (int64_t tile = start / (ROWS * columns); start < end; tile++) {
         int rows = 0;
-        for (; rows < ROWS && start < count; rows++) {
-            const int64_t left = count - start;
-            const int taken = left < columns ? (int)left : columns;
-            source[rows] = read_row(values, halves, start, taken, columns, buffer[rows]);
-            add_row(&lanes, &sums, source[rows], taken, scale);
+        for (; rows < ROWS && start < end; rows++) {
+            const int taken = end - start < columns ? (int)(end - start) : columns;
+            source[rows] = read_row(all_of->values, all_of->halves, start, taken, columns, buffer[rows]);
+            add_row(&lanes, &sums, source[rows], taken, all_of->scale);
             start += taken;
         }
-        if (by) project_tile(by, tile, source, rows, columns, buckets);
+        if (all_of->by)
+            project_tile(all_of->by, tile, source, rows, columns, all_of->buckets + number * columns);
     }
     flush_moments(&lanes, &sums);
-    const double low = smallest(lanes.minimum), high = largest(lanes.maximum);
-    sums.minimum = low < sums.minimum ? low : sums.minimum;
-    sums.maximum = high > sums.maximum ? high : sums.maximum;
+    sums.minimum = least(smallest(lanes.minimum), sums.minimum);
+    sums.maximum = most(largest(lanes.maximum), sums.maximum);
+    all_of->sums[number] = sums;
+}
+
+/* ``scale`` is a power of two that brings the powers into range; no projection if ``by`` is NULL.
+   0 if there was no memory for what the pieces give, else 1. */
+int parfocal_moments(const void *values, int halves, int64_t count, float scale, int columns,
+                     const Projection *by, double *sums_out, double *buckets) {
+    Moments all_of = {values, halves, count, scale, columns, by, piece_length(count, TILES * ROWS * columns), NULL, NULL};
+    const int64_t pieces = pieces_of(count, all_of.size);
+    double *found = calloc((size_t)(pieces * (6 + columns)), sizeof(double));
+    if (found == NULL) return 0;
+    all_of.sums = (Sums *)found;
+    all_of.buckets = found + 6 * pieces;
+    parfocal_share(piece_of_moments, &all_of, pieces);
+    Sums sums = all_of.sums[0];
+    for (int64_t piece = 1; piece < pieces; piece++) {
+        const Sums *more = all_of.sums + piece;
+        sums.total += more->total;
+        sums.absolute += more->absolute;
+        sums.square += more->square;
+        sums.cube += more->cube;
+        sums.minimum = least(more->minimum, sums.minimum);
+        sums.maximum = most(more->maximum, sums.maximum);
+    }
+    for (int64_t place = 0; by && place < pieces * columns; place++)
+        buckets[place % columns] += all_of.buckets[place];
     memcpy(sums_out, &sums, sizeof sums);
+    free(found);
+    return 1;
 }
 
 /* ---- the difference of two blocks ---- */
@@ -255,10 +301,6 @@ INLINE double steepest_of(const float *x, const float *y, int count, double know
     return known;
 }
 
-INLINE double least(double a, double b) { return a < b ? a : b; }
-
-INLINE double most(double a, double b) { return a > b ? a : b; }
-
 INLINE void add_chunk(Difference *found, const float *x, const float *y, const Tolerance *allowed) {
     const float infinity = __builtin_inff();
     const Floats zero = all(0), high = all(infinity);
@@ -305,31 +347,72 @@ INLINE void add_rest(Difference *found, const float *x, const float *y, int coun
     found->mismatched += exceeding(x, y, count, allowed);
 }
 
-/* The place of the largest difference is looked for only if it exceeds ``known``; else it is -1. */
+typedef struct {
+    const float *x, *y;
+    int64_t count, size; /* of all, and of a piece */
+    void *found;         /* of every piece */
+    const Tolerance *allowed;
+    double known;
+} Both;
+
+static int64_t end_of(const Both *both, int64_t start) {
+    return both->count - start < both->size ? both->count : start + both->size;
+}
+
 FOR_EVERY_CPU
-void parfocal_difference(const float *x, const float *y, int64_t count, double atol, double rtol,
-                         double known, double *out) {
+static void piece_of_difference(void *about, int64_t number) {
+    const Both *both = about;
+    const float *x = both->x, *y = both->y;
     const double infinity = __builtin_inf();
-    const double less = 1 - 1e-6, tiny = 1e-44;
-    const double low_atol = atol * less - tiny;
-    const Tolerance allowed = {atol, rtol, (float)(low_atol > 0 ? low_atol : 0), (float)(rtol * less)};
     Difference found = {-1, infinity, 0, 0, 0, 0, 0, infinity, -infinity, infinity, -infinity, 0, 0, -1};
-    for (int64_t start = 0; start < count; start += CHUNK) {
-        const int size = count - start < CHUNK ? (int)(count - start) : CHUNK;
-        const double before = most(found.maximum, known);
+    int64_t start = number * both->size;
+    for (const int64_t end = end_of(both, start); start < end; start += CHUNK) {
+        const int size = end - start < CHUNK ? (int)(end - start) : CHUNK;
+        const double before = most(found.maximum, both->known);
         look_ahead(x + start, size * 4);
         look_ahead(y + start, size * 4);
         if (size == CHUNK)
-            add_chunk(&found, x + start, y + start, &allowed);
+            add_chunk(&found, x + start, y + start, both->allowed);
         else
-            add_rest(&found, x + start, y + start, size, &allowed);
+            add_rest(&found, x + start, y + start, size, both->allowed);
         for (int place = 0; found.maximum > before && place < size; place++)
             if (__builtin_fabsf(x[start + place] - y[start + place]) == found.maximum) {
                 found.position = (double)(start + place);
                 break;
             }
     }
-    memcpy(out, &found, sizeof found);
+    ((Difference *)both->found)[number] = found;
+}
+
+static void add_difference(Difference *found, const Difference *more) {
+    found->absolute += more->absolute;
+    found->square += more->square;
+    found->square_x += more->square_x;
+    found->square_y += more->square_y;
+    found->product += more->product;
+    if (more->maximum > found->maximum) found->position = more->position;
+    found->maximum = most(more->maximum, found->maximum);
+    found->minimum = least(more->minimum, found->minimum);
+    found->minimum_x = least(more->minimum_x, found->minimum_x);
+    found->maximum_x = most(more->maximum_x, found->maximum_x);
+    found->minimum_y = least(more->minimum_y, found->minimum_y);
+    found->maximum_y = most(more->maximum_y, found->maximum_y);
+    found->relative = most(more->relative, found->relative);
+    found->mismatched += more->mismatched;
+}
+
+/* The place of the largest difference is looked for only if it exceeds ``known``; else it is -1. */
+void parfocal_difference(const float *x, const float *y, int64_t count, double atol, double rtol,
+                         double known, double *out) {
+    const double less = 1 - 1e-6, tiny = 1e-44;
+    const double low_atol = atol * less - tiny;
+    const Tolerance allowed = {atol, rtol, (float)(low_atol > 0 ? low_atol : 0), (float)(rtol * less)};
+    Difference found[MOST_PIECES];
+    Both both = {x, y, count, piece_length(count, PAIRS), found, &allowed, known};
+    const int64_t pieces = pieces_of(count, both.size);
+    parfocal_share(piece_of_difference, &both, pieces);
+    for (int64_t piece = 1; piece < pieces; piece++) add_difference(found, found + piece);
+    memcpy(out, found, sizeof *found);
 }
 
 /* ---- how far two blocks are apart, and nothing else ---- */
@@ -357,21 +440,38 @@ INLINE int64_t add_apart(Apart *found, const float *x, const float *y, int64_t c
 }
 
 FOR_EVERY_CPU
-void parfocal_apart(const float *x, const float *y, int64_t count, double *out) {
+static void piece_of_apart(void *about, int64_t number) {
+    const Both *both = about;
+    const float *x = both->x, *y = both->y;
+    int64_t place = number * both->size;
+    const int64_t end = end_of(both, place);
     Apart found = {0, 0, 0, 0};
-    int64_t place = 0;
-    while (count - place >= LANES) {
-        const int64_t size = count - place < FLUSH * LANES ? count - place : FLUSH * LANES;
+    while (end - place >= LANES) {
+        const int64_t size = end - place < FLUSH * LANES ? end - place : FLUSH * LANES;
         look_ahead(x + place, size * 4);
         look_ahead(y + place, size * 4);
         place += add_apart(&found, x + place, y + place, size);
     }
-    for (; place < count; place++) {
+    for (; place < end; place++) {
         const double off = __builtin_fabsf(x[place] - y[place]), reference = __builtin_fabsf(y[place]);
         found.peak = most(off, found.peak);
         found.reference_peak = most(reference, found.reference_peak);
         found.square += off * off;
         found.reference_square += reference * reference;
     }
-    memcpy(out, &found, sizeof found);
+    ((Apart *)both->found)[number] = found;
+}
+
+void parfocal_apart(const float *x, const float *y, int64_t count, double *out) {
+    Apart found[MOST_PIECES];
+    Both both = {x, y, count, piece_length(count, PAIRS), found, NULL, 0};
+    const int64_t pieces = pieces_of(count, both.size);
+    parfocal_share(piece_of_apart, &both, pieces);
+    for (int64_t piece = 1; piece < pieces; piece++) {
+        found->peak = most(found[piece].peak, found->peak);
+        found->reference_peak = most(found[piece].reference_peak, found->reference_peak);
+        found->square += found[piece].square;
+        found->reference_square += found[piece].reference_square;
+    }
+    memcpy(out, found, sizeof *found);
 }
