@@ -55,6 +55,47 @@ def test_weights_that_were_never_loaded() -> None:
     assert "of 144 values" in own(report)[0].cause.message  # type: ignore[union-attr]
 
 
+def _rounded(port: Any) -> None:
+    port[0].weight.set_value(port[0].weight.numpy().astype(np.float16).astype(np.float32))
+
+
+def _zero(port: Any) -> None:
+    port[0].bias.set_value(np.zeros(12, np.float32))
+
+
+def _twice(port: Any) -> None:
+    port[2].weight.set_value(2.0 * port[2].weight.numpy())
+
+
+def _exchanged(port: Any) -> None:
+    first, second = port[0].weight.numpy(), port[4].weight.numpy()
+    port[0].weight.set_value(second)
+    port[4].weight.set_value(first)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        (_rounded, "dtype.precision", "0.weight has the reference's values rounded to float16"),
+        (_zero, "weight.mismatched", "every value of 0.bias is 0 in the port (size "),
+        (_twice, "weight.mismatched", "2.weight is 2 times the reference's"),
+        (_exchanged, "weight.mismatched", "0.weight has the values of the reference's 4.weight"),
+    ],
+)
+def test_what_wrong_weights_are(change: Any, code: str, says: str) -> None:
+    reference = seeded(
+        lambda: nn.Sequential(nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 12))
+    )
+    port = pnn.Sequential(pnn.Linear(12, 12), pnn.ReLU(), pnn.Linear(12, 12), pnn.ReLU(), pnn.Linear(12, 12))
+    parfocal.transfer(reference, port)
+    change(port)
+    first = own(align(reference, port, numbers(4, 12), transfer=False))[0]
+    assert first.cause is not None
+    assert first.cause.code == code
+    assert says in first.cause.message
+    assert "differs in" not in first.cause.message
+
+
 def normed(layer: Any) -> Any:
     if isinstance(layer, nn.Module):
         return nn.Sequential(nn.Conv2d(3, 4, 3), layer, nn.Conv2d(4, 2, 1))

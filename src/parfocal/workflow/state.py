@@ -60,8 +60,18 @@ def weight_differences(plan: Plan, reference: Player, port: Player) -> Iterator[
                 measured,
                 "the weights differ before anything runs",
                 cause=_untied(entry, plan, ours, theirs)
-                or weight_cause(entry.target, port.backend.name, observed, expected, floor, 1.0),
+                or weight_cause(
+                    *(entry.target, port.backend.name, observed, expected, floor, 1.0),
+                    _others(entry, plan, ours),
+                ),
             )
+
+
+def _others(entry: Entry, plan: Plan, ours: Arrays) -> Iterator[tuple[str, Array]]:
+    """The reference's tensors that belong elsewhere."""
+    for other in plan.entries:
+        if other.source != entry.source and other.source in ours:
+            yield other.source, views.apply(other.source_view, ours[other.source])
 
 
 def _untied(entry: Entry, plan: Plan, ours: Arrays, theirs: Arrays) -> Cause | None:

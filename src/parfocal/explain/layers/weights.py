@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+import ml_dtypes
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.causes import number, spelled_path
+from parfocal.explain.causes import number, rounded, spelled_path
 from parfocal.explain.layers.rearranging import Arrangement, find_arrangement, in_words, same_numbers
+from parfocal.explain.layers.relations import factor_between
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause
@@ -25,12 +27,23 @@ PICKED = {
     "torch": "index_select({1}, torch.tensor({0}))",
 }
 COPY = "parfocal.transfer(reference, port)"
+NARROW = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+Others = Iterable[tuple[str, Array]]
 
 
 def weight_cause(
-    path: str, framework: str, observed: Array, expected: Array, floor: Size, limit: float
+    path: str,
+    framework: str,
+    observed: Array,
+    expected: Array,
+    floor: Size,
+    limit: float,
+    others: Others = (),
 ) -> Cause | None:
-    """``observed`` of the port lies as ``expected`` of the reference would if all were well."""
+    """``observed`` of the port lies as ``expected`` of the reference would if all were well.
+
+    ``others``: the reference's other tensors, by path, each as it would lie in its own place of the port.
+    """
     if observed.shape != expected.shape or not observed.size:
         return None
     wide, other = observed.astype(np.float64), expected.astype(np.float64)
@@ -42,7 +55,7 @@ def weight_cause(
     elif same_numbers(wide, other, 4.0 * floor.peak):
         message = f"{path} {list(observed.shape)} of the port has the reference's numbers in another order"
         return Cause("weight.permuted", message, COPY, 0.0)
-    return _mismatched(path, wide, other)
+    return _related(path, observed, expected, floor, limit, others) or _mismatched(path, wide, other)
 
 
 def tied_cause(path: str, right: str, source: str) -> Cause:
@@ -78,6 +91,32 @@ def _mismatched(path: str, observed: Array, expected: Array) -> Cause:
         f"{_size(expected)} in the reference, {_size(observed)} in the port)"
     )
     return Cause("weight.mismatched", message, COPY, 0.0)
+
+
+def _related(
+    path: str, observed: Array, expected: Array, floor: Size, limit: float, others: Others
+) -> Cause | None:
+    """What the port's numbers are to the reference's, where they are not merely others."""
+    for name, dtype in NARROW.items():
+        with np.errstate(over="ignore"):
+            short = expected.astype(dtype).astype(expected.dtype)
+        if np.array_equal(observed, short):
+            message = f"{path} has the reference's values rounded to {name}"
+            return Cause("dtype.precision", message, COPY, 0.0)
+    if observed.size > 1 and not np.ptp(observed):
+        constant = number(float(observed.flat[0]))
+        message = f"every value of {path} is {constant} in the port (size {_size(expected)} in the reference)"
+        return Cause("weight.mismatched", message, COPY, 0.0)
+    for name, other in others:
+        if other.shape == observed.shape and np.array_equal(observed, other):
+            return Cause("weight.mismatched", f"{path} has the values of the reference's {name}", COPY, 0.0)
+    factor = factor_between(observed, expected)
+    if factor is None:
+        return None
+    factor = rounded(factor)
+    left = _score(observed.astype(np.float64) / factor, expected.astype(np.float64), floor)
+    message = f"{path} is {number(factor)} times the reference's"
+    return Cause("weight.mismatched", message, COPY, left) if left <= limit else None
 
 
 def _transposed(path: str, framework: str, axes: Sequence[int]) -> str:
