@@ -6,6 +6,7 @@ Calls release the interpreter lock and use several threads themselves: ``lend_th
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from ctypes import POINTER, c_double, c_float, c_int, c_int64, c_uint32, c_void_p
 from functools import cache
@@ -62,23 +63,24 @@ def _load(path: Path) -> ctypes.CDLL | None:
 LIBRARY = _load(PATH)
 
 
-def lend_threads(openmp: str | None) -> None:
-    """Work on the threads of this OpenMP library from now on: that of the framework which is running.
+def lend_threads(*openmp: str) -> None:
+    """Work on the threads of the first of these OpenMP libraries that is loaded: the running framework's.
 
-    None, or a library that cannot do it, means threads of our own.
+    Without one, and in a process forked later, on threads of our own.
     """
     if LIBRARY is not None:
         LIBRARY.parfocal_use_team(*_team(openmp))
 
 
 @cache
-def _team(openmp: str | None) -> tuple[int | None, int | None]:
-    if openmp is None:
-        return None, None
-    try:
-        library = ctypes.CDLL(openmp)
-        functions = library.GOMP_parallel, library.omp_get_max_threads
-    except (OSError, AttributeError):  # not there, or of a kind that has no such entry
-        return None, None
-    first, second = (ctypes.cast(function, c_void_p).value for function in functions)
-    return first, second
+def _team(names: tuple[str, ...]) -> tuple[int | None, int | None]:
+    """The addresses of its entries; GNU's are those that every OpenMP library of Linux has."""
+    for name in names:
+        try:
+            library = ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+            entries = [library.GOMP_parallel, library.omp_get_max_threads]
+        except (OSError, AttributeError):  # not loaded, or of a kind that cannot be asked
+            continue
+        parallel, threads = (ctypes.cast(entry, c_void_p).value for entry in entries)
+        return parallel, threads
+    return None, None

@@ -17,6 +17,10 @@ from parfocal.backends.checks import check_backward
 from parfocal.backends.paddle import kinds, ops
 from parfocal.backends.paddle.models import Models
 from parfocal.backends.protocol import OnEnter, OnExit, OnOp
+from parfocal.native.library import lend_threads
+
+# The threads that the kernels run on.
+_OPENMP = ("libiomp5.so", "libgomp.so.1")
 
 
 class Watching(Models):
@@ -30,6 +34,7 @@ class Watching(Models):
         on_exit: OnExit | None = None,
         on_op: OnOp | None = None,
     ) -> Iterator[None]:
+        lend_threads(*_OPENMP)
         modules = self.modules(model)
         places = {
             id(module): Place(path, kinds.runs_framework_code(module)) for path, module in modules.items()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +18,10 @@ from parfocal.backends.checks import check_backward
 from parfocal.backends.protocol import OnEnter, OnExit, OnOp
 from parfocal.backends.torch import kinds, ops
 from parfocal.backends.torch.models import Models
+from parfocal.native.library import lend_threads
+
+# The threads that the kernels run on: of the library that came with PyTorch, or of the system's.
+_OPENMP = (*map(str, Path(torch.__file__).parent.glob("lib/libgomp*.so*")), "libgomp.so.1")
 
 
 class Watching(Models):
@@ -30,6 +35,7 @@ class Watching(Models):
         on_exit: OnExit | None = None,
         on_op: OnOp | None = None,
     ) -> Iterator[None]:
+        lend_threads(*_OPENMP)
         modules = self.modules(model)
         places = {
             id(module): Place(path, kinds.runs_framework_code(module)) for path, module in modules.items()
