@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -20,8 +20,11 @@ from parfocal.judge.kernels import ONES, DotProducts
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.projection import (
     ROWS,
+    SMALL,
     TILES,
+    element_signs,
     project_block,
+    project_small,
     random_bits,
     tile_angles,
     tile_flips,
@@ -85,7 +88,7 @@ class Pass:
     """What to gather besides census, range, sum and sum of squares."""
 
     powers: bool = False  # the sums of magnitudes and of cubes
-    project: bool = False  # the projection of an array that is not small
+    project: bool = False
     width: int = 256
     seed: int = 0
 
@@ -113,14 +116,16 @@ def gather(array: Array, what: Pass) -> Moments:
     whole = None if loop is None else loop.over(0, array.size)
     if whole is not None:
         return whole
+    small = what.project and array.size <= SMALL
+    blockwise = replace(what, project=what.project and not small)
     read = Reader(array, working_dtype(array), "actual").read
 
     def span(start: int, stop: int, scratch: Scratch) -> Moments:
         found = Moments()
         with np.errstate(all="ignore"):
             for begin, end in blocks(start, stop, what.length):
-                block = _block(read(begin, end, scratch), begin, what, scratch)
-                if what.project:
+                block = _block(read(begin, end, scratch), begin, blockwise, scratch)
+                if blockwise.project:
                     block.buckets = turn(block.buckets, begin // what.length, what.seed)
                 found.merge(block)
         return found
@@ -129,7 +134,15 @@ def gather(array: Array, what: Pass) -> Moments:
     # NumPy's many short calls would only wait for each other at the interpreter lock.
     for found in run_spans(array.size, what.length, span, threads=False):
         moments.merge(found)
+    if small:
+        moments.buckets = _small_buckets(array, what)
     return moments
+
+
+def _small_buckets(array: Array, what: Pass) -> Array:
+    """The projection of a small array; non-finite values count as 0."""
+    flat = array.astype(np.float64).reshape(-1)
+    return project_small(np.where(np.isfinite(flat), flat, 0.0), what.width, what.seed)
 
 
 def _compiled(array: Array, what: Pass) -> _Loop | None:
@@ -173,11 +186,12 @@ class _Loop:
         """The moments, powers by way of the numbers times ``2**-exponent``."""
         array, what = self._array, self._what
         sums, buckets = (ctypes.c_double * 6)(), np.zeros(what.width)
-        projection = None  # held until the end: it owns the tables
-        if what.project:
+        by = None
+        if what.project and array.size <= SMALL:
+            by = _small_projection(what.seed, what.width)
+        elif what.project:
             first, count = begin // what.length, -(-(end - begin) // what.length)
-            projection = _projection(what.seed, first, count, what.width)
-        by = None if projection is None else projection[0]
+            by = _projection(what.seed, first, count, what.width)
         done = self._function(
             *(array.ctypes.data + begin * array.dtype.itemsize, array.dtype == BFLOAT16, end - begin),
             *(math.ldexp(1.0, -exponent), what.width, by, sums, buckets.ctypes.data),
@@ -197,11 +211,28 @@ class _Loop:
         )
 
 
+class _Tables(Projection):
+    """A projection together with the arrays that it points into."""
+
+    def __init__(self, **tables: Array) -> None:
+        super().__init__(**{name: table.ctypes.data for name, table in tables.items()})
+        self.tables = tables
+
+
 @lru_cache(maxsize=64)
-def _projection(seed: int, first: int, count: int, width: int) -> tuple[Projection, tuple[Array, ...]]:
-    """How so many blocks are projected, and the tables that this points into."""
-    tables = (tile_flips(seed, width), tile_angles(seed, TILES, width), *turns(seed, first, count, width))
-    return Projection(*(table.ctypes.data for table in tables)), tables
+def _projection(seed: int, first: int, count: int, width: int) -> _Tables:
+    """How so many blocks are projected."""
+    places, signs = turns(seed, first, count, width)
+    return _Tables(
+        flips=tile_flips(seed, width), angles=tile_angles(seed, TILES, width), turns=places, signs=signs
+    )
+
+
+@lru_cache(maxsize=8)
+def _small_projection(seed: int, width: int) -> _Tables:
+    """How an array that is a small one is projected."""
+    angles = tile_angles(seed, -(-SMALL // width), width)
+    return _Tables(angles=angles, elements=element_signs(seed).astype(np.float32))
 
 
 def _block(values: Array, start: int, what: Pass, scratch: Scratch) -> Moments:

@@ -18,7 +18,6 @@ from parfocal.errors import FileFormatError, InputError
 from parfocal.judge.comparison import to_plain
 from parfocal.judge.moments import Moments, Pass, gather, real_view, working_dtype
 from parfocal.judge.parallel import blocks, run_spans
-from parfocal.judge.projection import SMALL, project_small
 from parfocal.judge.reading import Array, Reader, Scratch, admitted, block_length
 from parfocal.judge.scaled import Scaled
 
@@ -103,10 +102,7 @@ def sketch_fields(array: Any, *, seed: int = 0, size: int = 256) -> dict[str, An
             f"sketch: size must be a multiple of 16 from 16 to 1024, got {size!r}", hint="256 is a good size"
         )
     values = real_view(admitted(array, "array"))
-    small = values.size <= SMALL
-    moments = gather(values, Pass(powers=True, project=not small, width=size, seed=seed))
-    if small:
-        moments.buckets = _small_buckets(values, size, seed)
+    moments = gather(values, Pass(powers=True, project=True, width=size, seed=seed))
     return {
         "seed": seed,
         **_summary(values, moments),
@@ -163,12 +159,6 @@ def relative_distance(a: Sketch, b: Sketch) -> float:
     if far == 0:
         return 0.0
     return far / b.fingerprint.l2 if b.fingerprint.l2 else math.inf
-
-
-def _small_buckets(values: Array, width: int, seed: int) -> Array:
-    """The projection of a small array; non-finite values count as 0."""
-    flat = values.astype(np.float64).reshape(-1)
-    return project_small(np.where(np.isfinite(flat), flat, 0.0), width, seed)
 
 
 def _range(moments: Moments) -> tuple[float | None, float | None]:

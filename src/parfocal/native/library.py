@@ -17,13 +17,14 @@ PATH = Path(__file__).with_name("_compiled.so")
 
 
 class Projection(ctypes.Structure):
-    """The tables of a projection, by address; ``compiled.c`` says what they are."""
+    """The tables of a projection, by address; ``loops.c`` says what they are."""
 
     _fields_ = (
         ("flips", c_void_p),
         ("angles", c_void_p),
         ("turns", c_void_p),
         ("signs", c_void_p),
+        ("elements", c_void_p),
     )
 
 

@@ -147,11 +147,13 @@ INLINE void add_strip(float *sums, const float *const *source, const uint16_t *f
 
 /* The tables of projection.py: flips[tile][row] has one bit for every column, set where an element changes
    its sign; a tile is turned by angles[tile] columns. They are the same for every block of TILES tiles,
-   which as a whole is turned by turns[block] columns and multiplied by signs[block]. */
+   which as a whole is turned by turns[block] columns and multiplied by signs[block]. A small array has
+   ``elements`` instead, a sign for every number, and each of its rows is turned by angles[row] columns. */
 typedef struct {
     const uint16_t *flips;
     const int64_t *angles, *turns;
     const double *signs;
+    const float *elements;
 } Projection;
 
 INLINE void add_turned(double *sums, const float *values, int columns, int64_t turn, double sign) {
@@ -177,6 +179,14 @@ INLINE void project_tile(const Projection *by, int64_t tile, const float *const 
     add_turned(buckets, mixed, columns, (by->angles[place] + by->turns[block]) % columns, by->signs[block]);
 }
 
+INLINE void project_row(const Projection *by, int64_t start, const float *row, int columns, int count,
+                        double *buckets) {
+    float mixed[MOST_COLUMNS];
+    for (int column = 0; column < columns; column++)
+        mixed[column] = column < count ? row[column] * by->elements[start + column] : 0.0f;
+    add_turned(buckets, mixed, columns, by->angles[start / columns], 1.0);
+}
+
 typedef struct {
     const void *values;
     int halves;
@@ -193,6 +203,8 @@ FOR_EVERY_CPU
 static void piece_of_moments(void *about, int64_t number) {
     const Moments *all_of = about;
     const int columns = all_of->columns;
+    const Projection *by = all_of->by;
+    double *buckets = all_of->buckets + number * columns;
     int64_t start = number * all_of->size;
     const int64_t end = all_of->count - start < all_of->size ? all_of->count : start + all_of->size;
     float buffer[ROWS][MOST_COLUMNS];
@@ -206,10 +218,10 @@ static void piece_of_moments(void *about, int64_t number) {
             const int taken = end - start < columns ? (int)(end - start) : columns;
             source[rows] = read_row(all_of->values, all_of->halves, start, taken, columns, buffer[rows]);
             add_row(&lanes, &sums, source[rows], taken, all_of->scale);
+            if (by && by->elements) project_row(by, start, source[rows], columns, taken, buckets);
             start += taken;
         }
-        if (all_of->by)
-            project_tile(all_of->by, tile, source, rows, columns, all_of->buckets + number * columns);
+        if (by && !by->elements) project_tile(by, tile, source, rows, columns, buckets);
     }
     flush_moments(&lanes, &sums);
     sums.minimum = least(smallest(lanes.minimum), sums.minimum);

@@ -1,8 +1,8 @@
 """Records as JSON text, each tensor's text made once.
 
 The same tensor goes into several records, one right after the other: where it came out, where it
-went in, its gradient on both sides. Its text is spliced into each of them, and the many numbers of
-a sketch, as base64, are never looked at again. What comes out is what ``encode_fields`` says.
+went in, its gradient on both sides. Its text is spliced into each of them. What comes out is what
+``encode_fields`` says.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
+from json.encoder import encode_basestring_ascii as _string
 from threading import Lock
 from typing import Any
 
-import numpy as np
-
 from parfocal.run.codecs import CODECS, check_structure, join
-from parfocal.run.jsonvalues import encode_array, encode_json
+from parfocal.run.jsonvalues import encode_json
 from parfocal.run.records import TensorValue
 
 Text = Callable[[Any, str], str]
@@ -35,38 +34,48 @@ def fields_text(instance: Any, path: str, **more: str) -> str:
 
     An absent value that is absent by default is left out.
     """
-    parts: list[str] = []
-    plain: dict[str, Any] = dict(more)
+    parts = [f"{_string(name)}:{_string(value)}" for name, value in more.items()]
     cls: Any = type(instance)
-    for name, may_be_absent, encode, text in _encoders(cls):
+    for name, key, may_be_absent, encode, text in _encoders(cls):
         value = getattr(instance, name)
         if value is None and may_be_absent:
             continue
-        if text is None or value is None:
-            plain[name] = encode(value, join(path, name))
-        else:
-            _flush(plain, parts)
-            plain = {}
-            parts.append(f'"{name}":{text(value, join(path, name))}')
-    _flush(plain, parts)
+        where = join(path, name)
+        parts.append(key + (plain_text(encode(value, where)) if text is None else text(value, where)))
     return "{" + ",".join(parts) + "}"
 
 
 @cache
-def _encoders(cls: Any) -> tuple[tuple[str, bool, Callable[[Any, str], Any], Text | None], ...]:
-    return tuple(
-        (item.name, item.default is None, CODECS[str(item.type)].encode, TEXTS.get(str(item.type)))
-        for item in fields(cls)
-    )
+def _encoders(cls: Any) -> tuple[tuple[str, str, bool, Callable[[Any, str], Any], Text | None], ...]:
+    def entry(item: Any) -> tuple[str, str, bool, Callable[[Any, str], Any], Text | None]:
+        kind = str(item.type)
+        return item.name, f"{_string(item.name)}:", item.default is None, CODECS[kind].encode, TEXTS.get(kind)
+
+    return tuple(map(entry, fields(cls)))
 
 
-def _flush(plain: dict[str, Any], parts: list[str]) -> None:
-    """Write the fields that have gathered, without the braces."""
-    if plain:
-        parts.append(_dump(plain)[1:-1])
+# An encoder of the standard library costs more to set up than the few values of a record.
+_PLAIN: dict[type, Callable[[Any], str]] = {
+    str: _string,
+    int: int.__repr__,
+    float: float.__repr__,  # finite: the others have a tag
+    bool: {True: "true", False: "false"}.__getitem__,
+    type(None): lambda _: "null",
+    list: lambda items: f"[{','.join(map(plain_text, items))}]",
+    dict: lambda items: (
+        "{" + ",".join([f"{_string(name)}:{plain_text(item)}" for name, item in items.items()]) + "}"
+    ),
+}
+
+
+def plain_text(data: Any) -> str:
+    """The text of what ``encode_json`` made: the same as ``json.dumps``, without spaces."""
+    return _PLAIN.get(type(data), _dump)(data)
 
 
 def _tensor(value: Any, path: str) -> str:
+    if value is None:
+        return "null"
     known = _recent.get(id(value))
     if known is not None and known[0] is value:
         return known[1]
@@ -81,37 +90,19 @@ def _tensor(value: Any, path: str) -> str:
 def _leaf(value: Any, path: str) -> str:
     if isinstance(value, TensorValue):
         return f'{{"$tensor":{_tensor(value, path)}}}'
-    return _dump(CODECS["Leaf"].encode(value, path))
+    return plain_text(CODECS["Leaf"].encode(value, path))
 
 
 def _structure(value: Any, path: str) -> str:
     check_structure(value, path)
     leaves = ",".join(
-        f"{_dump(slot)}:{_leaf(leaf, join(path, f'leaves.{slot}'))}" for slot, leaf in value.leaves.items()
+        [
+            f"{_string(slot)}:{_leaf(leaf, join(path, f'leaves.{slot}'))}"
+            for slot, leaf in value.leaves.items()
+        ]
     )
-    return f'{{"leaves":{{{leaves}}},"shape":{_dump(encode_json(value.shape, join(path, "shape")))}}}'
-
-
-def _kept(value: Any, path: str) -> str:
-    """What was kept of a tensor; an array in it is written as it is, base64 needs no escapes."""
-    encode = CODECS["Mapping[str, Any]"].encode
-    parts: list[str] = []
-    plain: dict[str, Any] = {}
-    for name, item in value.items():
-        if isinstance(item, np.ndarray) and isinstance(name, str):
-            _flush(encode(plain, path), parts)
-            plain = {}
-            parts.append(f"{_dump(name)}:{_array(item, join(path, name))}")
-        else:
-            plain[name] = item
-    _flush(encode(plain, path), parts)
-    return "{" + ",".join(parts) + "}"
-
-
-def _array(array: np.ndarray[Any, Any], path: str) -> str:
-    coded = encode_array(array, path)
-    data = coded.pop("data")
-    return f'{{"$array":{_dump(coded)[:-1]},"data":"{data}"}}}}'
+    shape = plain_text(encode_json(value.shape, join(path, "shape")))
+    return f'{{"leaves":{{{leaves}}},"shape":{shape}}}'
 
 
 # By the field's annotation in records.py; the others are small, and written together.
@@ -119,5 +110,4 @@ TEXTS: dict[str, Text] = {
     "TensorValue | None": _tensor,
     "Leaf": _leaf,
     "Structure": _structure,
-    "Mapping[str, Any] | None": _kept,
 }
