@@ -34,13 +34,11 @@ from parfocal.judge.projection import (
 from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, arithmetic
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.totals import ZERO
-from parfocal.native.library import LIBRARY, Projection
+from parfocal.native.library import ANY_EXPONENT, LIBRARY, Projection
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 # Cubes of numbers in this range neither overflow nor lose digits to underflow.
 _SAFE = {_FLOAT32: (1e-7, 1e10), _FLOAT64: (1e-90, 1e90)}
-_MIDDLE = 1e-5, 1e8  # of that range, whatever the largest of the numbers may be
-_FEW = 32
 _FARTHEST = 100  # exponents up to this are far from the ends of float32
 _PIECE = 1 << 17  # elements: a piece and its powers fit a core's second-level cache
 
@@ -163,27 +161,17 @@ class _Loop:
         Numbers whose cubes would leave the range of float32 are multiplied by a power of two.
         """
         floor, ceiling = _SAFE[_FLOAT32]
-        exponent = self._likely_exponent(begin, end)
-        found = self._times(exponent, begin, end)
+        exponent, found = self._times(ANY_EXPONENT, begin, end)
         reach = max(-found.minimum, found.maximum, 0.0)
         if not math.isfinite(found.total):
             return None
         if reach == 0 or floor < math.ldexp(reach, -exponent) < ceiling:
             return found
         exponent = math.frexp(reach)[1]
-        return self._times(exponent, begin, end) if abs(exponent) <= _FARTHEST else None
+        return self._times(exponent, begin, end)[1] if abs(exponent) <= _FARTHEST else None
 
-    def _likely_exponent(self, begin: int, end: int) -> int:
-        """0 if a few of the numbers are in the middle of the range, else what suits these."""
-        few = self._array.reshape(-1)[begin : end : max(1, (end - begin) // _FEW)].astype(np.float64)
-        reach = float(np.abs(few).max(initial=0.0))
-        low, high = _MIDDLE
-        if reach == 0 or low < reach < high or not math.isfinite(reach):
-            return 0
-        return max(-_FARTHEST, min(_FARTHEST, math.frexp(reach)[1]))
-
-    def _times(self, exponent: int, begin: int, end: int) -> Moments:
-        """The moments, powers by way of the numbers times ``2**-exponent``."""
+    def _times(self, wanted: int, begin: int, end: int) -> tuple[int, Moments]:
+        """The moments, powers by way of the numbers times ``2**-exponent``, and that exponent."""
         array, what = self._array, self._what
         sums, buckets = (ctypes.c_double * 6)(), np.zeros(what.width)
         by = None
@@ -192,14 +180,16 @@ class _Loop:
         elif what.project:
             first, count = begin // what.length, -(-(end - begin) // what.length)
             by = _projection(what.seed, first, count, what.width)
+        chosen = ctypes.c_int(wanted)
         done = self._function(
             *(array.ctypes.data + begin * array.dtype.itemsize, array.dtype == BFLOAT16, end - begin),
-            *(math.ldexp(1.0, -exponent), what.width, by, sums, buckets.ctypes.data),
+            *(chosen, what.width, by, sums, buckets.ctypes.data),
         )
         if not done:
             raise MemoryError
+        exponent = chosen.value
         total, absolute, square, cube, minimum, maximum = sums
-        return Moments(
+        return exponent, Moments(
             count=end - begin,
             minimum=minimum,
             maximum=maximum,

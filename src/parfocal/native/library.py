@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from ctypes import POINTER, c_double, c_float, c_int, c_int64, c_uint32, c_void_p
+from ctypes import POINTER, c_double, c_int, c_int64, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,13 @@ class Projection(ctypes.Structure):
     )
 
 
+ANY_EXPONENT = -(2**31)  # parfocal_moments chooses one
+
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "parfocal_moments": (
         c_int,
         (
-            *(c_void_p, c_int, c_int64, c_float, c_int),
+            *(c_void_p, c_int, c_int64, POINTER(c_int), c_int),
             *(POINTER(Projection), POINTER(c_double), c_void_p),
         ),
     ),

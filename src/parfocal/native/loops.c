@@ -7,10 +7,13 @@
 
 #include "sharing.h"
 
+#include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LANES = 16, ROWS = 64, MOST_COLUMNS = 1024, STRIP = 4, FLUSH = 64, AHEAD = 4096 };
+enum { FEW = 32, FARTHEST = 100 /* exponents up to this are far from the ends of float32 */, ANY = INT_MIN };
 enum { TILES = 16 /* of a block */, MOST_PIECES = 64, PAIRS = 1 << 18 /* of a piece, at least */ };
 
 typedef float Floats __attribute__((vector_size(4 * LANES)));
@@ -229,10 +232,31 @@ static void piece_of_moments(void *about, int64_t number) {
     all_of->sums[number] = sums;
 }
 
-/* ``scale`` is a power of two that brings the powers into range; no projection if ``by`` is NULL.
-   0 if there was no memory for what the pieces give, else 1. */
-int parfocal_moments(const void *values, int halves, int64_t count, float scale, int columns,
+/* 0 if a few of the numbers are in the middle of the range of cubes, else the exponent that suits them. */
+static int likely_exponent(const void *values, int halves, int64_t count) {
+    const int64_t step = count > FEW ? count / FEW : 1;
+    double reach = 0;
+    for (int64_t place = 0; place < count; place += step) {
+        float value;
+        if (halves) {
+            const uint32_t bits = (uint32_t)((const uint16_t *)values)[place] << 16;
+            memcpy(&value, &bits, sizeof value);
+        } else {
+            value = ((const float *)values)[place];
+        }
+        reach = most(__builtin_fabs(value), reach);
+    }
+    int exponent = 0;
+    if ((reach > 0 && reach < 1e-5) || (reach > 1e8 && reach < __builtin_inf())) frexp(reach, &exponent);
+    return exponent < -FARTHEST ? -FARTHEST : exponent > FARTHEST ? FARTHEST : exponent;
+}
+
+/* Powers are taken of the numbers times two to minus ``*exponent``, which is chosen here if it is ANY.
+   No projection if ``by`` is NULL. 0 if there was no memory for what the pieces give, else 1. */
+int parfocal_moments(const void *values, int halves, int64_t count, int *exponent, int columns,
                      const Projection *by, double *sums_out, double *buckets) {
+    if (*exponent == ANY) *exponent = likely_exponent(values, halves, count);
+    const float scale = (float)ldexp(1.0, -*exponent);
     Moments all_of = {values, halves, count, scale, columns, by, piece_length(count, TILES * ROWS * columns), NULL, NULL};
     const int64_t pieces = pieces_of(count, all_of.size);
     double *found = calloc((size_t)(pieces * (6 + columns)), sizeof(double));
