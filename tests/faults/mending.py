@@ -79,12 +79,22 @@ def reference_of(folder: Path, pair: Pair) -> torch.nn.Module:
 
 def apply_fix(folder: Path, source: str, port: Any, reference: Any, fix: str) -> Any:
     """The port with the fix made: mechanically, with no understanding of it."""
-    placed = PLACED.match(fix)
-    if placed is None:
-        exec(fix, {"port": port, "reference": reference, "paddle": paddle, "torch": torch, "parfocal": pf})
-        return port
-    assert placed["file"] == "port.py"
-    return build(folder, "port", replaced(source, int(placed["line"]), placed["statement"]))
+    text = patched(source, fix)
+    if text is not None:
+        return build(folder, "port", text)
+    exec(fix, {"port": port, "reference": reference, "paddle": paddle, "torch": torch, "parfocal": pf})
+    return port
+
+
+def patched(source: str, fix: str) -> str | None:
+    """The source with every line of a fix where it says; None for a fix that is not about the source."""
+    placed = [PLACED.match(line) for line in fix.splitlines()]
+    lines = [(int(each["line"]), each["statement"]) for each in placed if each is not None]
+    if len(lines) != len(placed):
+        return None
+    for line, statement in sorted(lines, reverse=True):  # from below, so that the lines above stay
+        source = replaced(source, line, statement)
+    return source
 
 
 def replaced(source: str, line: int, statement: str) -> str:

@@ -35,7 +35,7 @@ def render(report: Report) -> str:
 def _fitted(text: str) -> list[str]:
     """Long lines go on below, under the text beside their label; a line of code stays one line."""
     if text.startswith(_FIX):
-        return [text]
+        return [text.replace("\n", "\n" + " " * len(_FIX))]
     label = _LABEL.match(text)
     indent = " " * (len(label[0]) if label else 4)
     return [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from parfocal.explain.fixes.literals import agrees, constant, indexed, written
@@ -22,17 +22,19 @@ NOT_WORDS = frozenset({"logical_not", "bitwise_not"})
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A statement as it is, and as it should be, on one line."""
+    """A statement as it is, and as it should be, on one line; ``also``: others to change with it."""
 
     file: str
     line: int
     old: str
     new: str
+    also: tuple[Patch, ...] = ()
 
     @property
     def text(self) -> str:
-        """A line of code that says where it belongs."""
-        return f"{self.new}  # {os.path.basename(self.file)}:{self.line}"
+        """Lines of code that say where they belong."""
+        own = f"{self.new}  # {os.path.basename(self.file)}:{self.line}"
+        return "\n".join((*(each.text for each in self.also), own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +154,17 @@ def calling_method(spot: Spot, method: str) -> Patch | None:
     return _patch(spot, {spot.node: f"{_in_parentheses(spot.source.segment(tensor))}.{method}"})
 
 
-def exchanging(spot: Spot, slot: str, text: str) -> Patch | None:
-    """Another expression for one of the inputs."""
-    node = operand_of(spot, slot)
-    return None if node is None or isinstance(spot.node, ast.AugAssign) else _patch(spot, {node: text})
+def exchanging(spot: Spot, slot: str | None, text: str) -> Patch | None:
+    """Another expression for one of the inputs, or for the whole."""
+    if isinstance(spot.node, ast.AugAssign) and slot is None:
+        return _whole(spot, f"{spot.source.segment(spot.node.target)} = {text}")
+    node = _part(spot, slot)
+    return None if node is None else _patch(spot, {node: text})
+
+
+def rewritten_node(spot: Spot, slot: str | None) -> ast.AST:
+    """What ``exchanging`` exchanges."""
+    return _part(spot, slot) or spot.node
 
 
 def skipping(first: Spot, last: Spot, slot: str = "0") -> Patch | None:
@@ -167,6 +176,12 @@ def skipping(first: Spot, last: Spot, slot: str = "0") -> Patch | None:
     if isinstance(last.node, ast.AugAssign):
         return None
     return _patch(last, {last.node: first.source.segment(kept)})
+
+
+def without_statements(patch: Patch, source: Source, statements: Sequence[ast.stmt]) -> Patch:
+    """The same, and some statements before it are not to be there."""
+    gone = [Patch(source.file, each.lineno, source.segment(each), "pass") for each in statements]
+    return replace(patch, also=tuple(gone))
 
 
 def silencing(spot: Spot) -> Patch | None:

@@ -176,6 +176,15 @@ def find_return(file: str | None, line: int) -> Spot | None:
     return Spot(source, returns[0], returns[0].value) if source.stands_alone(returns[0]) else None
 
 
+def find_returned(file: str, line: int) -> Spot | None:
+    """What the statement at a line returns."""
+    source = read(file)
+    statement = None if source is None else _statement(source, line, None)
+    if source is None or not isinstance(statement, ast.Return) or statement.value is None:
+        return None
+    return Spot(source, statement, statement.value)
+
+
 def bounds(node: ast.AST) -> Span:
     """First and last line, first and last column."""
     assert isinstance(node, (ast.expr, ast.stmt))
@@ -202,13 +211,36 @@ def first_line(spot: Spot) -> int:
     return max((function.lineno for function in _around(spot)), default=1)
 
 
-def stored_between(spot: Spot, line: int) -> set[str]:
-    """Names that get another value from a line on, before the statement."""
-    lines = range(line, spot.statement.lineno)
+def stored_between(spot: Spot, line: int, end: int | None = None) -> set[str]:
+    """Names that get another value from a line on, before the statement (or another line)."""
+    lines = range(line, spot.statement.lineno if end is None else end)
     stores = (
         n for n in ast.walk(spot.source.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     )
     return {node.id for node in stores if node.lineno in lines}
+
+
+def statements_before(spot: Spot, count: int) -> tuple[ast.stmt, ...]:
+    """The statements right before, in the same block; only whole ones that store a name or nothing."""
+    for node in ast.walk(spot.source.tree):
+        for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
+            if isinstance(block, list) and spot.statement in block:
+                index = block.index(spot.statement)
+                found = block[max(0, index - count) : index]
+                plain = all(isinstance(each, SIMPLE) and _stores_names(each) for each in found)
+                return tuple(found) if plain and len(found) == count else ()
+    return ()
+
+
+def _stores_names(statement: ast.stmt) -> bool:
+    targets = statement.targets if isinstance(statement, ast.Assign) else ()
+    plain = isinstance(statement, ast.Assign) and all(isinstance(each, ast.Name) for each in targets)
+    return plain or isinstance(statement, ast.Expr)
+
+
+def names_in(text: str) -> set[str]:
+    """The names that an expression reads."""
+    return {node.id for node in ast.walk(ast.parse(f"({text})")) if isinstance(node, ast.Name)}
 
 
 def assigned_name(spot: Spot) -> str | None:

@@ -32,6 +32,14 @@ FUNCTIONS: dict[str, dict[str, str]] = {
     "log_sigmoid": {"torch": "torch.nn.functional.logsigmoid", "paddle": "paddle.nn.functional.log_sigmoid"},
     "sigmoid": {"torch": "torch.sigmoid", "paddle": "paddle.nn.functional.sigmoid"},
     "clamp": {"torch": "torch.clamp", "paddle": "paddle.clip"},
+    **{
+        name: {f: f"{f}.{name}" for f in _FUNCTIONAL}
+        for name in ("triu", "tril", "flip", "roll", "var", "std")
+    },
+    **{
+        name: {f: f"{module}.{name}" for f, module in _FUNCTIONAL.items()}
+        for name in ("interpolate", "pixel_shuffle", "normalize")
+    },
 }
 # Arguments that say what an op computes -> what need not be said.
 _NOT_SAID = object()
@@ -57,14 +65,24 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "hardtanh": {"min": -1.0, "max": 1.0},
     "hardshrink": {"threshold": 0.5},
     "softshrink": {"threshold": 0.5},
+    **{key: {"diagonal": 0} for key in ("triu", "tril")},
+    **{key: {"axis": _NOT_SAID, "unbiased": True, "keepdim": False} for key in ("var", "std")},
+    "flip": {"axis": _NOT_SAID},
+    "roll": {"shifts": _NOT_SAID, "axis": _NOT_SAID},
+    "interpolate": {"size": None, "scale_factor": None, "mode": "nearest", "align_corners": False},
+    "pixel_shuffle": {"upscale_factor": _NOT_SAID},
+    "normalize": {"p": 2.0, "axis": 1, "epsilon": 1e-12},
 }
-REQUIRED = frozenset({"kernel_size", "output_size", "negative_slope"})
+REQUIRED = frozenset({"kernel_size", "output_size", "negative_slope", "shifts", "upscale_factor"})
 # Common names of arguments in each framework's words, where they are others.
 WORDS = {
     "torch": {
         "axis": "dim",
         "minimum": "min",
         "maximum": "max",
+        "flip.axis": "dims",
+        "roll.axis": "dims",
+        "epsilon": "eps",
         "hardtanh.min": "min_val",
         "hardtanh.max": "max_val",
         "hardshrink.threshold": "lambd",

@@ -23,6 +23,7 @@ from parfocal.explain.ops.ordering import (
     values_moved,
 )
 from parfocal.explain.ops.remakes import bridging, giving, picking, retelling, retelling_all
+from parfocal.explain.ops.rewriting import mended
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.telling import (
     argument_proof,
@@ -54,7 +55,8 @@ def _by(ranks: tuple[tuple[Rule, ...], ...], scene: Scene) -> Iterator[Proof]:
     for rules in ranks:
         for gap in gaps:
             for rule in rules:
-                yield from rule(scene, gap)
+                for proof in rule(scene, gap):
+                    yield mended(scene, gap, proof)
 
 
 def other_arguments(scene: Scene, gap: Gap) -> Iterator[Proof]:

@@ -71,6 +71,9 @@ class Return:
     file: str
     line: int
     given: bool  # to the function, and given back as it was
+    around: dict[str, Any] = field(default_factory=dict)  # the function's tensors then, by their names
+    caller: tuple[str, Span | None] = ("", None)  # file and place of the call
+    alone: bool = True  # nothing else was given back
 
 
 @dataclass(slots=True)

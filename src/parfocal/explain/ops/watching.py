@@ -89,8 +89,10 @@ class Watcher:
         frame = users_frame(self._sites.is_users)
         if frame is None:
             return {}
-        tensors = {name: value for name, value in frame.f_locals.items() if self._backend.is_tensor(value)}
-        return {"span": span_of(frame), "around": tensors}
+        return {"span": span_of(frame), "around": self._tensors(frame)}
+
+    def _tensors(self, frame: FrameType) -> dict[str, Any]:
+        return {name: value for name, value in frame.f_locals.items() if self._backend.is_tensor(value)}
 
     def entered(self, call: Call) -> None:
         order = self._part.order(call.order)
@@ -160,7 +162,13 @@ class Watcher:
             if self._backend.is_tensor(tensor):
                 arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
                 through = any(frame.f_locals.get(argument) is tensor for argument in arguments)
-                self.log.returns.append(Return(moment, tensor, name, frame.f_lineno, through))
+                called = caller.f_code.co_filename, span_of(caller)
+                self.log.returns.append(
+                    Return(
+                        *(moment, tensor, name, frame.f_lineno, through),
+                        *(self._tensors(frame), called, given is tensor),
+                    )
+                )
 
     def _keys(self, leaves: dict[str, Any]) -> Iterator[tuple[str, Key]]:
         for slot, leaf in leaves.items():

@@ -1,0 +1,111 @@
+"""The port's code with a patch in it, for as long as a trial takes.
+
+The patched source is compiled and its functions' code takes the place of the running one, in every
+class of the port's modules and in the files' own functions; nothing of it stays.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import CodeType, FunctionType
+from typing import Any
+
+from parfocal.explain.fixes.patching import Patch
+from parfocal.explain.fixes.sources import FUNCTIONS, SIMPLE, Source, bounds, read
+
+
+@contextmanager
+def patched(modules: Iterable[Any], patch: Patch) -> Iterator[list[FunctionType]]:
+    """While inside, the functions that the patch is in run as patched; it gives them (none: not possible)."""
+    compiled = _compiled(patch)
+    functions = [] if compiled is None else list(_functions(modules, patch.file))
+    exchanged: list[tuple[FunctionType, CodeType]] = []
+    try:
+        for function in functions:
+            old = function.__code__
+            new = None if compiled is None else compiled.get((old.co_name, old.co_firstlineno))
+            if new is not None and new.co_freevars == old.co_freevars:
+                exchanged.append((function, old))
+                function.__code__ = new
+        yield [function for function, _ in exchanged]
+    finally:
+        for function, old in exchanged:
+            function.__code__ = old
+
+
+def _compiled(patch: Patch) -> dict[tuple[str, int], CodeType] | None:
+    """The code of the outermost function around the patch, by its name and first line."""
+    source = read(patch.file)
+    if source is None:
+        return None
+    changes = [(_statement(source, each), each.new) for each in (patch, *patch.also)]
+    statements = {statement: new for statement, new in changes if statement is not None}
+    begin = _outermost(source, next(iter(statements))) if len(statements) == len(changes) else None
+    if begin is None:
+        return None
+    try:
+        whole = compile(_text(source, statements), patch.file, "exec", dont_inherit=True)
+    except SyntaxError:
+        return None
+    found = [code for code in _codes(whole) if code.co_firstlineno == begin[1] and code.co_name == begin[0]]
+    return {begin: found[0]} if len(found) == 1 else None
+
+
+def _statement(source: Source, patch: Patch) -> ast.stmt | None:
+    found = [
+        node
+        for node in ast.walk(source.tree)
+        if isinstance(node, SIMPLE) and node.lineno == patch.line and source.segment(node) == patch.old
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _text(source: Source, changes: Mapping[ast.stmt, str]) -> str:
+    """As many lines as before, so that the functions behind begin where they did."""
+    lines = [line.decode() for line in source.lines]
+    for statement, new in changes.items():
+        first, last, start, end = bounds(statement)
+        rest = source.lines[last - 1][end:].decode()
+        padding = "\n" * (last - first)
+        lines[first - 1 : last] = [f"{' ' * start}{new}{rest}{padding}", *[""] * (last - first)]
+    return "".join(lines)
+
+
+def _outermost(source: Source, statement: ast.stmt) -> tuple[str, int] | None:
+    """Name and first line, as code has it, of the outermost function around a statement."""
+    for node in ast.walk(source.tree):  # breadth first: the outermost comes first
+        if isinstance(node, FUNCTIONS) and node.lineno <= statement.lineno <= (node.end_lineno or 0):
+            return node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    return None
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
+def _functions(modules: Iterable[Any], file: str) -> Iterator[FunctionType]:
+    """Every function of a file that the modules' classes have, or that is a global of the file."""
+    classes = {kind for module in modules for kind in type(module).__mro__}
+    members = (_function(member) for kind in classes for member in vars(kind).values())
+    own = [each for each in members if each is not None and each.__code__.co_filename == file]
+    files = [vars(module) for module in sys.modules.values() if getattr(module, "__file__", None) == file]
+    beside = [each for names in (*(each.__globals__ for each in own), *files) for each in names.values()]
+    found = {id(each): each for each in (*own, *beside) if isinstance(each, FunctionType)}
+    yield from (each for each in found.values() if each.__code__.co_filename == file)
+
+
+def _function(member: Any) -> FunctionType | None:
+    """What a class has under a name, as a plain function, if it is one."""
+    if isinstance(member, property):
+        member = member.fget
+    if isinstance(member, (staticmethod, classmethod)):
+        member = member.__func__
+    plain = inspect.unwrap(member) if isinstance(member, FunctionType) else None
+    return plain if isinstance(plain, FunctionType) else None

@@ -1,0 +1,150 @@
+"""The line to write where a way differs by more than a word: the reference's, in the port's own names.
+
+Every line is tried before it is told: the port's call runs with the patched code, led along and free,
+and must give what the reference gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from parfocal.backends.protocol import Call
+from parfocal.explain.case import Case
+from parfocal.explain.causes import Proof, spelled_path
+from parfocal.explain.fixes import fixing
+from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.patching import Patch, exchanging, without_statements
+from parfocal.explain.fixes.sources import find_returned, statements_before
+from parfocal.explain.fixes.trying import patched
+from parfocal.explain.ops.gaps import Gap, narrowed
+from parfocal.explain.ops.log import key_of
+from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.writing import Place, Writer
+
+MOST = 10  # lines that are tried
+MOST_STATEMENTS = 2  # that may go
+MENDED, RIGHT, BETTER, WORSE = 3, 2, 1, 0
+
+
+def mended(scene: Scene, gap: Gap, proof: Proof) -> Proof:
+    """The proof with a line that was tried, if there is one."""
+    if proof.fix.startswith(spelled_path("")) and not isinstance(proof.fix, Line):
+        return proof  # an attribute of a module
+    first = proof.fix.patch if isinstance(proof.fix, Line) else None
+    best, mark = first, WORSE
+    for patch in _candidates(scene, gap, first):
+        found = _verdict(scene, patch)
+        if found > mark:
+            best, mark = patch, found
+        if mark == MENDED:
+            break
+    return proof if best is None or best is first else replace(proof, fix=Line.of(best))
+
+
+def _candidates(scene: Scene, gap: Gap, first: Patch | None) -> Iterator[Patch]:
+    seen: set[Patch] = set()
+    for patch in (*([] if first is None else [first]), *_rewritten(scene, gap)):
+        if patch not in seen and len(seen) < MOST:
+            seen.add(patch)
+            yield patch
+
+
+def _rewritten(scene: Scene, gap: Gap) -> Iterator[Patch]:
+    """The right value at every place where the wrong one is made, handed on or used.
+
+    First in one line; then together with statements right before it, which go.
+    """
+    ways = [(scene, gap), *((each, _outermost(each)) for each in (scene, *scene.elsewhere()))]
+    places = [(one, at, place) for one, at in ways if at is not None for place in _places(one, at)]
+    for count in range(MOST_STATEMENTS + 1):
+        for one, at, place in places:
+            gone = statements_before(place.spot, count)
+            if len(gone) == count:
+                patch = _patch(one, at, replace(place, without=gone))
+                if patch is not None:
+                    yield patch
+
+
+def _patch(scene: Scene, gap: Gap, place: Place) -> Patch | None:
+    text = Writer(scene, place).write(gap.reference, gap.other_made)
+    patch = None if text is None else exchanging(place.spot, place.slot, text)
+    return None if patch is None else without_statements(patch, place.spot.source, place.without)
+
+
+def _outermost(scene: Scene) -> Gap | None:
+    """From the wrong value itself, whatever it comes from."""
+    return next((gap for gap in narrowed(scene) if gap.port == scene.wrong), None)
+
+
+def _places(scene: Scene, gap: Gap) -> Iterator[Place]:
+    backend = scene.case.backend
+    end = len(scene.port.ops) if gap.user is None else gap.user.index
+    begin = 0 if gap.made is None else gap.made.index
+    for each in sorted(scene.port.returns, key=lambda each: (not each.given, -each.moment)):
+        if begin <= each.moment <= end and key_of(backend.to_array(each.tensor)) == gap.port:
+            spot = find_returned(each.file, each.line)
+            if spot is not None:
+                yield Place(spot, None, each.moment, each.around)
+    made = None if gap.made is None else fixing.spot_of(gap.made)
+    making = [] if made is None or gap.made is None else [Place(made, None, gap.made.index)]
+    uses = list(_uses(scene, gap))
+    # a value that both sides have is right where it is made, unless nothing else helps
+    yield from (*uses, *making) if scene.knows(gap.port) else (*making, *uses)
+
+
+def _uses(scene: Scene, gap: Gap) -> Iterator[Place]:
+    user, slot = gap.user, gap.slot
+    if user is None:
+        order, side, slot, _ = scene.check.port
+        if side == "output":
+            spot = fixing.at_the_end(scene.case.module) if order == scene.case.call else None
+            if spot is not None:
+                yield Place(spot, None, len(scene.port.ops))
+            return
+        user = next((op for op in scene.port.ops if op.call == order), None)
+    spot = None if user is None else fixing.spot_of(user)
+    if user is not None and spot is not None and slot is not None:
+        yield Place(spot, slot, user.index)
+
+
+def _verdict(scene: Scene, patch: Patch) -> int:
+    """How right the call is with a patch: as a whole, wherever it is looked at, or where it was wrong."""
+    case = scene.case
+    with patched(case.precise.port.modules.values(), patch) as functions:
+        if not functions:
+            return WORSE
+        if _is_right_as_a_whole(case):
+            return MENDED
+        calls = Calls()
+        led = case.run(listener=calls)
+    # values are led along by the order of calls: in another order they say nothing
+    if led is None or calls.paths != [node.path for node in case.precise.port.trace.subtree(case.start)]:
+        return WORSE
+    if case.score(led) <= case.limit:
+        return RIGHT
+    observed = led.places.get(scene.check.port)
+    if observed is None:
+        return WORSE
+    right = case.judge(observed, case.expected(scene.check, observed), scene.check) <= case.limit
+    return BETTER if right else WORSE
+
+
+class Calls:
+    """Hears which modules are called, in order."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def entered(self, call: Call) -> None:
+        self.paths.append(call.path)
+
+    def left(self, call: Call, computed: Any, given: Any) -> None:
+        pass
+
+
+def _is_right_as_a_whole(case: Case) -> bool:
+    """Free inside: calls may come in another order than before."""
+    whole = case.at_outputs()
+    return whole.score(whole.run(inside=False)) <= case.limit

@@ -1,0 +1,261 @@
+"""Writes a value of the reference as an expression of the port, in the names that its code has there.
+
+A value is a name, a weight or an expression that the code has already, or else the reference's op on
+values that are written in the same way.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.causes import spelled_path
+from parfocal.explain.fixes import fixing
+from parfocal.explain.fixes.expressions import Step, expressed, moved, permuted
+from parfocal.explain.fixes.patching import rewritten_node
+from parfocal.explain.fixes.sources import (
+    Spot,
+    assigned_name,
+    bounds,
+    first_line,
+    has_self,
+    names_in,
+    spelled,
+    stored_between,
+)
+from parfocal.explain.ops.arguments import told
+from parfocal.explain.ops.log import Key, Op
+from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.values import ROUNDING, Marked, close
+
+DEEPEST = 8  # ops in one expression
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An expression, or an input of it, that is to be another; what was done before ``moment`` is known."""
+
+    spot: Spot
+    slot: str | None
+    moment: int
+    around: Mapping[str, Any] | None = None  # the tensors there by their names, if they were seen
+    without: tuple[ast.stmt, ...] = ()  # statements right before that are to go
+
+    @property
+    def begin(self) -> ast.stmt:
+        """The statement that everything is known before."""
+        return self.without[0] if self.without else self.spot.statement
+
+    @property
+    def free(self) -> set[int]:
+        """Identities of the nodes that will not be there any more."""
+        gone = (rewritten_node(self.spot, self.slot), *self.without)
+        return {id(node) for each in gone for node in ast.walk(each)}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Text that stands for a value; ``op``: the module's call that it is, if it is one."""
+
+    text: str
+    array: Array
+    op: Op | None = None
+
+
+class Writer:
+    """Writes values at one place."""
+
+    def __init__(self, scene: Scene, place: Place) -> None:
+        self.scene = scene
+        self.place = place
+        self.known = list(_known(scene, place))
+        self.framework = scene.case.backend.name
+
+    def write(self, key: Key, made: Op | None, depth: int = 0) -> str | None:
+        """The text of a value that ``made`` gives in the reference."""
+        array = self.scene.reference.values[key]
+        for known in self.known:
+            if _is(known.array, array) and self._is_called_alike(known, made):
+                return known.text
+        text = None if made is None or depth >= DEEPEST else self._computed(key, made, depth)
+        return text or self._moved(array)
+
+    def _is_called_alike(self, known: Known, made: Op | None) -> bool:
+        """A call is led to the reference's values: it stands for them only if it is given the same."""
+        if known.op is None:
+            return True
+        if made is None or not made.is_module or len(made.inputs) != len(known.op.inputs):
+            return False
+        pairs = zip(known.op.inputs.values(), made.inputs.values(), strict=True)
+        return all(self.scene.matches.are_one(mine, theirs) for mine, theirs in pairs)
+
+    def _computed(self, key: Key, made: Op, depth: int) -> str | None:
+        log = self.scene.reference
+        operands = [self.write(each, log.maker(made, slot), depth + 1) for slot, each in made.inputs.items()]
+        texts = [text for text in operands if text is not None]
+        if len(texts) != len(operands):
+            return None
+        text = self._module_called(made, texts) if made.is_module else None
+        if text is None:
+            arguments = told(made, self.scene.case.reference_backend.is_tensor)
+            values = [log.values[each] for each in made.inputs.values()]
+            step = Step(made.name, texts, values, arguments, log.values[key])
+            text = expressed(step, self.framework, self._spell)
+        if text is None or len(made.outputs) == 1:
+            return text
+        slot = next((slot for slot, each in made.outputs.items() if each == key), "")
+        return f"{text}[{slot}]" if slot.isdigit() else None
+
+    def _spell(self, dotted: str) -> str | None:
+        return spelled(self.place.spot.source, self.place.spot.statement, dotted)
+
+    def _module_called(self, made: Op, texts: list[str]) -> str | None:
+        """A call of the port's layer that is the reference's, by keywords where the reference has them."""
+        order, path = _counterpart(self.scene, made)
+        own = self.scene.case.node.path
+        if order is not None and self._is_called_elsewhere(order):
+            return None  # a second call is another model
+        inside = path is not None and (path.startswith(f"{own}.") if own else bool(path))
+        if path is None or not inside or not has_self(self.place.spot):
+            return None
+        name = spelled_path(path[len(own) + 1 :] if own else path).replace("port", "self", 1)
+        given = [
+            text if slot.isdigit() else f"{slot}={text}"
+            for slot, text in zip(made.inputs, texts, strict=True)
+        ]
+        return f"{name}({', '.join(given)})"
+
+    def _is_called_elsewhere(self, order: int) -> bool:
+        """Whether the port makes a call already that will stay when the place is rewritten."""
+        op = next((op for op in self.scene.port.ops if op.call == order), None)
+        spot = None if op is None else fixing.spot_of(op)
+        return op is not None and (spot is None or id(spot.node) not in self.place.free)
+
+    def _moved(self, array: Array) -> str | None:
+        """A value that has a name in another shape."""
+        for known in self.known:
+            if known.op is None and known.array.size == array.size and array.size > 1:
+                text = moved(known.text, known.array, array, self.framework)
+                if text is not None and _is(known.array.reshape(array.shape), array):
+                    return text
+        for known in self.known:
+            if known.op is not None or known.array.ndim != array.ndim or array.ndim > 5:
+                continue
+            for axes in permutations(range(array.ndim)):
+                if _is(known.array.transpose(axes), array):
+                    return permuted(known.text, axes, self.framework)
+        return None
+
+
+def _is(mine: Array, wanted: Array) -> bool:
+    if mine.shape != wanted.shape or (mine.dtype.kind in "fV") != (wanted.dtype.kind in "fV"):
+        return False
+    a, b = Marked(mine), Marked(wanted)
+    return close(a.wide.reshape(-1), b.wide.reshape(-1), ROUNDING * max(a.epsilon, b.epsilon))
+
+
+def _known(scene: Scene, place: Place) -> Iterator[Known]:
+    """What the code can write there: what stood there, names, weights, what it computed before."""
+    backend, spot = scene.case.backend, place.spot
+    steps = _steps(scene, place)
+    expressions = list(_expressions(scene, steps))
+    here = (*place.without, spot.statement)
+    for known, statement in expressions:
+        if statement in here and _stays(known.text, place, statement.lineno):
+            yield known
+    for name, tensor in _locals(place, steps).items():
+        yield Known(name, backend.to_array(tensor))
+    yield from _assigned(scene, place, steps)
+    if has_self(spot):
+        for entry in backend.state(scene.case.module):
+            yield Known(spelled_path(entry.path).replace("port", "self", 1), backend.to_array(entry.value))
+    for known, statement in expressions:  # of earlier statements, if their names stand for the same still
+        stays = not names_in(known.text) & stored_between(spot, statement.lineno, place.begin.lineno)
+        if known.op is None and statement not in here and stays:
+            yield known
+    yield from _helped(scene, place)
+
+
+def _steps(scene: Scene, place: Place) -> list[Op]:
+    """What the function around did until the statement."""
+    spot = place.spot
+    lines = range(first_line(spot), (spot.statement.end_lineno or 0) + 1)
+    ops = scene.port.ops[: place.moment + 1]
+    return [op for op in ops if op.file == spot.source.file and op.line in lines]
+
+
+def _locals(place: Place, steps: list[Op]) -> Mapping[str, Any]:
+    """Names that stay what they are from the last step on."""
+    if place.around is not None and not place.without:
+        return place.around
+    lines = range((place.without[-1].end_lineno or 0) + 1) if place.without else None
+    until = [op for op in steps if lines is None or op.line in lines]
+    if not until:
+        return {}
+    stored = stored_between(place.spot, until[-1].line or 0, place.begin.lineno)
+    return {name: tensor for name, tensor in until[-1].around.items() if name not in stored}
+
+
+def _assigned(scene: Scene, place: Place, steps: list[Op]) -> Iterator[Known]:
+    """Names that earlier statements give to what a step makes, if they still stand for it."""
+    for op in reversed(steps):
+        made = fixing.spot_of(op)
+        name = None if made is None or len(op.outputs) != 1 else assigned_name(made)
+        if made is None or name is None or made.statement in (place.spot.statement, *place.without):
+            continue
+        begin = (made.statement.end_lineno or 0) + 1
+        if name not in stored_between(place.spot, begin, place.begin.lineno):
+            yield Known(name, scene.port.values[next(iter(op.outputs.values()))])
+
+
+def _expressions(scene: Scene, steps: list[Op]) -> Iterator[tuple[Known, ast.stmt]]:
+    """Ops and calls that stand in the source, with the statements they are in.
+
+    What is computed from a call that is given something else than the reference's is not what it seems.
+    """
+    found = [(op, fixing.spot_of(op)) for op in steps if len(op.outputs) == 1]
+    spots = [(op, spot) for op, spot in found if spot is not None and isinstance(spot.node, ast.expr)]
+    calls = [spot.node for op, spot in spots if op.is_module]
+    for op, spot in spots:
+        inner = {id(node) for node in ast.walk(spot.node)} - {id(spot.node)}
+        if not any(id(call) in inner for call in calls):
+            array = scene.port.values[next(iter(op.outputs.values()))]
+            yield Known(spot.source.segment(spot.node), array, op if op.is_module else None), spot.statement
+
+
+def _helped(scene: Scene, place: Place) -> Iterator[Known]:
+    """Calls of the user's own functions in what is rewritten: elsewhere they would be made twice."""
+    source, backend = place.spot.source, scene.case.backend
+    nodes = [node for node in ast.walk(source.tree) if id(node) in place.free and isinstance(node, ast.Call)]
+    for each in scene.port.returns:
+        file, span = each.caller
+        calls = [node for node in nodes if bounds(node) == span] if file == source.file else []
+        if calls and each.alone and each.moment <= place.moment + 1:
+            text = source.segment(calls[0])
+            if _stays(text, place, calls[0].lineno):
+                yield Known(text, backend.to_array(each.tensor))
+
+
+def _stays(text: str, place: Place, line: int) -> bool:
+    """Whether what is read at a line is still the same without the statements that go."""
+    return not names_in(text) & stored_between(place.spot, place.begin.lineno, line)
+
+
+def _counterpart(scene: Scene, made: Op) -> tuple[int | None, str | None]:
+    """The port's call that is paired with the reference's, and its layer; or else one of the same name."""
+    case = scene.case
+    assert made.call is not None
+    nodes, modules = case.precise.port.trace.nodes, case.precise.port.modules
+    given = {id(value) for value in case.precise.reference.trace.nodes[made.call].outputs.values()}
+    for order, tie in case.precise.port.script.ties.items():
+        if given & {id(value) for value in tie.outputs.values()}:
+            return order, nodes[order].path
+    root = "" if case.reference_node is None else case.reference_node.path
+    path = made.path or ""
+    relative = path[len(root) + 1 :] if root else path
+    whole = f"{case.node.path}.{relative}" if case.node.path else relative
+    return None, whole if whole in modules else None
