@@ -32,6 +32,11 @@ def segment_file(rank: int, ranks: int, segment: int) -> str:
     return f"tensors-{segment:05d}.bin" if ranks == 1 else f"tensors-rank{rank:05d}-{segment:05d}.bin"
 
 
+def pending_file(rank: int, ranks: int) -> str:
+    """Where bytes wait that have not reached their segment; a finished rank has none."""
+    return "pending.bin" if ranks == 1 else f"pending-rank{rank:05d}.bin"
+
+
 def rank_header_file(rank: int, ranks: int) -> str:
     """Where a rank says whether it finished; ``run.json`` speaks for all of them."""
     return HEADER_FILE if ranks == 1 else f"run-rank{rank:05d}.json"

@@ -23,10 +23,12 @@ from parfocal.run.layout import (
     HEADER_FILE,
     MAX_HEADER_BYTES,
     MAX_RANKS,
+    pending_file,
     rank_header_file,
     records_file,
     segment_file,
 )
+from parfocal.run.pending import read_pending
 from parfocal.run.records import (
     CallRecord,
     Contents,
@@ -226,7 +228,11 @@ class Run:
         key = (ref.rank, ref.segment)
         end = ref.offset + ref.nbytes
         if key not in self._mapped or end > self._mapped[key].nbytes:
-            _size(path)
+            if _size(path) < end and ref.rank not in self._contents:
+                ring = self.path / pending_file(ref.rank, self.header.ranks)
+                pending = read_pending(ring, path, ref.segment, ref.offset, end)
+                if pending is not None:
+                    return pending
             self._mapped[key] = map_file(path)  # again, when the file has grown since
         if end > self._mapped[key].nbytes:
             raise _too_short(path, self._mapped[key].nbytes, end)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-import zlib
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -23,25 +21,22 @@ from numpy.typing import NDArray
 from parfocal.errors import InputError
 from parfocal.run.dtypes import DTYPES, dtype_name
 from parfocal.run.layout import (
-    ALIGNMENT,
     HEADER_FILE,
     MAX_HEADER_BYTES,
     MAX_RANKS,
     claim_folder,
+    pending_file,
     rank_header_file,
     records_file,
     segment_file,
 )
 from parfocal.run.records import Contents, Record, RunHeader, TensorRef, TensorValue
+from parfocal.run.ring import RING_SHAPE, RingShape
+from parfocal.run.segments import Segments
 from parfocal.run.serial import decode_header, encode_header, encode_record
-from parfocal.run.storage import read_limited, reserve, storage_errors, write_all, write_atomically
+from parfocal.run.storage import read_limited, storage_errors, write_all, write_atomically
 
 SEGMENT_BYTES = 256 * 2**20
-
-# Room for a segment is asked for in steps, each as large as what is there, between these sizes.
-_SMALLEST_STEP, _LARGEST_STEP = 2**20, 64 * 2**20
-# From this size on a tensor is summed on another core while it is written.
-_PARALLEL_BYTES = 2**19
 
 
 class RunWriter:
@@ -62,6 +57,7 @@ class RunWriter:
         ranks: int | None = None,
         run_id: str | None = None,
         durable: bool = True,
+        ring: RingShape = RING_SHAPE,
     ) -> None:
         ranks = header.ranks if ranks is None else ranks
         run_id = header.run_id if run_id is None else run_id
@@ -71,32 +67,33 @@ class RunWriter:
         self.rank = rank
         self.header = replace(header, ranks=ranks, run_id=run_id, complete=False)
         self.path = claim_folder(Path(folder), self.header)
-        self._segment_bytes = segment_bytes
         self._durable = durable
+        self._process = os.getpid()
         self._lock = threading.RLock()
         self._records_path = self.path / records_file(rank, ranks)
         self._records = self._create_records()
         self._record_count = 0
         self._record_bytes = 0
-        self._segment: int | None = None  # file descriptor of the last segment
-        self._segment_sizes: list[int] = []
-        self._reserved = 0  # bytes of the last segment
+        self._segments = Segments(
+            lambda number: self.path / segment_file(rank, ranks, number),
+            self.path / pending_file(rank, ranks),
+            segment_bytes,
+            ring,
+        )
         self._closed = False
-        self._summer = ThreadPoolExecutor(1, thread_name_prefix="parfocal-checksum")
         if ranks > 1:
             write_atomically(self.path / rank_header_file(rank, ranks), encode_header(self.header, None))
 
     def tensor(self, array: NDArray[Any]) -> TensorRef:
         """Append an array's bytes; the reference goes into a record that is appended later."""
-        data = _little_endian_bytes(array)
+        array = np.asarray(array)
+        dtype = _stored_dtype(array)
         with self._lock:
             self._check_open()
-            if not data.nbytes:  # nothing to write, and no segment that it could be missing from
+            if not array.nbytes:  # nothing to write, and no segment that it could be missing from
                 return TensorRef(0, 0, 0, "crc32:00000000", self.rank)
-            offset = self._place(data.nbytes)
-            checksum = self._write_tensor(data, offset)
-            self._segment_sizes[-1] = offset + data.nbytes
-            return TensorRef(len(self._segment_sizes) - 1, offset, data.nbytes, checksum, self.rank)
+            segment, offset, checksum = self._segments.add(array, dtype)
+            return TensorRef(segment, offset, array.nbytes, f"crc32:{checksum:08x}", self.rank)
 
     def tensor_value(
         self,
@@ -131,12 +128,13 @@ class RunWriter:
             if self._closed:
                 return
             self._closed = True
-            self._summer.shutdown()
+            if os.getpid() != self._process:  # a forked process has nothing to finish
+                return
             try:
+                self._segments.finish()
                 if complete and self._durable:
                     self._synchronise()
             finally:
-                self._close_segment()
                 os.close(self._records)
             if complete:
                 self._mark_complete()
@@ -155,6 +153,12 @@ class RunWriter:
     def _check_open(self) -> None:
         if self._closed:
             raise InputError(f"the run in {self.path} is closed", hint="open a new RunWriter")
+        if os.getpid() != self._process:
+            raise InputError(
+                f"the run in {self.path} is that of process {self._process}, this is process {os.getpid()}",
+                hint="open a run of its own in every process",
+            )
+        self._segments.check()
 
     def _take_back_torn_line(self) -> None:
         """A torn line is tolerated at the end of the file only: nothing may follow it."""
@@ -169,87 +173,17 @@ class RunWriter:
                 f"rank {self.rank} of run {self.header.run_id!r} is recorded in {self.path} already",
                 hint="give every launch a run_id of its own, and every process its own rank",
             )
-        return self._create(self._records_path, os.O_APPEND)
-
-    def _create(self, path: Path, flags: int = 0) -> int:
-        with storage_errors("create", path):
-            return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | flags, 0o666)
-
-    def _segment_path(self, number: int) -> Path:
-        return self.path / segment_file(self.rank, self.header.ranks, number)
-
-    def _place(self, nbytes: int) -> int:
-        """The aligned offset for the next tensor, in a new segment where it does not fit.
-
-        A tensor larger than a whole segment gets one of its own.
-        """
-        if self._segment is not None:
-            offset = -(-self._segment_sizes[-1] // ALIGNMENT) * ALIGNMENT
-            if offset == 0 or offset + nbytes <= self._segment_bytes:
-                return offset
-        new = self._create(self._segment_path(len(self._segment_sizes)))
-        self._close_segment()
-        self._segment = new
-        self._segment_sizes.append(0)
-        return 0
-
-    def _close_segment(self) -> None:
-        """Give back the room that was not needed."""
-        if self._segment is None:
-            return
-        try:
-            if self._reserved > self._segment_sizes[-1]:
-                os.ftruncate(self._segment, self._segment_sizes[-1])
-        finally:
-            os.close(self._segment)
-            self._segment, self._reserved = None, 0
-
-    def _reserve(self, end: int) -> None:
-        """Ask for room up to ``end``, and some more for what follows."""
-        assert self._segment is not None
-        if end > self._reserved:
-            step = max(_SMALLEST_STEP, end - self._reserved, min(_LARGEST_STEP, self._reserved))
-            reserve(self._segment, self._reserved, step)
-            self._reserved += step
-
-    def _write_tensor(self, data: NDArray[np.uint8], offset: int) -> str:
-        """Write at an offset and return the checksum: CRC-32, as zlib, gzip and PNG know it.
-
-        It finds every error within 32 neighbouring bits, and any other one (swapped blocks,
-        zeroed pages) but for one in four thousand million; the record's size finds truncation.
-        """
-        assert self._segment is not None
-        view = data.data
-        with storage_errors("write", self._segment_path(len(self._segment_sizes) - 1)):
-            self._reserve(offset + data.nbytes)
-            os.lseek(self._segment, offset, os.SEEK_SET)
-            if data.nbytes < _PARALLEL_BYTES:
-                checksum = zlib.crc32(view)
-                write_all(self._segment, view)
-            else:
-                # The future is asked for in any case: nobody may let go of the bytes before it is done.
-                summing = self._summer.submit(zlib.crc32, view)
-                try:
-                    write_all(self._segment, view)
-                finally:
-                    checksum = summing.result()
-        return f"crc32:{checksum:08x}"
+        with storage_errors("create", self._records_path):
+            return os.open(self._records_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o666)
 
     def _synchronise(self) -> None:
-        for number in range(len(self._segment_sizes)):
-            path = self._segment_path(number)
-            with storage_errors("write", path):
-                descriptor = os.open(path, os.O_RDWR)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+        self._segments.synchronise()
         with storage_errors("write", self._records_path):
             os.fsync(self._records)
 
     def _mark_complete(self) -> None:
         ranks = self.header.ranks
-        contents = Contents(self._record_count, self._record_bytes, tuple(self._segment_sizes))
+        contents = Contents(self._record_count, self._record_bytes, tuple(self._segments.sizes))
         done = encode_header(replace(self.header, complete=True), contents)
         write_atomically(self.path / rank_header_file(self.rank, ranks), done)
         # Each rank says so for itself before it looks at the others: the last one sees all.
@@ -273,13 +207,12 @@ def _check_ranks(rank: int, ranks: int, run_id: str) -> None:
         )
 
 
-def _little_endian_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
-    """The values in C order as bytes, without a copy where they lie like that already."""
-    array = np.asarray(array)
+def _stored_dtype(array: NDArray[Any]) -> np.dtype[Any]:
+    """As which the values lie in a segment: little-endian."""
     name = dtype_name(array.dtype)
     if name is None:
         raise InputError(
             f"an array of dtype {array.dtype} cannot be stored; allowed are {', '.join(DTYPES)}",
             hint="convert it, or log its repr",
         )
-    return np.ascontiguousarray(array, dtype=DTYPES[name]).reshape(-1).view(np.uint8)
+    return DTYPES[name]

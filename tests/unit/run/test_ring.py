@@ -1,0 +1,540 @@
+"""Large runs: tensor bytes go through a ring of slots and are written by a thread of its own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parfocal.errors import FileFormatError, InputError, StorageError
+from parfocal.run import background, blockfile
+from parfocal.run.blockfile import PAGE, BlockFile
+from parfocal.run.copying import copy_summed
+from parfocal.run.layout import ALIGNMENT, pending_file
+from parfocal.run.reader import Run, load_run
+from parfocal.run.records import StepRecord, TensorRef, ValueRecord
+from parfocal.run.ring import RingShape
+from parfocal.run.writer import RunWriter
+
+from .samples import HEADER
+
+SMALL = RingShape(slot_bytes=PAGE, slots=3, after=0)
+NAMES = ["records.jsonl", "run.json", "tensors-00000.bin"]
+
+
+def noise(nbytes: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).integers(0, 256, nbytes, dtype=np.uint8)
+
+
+def open_run(folder: Path, **options: Any) -> RunWriter:
+    return RunWriter(folder, HEADER, **({"ring": SMALL, "durable": False} | options))
+
+
+def names(path: Path) -> list[str]:
+    return sorted(item.name for item in path.iterdir())
+
+
+def append(writer: RunWriter, *arrays: np.ndarray[Any, Any]) -> None:
+    for array in arrays:
+        writer.append(ValueRecord("x", writer.tensor_value(array), rank=writer.rank))
+
+
+def assert_holds(run: Run, arrays: list[np.ndarray[Any, Any]], rank: int | None = None) -> None:
+    values = run.values(rank)
+    assert len(values) == len(arrays)
+    for record, array in zip(values, arrays, strict=True):
+        np.testing.assert_array_equal(run.read(record.value), array)  # type: ignore[arg-type]
+    assert run.verify() == []
+
+
+def wait_until_idle(writer: RunWriter) -> None:
+    """Until the thread has written every slot that is full."""
+    state = writer._segments._background
+    assert state is not None
+    with state._changed:
+        idle = state._changed.wait_for(
+            lambda: state._error is not None or not any(slot.done for slot in state._taken), timeout=30
+        )
+    assert idle
+
+
+class Gate:
+    """Holds the writing thread back, or lets it through; an error makes its writes fail."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open = threading.Event()
+        self.error: int | None = None
+        self.writes: list[tuple[int, int]] = []  # start and bytes
+        original = BlockFile.write
+
+        def write(file: BlockFile, block: np.ndarray[Any, Any], filled: int, start: int) -> None:
+            assert self.open.wait(30)
+            if self.error is not None:
+                with blockfile.storage_errors("write", file._path):
+                    raise OSError(self.error, os.strerror(self.error))
+            original(file, block, filled, start)
+            self.writes.append((start, filled))
+
+        monkeypatch.setattr(BlockFile, "write", write)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    made = Gate(monkeypatch)
+    yield made
+    made.open.set()
+
+
+# A finished run.
+
+
+def oracle(sizes: list[int], segment_bytes: int) -> tuple[list[tuple[int, int]], list[bytes]]:
+    """Where tensors of these sizes lie, and what the segments' files are, said plainly."""
+    places: list[tuple[int, int]] = []
+    files: list[bytes] = []
+    for number, size in enumerate(sizes):
+        if not size:
+            places.append((0, 0))
+            continue
+        offset = -(-len(files[-1]) // ALIGNMENT) * ALIGNMENT if files else 0
+        if not files or (offset and offset + size > segment_bytes):
+            files.append(b"")
+            offset = 0
+        files[-1] = files[-1].ljust(offset, b"\0") + noise(size, number).tobytes()
+        places.append((len(files) - 1, offset))
+    return places, files
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(
+        st.one_of(
+            st.integers(0, 3 * PAGE), st.sampled_from([0, 1, 63, 64, 65, PAGE - 1, PAGE, PAGE + 1, 9 * PAGE])
+        ),
+        max_size=12,
+    ),
+    slot_pages=st.integers(1, 3),
+    slots=st.integers(0, 3),
+    after=st.sampled_from([0, 1, 100, PAGE, 5 * PAGE, 2**30]),
+    segment_bytes=st.sampled_from([1, 1000, PAGE, 3 * PAGE + 1, 2**30]),
+    direct=st.booleans(),
+)
+def test_any_sequence_of_sizes_gives_the_same_files_as_writing_plainly(
+    tmp_path_factory: pytest.TempPathFactory,
+    sizes: list[int],
+    slot_pages: int,
+    slots: int,
+    after: int,
+    segment_bytes: int,
+    direct: bool,
+) -> None:
+    places, files = oracle(sizes, segment_bytes)
+    shape = RingShape(slot_pages * PAGE, slots, after)
+    with pytest.MonkeyPatch.context() as patch:
+        if not direct:
+            patch.setattr(blockfile, "_DIRECT", 0)
+        writer = open_run(tmp_path_factory.mktemp("run") / "r", ring=shape, segment_bytes=segment_bytes)
+        with writer:
+            live = load_run(writer.path)
+            refs = []
+            for number, size in enumerate(sizes):
+                refs.append(writer.tensor(noise(size, number)))
+                np.testing.assert_array_equal(live.read(refs[-1]), noise(size, number))
+    assert [(ref.segment, ref.offset) for ref in refs] == places
+    assert [ref.nbytes for ref in refs] == sizes
+    found = [path.read_bytes() for path in sorted(writer.path.glob("*.bin"))]
+    assert found == files
+    run = load_run(writer.path)
+    for number, ref in enumerate(refs):
+        np.testing.assert_array_equal(run.read(ref), noise(ref.nbytes, number))
+
+
+def test_a_small_run_has_no_ring_and_no_thread(tmp_path: Path) -> None:
+    before = threading.active_count()
+    with RunWriter(tmp_path / "r", HEADER) as writer:
+        append(writer, noise(1000), noise(100_000))
+        assert names(writer.path) == NAMES
+        assert threading.active_count() == before
+
+
+def test_a_large_run_has_a_ring_until_it_is_closed(tmp_path: Path) -> None:
+    before = threading.active_count()
+    arrays = [noise(2**20, seed) for seed in range(7)]
+    with RunWriter(tmp_path / "r", HEADER) as writer:
+        append(writer, *arrays)
+        assert names(writer.path) == ["pending.bin", *NAMES]
+        assert_holds(load_run(writer.path), arrays)
+    assert names(writer.path) == NAMES
+    assert threading.active_count() == before
+    assert_holds(load_run(writer.path), arrays)
+
+
+def test_a_ring_takes_room_as_it_is_used(tmp_path: Path) -> None:
+    with open_run(tmp_path / "r", ring=RingShape(slot_bytes=2**20, slots=8, after=0)) as writer:
+        append(writer, noise(100), noise(100))
+        assert (writer.path / "pending.bin").stat().st_blocks * 512 < 2 * 2**20
+
+
+@pytest.mark.parametrize("size", [PAGE // 2, 2 * PAGE])
+def test_arrays_that_lie_differently_are_stored_in_order(tmp_path: Path, size: int) -> None:
+    base = noise(8 * size).view("<i4").reshape(2, -1)
+    arrays = [base[:, ::2], base.T, base.astype(">i4"), np.asfortranarray(base), base[0, ::-1]]
+    with open_run(tmp_path / "r", ring=RingShape(4 * size, 2, 0)) as writer:
+        append(writer, *arrays)
+    assert_holds(load_run(writer.path), arrays)
+
+
+def test_an_exception_removes_the_ring_and_leaves_the_run_incomplete(tmp_path: Path) -> None:
+    arrays = [noise(5000), noise(9000)]
+
+    def record_and_fail() -> None:
+        with open_run(tmp_path / "r") as writer:
+            append(writer, *arrays)
+            raise KeyError("the model's own fault")
+
+    with pytest.raises(KeyError):
+        record_and_fail()
+    assert names(tmp_path / "r") == NAMES
+    run = load_run(tmp_path / "r")
+    assert not run.complete
+    assert_holds(run, arrays)
+
+
+def test_every_rank_has_a_ring_of_its_own(tmp_path: Path) -> None:
+    writers = [open_run(tmp_path / "r", rank=rank, ranks=5, run_id="job") for rank in range(5)]
+    arrays = [[noise(3000 * (part + 1), rank * 10 + part) for part in range(4)] for rank in range(5)]
+    for part in range(4):
+        for writer, own in zip(writers, arrays, strict=True):
+            append(writer, own[part])
+    rings = [pending_file(rank, 5) for rank in range(5)]
+    assert [name for name in names(tmp_path / "r") if name.startswith("pending")] == rings
+    for moment in ("open", "closed"):
+        run = load_run(tmp_path / "r")
+        for rank in range(5):
+            assert_holds(run, arrays[rank], rank)
+        assert run.complete == (moment == "closed")
+        for writer in writers:
+            writer.close()
+    assert not [name for name in names(tmp_path / "r") if name.startswith("pending")]
+
+
+# Reading while bytes wait.
+
+
+def test_what_is_not_written_is_read_from_the_ring(tmp_path: Path, gate: Gate) -> None:
+    arrays = [noise(3000, 1), noise(6000, 2), noise(2000, 3)]
+    writer = open_run(tmp_path / "r")
+    append(writer, *arrays)
+    assert (writer.path / "tensors-00000.bin").stat().st_size == 0
+    run = load_run(writer.path)
+    assert not run.complete
+    assert_holds(run, arrays)
+    first = run.read(run.values()[0].value)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 1
+    gate.open.set()
+    wait_until_idle(writer)
+    assert (writer.path / "tensors-00000.bin").stat().st_size == 2 * PAGE
+    assert_holds(run, arrays)
+    writer.close()
+    assert_holds(run, arrays)
+
+
+def test_a_full_ring_makes_the_recording_wait(tmp_path: Path, gate: Gate) -> None:
+    arrays = [noise(PAGE, seed) for seed in range(8)]
+    writer = open_run(tmp_path / "r")
+    recording = threading.Thread(target=append, args=(writer, *arrays))
+    recording.start()
+    recording.join(0.3)
+    assert recording.is_alive()
+    assert_holds(load_run(writer.path), arrays[:3])
+    gate.open.set()
+    recording.join(30)
+    assert not recording.is_alive()
+    writer.close()
+    assert_holds(load_run(writer.path), arrays)
+    assert gate.writes == [(number * PAGE, PAGE) for number in range(8)]
+
+
+def test_a_slot_that_is_used_again_while_it_is_read_gives_no_wrong_bytes(
+    tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from parfocal.run import pending
+
+    writer = open_run(tmp_path / "r")
+    ref = writer.tensor(noise(PAGE, 1))
+    original = pending._pieces
+    seen = []
+
+    def pieces_then_recycle(*arguments: Any) -> Any:
+        """The reader has seen what the slot holds; before it copies, other bytes come there."""
+        found = original(*arguments)
+        seen.append(found)
+        if len(seen) == 1:
+            gate.open.set()
+            wait_until_idle(writer)
+            for seed in range(2, 5):
+                writer.tensor(noise(PAGE, seed))
+            wait_until_idle(writer)
+        return found
+
+    monkeypatch.setattr(pending, "_pieces", pieces_then_recycle)
+    np.testing.assert_array_equal(load_run(writer.path).read(ref, check=False), noise(PAGE, 1))
+    assert seen[0] is not None
+    writer.close()
+
+
+def test_a_run_is_read_rightly_while_another_thread_writes_it(tmp_path: Path) -> None:
+    writer = open_run(tmp_path / "r", ring=RingShape(4 * PAGE, 2, 0), segment_bytes=50 * PAGE)
+    refs: list[TensorRef] = []
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def read() -> None:
+        run = load_run(writer.path)
+        try:
+            while not done.is_set():
+                for number in range(max(0, len(refs) - 6), len(refs)):
+                    expected = np.full(refs[number].nbytes, number % 251, np.uint8)
+                    np.testing.assert_array_equal(run.read(refs[number], check=False), expected)
+        except BaseException as error:  # raised below
+            failures.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(400):
+        refs.append(writer.tensor(np.full(3000 + number * 7, number % 251, np.uint8)))
+    done.set()
+    reader.join()
+    writer.close()
+    assert failures == []
+
+
+# Damaged rings.
+
+
+@pytest.fixture
+def killed(tmp_path: Path, gate: Gate) -> Path:
+    """As a killed process leaves it: the segment is empty, the ring has everything."""
+    writer = open_run(tmp_path / "k")
+    append(writer, noise(3000, 1), noise(6000, 2))
+    path = tmp_path / "killed"
+    path.mkdir()
+    for item in writer.path.iterdir():
+        (path / item.name).write_bytes(item.read_bytes())
+    gate.open.set()
+    writer.close()
+    return path
+
+
+def poke(path: Path, at: int, value: int) -> None:
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(value.to_bytes(8, "little"))
+
+
+DAMAGE = {
+    "magic": (lambda path: poke(path, 0, 1), "does not begin as a file of pending bytes does"),
+    "slot size": (lambda path: poke(path, 16, 5000), "slots have 5000 bytes; allowed are multiples of 4096"),
+    "no slot size": (lambda path: poke(path, 16, 0), "slots have 0 bytes"),
+    "start": (lambda path: poke(path, 72, 7), "slot 0 has 4096 bytes from offset 7 on"),
+    "filled": (lambda path: poke(path, 80, 2**40), "slot 0 has 1099511627776 bytes"),
+    "cut": (lambda path: os.truncate(path, PAGE + 100), "slot 0 has 4096 bytes .* within the file's 4196"),
+    "empty": (lambda path: os.truncate(path, 0), "too short for pending bytes: it has 0 bytes"),
+    "bytes": (lambda path: poke(path, PAGE + 8, 0), "checksum of 3000 bytes at offset 0 is"),
+    "gone": (os.unlink, r"tensors-00000.bin is too short: it has 0 bytes, 3000 are needed"),
+    "other segment": (lambda path: poke(path, 64, 9), "is too short: it has 0 bytes, 3000 are needed"),
+}
+
+
+def test_a_ring_that_is_left_is_read(killed: Path) -> None:
+    assert_holds(load_run(killed), [noise(3000, 1), noise(6000, 2)])
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_ring_is_named(killed: Path, damage: str) -> None:
+    change, text = DAMAGE[damage]
+    change(killed / "pending.bin")
+    run = load_run(killed)
+    with pytest.raises(FileFormatError, match=text):
+        run.read(run.values()[0].value)  # type: ignore[arg-type]
+    assert len(run.verify()) >= 1
+
+
+def test_a_pipe_in_place_of_a_ring_is_refused(killed: Path) -> None:
+    (killed / "pending.bin").unlink()
+    os.mkfifo(killed / "pending.bin")
+    run = load_run(killed)
+    with pytest.raises(FileFormatError, match=r"pending.bin is not a regular file"):
+        run.read(run.values()[0].value)  # type: ignore[arg-type]
+
+
+# When the operating system refuses.
+
+
+@pytest.mark.parametrize("refused", ["open", "write"])
+def test_a_file_system_without_direct_writes_is_written_normally(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    tried = []
+    originals = {"open": os.open, "write": os.write}
+    direct: set[int] = set()
+
+    def open_file(path: Any, flags: int, mode: int = 0o777) -> int:
+        if flags & os.O_DIRECT:
+            tried.append("open")
+            if refused == "open":
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        descriptor = originals["open"](path, flags, mode)
+        (direct.add if flags & os.O_DIRECT else direct.discard)(descriptor)
+        return descriptor
+
+    def write(descriptor: int, data: Any) -> int:
+        if descriptor in direct:
+            tried.append("write")
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return originals["write"](descriptor, data)
+
+    monkeypatch.setattr(os, "open", open_file)
+    monkeypatch.setattr(os, "write", write)
+    arrays = [noise(3000, 1), noise(9000, 2), noise(1, 3)]
+    with open_run(tmp_path / "r") as writer:
+        append(writer, *arrays)
+    assert refused in tried
+    assert_holds(load_run(writer.path), arrays)
+    assert (writer.path / "tensors-00000.bin").stat().st_size == oracle_size(arrays)
+
+
+def oracle_size(arrays: list[np.ndarray[Any, Any]]) -> int:
+    end = 0
+    for array in arrays:
+        end = -(-end // ALIGNMENT) * ALIGNMENT + array.nbytes
+    return end
+
+
+def test_a_full_disk_is_raised_by_the_next_call_and_loses_nothing(tmp_path: Path, gate: Gate) -> None:
+    arrays = [noise(PAGE, seed) for seed in range(6)]
+    gate.error = errno.ENOSPC
+    gate.open.set()
+    writer = open_run(tmp_path / "r")
+    append(writer, arrays[0])
+    wait_until_idle(writer)
+    text = r"cannot write .*tensors-00000.bin: No space left on device \(errno 28\)"
+    with pytest.raises(StorageError, match=text) as caught:
+        writer.append(StepRecord(0))
+    assert "free some space" in caught.value.hint
+    assert_holds(load_run(writer.path), arrays[:1])
+    # Who goes on though there is no space can do so as long as the ring has slots.
+    with pytest.raises(StorageError, match=text):
+        append(writer, *arrays[1:])
+    gate.error = None
+    kept = len(load_run(writer.path).values())
+    assert 1 <= kept <= 3
+    append(writer, arrays[4], arrays[5])
+    writer.close()
+    assert names(writer.path) == NAMES
+    run = load_run(writer.path)
+    assert run.complete
+    assert_holds(run, [*arrays[:kept], *arrays[4:]])
+
+
+def test_closing_on_a_full_disk_leaves_the_ring_with_what_is_missing(tmp_path: Path, gate: Gate) -> None:
+    arrays = [noise(3000, 1), noise(PAGE, 2)]
+    writer = open_run(tmp_path / "r")
+    append(writer, *arrays)
+    gate.error = errno.ENOSPC
+    gate.open.set()
+    with pytest.raises(StorageError, match=r"cannot write .*tensors-00000.bin: No space left"):
+        writer.close()
+    assert names(writer.path) == ["pending.bin", *NAMES]
+    run = load_run(writer.path)
+    assert not run.complete
+    assert_holds(run, arrays)
+    writer.close(complete=False)  # of no effect
+    with pytest.raises(InputError, match="is closed"):
+        writer.tensor(arrays[0])
+
+
+def test_any_other_error_of_the_thread_is_raised_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(background, "BlockFile", fail)
+    writer = open_run(tmp_path / "r")
+    append(writer, noise(PAGE))
+    wait_until_idle(writer)
+    with pytest.raises(RuntimeError, match="unforeseen"):
+        writer.tensor(noise(1))
+    with pytest.raises(RuntimeError, match="unforeseen"):
+        writer.close()
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EFBIG, errno.EOPNOTSUPP])
+@pytest.mark.parametrize("room", [0, 1, 2])
+def test_a_ring_that_cannot_be_made_or_grow_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, room: int
+) -> None:
+    original, asked = os.posix_fallocate, []
+
+    def allocate(descriptor: int, start: int, nbytes: int) -> None:
+        asked.append(start)
+        if len(asked) > room:
+            raise OSError(error, os.strerror(error))
+        original(descriptor, start, nbytes)
+
+    monkeypatch.setattr(os, "posix_fallocate", allocate)
+    arrays = [noise(PAGE, seed) for seed in range(6)]
+    with open_run(tmp_path / "r") as writer:
+        append(writer, *arrays)
+        assert ("pending.bin" in names(writer.path)) == (room == 2)
+    assert names(writer.path) == NAMES
+    assert_holds(load_run(writer.path), arrays)
+
+
+def test_a_forked_process_does_not_touch_the_run(tmp_path: Path) -> None:
+    writer = open_run(tmp_path / "r")
+    append(writer, noise(9000, 1))
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            with pytest.raises(InputError, match=r"is that of process \d+, this is process"):
+                writer.tensor(noise(10))
+            writer.close()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    append(writer, noise(5000, 2))
+    writer.close()
+    run = load_run(writer.path)
+    assert run.complete
+    assert_holds(run, [noise(9000, 1), noise(5000, 2)])
+
+
+# Copying.
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("nbytes", [0, 1, 15, 64, 1000, 2**18, 2**18 + 1, 3 * 2**18 + 77])
+def test_bytes_are_summed_as_they_are_copied(
+    monkeypatch: pytest.MonkeyPatch, nbytes: int, compiled: bool
+) -> None:
+    from parfocal.run import copying
+
+    if not compiled:
+        monkeypatch.setattr(copying, "_COMPILED", False)
+    source, target = noise(nbytes), np.zeros(nbytes, np.uint8)
+    half = nbytes // 3
+    checksum = copy_summed(target[:half], source[:half])
+    assert copy_summed(target[half:], source[half:], checksum) == zlib.crc32(source.data)
+    np.testing.assert_array_equal(target, source)
