@@ -32,6 +32,8 @@ WORDS: dict[str, tuple[str, Convert, Convert]] = {
     "dims": ("axis", _same, _same),
     "min": ("minimum", _same, _same),
     "max": ("maximum", _same, _same),
+    "min_val": ("minimum", _same, _same),
+    "max_val": ("maximum", _same, _same),
     "eps": ("epsilon", _same, _same),
     "correction": ("unbiased", bool, int),
     "exclusive": ("count_include_pad", lambda value: not value, lambda value: not value),

@@ -15,16 +15,19 @@ from parfocal.explain.ops.gaps import Gap, narrowed, paired_inputs, producers
 from parfocal.explain.ops.locating import line_of_use
 from parfocal.explain.ops.looking import equal
 from parfocal.explain.ops.masking import are_masks, masked_otherwise, other_mask
-from parfocal.explain.ops.names import ARITHMETIC, MASKING, POINTWISE, REDUCTIONS, SCALING
+from parfocal.explain.ops.names import ARITHMETIC, MASKING, POINTWISE, SCALING
 from parfocal.explain.ops.ordering import (
     another_value,
     ops_in_another_order,
     other_order_of_tensors,
+    split_otherwise,
+    taken_otherwise,
     values_moved,
 )
-from parfocal.explain.ops.remakes import bridging, giving, picking, retelling, retelling_all
+from parfocal.explain.ops.remakes import again, bridging, giving, picking, retelling, retelling_all
 from parfocal.explain.ops.rewriting import mended
 from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.solving import other_constant, other_number
 from parfocal.explain.ops.telling import (
     argument_proof,
     early_proof,
@@ -87,6 +90,28 @@ def other_arguments(scene: Scene, gap: Gap) -> Iterator[Proof]:
                 for name in names
             ]
             yield replace(proofs[0], message="; ".join(proof.message for proof in proofs))
+            return
+
+
+def made_for_others(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """A value that is right elsewhere: the same op, told otherwise, gives the one wanted here."""
+    mine, theirs = producers(scene, gap)
+    if mine is None or theirs is None or mine.name != theirs.name or not scene.knows(gap.port):
+        return
+    if mine.function is None or gap.user is None or gap.user.function is None or gap.slot is None:
+        return
+    pairs = paired_inputs(scene, mine, theirs)
+    if not all(scene.matches.are_one(mine.inputs[a], theirs.inputs[b]) for a, b in pairs):
+        return
+    others = told(theirs, scene.case.reference_backend.is_tensor)
+    for name, argument in said(mine, scene.case.backend.is_tensor).items():
+        value = others.get(name)
+        if value is None or equal(name, argument.value, value, scene, mine):
+            continue
+        score = scene.try_fed(gap.user, gap.slot, again(mine, argument, value))
+        if score <= scene.case.limit:
+            wanted = replace(argument, value=value)
+            yield argument_proof(scene, mine, theirs, argument, wanted, score)
             return
 
 
@@ -196,11 +221,6 @@ def another_op(scene: Scene, gap: Gap) -> Iterator[Proof]:
     if len(own) != 1 or len(others) != 1 or own[0].name == others[0].name:
         return
     mine, theirs = own[0], others[0]
-    groups = (POINTWISE, REDUCTIONS, ARITHMETIC)
-    group = next((group for group in groups if mine.name in group and theirs.name in group), None)
-    pooling = "pool" in mine.name and "pool" in theirs.name
-    if group is None and not pooling:
-        return
     pairs = paired_inputs(scene, mine, theirs)
     if not pairs or not all(scene.matches.are_one(mine.inputs[a], theirs.inputs[b]) for a, b in pairs):
         return
@@ -232,9 +252,14 @@ def another_formula(scene: Scene, gap: Gap) -> Iterator[Proof]:
 
 # The smallest edits first: one word of one op, one op, several ops, another value altogether.
 RULES: tuple[tuple[Rule, ...], ...] = (
-    (other_arguments, other_factor, other_mask, other_order_of_tensors),
-    (values_moved, op_missing, op_extra, another_op, tensor_missing),
+    (other_arguments, made_for_others, other_factor, other_mask, other_order_of_tensors),
+    (split_otherwise, values_moved, op_missing, op_extra, another_op, tensor_missing, other_constant),
     (ops_missing, ops_extra, ops_in_another_order),
 )
 # What is said only if nothing else fits.
-LAST_RULES: tuple[tuple[Rule, ...], ...] = ((another_formula,), (masked_otherwise,), (another_value,))
+LAST_RULES: tuple[tuple[Rule, ...], ...] = (
+    (other_number,),
+    (another_formula,),
+    (masked_otherwise,),
+    (another_value, taken_otherwise),
+)

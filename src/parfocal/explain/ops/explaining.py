@@ -12,6 +12,7 @@ from parfocal.explain.ops.hypotheses import HYPOTHESES
 from parfocal.explain.ops.locating import located
 from parfocal.explain.ops.scene import Scene, make_scene
 from parfocal.explain.ops.telling import chain, line
+from parfocal.explain.ops.together import at_several_places
 from parfocal.explain.ops.ways import between
 from parfocal.replay.repeat import Place
 
@@ -21,7 +22,7 @@ def ops(case: Case) -> Iterator[Proof]:
     scene = scene_of(case)
     if scene is None:
         return
-    for hypothesis in (differences, *HYPOTHESES, otherwise):
+    for hypothesis in (differences, *HYPOTHESES, at_several_places, otherwise):
         for proof in hypothesis(scene):
             yield proof
             return

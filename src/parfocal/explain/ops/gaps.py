@@ -32,22 +32,38 @@ class Gap:
 
 def narrowed(scene: Scene) -> list[Gap]:
     """The gaps where no step back is left, and after them those they were found from."""
+    inner, outer = _walked(scene)
+    seen = {(gap.port, gap.reference) for gap in (*inner, *outer)}
+    aside = [gap for gap in _aside(scene) if (gap.port, gap.reference) not in seen]
+    return [*inner, *reversed(outer), *aside]
+
+
+def innermost(scene: Scene, *, moved: bool) -> list[Gap]:
+    """The gaps where no step back is left: all that is wrong, where several things are.
+
+    ``moved``: also where one of an op's tensors is only laid out otherwise and another is wrong.
+    """
+    return _walked(scene, moved=moved)[0]
+
+
+def _walked(scene: Scene, *, moved: bool = False) -> tuple[list[Gap], list[Gap]]:
     if scene.right is None:
-        return []
+        return [], []
     waiting = [Gap(scene.wrong, scene.right, *_users(scene), scene.end, scene.other_end)]
     inner: list[Gap] = []
     outer: list[Gap] = []
-    seen: set[tuple[Key, Key]] = set()
+    seen: set[tuple[Key, Key, int | None]] = set()
     while waiting and len(seen) < STEPS:
         gap = waiting.pop(0)
-        if (gap.port, gap.reference) in seen:
+        # a value that is right in itself is wrong for one user and right for another
+        user = gap.user.index if gap.user is not None and scene.knows(gap.port) else None
+        if (gap.port, gap.reference, user) in seen:
             continue
-        seen.add((gap.port, gap.reference))
-        further = list(_further(scene, gap))
+        seen.add((gap.port, gap.reference, user))
+        further = list(_further(scene, gap, moved=moved))
         waiting += further
         (outer if further else inner).append(gap)
-    aside = [gap for gap in _aside(scene) if (gap.port, gap.reference) not in seen]
-    return [*inner, *reversed(outer), *aside]
+    return inner, outer
 
 
 def _aside(scene: Scene) -> Iterator[Gap]:
@@ -66,7 +82,7 @@ def _aside(scene: Scene) -> Iterator[Gap]:
                 )
 
 
-def _further(scene: Scene, gap: Gap) -> Iterator[Gap]:
+def _further(scene: Scene, gap: Gap, *, moved: bool = False) -> Iterator[Gap]:
     mine, theirs = producers(scene, gap)
     known = scene.knows(gap.port) or scene.known_to_port(gap.reference)
     alike = (
@@ -92,8 +108,9 @@ def _further(scene: Scene, gap: Gap) -> Iterator[Gap]:
     unknown = [
         pair for pair in pairs if not scene.matches.are_one(mine.inputs[pair[0]], theirs.inputs[pair[1]])
     ]
-    moved = [pair for pair in pairs if not is_same(scene, mine.inputs[pair[0]], theirs.inputs[pair[1]])]
-    for slot, other in unknown or moved:
+    if moved or not unknown:
+        unknown = [pair for pair in pairs if not is_same(scene, mine.inputs[pair[0]], theirs.inputs[pair[1]])]
+    for slot, other in unknown:
         yield Gap(
             *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),
             *(scene.port.maker(mine, slot), scene.reference.maker(theirs, other)),

@@ -11,15 +11,36 @@ from parfocal.explain.causes import Proof
 from parfocal.explain.ops.gaps import Gap
 from parfocal.explain.ops.locating import line_of_use
 from parfocal.explain.ops.log import Key, Log, Op
+from parfocal.explain.ops.names import LAYOUT, SELECTING
+from parfocal.explain.ops.remakes import Remake, feeding, giving, picking
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.telling import hidden_proof, hides, mask_proof
-from parfocal.explain.ops.values import covered, is_mask
+from parfocal.explain.ops.values import covered, is_mask, laid_out
 from parfocal.explain.ops.ways import between, transplanted
+
+POINTED = SELECTING | {"embedding", "one_hot", "scatter", "index_add", "put_along_axis"}
 
 
 def are_masks(scene: Scene, gap: Gap) -> bool:
     mine, right = scene.port.values[gap.port], scene.reference.values[gap.reference]
-    return mine.size == right.size and is_mask(mine) and is_mask(right)
+    if mine.size != right.size or not (is_mask(mine) and is_mask(right)):
+        return False
+    return not _points(scene.port, gap.port) and not _points(scene.reference, gap.reference)
+
+
+def _points(log: Log, key: Key) -> bool:
+    """Whether a value says which parts of another are taken: nothing is hidden by it."""
+    if log.values[key].dtype == np.bool_:
+        return False
+    waiting, seen = [key], {key}
+    while waiting:
+        for op in log.taking(waiting.pop()):
+            if op.name in POINTED:
+                return True
+            new = {*op.outputs.values()} - seen if op.name in LAYOUT | {"cast"} else set()
+            waiting += new
+            seen |= new
+    return False
 
 
 def other_mask(scene: Scene, gap: Gap) -> Iterator[Proof]:
@@ -32,16 +53,50 @@ def other_mask(scene: Scene, gap: Gap) -> Iterator[Proof]:
 
 
 def masked_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
-    """The reference hides places, and the port does so by other means or at another point, if at all."""
+    """The reference hides places of a value that the port uses as it is, and hides otherwise if at all."""
     own, others = between(scene, gap)
     hiding = [op for op in others if hides(scene.reference, op)]
-    alike = {op.name for op in own} & {op.name for op in others}
-    if not own or len(hiding) != 1 or not alike or _hides_alike(scene, own, hiding[0]):
+    if not own or len(hiding) != 1 or len(hiding[0].outputs) != 1 or _hides_alike(scene, own, hiding[0]):
         return
-    covering = [key for op in own for key in op.inputs.values() if is_mask(scene.port.values[key])]
-    score = transplanted(scene, gap)
-    if score <= scene.case.limit:
-        yield hidden_proof(scene, own, others, hiding[0], bool(covering), score)
+    hidden = next(iter(hiding[0].outputs.values()))
+    bare = [key for key in hiding[0].inputs.values() if scene.known_to_port(key)]
+    mine = {key for op in own for key in op.inputs.values()}
+    for key in mine:
+        if not any(scene.matches.are_one(key, other) and _is_masked(scene, other, hidden) for other in bare):
+            continue
+        covering = [op for op in own if hides(scene.port, op)]
+        score = _hiding_earlier(scene, own, key, scene.reference.values[hidden], covering)
+        if score <= scene.case.limit:
+            yield hidden_proof(scene, own, others, hiding[0], bool(covering), score)
+            return
+
+
+def _is_masked(scene: Scene, bare: Key, hidden: Key) -> bool:
+    """Whether the second value is the first with some places hidden: no mask, nor what fills it."""
+    return scene.reference.values[bare].shape == scene.reference.values[hidden].shape
+
+
+def _hiding_earlier(scene: Scene, own: list[Op], bare: Key, hidden: Array, covering: list[Op]) -> float:
+    """The score when all take the hidden value instead of the bare one, and none hides anything itself."""
+    backend = scene.case.backend
+    value = laid_out(hidden, scene.port.values[bare].shape, scene.port.values[bare])
+    if value is None:
+        return float("inf")
+    edits: dict[int, Remake] = {}
+    for op in own:
+        slots = [slot for slot, key in op.inputs.items() if key == bare]
+        whole = [slot for slot in op.inputs if _can_be_hidden(scene.port, op, slot)]
+        if op in covering and whole:
+            edits[op.index] = giving(backend, value) if whole[0] in slots else picking(whole[0])
+        elif slots and op.function is not None:
+            edits[op.index] = feeding(backend, slots[0], value)
+    return scene.try_edits(edits)
+
+
+def _can_be_hidden(log: Log, op: Op, slot: str) -> bool:
+    """Whether it is this tensor that an op hides places of."""
+    taken, given = log.values[op.inputs[slot]], log.values[next(iter(op.outputs.values()))]
+    return taken.shape == given.shape and not is_mask(taken)
 
 
 def _hides_alike(scene: Scene, own: list[Op], hiding: Op) -> bool:

@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations
+from math import prod
 
 from parfocal.explain.causes import Proof
 from parfocal.explain.ops.gaps import Gap, producers
 from parfocal.explain.ops.locating import line_of_use, order_of_making
 from parfocal.explain.ops.masking import are_masks
 from parfocal.explain.ops.mending import value_fix
-from parfocal.explain.ops.names import SELECTING
-from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering
+from parfocal.explain.ops.names import MOVING, SELECTING
+from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering, reshaping
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.telling import extra_proof, missing_proof, moved_proof, order_proof
+from parfocal.explain.ops.telling import (
+    extra_proof,
+    missing_proof,
+    moved_proof,
+    order_proof,
+    split_proof,
+    taken_proof,
+)
 from parfocal.explain.ops.values import rearranged
 from parfocal.explain.ops.ways import between, is_one_of, moving, one_more, same_sources, transplanted
 
+PARTS = SELECTING | MOVING | {"neg", "cast"}
 MOST_TENSORS = 4  # more are not tried in every order
 
 
@@ -43,6 +52,27 @@ def other_order_of_tensors(scene: Scene, gap: Gap) -> Iterator[Proof]:
                 where = mine.where
             yield order_proof(mine, theirs, order, where, score)
             return
+
+
+def split_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """An axis that is split into as many parts of another size: heads, groups, windows."""
+    own, others = moving(scene, gap)
+    mine = next((op for op in own if op.name == "reshape" and op.function is not None), None)
+    theirs = next((op for op in others if op.name == "reshape"), None)
+    if mine is None or theirs is None:
+        return
+    shape, right = (
+        log.values[next(iter(op.outputs.values()))].shape
+        for log, op in ((scene.port, mine), (scene.reference, theirs))
+    )
+    before = scene.port.values[next(iter(mine.inputs.values()))]
+    if not len(before.shape) < len(shape) == len(right) or sorted(shape) == sorted(right):
+        return
+    if before.size != prod(right):
+        return
+    score = scene.try_remade(mine, reshaping(right))
+    if score <= scene.case.limit:
+        yield split_proof(scene, mine, theirs, score)
 
 
 def values_moved(scene: Scene, gap: Gap) -> Iterator[Proof]:
@@ -87,13 +117,29 @@ def ops_in_another_order(scene: Scene, gap: Gap) -> Iterator[Proof]:
             yield missing_proof(scene, [others[lacking]], before.where, score)
 
 
+def taken_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """Parts of the same values taken and joined otherwise, in whatever number of steps."""
+    own, others = between(scene, gap)
+    if not own or not others or not same_sources(scene, own, others):
+        return
+    if any(op.is_module or op.name not in PARTS for op in (*own, *others)):
+        return
+    score = transplanted(scene, gap)
+    if score <= scene.case.limit:
+        yield taken_proof(own, others, score)
+
+
 def another_value(scene: Scene, gap: Gap) -> Iterator[Proof]:
     """The port takes a value that both sides have, but not here."""
     if not scene.knows(gap.port) or not scene.known_to_port(gap.reference) or gap.user is None:
         return
     if rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference]):
         return
-    score = transplanted(scene, gap)
+    if gap.user.function is not None and gap.slot is not None:
+        mine_too = scene.port.values[scene.matches.to_port[gap.reference]]
+        score = scene.try_fed(gap.user, gap.slot, lambda: scene.case.backend.from_array(mine_too))
+    else:
+        score = transplanted(scene, gap)
     if score > scene.case.limit:
         return
     mine, theirs = producers(scene, gap)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, OpCall
@@ -24,6 +24,11 @@ def scaling(factor: float) -> Remake:
     return lambda call: call.output * factor
 
 
+def reshaping(shape: tuple[int, ...]) -> Remake:
+    """What it gives, in another shape."""
+    return lambda call: call.output.reshape(list(shape))
+
+
 def retelling_all(op: Op, changes: Mapping[str, tuple[Said, Any]]) -> Remake:
     """Told several things otherwise at once."""
 
@@ -36,6 +41,17 @@ def retelling_all(op: Op, changes: Mapping[str, tuple[Said, Any]]) -> Remake:
         return call.function(*live.args, **live.kwargs)
 
     return remake
+
+
+def again(op: Op, argument: Said, value: Any) -> Callable[[], Any]:
+    """What the op gives for the same tensors when it is told something else."""
+
+    def make() -> Any:
+        assert op.function is not None
+        args, kwargs = retold(op, argument, value)
+        return op.function(*args, **kwargs)
+
+    return make
 
 
 def retelling(op: Op, argument: Said, value: Any) -> Remake:
@@ -63,13 +79,32 @@ def reordering(slots: list[str], order: tuple[int, ...]) -> Remake:
     return remake
 
 
-def feeding(backend: Backend, slot: str, array: Array) -> Remake:
-    def remake(call: OpCall) -> Any:
+@dataclass(frozen=True, slots=True)
+class Feeding:
+    """Other tensors in some slots."""
+
+    tensors: Mapping[str, Callable[[], Any]]
+
+    def __call__(self, call: OpCall) -> Any:
         assert call.function is not None
-        args, kwargs = replace_call(call.args, call.kwargs, {slot: backend.from_array(array)})
+        fed = {slot: make() for slot, make in self.tensors.items()}
+        args, kwargs = replace_call(call.args, call.kwargs, fed)
         return call.function(*args, **kwargs)
 
-    return remake
+
+def feeding(backend: Backend, slot: str, array: Array) -> Remake:
+    return Feeding({slot: lambda: backend.from_array(array)})
+
+
+def merged(choices: Iterable[Mapping[int, Remake]]) -> dict[int, Remake]:
+    """Several changes at once; of two to one op the first, but tensors in different slots together."""
+    found: dict[int, Remake] = {}
+    for edits in choices:
+        for index, remake in edits.items():
+            before = found.setdefault(index, remake)
+            if isinstance(before, Feeding) and isinstance(remake, Feeding):
+                found[index] = Feeding({**remake.tensors, **before.tensors})
+    return found
 
 
 def giving(backend: Backend, array: Array) -> Remake:

@@ -7,7 +7,7 @@ with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,8 +18,8 @@ from parfocal.capture.tree import flatten, replace_call
 from parfocal.explain.case import Case, Check
 from parfocal.explain.ops.expanding import expanded, expanded_layer
 from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
-from parfocal.explain.ops.remakes import Remake
-from parfocal.explain.ops.values import ROUNDING, Matches, match, same
+from parfocal.explain.ops.remakes import Feeding, Remake
+from parfocal.explain.ops.values import ROUNDING, Matches, laid_out, match, same
 from parfocal.explain.ops.watching import watched as watched_log
 from parfocal.judge.floors import EPSILON
 from parfocal.replay.repeat import Place, Repeated
@@ -27,6 +27,11 @@ from parfocal.replay.repeat import Place, Repeated
 TRIALS = 8, 24  # runs of the port's call that one divergence is worth: of the whole model, of a small part
 ALLOWANCE = 8.0  # a value counts as the same only if it is that much nearer than the wrong one to the right
 INFINITE = float("inf")
+
+
+class ImpossibleError(Exception):
+    """The framework refuses to compute an op with a change."""
+
 
 Edits = Mapping[int, Remake]  # index of an op in the log -> what it gives instead
 
@@ -50,6 +55,8 @@ class Scene:
     counterparts: list[Op]
     trials: int = 0
     left: list[Place] = field(default_factory=list)  # still wrong with the last change that was proven
+    on_the_way: bool = False  # judged at one value on the way alone, whatever becomes of it
+    accepted: list[Edits] = field(default_factory=list)  # the changes that put that value right
 
     def knows(self, key: Key) -> bool:
         return key in self.matches.to_reference
@@ -99,15 +106,34 @@ class Scene:
             else:
                 yield other
 
-    def judged(self, array: Array | None) -> float:
+    def seen_at(self, wrong: Key, right: Key, end: Op | None, other_end: Op | None) -> Scene:
+        """The same code judged at one value on the way: what puts it right is kept and proves nothing yet."""
+        return replace(
+            self, wrong=wrong, right=right, end=end, other_end=other_end, on_the_way=True, accepted=[]
+        )
+
+    def judged(self, array: Array) -> float:
         """The score that a value would have in place of the wrong one."""
-        if array is None:
-            return INFINITE
+        if self.on_the_way:
+            assert self.right is not None
+            expected = laid_out(self.reference.values[self.right], array.shape, array)
+            return 0.0 if expected is not None and same(array.reshape(-1), expected.reshape(-1)) else INFINITE
         return self.case.judge(array, self.case.expected(self.check, array), self.check)
 
     def try_remade(self, op: Op, remake: Remake) -> float:
         """The score when this op, wherever the same line makes it, gives something else."""
         return self.try_edits({each.index: remake for each in self.alike(op)}, {op.index: remake})
+
+    def try_fed(self, user: Op, slot: str, make: Callable[[], Any]) -> float:
+        """The score when one op takes another tensor."""
+        edits: Edits = {user.index: Feeding({slot: make})}
+        if not self.on_the_way:
+            return self.try_edits(edits)
+        with self.case.backend.no_grad():
+            score = self.judged(self.case.backend.to_array(make()))
+        if score <= self.case.limit:
+            self.accepted.append(edits)
+        return score
 
     def try_edits(self, *choices: Edits) -> float:
         """The best score of changes to ops: tried on the ops in between alone, then on the whole call."""
@@ -115,10 +141,12 @@ class Scene:
         for edits in choices:
             if best <= self.case.limit:
                 break
-            local = self.recomputed(edits)
-            if local is not None and self.judged(local) > self.case.limit:
-                continue
-            best = min(best, self._run(edits))
+            local = self.on_ops_alone(edits)
+            if self.on_the_way and local is not None and local <= self.case.limit:
+                self.accepted.append(edits)
+                best = local
+            elif not self.on_the_way and (local is None or local <= self.case.limit):
+                best = min(best, self._run(edits))
         return best
 
     def _run(self, edits: Edits) -> float:
@@ -162,8 +190,15 @@ class Scene:
             index -= 1
         return rank
 
-    def recomputed(self, edits: Edits, given: Mapping[Key, Any] | None = None) -> Array | None:
-        """The wrong value again, with other results of some ops or other values; None: ask the whole call."""
+    def on_ops_alone(self, edits: Edits, given: Mapping[Key, Any] | None = None) -> float | None:
+        """The score of the wrong value with other results of some ops; None: only the whole call can tell."""
+        try:
+            value = self._recomputed(edits, given)
+        except ImpossibleError:
+            return INFINITE
+        return None if value is None else self.judged(value)
+
+    def _recomputed(self, edits: Edits, given: Mapping[Key, Any] | None) -> Array | None:
         backend = self.case.backend
         new: dict[Maker | Key, Any] = {}
         new.update((given or {}).items())
@@ -179,8 +214,6 @@ class Scene:
                 if not op.repeatable:
                     return None
                 output = self._again(op, fed, edits.get(op.index))
-                if output is None:
-                    return None
                 leaves = flatten(output).leaves
                 for slot, key in op.outputs.items():
                     if slot in leaves:
@@ -197,9 +230,10 @@ class Scene:
                 return output
             call = OpCall(op.order or 0, "", None, op.name, op.native, args, kwargs, output, op.function)
             return remake(call)
-        except Exception as error:  # noqa: BLE001  whatever a framework raises for a trial that cannot be
-            self.case.problems.append(next(iter(str(error).strip().splitlines()), repr(error)))
-            return None
+        except Exception as error:  # whatever a framework raises for a trial that cannot be
+            problem = next(iter(str(error).strip().splitlines()), repr(error))
+            self.case.problems.append(problem)
+            raise ImpossibleError(problem) from error
 
     @property
     def allowed(self) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -150,6 +148,21 @@ def order_proof(
     return Proof("op.order", message, fix, score, place, None if other is None else other.where)
 
 
+def exchanged_proof(one: tuple[Gap, Op], other: tuple[Gap, Op], score: float) -> Proof:
+    """Two ops of which each takes what the other should."""
+    given = ["an input" if gap.made is None else f"what {gap.made.spelled} gives" for gap, _ in (one, other)]
+    users = [user for _, user in (one, other)]
+    message = (
+        f"{users[0].spelled} takes {given[0]} and {users[1].spelled} {given[1]}; "
+        "in the reference it is the other way round"
+    )
+    places = " and ".join(dict.fromkeys(map(line, users)))
+    fix = f"exchange {given[0]} and {given[1]} in {places}"
+    there = one[0].other_user
+    where = min(users, key=lambda op: op.index).where
+    return Proof("op.order", message, fix, score, where, None if there is None else there.where)
+
+
 def early_proof(mine: Op, theirs: Op, where: Where, score: float) -> Proof:
     """An op that both sides have, at another point of the way."""
     message = (
@@ -161,7 +174,7 @@ def early_proof(mine: Op, theirs: Op, where: Where, score: float) -> Proof:
 
 
 def replaced_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
-    code = "op.activation" if mine.name in POINTWISE else "config.other"
+    code = "op.activation" if {mine.name, theirs.name} <= POINTWISE else "op.kind"
     if {mine.name, theirs.name} == {"sum", "mean"}:
         code = "op.scale"
     message = f"{mine.spelled} in the port ({line(mine)}), {theirs.spelled} in the reference ({line(theirs)})"
@@ -194,14 +207,6 @@ def moved_proof(
     if isinstance(fix, fixing.Line):
         place = replace(place, file=fix.patch.file, line=fix.patch.line)
     names, wanted = {op.name for op in own}, {op.name for op in others}
-    split = _split(scene, own, others)
-    if split is not None:
-        op, other, shape, right = split
-        multiplied = any(each.name in PRODUCTS for each in scene.suspects)
-        code = "config.heads" if multiplied else "config.groups"
-        message = f"{op.name} makes {list(shape)} in the port, {list(right)} in the reference"
-        fix = split_fix(op, shape, right, f"reshape to {list(right)} in {line(op)}")
-        return Proof(code, message, fix, score, op.where, other.where)
     if (names - wanted) & {"flip", "roll"}:
         op = next(op for op in own if op.name in {"flip", "roll"} - wanted)
         return extra_proof(scene, [op], score)
@@ -215,18 +220,27 @@ def moved_proof(
     return Proof(code, message, fix, score, place, there)
 
 
-def _split(scene: Scene, own: list[Op], others: list[Op]) -> tuple[Op, Op, Any, Any] | None:
-    """An axis that is split otherwise: the first reshape on each side, of the same values."""
-    mine = next((op for op in own if op.name == "reshape"), None)
-    theirs = next((op for op in others if op.name == "reshape"), None)
-    if mine is None or theirs is None:
-        return None
+def taken_proof(own: list[Op], others: list[Op], score: float) -> Proof:
+    """Parts of the same values, taken and joined otherwise."""
+    message = (
+        f"the same values taken apart and joined otherwise: {chain(own)} in the port ({lines(own)}), "
+        f"{chain(others)} in the reference ({lines(others)})"
+    )
+    fix = f"take and join the values in {lines(own)} as the reference does: {chain(others)}"
+    joined = {"concat", "stack"} & {op.name for op in (*own, *others)}
+    code = "op.order" if joined else "layout.permuted"
+    return Proof(code, message, fix, score, own[0].where, others[0].where)
+
+
+def split_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
+    """An axis that is split into parts of another size."""
     shape = scene.port.values[next(iter(mine.outputs.values()))].shape
     right = scene.reference.values[next(iter(theirs.outputs.values()))].shape
-    before = scene.port.values[next(iter(mine.inputs.values()))].shape
-    if len(shape) != len(right) or len(shape) <= len(before) or shape == right or prod(shape) != prod(right):
-        return None
-    return (mine, theirs, shape, right) if sorted(shape) != sorted(right) else None
+    multiplied = any(each.name in PRODUCTS for each in scene.suspects)
+    code = "config.heads" if multiplied else "config.groups"
+    message = f"{mine.name} makes {list(shape)} in the port, {list(right)} in the reference"
+    fix = split_fix(mine, shape, right, f"reshape to {list(right)} in {line(mine)}")
+    return Proof(code, message, fix, score, mine.where, theirs.where)
 
 
 def hides(log: Log, op: Op) -> bool:
@@ -257,6 +271,13 @@ def chain(ops: Sequence[Op]) -> str:
 
 def line(op: Op | Where) -> str:
     return f"{(op.file or '?').rpartition('/')[2]}:{op.line}"
+
+
+def lines(ops: Sequence[Op]) -> str:
+    """From the first line to the last, of the file that the last is in."""
+    numbers = [op.line for op in ops if op.file == ops[-1].file and op.line is not None]
+    first = min(numbers, default=None)
+    return line(ops[-1]) if first in (None, ops[-1].line) else f"{line(ops[-1])}, from {first} on"
 
 
 def listed(order: tuple[int, ...]) -> str:

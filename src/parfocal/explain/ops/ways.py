@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from parfocal.backends.protocol import Array
 from parfocal.explain.ops.gaps import Gap, narrowed
 from parfocal.explain.ops.locating import behind
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.names import MOVING
 from parfocal.explain.ops.remakes import feeding, giving
-from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.values import laid_out, same
+from parfocal.explain.ops.scene import Edits, Scene
+from parfocal.explain.ops.values import laid_out, rearranged, same
 
 
 def between(scene: Scene, gap: Gap) -> tuple[list[Op], list[Op]]:
@@ -38,26 +40,47 @@ def moving(scene: Scene, gap: Gap) -> tuple[list[Op], list[Op]]:
 
 
 def transplanted(scene: Scene, gap: Gap) -> float:
-    """The score with the reference's value in the place of the port's."""
-    mine, theirs = scene.port.values[gap.port], scene.reference.values[gap.reference]
-    value: Array | None = theirs  # in a shape of its own, where the shape is what differs
-    if mine.size == theirs.size and not same(mine.reshape(-1), theirs.reshape(-1)):
-        value = laid_out(theirs, mine.shape, mine)
-    if value is None:
-        return float("inf")
-    backend = scene.case.backend
+    """The score with the reference's value in the place of the port's.
+
+    That shows where the two part. What a rule says of it must follow from the ops on both sides.
+    """
+    values = _in_its_place(scene.port.values[gap.port], scene.reference.values[gap.reference])
+    choices = [edits for value in values for edits in _replacing(scene, gap, value)]
+    if scene.on_the_way:
+        scene.accepted += choices
+        return 0.0 if choices else float("inf")
     if gap.port == scene.wrong:
-        return scene.judged(value)
-    made = gap.made
-    if made is not None and made.function is not None and not scene.knows(gap.port):
-        return scene.try_edits({made.index: giving(backend, value)})
-    if gap.user is not None and gap.user.function is not None and gap.slot is not None:
-        here = {gap.user.index: feeding(backend, gap.slot, value)}
-        if made is None or made.function is None or len(list(scene.port.taking(gap.port))) < 2:
-            return scene.try_edits(here)
-        # a value that is used more than once may be wrong for all its users
-        return scene.try_edits(here, {made.index: giving(backend, value)})
-    return scene.judged(scene.recomputed({}, {gap.port: backend.from_array(value)}))
+        return min(map(scene.judged, values), default=float("inf"))
+    if choices:
+        return scene.try_edits(*choices)
+    given = (scene.on_ops_alone({}, {gap.port: scene.case.backend.from_array(value)}) for value in values)
+    return min((score for score in given if score is not None), default=float("inf"))
+
+
+def _in_its_place(mine: Array, theirs: Array) -> list[Array]:
+    """The reference's value as the port would have it, the likeliest first."""
+    if mine.size != theirs.size or same(mine.reshape(-1), theirs.reshape(-1)):
+        return [theirs]  # the shape is what differs
+    likely, plain = laid_out(theirs, mine.shape, mine), theirs.reshape(mine.shape)
+    if likely is None or np.array_equal(likely, plain, equal_nan=True):
+        return [plain]
+    # of other values the layout is a guess
+    return [likely] if rearranged(mine, theirs) else [likely, plain]
+
+
+def _replacing(scene: Scene, gap: Gap, value: Array) -> list[Edits]:
+    """The changes that put a value in the place of the port's: at its making, or at its use."""
+    backend, made = scene.case.backend, gap.made
+    making: list[Edits] = []
+    if made is not None and made.function is not None:
+        making.append({made.index: giving(backend, value)})
+    if making and not scene.knows(gap.port):
+        return making
+    if gap.user is None or gap.user.function is None or gap.slot is None:
+        return []
+    # a value that is used more than once may be wrong for all its users
+    everywhere = making if len(list(scene.port.taking(gap.port))) > 1 else []
+    return [{gap.user.index: feeding(backend, gap.slot, value)}, *everywhere]
 
 
 def elsewhere(scene: Scene, op: Op, *, missing: bool) -> Op | None:

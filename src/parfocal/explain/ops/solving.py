@@ -1,0 +1,122 @@
+"""Rules about numbers and constants of the port's code, which the reference says otherwise or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.causes import Proof, number, rounded
+from parfocal.explain.fixes import fixing
+from parfocal.explain.ops.arguments import Said, said, told
+from parfocal.explain.ops.gaps import Gap, producers
+from parfocal.explain.ops.names import RANDOM
+from parfocal.explain.ops.remakes import giving, retelling
+from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.telling import argument_proof, line
+from parfocal.explain.ops.values import laid_out
+
+Solve = Callable[[Array, Array], Array]
+SPREAD = 1e-3  # a number that is not the same everywhere, up to that share of it, is none
+SHOWN = 3  # values of a constant that are told from either end
+
+
+def _where(test: Callable[[Array], Array], solve: Solve) -> Solve:
+    """Solved where the taken value tells something."""
+    return lambda x, y: solve(x[test(x)], y[test(x)])
+
+
+def _negative(x: Array) -> Array:
+    return np.asarray(x < 0)
+
+
+# Op and argument -> the number that makes the second value of the first, for every element.
+SOLVES: dict[tuple[str, str], Solve] = {
+    ("add", "scalar"): lambda x, y: y - x,
+    ("sub", "scalar"): lambda x, y: x - y,
+    ("rsub", "scalar"): lambda x, y: y + x,
+    ("mul", "scalar"): lambda x, y: y / x,
+    ("div", "scalar"): lambda x, y: x / y,
+    ("rdiv", "scalar"): lambda x, y: y * x,
+    ("pow", "scalar"): _where(lambda x: (x > 0) & (x != 1), lambda x, y: np.log(y) / np.log(x)),
+    ("rpow", "scalar"): _where(lambda x: x != 0, lambda x, y: y ** (1.0 / x)),
+    ("leaky_relu", "negative_slope"): _where(_negative, lambda x, y: y / x),
+    ("elu", "alpha"): _where(_negative, lambda x, y: y / np.expm1(x)),
+    ("celu", "alpha"): _where(_negative, lambda x, y: y / np.expm1(x)),
+    **{(name, "minimum"): lambda x, y: y.min(keepdims=True) for name in ("clamp", "hardtanh")},
+    **{(name, "maximum"): lambda x, y: y.max(keepdims=True) for name in ("clamp", "hardtanh")},
+}
+
+
+def other_number(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """An op that would be right with another number, wherever the reference has it from."""
+    mine, _ = producers(scene, gap)
+    if mine is None or mine.function is None or len(mine.inputs) != 1 or scene.knows(gap.port):
+        return
+    taken = scene.port.values[next(iter(mine.inputs.values()))]
+    wanted = laid_out(scene.reference.values[gap.reference], taken.shape, scene.port.values[gap.port])
+    if wanted is None or wanted.size < 2:
+        return
+    for name, argument in said(mine, scene.case.backend.is_tensor).items():
+        solve = SOLVES.get((mine.name, name))
+        value = None if solve is None else _solved(solve, taken, wanted)
+        if value is None or not _is_number(argument.value) or value == argument.value:
+            continue
+        score = scene.try_remade(mine, retelling(mine, argument, value))
+        if score <= scene.case.limit:
+            theirs = Said(name, value, argument.native, argument.back)
+            yield argument_proof(scene, mine, None, argument, theirs, score)
+            return
+
+
+def _solved(solve: Solve, taken: Array, wanted: Array) -> float | None:
+    """The number, as people write it; None if it is not the same for all elements."""
+    with np.errstate(all="ignore"):
+        found = solve(taken.astype(np.float64), wanted.astype(np.float64))
+    found = found[np.isfinite(found)]
+    if not found.size:
+        return None
+    value = float(np.median(found))
+    low, high = np.percentile(found, (10, 90))
+    if value == 0 or high - low > SPREAD * abs(value):
+        return None
+    return rounded(value, float(round(value)))
+
+
+def other_constant(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """What both sides make of nothing but numbers, and make otherwise."""
+    mine, theirs = producers(scene, gap)
+    if mine is None or theirs is None or mine.inputs or theirs.inputs or mine.function is None:
+        return
+    if mine.is_module or theirs.is_module or {mine.name, theirs.name} & RANDOM:
+        return
+    score = scene.try_remade(mine, giving(scene.case.backend, scene.reference.values[gap.reference]))
+    if score > scene.case.limit:
+        return
+    own, others = (shown(log.values[key]) for log, key in _both(scene, gap))
+    message = (
+        f"{mine.name} gives {own} in the port ({line(mine)}), {theirs.name} {others} in the reference "
+        f"({line(theirs)})"
+    )
+    arguments = told(theirs, scene.case.reference_backend.is_tensor)
+    fix = f"make {others} in {line(mine)}"
+    fix = fixing.called(mine, scene.case.backend.name, theirs.name, arguments, fix)
+    yield Proof("config.other", message, fix, score, mine.where, theirs.where)
+
+
+def _both(scene: Scene, gap: Gap) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    return (scene.port, gap.port), (scene.reference, gap.reference)
+
+
+def shown(array: Array) -> str:
+    """A few values of an array, from both ends."""
+    flat = [number(float(value)) for value in array.reshape(-1)]
+    if len(flat) > 2 * SHOWN:
+        flat = [*flat[:SHOWN], "...", flat[-1]]
+    return f"{', '.join(flat)} {list(array.shape)}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

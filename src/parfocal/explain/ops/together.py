@@ -1,0 +1,103 @@
+"""Mistakes that no single change puts right: one line that runs several times, or two tensors exchanged.
+
+Every place where the two ways part is explained by itself, judged at the value that is wrong there.
+The explanations count only if all the changes together put the port's call right, and only those
+without which they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from parfocal.explain.causes import Proof
+from parfocal.explain.ops.differing import LAST_RULES, RULES
+from parfocal.explain.ops.gaps import Gap, innermost
+from parfocal.explain.ops.remakes import merged
+from parfocal.explain.ops.rewriting import mended
+from parfocal.explain.ops.scene import Edits, Scene
+from parfocal.explain.ops.telling import exchanged_proof
+
+MOST_PLACES = 12
+MOST_MISTAKES = 4  # more at once say nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One explanation, and for every place it holds for the changes to choose from."""
+
+    gap: Gap
+    proof: Proof
+    choices: list[list[Edits]]
+
+
+def at_several_places(scene: Scene) -> Iterator[Proof]:
+    """What is wrong at all the places, said once for each line."""
+    for moved in (False, True):
+        gaps = innermost(scene, moved=moved)
+        parts = _parts(scene, gaps) if 2 <= len(gaps) <= MOST_PLACES else []
+        if len(parts) > MOST_MISTAKES or sum(len(part.choices) for part in parts) < 2:
+            continue
+        score = _score(scene, parts)
+        if score <= scene.case.limit:
+            yield _needed(scene, parts, score)
+            return
+
+
+def _needed(scene: Scene, parts: list[Part], score: float) -> Proof:
+    """What is said of the parts that all have to be changed."""
+    for part in parts[1:]:  # what is not needed is no mistake
+        without = [each for each in parts if each is not part]
+        if len(parts) > 1 and (less := _score(scene, without)) <= scene.case.limit:
+            parts, score = without, less
+    exchanged = _exchanged(scene, parts, score) if len(parts) == 2 else None
+    proof = exchanged or _joined([part.proof for part in parts], score)
+    return mended(scene, parts[0].gap, proof)
+
+
+def _exchanged(scene: Scene, parts: Sequence[Part], score: float) -> Proof | None:
+    """Said of two ops of which each takes what the other should."""
+    one, other = parts[0].gap, parts[1].gap
+    are_one = scene.matches.are_one
+    if one.user is None or other.user is None or not are_one(one.port, other.reference):
+        return None
+    if not are_one(other.port, one.reference):
+        return None
+    return exchanged_proof((one, one.user), (other, other.user), score)
+
+
+def _parts(scene: Scene, gaps: Sequence[Gap]) -> list[Part]:
+    found: dict[tuple[object, ...], Part] = {}
+    for gap in gaps:
+        view = scene.seen_at(gap.port, gap.reference, gap.made, gap.other_made)
+        rules = (rule for rank in (*RULES, *LAST_RULES) for rule in rank)
+        proof = next((proof for rule in rules for proof in rule(view, gap)), None)
+        if proof is None or not view.accepted:
+            continue
+        line = None if proof.port is None else (proof.port.file, proof.port.line)
+        part = found.setdefault((proof.code, line, proof.message), Part(gap, proof, []))
+        part.choices.append(view.accepted)
+    return list(found.values())
+
+
+def _score(scene: Scene, parts: Sequence[Part]) -> float:
+    """With the first choice everywhere, which is also made where the same line runs again, or the last."""
+    everywhere, here = (
+        merged(choices[which] for part in parts for choices in part.choices) for which in (0, -1)
+    )
+    return scene.try_edits(everywhere, here)
+
+
+def _joined(proofs: Sequence[Proof], score: float) -> Proof:
+    first = replace(proofs[0], score=score)
+    if len(proofs) == 1:
+        return first
+    codes = {proof.code for proof in proofs}
+    # here too much and there too little is in the wrong place
+    code = "op.order" if codes == {"op.missing", "op.extra"} else first.code
+    fixes = list(dict.fromkeys(proof.fix for proof in proofs))
+    lines = {(proof.port.file, proof.port.line) for proof in proofs if proof.port is not None}
+    # two lines to write in one place would undo each other
+    apart = len(lines) == len(proofs)
+    words = "; ".join(proof.message for proof in proofs)
+    return replace(first, code=code, message=words, fix="\n".join(fixes) if apart else f"all of: {words}")
