@@ -10,6 +10,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, OpCall
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten_call
+from parfocal.explain.backward.kinks import written_at_ties
 from parfocal.explain.backward.stopping import owner_of
 from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import Proof, Where, spelled_path
@@ -83,6 +84,8 @@ def _proof(case: Case, check: Check, values: Array, apart: Array, score: float) 
         f"write it as the reference does in {spelled_path(case.node.path)}, if gradients at ties matter; "
         "without ties both are the same"
     )
+    if where is not None:
+        fix = written_at_ties(case, where.op, where.file, where.line, fix)
     return Proof("grad.tie", message, fix, score, where)
 
 

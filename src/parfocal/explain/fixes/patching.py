@@ -51,10 +51,10 @@ def telling(spot: Spot, argument: Argument) -> Patch | None:
     """Another value for an argument, a number beside an operator, or an index."""
     if isinstance(spot.node, ast.Subscript):
         brackets, tensor = indexed(argument.new), _in_parentheses(spot.source.segment(spot.node.value))
-        return None if brackets is None else _patch(spot, {spot.node: f"{tensor}[{brackets}]"})
+        return None if brackets is None else changing(spot, {spot.node: f"{tensor}[{brackets}]"})
     call, node = spot.node, said_by(spot, argument)
     if not isinstance(call, ast.Call):
-        return None if node is None else _patch(spot, {node: written(argument.new)})
+        return None if node is None else changing(spot, {node: written(argument.new)})
     if node is None:
         return _told_besides(spot, call, argument)
     several = isinstance(argument.old, (tuple, list)) and not isinstance(node, (ast.List, ast.Tuple))
@@ -82,7 +82,7 @@ def _told_besides(spot: Spot, call: ast.Call, argument: Argument) -> Patch | Non
     unpacked = any(keyword.arg is None for keyword in call.keywords)
     if argument.keyword is None or unpacked or any(isinstance(each, ast.Starred) for each in call.args):
         return None
-    return _patch(spot, {call: _with_keyword(spot.source, call, argument.keyword, written(argument.new))})
+    return changing(spot, {call: _with_keyword(spot.source, call, argument.keyword, written(argument.new))})
 
 
 def dropping(spot: Spot, slot: str = "0") -> Patch | None:
@@ -90,7 +90,7 @@ def dropping(spot: Spot, slot: str = "0") -> Patch | None:
     if isinstance(spot.node, ast.AugAssign):
         return _whole(spot, "pass") if slot == "0" else None
     kept = operand_of(spot, slot)
-    return None if kept is None else _patch(spot, {spot.node: spot.source.segment(kept)})
+    return None if kept is None else changing(spot, {spot.node: spot.source.segment(kept)})
 
 
 def calling(spot: Spot, function: str, arguments: str = "") -> Patch | None:
@@ -98,7 +98,7 @@ def calling(spot: Spot, function: str, arguments: str = "") -> Patch | None:
     name, tensor = spelled(spot.source, spot.statement, function), operand_of(spot, "0")
     if name is None or tensor is None or isinstance(spot.node, ast.AugAssign):
         return None
-    return _patch(spot, {spot.node: f"{name}({_listed(spot.source.segment(tensor), arguments)})"})
+    return changing(spot, {spot.node: f"{name}({_listed(spot.source.segment(tensor), arguments)})"})
 
 
 def wrapping(spot: Spot, function: str, arguments: str = "", slot: str | None = None) -> Patch | None:
@@ -106,7 +106,7 @@ def wrapping(spot: Spot, function: str, arguments: str = "", slot: str | None = 
     node, name = _part(spot, slot), spelled(spot.source, spot.statement, function)
     if node is None or name is None:
         return None
-    return _patch(spot, {node: f"{name}({_listed(spot.source.segment(node), arguments)})"})
+    return changing(spot, {node: f"{name}({_listed(spot.source.segment(node), arguments)})"})
 
 
 def combining(spot: Spot, sign: str, operand: str, slot: str | None = None) -> Patch | None:
@@ -115,7 +115,7 @@ def combining(spot: Spot, sign: str, operand: str, slot: str | None = None) -> P
     return (
         None
         if node is None
-        else _patch(spot, {node: f"{_in_parentheses(spot.source.segment(node))} {sign} {operand}"})
+        else changing(spot, {node: f"{_in_parentheses(spot.source.segment(node))} {sign} {operand}"})
     )
 
 
@@ -126,7 +126,7 @@ def reordering(spot: Spot, slots: Sequence[str], order: Sequence[int]) -> Patch 
     if len(found) != len(nodes) or isinstance(spot.node, ast.AugAssign):
         return None
     texts = [spot.source.segment(node) for node in found]
-    return _patch(spot, {node: texts[index] for node, index in zip(found, order, strict=True)})
+    return changing(spot, {node: texts[index] for node, index in zip(found, order, strict=True)})
 
 
 def resigning(spot: Spot, sign: str) -> Patch | None:
@@ -135,7 +135,7 @@ def resigning(spot: Spot, sign: str) -> Patch | None:
     if not isinstance(node, ast.BinOp):
         return None
     left, right = (_in_parentheses(spot.source.segment(side)) for side in (node.left, node.right))
-    return _patch(spot, {node: f"{left} {sign} {right}"})
+    return changing(spot, {node: f"{left} {sign} {right}"})
 
 
 def appending(spot: Spot, method: str, slot: str | None = None) -> Patch | None:
@@ -143,7 +143,7 @@ def appending(spot: Spot, method: str, slot: str | None = None) -> Patch | None:
     node = _part(spot, slot)
     if node is None:
         return None
-    return _patch(spot, {node: f"{_in_parentheses(spot.source.segment(node))}.{method}"})
+    return changing(spot, {node: f"{_in_parentheses(spot.source.segment(node))}.{method}"})
 
 
 def calling_method(spot: Spot, method: str) -> Patch | None:
@@ -151,7 +151,7 @@ def calling_method(spot: Spot, method: str) -> Patch | None:
     tensor = operand_of(spot, "0")
     if tensor is None or isinstance(spot.node, ast.AugAssign):
         return None
-    return _patch(spot, {spot.node: f"{_in_parentheses(spot.source.segment(tensor))}.{method}"})
+    return changing(spot, {spot.node: f"{_in_parentheses(spot.source.segment(tensor))}.{method}"})
 
 
 def exchanging(spot: Spot, slot: str | None, text: str) -> Patch | None:
@@ -159,7 +159,7 @@ def exchanging(spot: Spot, slot: str | None, text: str) -> Patch | None:
     if isinstance(spot.node, ast.AugAssign) and slot is None:
         return _whole(spot, f"{spot.source.segment(spot.node.target)} = {text}")
     node = _part(spot, slot)
-    return None if node is None else _patch(spot, {node: text})
+    return None if node is None else changing(spot, {node: text})
 
 
 def rewritten_node(spot: Spot, slot: str | None) -> ast.AST:
@@ -175,7 +175,7 @@ def skipping(first: Spot, last: Spot, slot: str = "0") -> Patch | None:
         return None
     if isinstance(last.node, ast.AugAssign):
         return None
-    return _patch(last, {last.node: first.source.segment(kept)})
+    return changing(last, {last.node: first.source.segment(kept)})
 
 
 def without_statements(patch: Patch, source: Source, statements: Sequence[ast.stmt]) -> Patch:
@@ -197,10 +197,10 @@ def inverting(spot: Spot, slot: str) -> Patch | None:
         return None
     match node:
         case ast.UnaryOp(op=ast.Invert(), operand=inner):
-            return _patch(spot, {node: spot.source.segment(inner)})
+            return changing(spot, {node: spot.source.segment(inner)})
         case ast.Call(func=ast.Attribute(attr=word), args=[inner], keywords=[]) if word in NOT_WORDS:
-            return _patch(spot, {node: spot.source.segment(inner)})
-    return _patch(spot, {node: f"~{_in_parentheses(spot.source.segment(node))}"})
+            return changing(spot, {node: spot.source.segment(inner)})
+    return changing(spot, {node: f"~{_in_parentheses(spot.source.segment(node))}"})
 
 
 def operand_of(spot: Spot, slot: str) -> ast.expr | None:
@@ -288,14 +288,14 @@ def _revalued(spot: Spot, node: ast.expr, argument: Argument) -> Patch | None:
     if isinstance(node, (ast.List, ast.Tuple)) and isinstance(argument.new, (list, tuple)):
         changes = _differing(spot.source, node.elts, argument)
         if changes is not None:
-            return _patch(spot, changes)
+            return changing(spot, changes)
     value = constant(node)
     if value is not None and not agrees(value, argument.old):
         return None
     text = written(argument.new)
     if isinstance(node, ast.Tuple) and text.startswith("["):
         text = f"({text[1:-1]}{',' if len(argument.new) == 1 else ''})"
-    return _patch(spot, {node: text})
+    return changing(spot, {node: text})
 
 
 def _differing(source: Source, nodes: Sequence[ast.expr], argument: Argument) -> dict[ast.expr, str] | None:
@@ -316,7 +316,7 @@ def _differing(source: Source, nodes: Sequence[ast.expr], argument: Argument) ->
 def _renumbered(spot: Spot, nodes: Sequence[ast.expr], argument: Argument) -> Patch | None:
     """Numbers of a list that are written as so many arguments: ``permute(0, 2, 1)``."""
     changes = _differing(spot.source, nodes, argument)
-    return None if changes is None else _patch(spot, changes)
+    return None if changes is None else changing(spot, changes)
 
 
 def _part(spot: Spot, slot: str | None) -> ast.expr | None:
@@ -329,10 +329,15 @@ def _listed(first: str, arguments: str) -> str:
     return f"{first}, {arguments}" if arguments else first
 
 
+def keyword_text(source: Source, keyword: ast.keyword) -> str:
+    value = source.segment(keyword.value)
+    return f"**{value}" if keyword.arg is None else f"{keyword.arg}={value}"
+
+
 def _with_keyword(source: Source, call: ast.Call, keyword: str, value: str) -> str:
     """The call with one keyword more, before its closing parenthesis."""
     parts = [source.segment(each) for each in call.args]
-    parts += [f"{each.arg}={source.segment(each.value)}" for each in call.keywords]
+    parts += [keyword_text(source, each) for each in call.keywords]
     return f"{source.segment(call.func)}({', '.join((*parts, f'{keyword}={value}'))})"
 
 
@@ -345,7 +350,7 @@ def _whole(spot: Spot, new: str) -> Patch:
     return Patch(spot.source.file, spot.statement.lineno, spot.source.segment(spot.statement), new)
 
 
-def _patch(spot: Spot, changes: Mapping[ast.expr, str]) -> Patch | None:
+def changing(spot: Spot, changes: Mapping[ast.expr, str]) -> Patch | None:
     """The statement with the texts of some nodes exchanged; None when nothing changes by it."""
     meant = {node: ast.parse(f"({text})", mode="eval").body for node, text in changes.items()}
     expected = _rebuilt(spot.statement, meant)

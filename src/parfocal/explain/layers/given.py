@@ -11,6 +11,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where, place
+from parfocal.explain.ops.passing import with_arguments, without_arguments
 from parfocal.replay.follow import Tie
 from parfocal.replay.repeat import Script
 from parfocal.replay.trace import Node, Value
@@ -43,7 +44,7 @@ def _without_extra(case: Case, tie: Tie) -> Iterator[Proof]:
     if score <= case.limit:
         listed = ", ".join(f"{slot} {list(node.inputs[slot].data.shape)}" for slot in sorted(extra))
         message = f"{place(node)} is given {listed} in the port and nothing of the kind in the reference"
-        fix = f"leave {_spelled(names)} out of {_line(node)}"
+        fix = without_arguments(case, names, f"leave {_spelled(names)} out of {_line(node)}")
         yield Proof("op.extra", message, fix, score, _where(case))
 
 
@@ -66,6 +67,7 @@ def _with_missing(case: Case, tie: Tie) -> Iterator[Proof]:
         masks = any(_masks(case, value) for value in missing.values())
         message = f"{place(node)} is given {listed} in the reference and nothing of the kind in the port"
         fix = f"pass {_spelled(set(missing))} in {_line(node)} as the reference does"
+        fix = with_arguments(case, missing, fix)
         yield Proof("op.mask" if masks else "op.missing", message, fix, score, _where(case))
 
 

@@ -35,7 +35,7 @@ def mended(scene: Scene, gap: Gap, proof: Proof) -> Proof:
     first = proof.fix.patch if isinstance(proof.fix, Line) else None
     best, mark = first, WORSE
     for patch in _candidates(scene, gap, first):
-        found = _verdict(scene, patch)
+        found = verdict(scene, patch)
         if found > mark:
             best, mark = patch, found
         if mark == MENDED:
@@ -109,7 +109,7 @@ def _uses(scene: Scene, gap: Gap) -> Iterator[Place]:
         yield Place(spot, slot, user.index)
 
 
-def _verdict(scene: Scene, patch: Patch) -> int:
+def verdict(scene: Scene, patch: Patch) -> int:
     """How right the call is with a patch: as a whole, wherever it is looked at, or where it was wrong."""
     case = scene.case
     with patched(case.precise.port.modules.values(), patch) as functions:

@@ -13,6 +13,7 @@ from itertools import permutations
 from typing import Any
 
 from parfocal.backends.protocol import Array
+from parfocal.explain.case import Case
 from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.expressions import Step, expressed, moved, permuted
@@ -30,7 +31,8 @@ from parfocal.explain.fixes.sources import (
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.values import ROUNDING, Marked, close
+from parfocal.explain.ops.values import ROUNDING, Marked, close, match
+from parfocal.explain.ops.watching import watched
 
 DEEPEST = 8  # ops in one expression
 
@@ -81,7 +83,7 @@ class Writer:
         for known in self.known:
             if _is(known.array, array) and self._is_called_alike(known, made):
                 return known.text
-        text = None if made is None or depth >= DEEPEST else self._computed(key, made, depth)
+        text = None if made is None or depth >= DEEPEST else self.computed(key, made, depth)
         return text or self._moved(array)
 
     def _is_called_alike(self, known: Known, made: Op | None) -> bool:
@@ -93,7 +95,8 @@ class Writer:
         pairs = zip(known.op.inputs.values(), made.inputs.values(), strict=True)
         return all(self.scene.matches.are_one(mine, theirs) for mine, theirs in pairs)
 
-    def _computed(self, key: Key, made: Op, depth: int) -> str | None:
+    def computed(self, key: Key, made: Op, depth: int = 0) -> str | None:
+        """The op itself, written, also where its value has a name."""
         log = self.scene.reference
         operands = [self.write(each, log.maker(made, slot), depth + 1) for slot, each in made.inputs.items()]
         texts = [text for text in operands if text is not None]
@@ -104,13 +107,13 @@ class Writer:
             arguments = told(made, self.scene.case.reference_backend.is_tensor)
             values = [log.values[each] for each in made.inputs.values()]
             step = Step(made.name, texts, values, arguments, log.values[key])
-            text = expressed(step, self.framework, self._spell)
+            text = expressed(step, self.framework, self.spell)
         if text is None or len(made.outputs) == 1:
             return text
         slot = next((slot for slot, each in made.outputs.items() if each == key), "")
         return f"{text}[{slot}]" if slot.isdigit() else None
 
-    def _spell(self, dotted: str) -> str | None:
+    def spell(self, dotted: str) -> str | None:
         return spelled(self.place.spot.source, self.place.spot.statement, dotted)
 
     def _module_called(self, made: Op, texts: list[str]) -> str | None:
@@ -149,6 +152,15 @@ class Writer:
                 if _is(known.array.transpose(axes), array):
                     return permuted(known.text, axes, self.framework)
         return None
+
+
+def writing_scene(case: Case) -> Scene | None:
+    """Both sides' code of a call, to write in; no value of it is under suspicion."""
+    port, reference = watched(case, own=True), watched(case, own=False)
+    if port is None or reference is None or not port.values:
+        return None
+    matches = match(port.values, reference.values)
+    return Scene(case, port, reference, matches, next(iter(port.values)), None, None, None, [], [])
 
 
 def _is(mine: Array, wanted: Array) -> bool:

@@ -1,0 +1,58 @@
+"""What to write where one tensor of the reference is two in the port: one of them for both."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from parfocal.explain.causes import spelled_path
+from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.patching import exchanging
+from parfocal.explain.fixes.sources import Spot, find_layer, has_self, spelled
+from parfocal.replay.repeat import Repeater
+from parfocal.weights.plan import Entry
+
+
+def tied(port: Repeater, parts: Sequence[Entry], words: str) -> str:
+    """The first tensor in the place of the second; one that lies transposed is used where it is called."""
+    if len(parts) != 2:
+        return words
+    kept, other = sorted(parts, key=lambda part: part.source_view != part.target_view)
+    if (kept.target_shape, kept.target_view) == (other.target_shape, other.target_view):
+        return f"{spelled_path(other.target)} = {spelled_path(kept.target)}"
+    if kept.target_shape != other.target_shape[::-1] or len(kept.target_shape) != 2:
+        return words
+    return _multiplied(port, kept.target, other.target) or words
+
+
+def _multiplied(port: Repeater, kept: str, other: str) -> str | None:
+    """A product with the transposed tensor instead of the linear layer's call."""
+    layer, _, name = other.rpartition(".")
+    nodes = [node for node in port.trace.nodes if node.path == layer]
+    if name != "weight" or len(nodes) != 1 or nodes[0].kind != "Linear" or nodes[0].parent is None:
+        return None
+    owner = port.trace.nodes[nodes[0].parent].path
+    spot = find_layer(nodes[0].file, nodes[0].line, layer)
+    inside = all(not owner or path.startswith(f"{owner}.") for path in (kept, other))
+    if spot is None or not inside or not has_self(spot):
+        return None
+    weight, bias = (_own(path, owner) for path in (kept, f"{layer}.bias"))
+    text = _product(spot, port.backend.name, weight)
+    if text is None:
+        return None
+    biased = any(entry.path == "bias" for entry in port.backend.state(port.modules[layer]))
+    patch = exchanging(spot, None, f"{text} + {bias}" if biased else text)
+    return None if patch is None else Line.of(patch)
+
+
+def _product(spot: Spot, framework: str, weight: str) -> str | None:
+    match spot.node:
+        case ast.Call(args=[taken], keywords=[]):
+            name = spelled(spot.source, spot.statement, f"{framework}.matmul")
+            transposed = {"torch": f"{weight}.T", "paddle": f"{weight}, transpose_y=True"}[framework]
+            return None if name is None else f"{name}({spot.source.segment(taken)}, {transposed})"
+    return None
+
+
+def _own(path: str, owner: str) -> str:
+    return spelled_path(path[len(owner) + 1 :] if owner else path).replace("port", "self", 1)
