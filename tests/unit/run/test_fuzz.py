@@ -21,11 +21,14 @@ import safetensors.numpy
 from parfocal.errors import ParfocalError
 from parfocal.run.files import load_arrays, save_reprod_log
 from parfocal.run.reader import load_run
+from parfocal.run.records import ValueRecord
+from parfocal.run.ring import RingShape
+from parfocal.run.writer import RunWriter
 
 from .hostile import MARKER, samples
-from .samples import write_run
+from .samples import HEADER, records, write_run
 
-ROUNDS = 350  # for each of the eight kinds of file below
+ROUNDS = 350  # for each of the nine kinds of file below
 SLOWEST = 5.0  # seconds that any one file may take
 
 ARRAYS = {
@@ -66,6 +69,18 @@ def part_of_run(name: str, complete: bool) -> Callable[[Path], Path]:
     return lambda folder: write_run(folder / "r", complete=complete) / name
 
 
+def make_pending(folder: Path) -> Path:
+    """A run as a killed process leaves it: most of its bytes are in the ring alone."""
+    shape = RingShape(slot_bytes=4096, slots=4, after=0)
+    writer = RunWriter(folder / "written", HEADER, ring=shape)
+    for record in records(writer):
+        writer.append(record)
+    writer.append(ValueRecord("long", writer.tensor_value(np.arange(1200))))
+    shutil.copytree(writer.path, folder / "r")
+    writer.close()
+    return folder / "r" / "pending.bin"
+
+
 KINDS: dict[str, Callable[[Path], Path]] = {
     "npy": make_plain,
     "reprod_log": make_log,
@@ -75,6 +90,7 @@ KINDS: dict[str, Callable[[Path], Path]] = {
     "run.json": part_of_run("run.json", True),
     "records.jsonl": part_of_run("records.jsonl", False),
     "tensors-00000.bin": part_of_run("tensors-00000.bin", False),
+    "pending.bin": make_pending,
 }
 
 # Mutations: bytes in, bytes out.
