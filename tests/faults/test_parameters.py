@@ -120,3 +120,31 @@ def test_losses_of_which_one_stops_half_of_the_gradient() -> None:
     assert (divergence.phase, divergence.message) == ("backward", "what comes back from the loss differs")
     right = (lambda output: (output**2).mean(), lambda output: (output * output).mean())
     assert parfocal.align(seeded(TorchTied), Tied(), IDS, loss=right).ok
+
+
+class TorchRows(nn.Module):
+    def __init__(self, padding: int | None) -> None:
+        super().__init__()
+        self.rows, self.last = nn.Embedding(12, 6, padding_idx=padding), nn.Linear(6, 3)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.last(self.rows(ids))
+
+
+class Rows(pnn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows, self.last = pnn.Embedding(12, 6), pnn.Linear(6, 3)
+
+    def forward(self, ids: paddle.Tensor) -> paddle.Tensor:
+        return self.last(self.rows(ids))
+
+
+def test_a_setting_that_only_the_gradient_shows() -> None:
+    ids = np.array([[0, 3, 2], [5, 3, 8]])
+    (divergence,) = own(parfocal.align(seeded(lambda: TorchRows(3)), Rows(), ids))
+    assert divergence.cause is not None
+    assert divergence.cause.code == "config.other"
+    assert "padding_idx is 3 in the reference, None in the port (Embedding rows)" in divergence.cause.message
+    assert divergence.cause.fix == "port.rows = paddle.nn.Embedding(12, 6, padding_idx=3)"
+    assert parfocal.align(seeded(lambda: TorchRows(None)), Rows(), ids).ok

@@ -79,7 +79,7 @@ def _exchanged(port: Any) -> None:
         (_rounded, "dtype.precision", "0.weight has the reference's values rounded to float16"),
         (_zero, "weight.mismatched", "every value of 0.bias is 0 in the port (size "),
         (_twice, "weight.mismatched", "2.weight is 2 times the reference's"),
-        (_exchanged, "weight.mismatched", "0.weight has the values of the reference's 4.weight"),
+        (_exchanged, "weight.mismatched", "0.weight has the values that belong to 4.weight"),
     ],
 )
 def test_what_wrong_weights_are(change: Any, code: str, says: str) -> None:

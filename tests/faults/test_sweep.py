@@ -30,8 +30,6 @@ ALL = os.environ.get("PARFOCAL_SWEEP") == "all"
 DIRECTIONS = [("torch", "paddle"), ("paddle", "torch")] if ALL else [("torch", "paddle")]
 SWEPT = [row for row in ROWS if ALL or not row.kind.endswith(("1d", "3d"))]
 RECIPES = {"torch": torch_recipes.RECIPES, "paddle": paddle_recipes.RECIPES}
-# The divergence is found, and one more that follows from it; or it is found and not explained.
-OPEN = {("RNNCell", "activation", "torch"), ("Embedding", "padding_idx", "torch")}
 
 
 def faults() -> Iterator[Any]:
@@ -40,10 +38,7 @@ def faults() -> Iterator[Any]:
         for row in SWEPT:
             offered = RECIPES[direction[1]][row.kind].arguments
             for setting in (name for name in row.changes if name in offered):
-                is_open = (row.kind, setting, direction[1]) in OPEN
-                yield pytest.param(
-                    *(row, setting, direction), marks=[pytest.mark.xfail(strict=True)] if is_open else []
-                )
+                yield row, setting, direction
 
 
 def name(value: Any) -> str:

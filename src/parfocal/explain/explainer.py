@@ -13,7 +13,7 @@ from parfocal.explain.backward import gradients
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause
 from parfocal.explain.describing import described
-from parfocal.explain.layers import given, mirror, relations, settings
+from parfocal.explain.layers import conventions, given, mirror, relations, settings
 from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong
 from parfocal.explain.reproducing import Reproduction, reproduction
 from parfocal.judge.floors import NOTHING, Size
@@ -29,6 +29,7 @@ Hypothesis = Callable[[Case], Iterator[Proof]]
 FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
     (settings.differing_settings, settings.training_flag),
     (given.other_arguments,),
+    conventions.HYPOTHESES,
     (settings.another_kind,),
     (mirror.solved_activation,),
     (ops,),

@@ -19,6 +19,7 @@ from parfocal.matching.table import Table, same_kind
 from parfocal.matching.values import SAME, UNLIKE, distance, nearest
 from parfocal.replay.trace import Node, Trace
 
+PACKED = "batch_sizes"  # the part by which torch's PackedSequence is known
 MIN_SHARE = 0.5  # of the paired calls inside two containers that must be common to both
 
 
@@ -65,6 +66,7 @@ def pair_calls(
     _pair_by_order(table, reference, port, fused, splits)
     _pair_containers(table, reference, port)
     _part_unlike_containers(table, reference, port)
+    _part_packed(table, reference, port)
     healed = healed_calls(table, reference, port)
     pairs = tuple(
         CallPair(
@@ -332,11 +334,20 @@ def _pair_containers(table: Table, reference: Trace, port: Trace) -> None:
 def _part_unlike_containers(table: Table, reference: Trace, port: Trace) -> None:
     """Blocks that give tensors of another size do different jobs (one may concatenate, say): not a pair."""
     for order in [order for order in table.to_reference if not port.nodes[order].is_leaf]:
-        ours = table.to_reference[order]
-        call, other = reference.nodes[ours], port.nodes[order]
+        call, other = reference.nodes[table.to_reference[order]], port.nodes[order]
         if other.parent is not None and nearest(call.outputs, other.outputs) == UNLIKE and not call.is_leaf:
-            del table.to_reference[order], table.why[order]
-            table.to_port.pop(ours, None)
+            table.part(order)
+
+
+def _part_packed(table: Table, reference: Trace, port: Trace) -> None:
+    """Of a packed sequence and a padded one no tensor is the other's: what is around them is compared."""
+    for order, ours in list(table.to_reference.items()):
+        if _is_packed(reference.nodes[ours]) != _is_packed(port.nodes[order]):
+            table.part(order)
+
+
+def _is_packed(call: Node) -> bool:
+    return any(slot.rpartition(".")[2] == PACKED for slot in (*call.inputs, *call.outputs))
 
 
 def _unlikeness(a: Node, b: Node) -> tuple[bool, bool, int]:

@@ -22,6 +22,11 @@ class Table:
         self.to_reference[port.order] = reference.order
         self.why[port.order] = why
 
+    def part(self, port: int) -> None:
+        """Take a pair back."""
+        del self.why[port]
+        self.to_port.pop(self.to_reference.pop(port), None)
+
     def free(self, nodes: Iterable[Node], side: Mapping[int, int]) -> list[Node]:
         return [node for node in nodes if node.order not in side]
 

@@ -155,13 +155,19 @@ class Repeater:
                 return
             leaves = flatten(output).leaves
             slots, seeds = [], []
+            seeded: set[int] = (
+                set()
+            )  # of a tensor that is given twice the recorded gradient is the sum already
             for slot, value in own.outputs.items():
+                if id(value.data) in seeded:
+                    continue
                 if value.gradient is not None and self.backend.requires_grad(leaves[slot]):
                     layout = self.script.layout(node.order, "output", slot, value)
                     seed = self.backend.from_array(layout.apply(supply(value.gradient)))
                     if self.backend.shape(seed) != self.backend.shape(leaves[slot]):
                         continue  # an output of another shape: the gradient cannot come in
                     slots.append(slot)
+                    seeded.add(id(value.data))
                     seeds.append(self.backend.cast(seed, self.backend.dtype(leaves[slot])))
             if slots:
                 self.backend.backward([leaves[slot] for slot in slots], seeds)

@@ -68,10 +68,11 @@ def weight_differences(plan: Plan, reference: Player, port: Player) -> Iterator[
 
 
 def _others(entry: Entry, plan: Plan, ours: Arrays) -> Iterator[tuple[str, Array]]:
-    """The reference's tensors that belong elsewhere."""
+    """The reference's tensors that belong elsewhere, by where in the port."""
     for other in plan.entries:
-        if other.source != entry.source and other.source in ours:
-            yield other.source, views.apply(other.source_view, ours[other.source])
+        elsewhere = (other.source, other.source_view) != (entry.source, entry.source_view)
+        if elsewhere and other.source in ours:
+            yield other.target, views.apply(other.source_view, ours[other.source])
 
 
 def _untied(entry: Entry, plan: Plan, ours: Arrays, theirs: Arrays) -> Cause | None:

@@ -192,6 +192,7 @@ def _transformer_layer() -> Table:
         "feedforward_size": lambda module: module._config["dim_feedforward"],
         "dropout": lambda module: module._config["dropout"],
         "activation": name_of("activation"),
+        "boolean_mask": constant("keep"),
         "norm_first": "normalize_before",
         "batch_first": constant(True),
         "epsilon": lambda module: module.norm1._epsilon,

@@ -153,6 +153,7 @@ def _transformer_layer() -> Table:
         "feedforward_size": lambda module: module.linear1.out_features,
         "dropout": lambda module: module.dropout.p,
         "activation": name_of("activation"),
+        "boolean_mask": constant("drop"),
         "norm_first": "norm_first",
         "batch_first": lambda module: module.self_attn.batch_first,
         "epsilon": lambda module: module.norm1.eps,

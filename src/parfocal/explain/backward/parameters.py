@@ -10,15 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, StateTensor
+from parfocal.backends.vocabulary import family
 from parfocal.explain.backward.gradients import Trials, clip_bounds, stops
 from parfocal.explain.backward.stopping import owner_among
-from parfocal.explain.causes import Proof, cause, number, rounded, spelled_path
+from parfocal.explain.causes import Proof, cause, code_of, number, rounded, said, spelled_path
+from parfocal.explain.fixes.tying import tied
 from parfocal.explain.layers.relations import factor_between
+from parfocal.explain.layers.settings import differing_names, rebuilt
 from parfocal.judge.floors import Size, coarser, difference, score, size_of
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.replay.precise import Precise, calls_of_owner
@@ -48,7 +53,7 @@ class ParameterExplainer:
 
     def explain(self, divergence: Divergence, entry: Entry, floor: Size) -> Divergence:
         """The divergence at the call that makes it, with its cause."""
-        plain = [*self._frozen(entry, floor), *self._untied(entry, floor)]
+        plain = [*self._frozen(entry, floor), *self._untied(entry, floor), *self._set(entry, floor)]
         if plain:
             return _with(divergence, plain[:1], "")
         gradients = self.precise.gradients.get(entry.source), self.gradients.get(entry.target)
@@ -92,6 +97,34 @@ class ParameterExplainer:
             fix = {"paddle": "stop_gradient = False", "torch": "requires_grad = True"}[port.backend.name]
             yield Proof("grad.detached", message, f"{spelled_path(owner)}.{name}.{fix}", left)
 
+    def _set(self, entry: Entry, floor: Size) -> Iterator[Proof]:
+        """The owner has another setting, which only its gradient shows."""
+        ours, theirs = self.precise.reference, self.precise.port
+        paths = [path.rpartition(".")[0] for path in (entry.source, entry.target)]
+        calls = [
+            [node.order for node in side.trace.nodes if node.path == path]
+            for side, path in zip((ours, theirs), paths, strict=True)
+        ]
+        builder = theirs.backend
+        if not all(calls) or not isinstance(builder, LayerBuilder):
+            return
+        node, other = theirs.trace.nodes[calls[1][0]], ours.trace.nodes[calls[0][0]]
+        if family(node.kind) != family(other.kind) or not builder.can_build(theirs.modules[node.path]):
+            return
+        whole = self.precise.gradients.get(entry.source)
+        for name in differing_names(other.settings, node.settings):
+            settings = {**node.settings, name: other.settings[name]}
+            made = partial(rebuilt, theirs.backend, settings=settings, source=ours.modules[other.path])
+            again = theirs.repeat(calls[1], None, self.precise.recorded, made)
+            left = _judged(whole, again.parameters.get(entry.target), entry, floor)
+            if left <= self.limit:
+                values = (
+                    f"{said(other.settings[name])} in the reference, {said(node.settings[name])} in the port"
+                )
+                line = builder.spell(node.kind, settings, [name])
+                message = f"{name} is {values} ({node.kind} {node.path})"
+                yield Proof(code_of(name, node.kind), message, f"{spelled_path(node.path)} = {line}", left)
+
     def _untied(self, entry: Entry, floor: Size) -> Iterator[Proof]:
         """One tensor of the reference is several in the port: each gets its share of the gradient."""
         parts = [other for other in self.entries if other.source == entry.source]
@@ -111,7 +144,8 @@ class ParameterExplainer:
             names = " and ".join(part.target for part in parts)
             message = f"{entry.source} of the reference is one tensor, in the port it is {names}: "
             message += "their gradients add up to the reference's"
-            yield Proof("weight.tied", message, f"use one parameter for {names}", left)
+            fix = tied(self.precise.port, parts, f"use one parameter for {names}")
+            yield Proof("weight.tied", message, fix, left)
 
     def _users(self, entry: Entry) -> Iterator[Users]:
         """The owner's own calls, then every call around them."""

@@ -47,8 +47,8 @@ def differing_settings(case: Case) -> Iterator[Proof]:
     other = case.reference_node
     if other is None or family(other.kind) != family(case.node.kind) or not _can_build(case):
         return
-    ours, theirs = other.settings, case.node.settings
-    names = [n for n in ours if n in theirs and ours[n] != theirs[n] and n not in CONVENTIONS]
+    ours = other.settings
+    names = differing_names(ours, case.node.settings)
     found = [proof for name in names if (proof := _tried(case, {name: ours[name]})) is not None]
     if not found and len(names) > 1:
         together = _tried(case, {name: ours[name] for name in names})
@@ -63,10 +63,14 @@ def differences(ours: tuple[Backend, Any], theirs: tuple[Backend, Any]) -> list[
         return []
     mine, yours = (backend.settings(module) for backend, module in (ours, theirs))
     return [
-        f"{name} is {said(value)} in the reference, {said(yours[name])} in the port"
-        for name, value in mine.items()
-        if name in yours and yours[name] != value and name not in CONVENTIONS
+        f"{name} is {said(mine[name])} in the reference, {said(yours[name])} in the port"
+        for name in differing_names(mine, yours)
     ]
+
+
+def differing_names(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """Settings that both have, with other values."""
+    return [n for n in ours if n in theirs and ours[n] != theirs[n] and n not in CONVENTIONS]
 
 
 def another_kind(case: Case) -> Iterator[Proof]:

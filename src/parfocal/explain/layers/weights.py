@@ -42,7 +42,7 @@ def weight_cause(
 ) -> Cause | None:
     """``observed`` of the port lies as ``expected`` of the reference would if all were well.
 
-    ``others``: the reference's other tensors, by path, each as it would lie in its own place of the port.
+    ``others``: the reference's other tensors, each by the path in the port where it belongs.
     """
     if observed.shape != expected.shape or not observed.size:
         return None
@@ -109,7 +109,7 @@ def _related(
         return Cause("weight.mismatched", message, COPY, 0.0)
     for name, other in others:
         if other.shape == observed.shape and np.array_equal(observed, other):
-            return Cause("weight.mismatched", f"{path} has the values of the reference's {name}", COPY, 0.0)
+            return Cause("weight.mismatched", f"{path} has the values that belong to {name}", COPY, 0.0)
     factor = factor_between(observed, expected)
     if factor is None:
         return None

@@ -1,0 +1,167 @@
+"""What two frameworks mean by the same layer and the same settings: conventions that a port must translate.
+
+Such a layer cannot be built otherwise in the port, so the port's call is made with what it takes and
+gives translated instead: a mask turned round, batch and time swapped, an output cut to size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.building import LayerBuilder
+from parfocal.backends.protocol import Array
+from parfocal.backends.vocabulary import family
+from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
+from parfocal.explain.case import Case
+from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
+from parfocal.explain.layers.settings import rebuilt
+from parfocal.replay.trace import Node
+
+Change = Callable[[Array], Array | None]  # None: the array stays as it is
+POOLS = frozenset({"MaxPool", "AvgPool", "LPPool"})
+
+
+def _turned_round(array: Array) -> Array | None:
+    return ~array if array.dtype == bool else None
+
+
+def _swapped(array: Array) -> Array | None:
+    """Of sequences, not of states or masks of two axes."""
+    return np.ascontiguousarray(np.swapaxes(array, 0, 1)) if array.ndim > 2 else None
+
+
+def _unchanged(array: Array) -> Array | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """A setting that the port's layer cannot have otherwise, and how its call is translated."""
+
+    setting: str
+    takes: Change
+    gives: Change
+    code: str
+    fix: str
+
+
+CONVENTIONS = (
+    Convention(
+        *("boolean_mask", _turned_round, _unchanged, "op.mask"),
+        "pass ~mask to {path} in {line}: True is to {wrong} there, in the reference to {right}",
+    ),
+    Convention(
+        *("batch_first", _swapped, _swapped, "config.other"),
+        "swap axes 0 and 1 of what {path} takes and gives in {line}: it can only have batch_first = {wrong}",
+    ),
+)
+# Settings by which the frameworks mean different things: the value with which the port means the reference's.
+MEANT = {
+    ("Embedding", "padding_idx"): (
+        None,
+        "row {value} is used as it is stored in the reference, and is always 0 in the port",
+        "make row {value} of the weight 0 in both, or leave padding_idx out of {path}",
+    )
+}
+
+
+def translated(case: Case) -> Iterator[Proof]:
+    """The call with a convention of the reference's framework."""
+    other = case.reference_node
+    if other is None or family(other.kind) != family(case.node.kind):
+        return
+    judged = case if case.node.is_leaf else case.at_outputs()
+    for convention in CONVENTIONS:
+        right, wrong = (node.settings.get(convention.setting) for node in (other, case.node))
+        if right == wrong or None in (right, wrong):
+            continue
+        score = judged.score(judged.run(_translation(case, convention), inside=case.node.is_leaf), "forward")
+        if score <= case.limit:
+            values = f"{convention.setting} is {said(right)} in the reference, {said(wrong)} in the port"
+            message = f"{values} ({case.node.kind} {place(case.node)})"
+            outer = _outermost(case)
+            where = {"path": spelled_path(outer.path), "line": f"{Path(outer.file or '?').name}:{outer.line}"}
+            fix = convention.fix.format(right=right, wrong=wrong, **where)
+            yield Proof(convention.code, message, fix, score)
+
+
+def _translation(case: Case, convention: Convention) -> Callable[[Any], None]:
+    backend = case.backend
+
+    def changed(leaves: Mapping[str, Any], change: Change) -> dict[str, Any]:
+        arrays = {
+            slot: change(backend.to_array(leaf)) for slot, leaf in leaves.items() if backend.is_tensor(leaf)
+        }
+        return {slot: backend.from_array(array) for slot, array in arrays.items() if array is not None}
+
+    def prepare(twin: Any) -> None:
+        forward = twin.forward
+
+        def translating(*args: Any, **kwargs: Any) -> Any:
+            taken = changed(flatten_call(args, kwargs).leaves, convention.takes)
+            args, kwargs = replace_call(args, kwargs, taken)
+            output = forward(*args, **kwargs)
+            return replace(output, changed(flatten(output).leaves, convention.gives))
+
+        twin.forward = translating
+
+    return prepare
+
+
+def _outermost(case: Case) -> Node:
+    """The call that the user writes: layers of the framework call others inside."""
+    nodes, node = case.precise.port.trace.nodes, case.node
+    while node.parent is not None and nodes[node.parent].framework_layer:
+        parent = nodes[node.parent]
+        if parent.kind in ("Sequential", "ModuleList", "ModuleDict"):
+            break
+        node = parent
+    return node
+
+
+def meant_otherwise(case: Case) -> Iterator[Proof]:
+    """Both have the same setting, and mean different things by it."""
+    other, backend = case.reference_node, case.backend
+    if other is None or not isinstance(backend, LayerBuilder) or not backend.can_build(case.module):
+        return
+    for (kind, setting), (meaning, message, fix) in MEANT.items():
+        value = case.node.settings.get(setting)
+        if kind != case.node.kind or value is None or other.settings.get(setting) != value:
+            continue
+        settings = {**case.node.settings, setting: meaning}
+        score = case.score(case.run(partial(rebuilt, backend, settings=settings)), "forward")
+        if score <= case.limit:
+            words = {"value": value, "path": spelled_path(case.node.path)}
+            said_so = f"{setting} is {value} in both ({case.node.kind} {place(case.node)}): "
+            yield Proof(code_of(setting, kind), said_so + message.format(**words), fix.format(**words), score)
+
+
+def cut_to_size(case: Case) -> Iterator[Proof]:
+    """A pool that rounds its size up counts windows in the padding, which the reference's does not."""
+    both = [node for node in (case.node, case.reference_node) if node is not None]
+    if not all(family(node.kind) in POOLS and node.settings.get("ceil_mode") is True for node in both):
+        return
+    check, observed = case.checks[0], case.observed()
+    expected = case.recorded(check.reference)
+    if observed is None or observed.ndim != expected.ndim or observed.shape == expected.shape:
+        return
+    cut = tuple(slice(0, extent) for extent in expected.shape)
+    score = case.judge(np.ascontiguousarray(observed[cut]), expected, check)
+    if score <= case.limit:
+        sizes = [list(array.shape[2:]) for array in (expected, observed)]
+        message = (
+            f"{place(case.node)} gives {sizes[1]} in the port, {sizes[0]} in the reference, which leaves out "
+            f"a window that begins in the padding (ceil_mode of {case.node.kind})"
+        )
+        ends = ", ".join(f":{extent}" for extent in expected.shape[2:])
+        fix = f"cut what {spelled_path(case.node.path)} gives: [:, :, {ends}]"
+        yield Proof("op.ceil_mode", message, fix, score)
+
+
+HYPOTHESES = (translated, meant_otherwise, cut_to_size)
