@@ -1,7 +1,7 @@
 """How far two arrays are apart, and how large they are: all that most verdicts need.
 
 A third of the work of ``compare_arrays``, for the many tensors that turn out to be within the noise. Whatever
-is out of the ordinary (non-finite values, squares that leave the range, integers) is left to it.
+is out of the ordinary (non-finite values, squares that leave the range, integers, mismatches) is left to it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.judge.kernels import count_mismatches
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic, is_plain
 from parfocal.judge.tolerance import Tolerance
@@ -21,19 +20,19 @@ from parfocal.native.library import LIBRARY
 
 _BLOCK = 1 << 18
 # Sums of squares of numbers in this range are right to a few digits, which is all that is asked here.
+_ANYTHING = Tolerance(atol=1e38)
 _RANGE = {np.dtype(np.float32): (1e-15, 1e15), np.dtype(np.float64): (1e-140, 1e140)}
 
 
 @dataclass(slots=True)
 class Apart:
-    """Extremes and sums over all elements; ``mismatched`` counts only against a given tolerance."""
+    """Extremes and sums over all elements."""
 
     size: int = 0
     peak: float = 0.0  # of the difference
     square: float = 0.0  # its sum of squares
     reference_peak: float = 0.0
     reference_square: float = 0.0
-    mismatched: int = 0
 
     @property
     def rms(self) -> float:
@@ -56,11 +55,13 @@ class Apart:
         self.square += other.square
         self.reference_peak = max(self.reference_peak, other.reference_peak)
         self.reference_square += other.reference_square
-        self.mismatched += other.mismatched
 
 
 def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> Apart | None:
-    """``a`` (actual) against ``b`` (reference) of one shape; None where ``compare_arrays`` must decide."""
+    """``a`` (actual) against ``b`` (reference) of one shape; None where ``compare_arrays`` must decide.
+
+    So it must where an element may exceed the tolerance.
+    """
     actual, reference = admitted(a, "a"), admitted(b, "b")
     dtype = arithmetic(actual.dtype, reference.dtype)
     if dtype.kind != "f" or actual.shape != reference.shape:
@@ -91,35 +92,23 @@ def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> Apart | None:
 
 def _block(x: Array, y: Array, tolerance: Tolerance | None, scratch: Scratch) -> Apart | None:
     compiled = LIBRARY is not None and x.dtype == np.float32
-    found = _compiled(x, y) if compiled else _by_numpy(x, y, scratch)
+    found, within = _compiled(x, y, tolerance or _ANYTHING) if compiled else (_by_numpy(x, y, scratch), False)
     low, high = _RANGE[x.dtype]
     # written so that a NaN, from wherever, is out of the ordinary
     if not all(scale == 0.0 or low < scale < high for scale in (found.peak, found.reference_peak)):
         return None
     if not math.isfinite(found.square + found.reference_square):
         return None
-    if tolerance is not None and found.peak > tolerance.atol / 2:
-        found.mismatched = _mismatched(x, y, tolerance, scratch)
-    return found
+    return found if tolerance is None or within or found.peak <= tolerance.atol / 2 else None
 
 
-def _mismatched(x: Array, y: Array, tolerance: Tolerance, scratch: Scratch) -> int:
-    if LIBRARY is not None and x.dtype == np.float32:
-        out = (ctypes.c_double * 14)()
-        function = LIBRARY.parfocal_difference
-        function(x.ctypes.data, y.ctypes.data, len(x), tolerance.atol, tolerance.rtol, math.inf, out)
-        return int(out[12])
-    difference = np.subtract(x, y, out=scratch.get("difference", x.dtype, len(x)))
-    np.abs(difference, out=difference)
-    magnitude = np.abs(y, out=scratch.get("magnitude", y.dtype, len(y)))
-    return count_mismatches(x, y, difference, magnitude, tolerance, scratch)
-
-
-def _compiled(x: Array, y: Array) -> Apart:
+def _compiled(x: Array, y: Array, tolerance: Tolerance) -> tuple[Apart, bool]:
+    """What was found, and whether all of it is within the tolerance for sure."""
     assert LIBRARY is not None
-    out = (ctypes.c_double * 4)()
-    LIBRARY.parfocal_apart(x.ctypes.data, y.ctypes.data, len(x), out)
-    return Apart(len(x), *out)
+    out = (ctypes.c_double * 5)()
+    LIBRARY.parfocal_apart(x.ctypes.data, y.ctypes.data, len(x), tolerance.atol, tolerance.rtol, out)
+    peak, square, reference_peak, reference_square, over = out
+    return Apart(len(x), peak, square, reference_peak, reference_square), over == 0
 
 
 def _by_numpy(x: Array, y: Array, scratch: Scratch) -> Apart:

@@ -92,7 +92,7 @@ def quick_block(
     elif largest <= tolerance.atol / 2 or relative <= tolerance.rtol / 2:
         mismatched = 0
     else:
-        mismatched = count_mismatches(x, y, difference, magnitude, tolerance, scratch)
+        mismatched = _count_mismatches(x, y, difference, magnitude, tolerance, scratch)
     products = DotProducts(len(x), x.dtype, scratch)
     for pair in ((difference, ONES[x.dtype]), (difference, difference), (x, x), (y, y)):
         products.add(*pair)
@@ -187,7 +187,7 @@ def _count_nonzero(difference: Array, scratch: Scratch) -> int:
     return int(np.count_nonzero(np.greater(difference, 0, out=mask)))
 
 
-def count_mismatches(
+def _count_mismatches(
     x: Array, y: Array, difference: Array, magnitude: Array, tolerance: Tolerance, scratch: Scratch
 ) -> int:
     """How many differences exceed the tolerance.

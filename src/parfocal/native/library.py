@@ -38,7 +38,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
             *(POINTER(Projection), POINTER(c_double), c_void_p),
         ),
     ),
-    "parfocal_apart": (None, (c_void_p, c_void_p, c_int64, POINTER(c_double))),
+    "parfocal_apart": (None, (c_void_p, c_void_p, c_int64, c_double, c_double, POINTER(c_double))),
     "parfocal_difference": (
         None,
         (c_void_p, c_void_p, c_int64, c_double, c_double, c_double, POINTER(c_double)),

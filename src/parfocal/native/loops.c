@@ -302,6 +302,11 @@ typedef struct {
     float low_atol, low_rtol; /* slightly less, for float32; exact if both are zero */
 } Tolerance;
 
+static Tolerance tolerance(double atol, double rtol) {
+    const double less = 1 - 1e-6, tiny = 1e-44, low_atol = atol * less - tiny;
+    return (Tolerance){atol, rtol, (float)(low_atol > 0 ? low_atol : 0), (float)(rtol * less)};
+}
+
 INLINE void add_pair(Pairs *pairs, Floats x, Floats y, float steepest, const Tolerance *allowed) {
     const Floats off = magnitude(x - y), size = magnitude(y);
     pairs->maximum = larger(off, pairs->maximum);
@@ -440,9 +445,7 @@ static void add_difference(Difference *found, const Difference *more) {
 /* The place of the largest difference is looked for only if it exceeds ``known``; else it is -1. */
 void parfocal_difference(const float *x, const float *y, int64_t count, double atol, double rtol,
                          double known, double *out) {
-    const double less = 1 - 1e-6, tiny = 1e-44;
-    const double low_atol = atol * less - tiny;
-    const Tolerance allowed = {atol, rtol, (float)(low_atol > 0 ? low_atol : 0), (float)(rtol * less)};
+    const Tolerance allowed = tolerance(atol, rtol);
     Difference found[MOST_PIECES];
     Both both = {x, y, count, piece_length(count, PAIRS), found, &allowed, known};
     const int64_t pieces = pieces_of(count, both.size);
@@ -455,16 +458,21 @@ void parfocal_difference(const float *x, const float *y, int64_t count, double a
 
 typedef struct {
     double peak, square, reference_peak, reference_square;
+    double over; /* how many differences may exceed the tolerance; 0: none does */
 } Apart;
 
 /* The whole lanes of up to ``FLUSH`` vectors; NaN shows in the sums, not in the peaks. */
-INLINE int64_t add_apart(Apart *found, const float *x, const float *y, int64_t count) {
+INLINE int64_t add_apart(Apart *found, const float *x, const float *y, int64_t count,
+                         const Tolerance *allowed) {
     Floats peak = all(0), reference_peak = all(0), square = all(0), reference_square = all(0);
+    Bits over = {0};
     int64_t place = 0;
     for (; place + LANES <= count; place += LANES) {
         const Floats reference = load(y + place), off = load(x + place) - reference;
-        peak = larger(magnitude(off), peak);
-        reference_peak = larger(magnitude(reference), reference_peak);
+        const Floats far = magnitude(off), size = magnitude(reference);
+        peak = larger(far, peak);
+        reference_peak = larger(size, reference_peak);
+        over += far > allowed->low_atol + allowed->low_rtol * size;
         square += off * off;
         reference_square += reference * reference;
     }
@@ -472,6 +480,7 @@ INLINE int64_t add_apart(Apart *found, const float *x, const float *y, int64_t c
     found->reference_peak = most(found->reference_peak, largest(reference_peak));
     found->square += sum(square);
     found->reference_square += sum(reference_square);
+    for (int lane = 0; lane < LANES; lane++) found->over -= over[lane];
     return place;
 }
 
@@ -481,12 +490,12 @@ static void piece_of_apart(void *about, int64_t number) {
     const float *x = both->x, *y = both->y;
     int64_t place = number * both->size;
     const int64_t end = end_of(both, place);
-    Apart found = {0, 0, 0, 0};
+    Apart found = {0, 0, 0, 0, 0};
     while (end - place >= LANES) {
         const int64_t size = end - place < FLUSH * LANES ? end - place : FLUSH * LANES;
         look_ahead(x + place, size * 4);
         look_ahead(y + place, size * 4);
-        place += add_apart(&found, x + place, y + place, size);
+        place += add_apart(&found, x + place, y + place, size, both->allowed);
     }
     for (; place < end; place++) {
         const double off = __builtin_fabsf(x[place] - y[place]), reference = __builtin_fabsf(y[place]);
@@ -494,13 +503,15 @@ static void piece_of_apart(void *about, int64_t number) {
         found.reference_peak = most(reference, found.reference_peak);
         found.square += off * off;
         found.reference_square += reference * reference;
+        found.over += off > both->allowed->low_atol + both->allowed->low_rtol * reference;
     }
     ((Apart *)both->found)[number] = found;
 }
 
-void parfocal_apart(const float *x, const float *y, int64_t count, double *out) {
+void parfocal_apart(const float *x, const float *y, int64_t count, double atol, double rtol, double *out) {
+    const Tolerance allowed = tolerance(atol, rtol);
     Apart found[MOST_PIECES];
-    Both both = {x, y, count, piece_length(count, PAIRS), found, NULL, 0};
+    Both both = {x, y, count, piece_length(count, PAIRS), found, &allowed, 0};
     const int64_t pieces = pieces_of(count, both.size);
     parfocal_share(piece_of_apart, &both, pieces);
     for (int64_t piece = 1; piece < pieces; piece++) {
@@ -508,6 +519,7 @@ void parfocal_apart(const float *x, const float *y, int64_t count, double *out) 
         found->reference_peak = most(found[piece].reference_peak, found->reference_peak);
         found->square += found[piece].square;
         found->reference_square += found[piece].reference_square;
+        found->over += found[piece].over;
     }
     memcpy(out, found, sizeof *found);
 }

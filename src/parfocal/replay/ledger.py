@@ -2,7 +2,7 @@
 
 Memory is taken in large pieces: the system needs longer to provide many small ones than it takes to
 fill them. The file is unlinked as soon as it is open, so nothing is left on disk however the process
-ends; what is read from it is a fresh array, never a mapping.
+ends; what is read from it is an array of its own, never a mapping.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class Ledger:
         self._file: IO[bytes] | None = None
         self._end = 0
         self._count = 0
+        self._last: tuple[int, Array] | None = None  # the last one read from the file
 
     def put(self, array: Array, *, given: bool = False) -> Stored:
         """Keep a copy of the array as it is now; or, ``given``, the array itself: nobody writes to it."""
@@ -74,10 +75,12 @@ class Ledger:
         kept = self._arrays.get(ticket.number)
         if kept is not None:
             return kept
-        offset, dtype = self._places[ticket.number]
-        array = np.empty(ticket.shape, dtype)
-        self._read(array, offset)
-        return array
+        if self._last is None or self._last[0] != ticket.number:  # a tensor is looked at, then given
+            offset, dtype = self._places[ticket.number]
+            array = np.empty(ticket.shape, dtype)
+            self._read(array, offset)
+            self._last = ticket.number, array
+        return self._last[1]
 
     def has_in_memory(self, ticket: Stored | None) -> bool:
         return ticket is not None and ticket.number in self._arrays
@@ -86,6 +89,7 @@ class Ledger:
         self._arrays.clear()
         self._piece = np.empty(0, np.uint8)
         self._places.clear()
+        self._last = None
         if self._file is not None:
             self._file.close()
 

@@ -104,8 +104,7 @@ def judge_roughly(observed: Array, expected: Array, tolerance: Tolerance | None)
     if found is None:
         return _judge_fully(observed, expected, tolerance)
     if tolerance is not None:
-        wrong = float(found.mismatched)
-        return Judged(None, Size(wrong, wrong), _VIOLATION, found.relative)
+        return Judged(None, NOTHING, _VIOLATION, found.relative)
     epsilon = coarser(observed.dtype.name, expected.dtype.name) if found.peak else 0.0
     floor = Size(found.reference_rms, found.reference_peak) * epsilon
     return Judged(None, Size(found.rms, found.peak), floor, found.relative)

@@ -80,7 +80,19 @@ def test_integers_complex_numbers_and_other_shapes_are_left_to_it_too(way):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("tolerance", [Tolerance(rtol=1e-3), Tolerance(atol=1e-3), Tolerance(1e-4, 1e-4)])
-def test_mismatches_are_counted_as_by_the_full_comparison(way, dtype, tolerance):
+def test_whatever_may_be_a_mismatch_is_left_to_it(way, dtype, tolerance):
     a, b = pair((7, 11, 13), dtype)
-    assert apart(a, b, tolerance).mismatched == compare_arrays(a, b, tolerance=tolerance).mismatched
-    assert apart(b, b, tolerance).mismatched == 0
+    assert compare_arrays(a, b, tolerance=tolerance).mismatched > 0
+    assert apart(a, b, tolerance) is None
+    assert apart(b, b, tolerance) is not None
+    wide = Tolerance(rtol=0.1, atol=0.1)
+    assert apart(a, b, wide) is not None
+
+
+def test_one_element_beyond_the_tolerance_is_enough(way):
+    b = np.random.default_rng(0).standard_normal(600_000).astype("float32")
+    for place in (0, 17, 300_001, 599_999):
+        a = b.copy()
+        a[place] += 2e-3
+        assert apart(a, b, Tolerance(atol=1e-3)) is None
+        assert apart(a, b, Tolerance(atol=5e-3)) is not None
