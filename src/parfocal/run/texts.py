@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from json.encoder import encode_basestring_ascii as _string
+from math import isfinite
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from parfocal.run.codecs import CODECS, check_structure, join
-from parfocal.run.jsonvalues import encode_json
+from parfocal.run.dtypes import dtype_name
+from parfocal.run.jsonvalues import encode_array, encode_json
 from parfocal.run.records import TensorValue
 
 Text = Callable[[Any, str], str]
+Quick = Callable[[Any], str | None]  # None: not so quick
 
 _dump = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _RECENT = 64
@@ -36,41 +41,90 @@ def fields_text(instance: Any, path: str, **more: str) -> str:
     """
     parts = [f"{_string(name)}:{_string(value)}" for name, value in more.items()]
     cls: Any = type(instance)
-    for name, key, may_be_absent, encode, text in _encoders(cls):
+    for name, key, may_be_absent, quick, write in _writers(cls):
         value = getattr(instance, name)
         if value is None and may_be_absent:
             continue
-        where = join(path, name)
-        parts.append(key + (plain_text(encode(value, where)) if text is None else text(value, where)))
+        text = quick[type(value)](value) if type(value) in quick else None
+        parts.append(key + (write(value, join(path, name)) if text is None else text))
     return "{" + ",".join(parts) + "}"
 
 
 @cache
-def _encoders(cls: Any) -> tuple[tuple[str, str, bool, Callable[[Any, str], Any], Text | None], ...]:
-    def entry(item: Any) -> tuple[str, str, bool, Callable[[Any, str], Any], Text | None]:
-        kind = str(item.type)
-        return item.name, f"{_string(item.name)}:", item.default is None, CODECS[kind].encode, TEXTS.get(kind)
+def _writers(cls: Any) -> tuple[tuple[str, str, bool, Mapping[type, Quick], Text], ...]:
+    """For each field: name, key, whether it may be absent, and how it is written, at once or with care."""
+
+    def entry(item: Any) -> tuple[str, str, bool, Mapping[type, Quick], Text]:
+        kind, encode = str(item.type), CODECS[str(item.type)].encode
+        write = TEXTS.get(kind, lambda value, path: _plain_text(encode(value, path)))
+        return item.name, f"{_string(item.name)}:", item.default is None, QUICK.get(kind, {}), write
 
     return tuple(map(entry, fields(cls)))
 
 
-# An encoder of the standard library costs more to set up than the few values of a record.
-_PLAIN: dict[type, Callable[[Any], str]] = {
+def json_text(value: Any, path: str) -> str:
+    """Any plain value, as ``encode_json`` says; the usual ones in one go."""
+    text = _usual(value)
+    return _plain_text(encode_json(value, path)) if text is None else text
+
+
+def _usual(value: Any) -> str | None:
+    """The text of a value of a usual kind; None for one that needs ``encode_json``."""
+    write = _USUAL.get(type(value))
+    return None if write is None else write(value)
+
+
+def _usual_int(value: int) -> str | None:
+    return int.__repr__(value) if -(2**63) <= value < 2**63 else None
+
+
+def _usual_float(value: float) -> str | None:
+    return float.__repr__(value) if isfinite(value) else None
+
+
+def _usual_list(items: Sequence[Any]) -> str | None:
+    texts = [_usual(item) for item in items]
+    return None if None in texts else f"[{','.join(texts)}]"  # type: ignore[arg-type]
+
+
+def _usual_dict(items: dict[Any, Any]) -> str | None:
+    parts = []
+    for name, item in items.items():
+        text = _usual(item) if type(name) is str and name[:1] != "$" else None
+        if text is None:
+            return None
+        parts.append(f"{_string(name)}:{text}")
+    return "{" + ",".join(parts) + "}"
+
+
+def _usual_tuple(items: tuple[Any, ...]) -> str | None:
+    text = _usual_list(items)
+    return None if text is None else f'{{"$tuple":{text}}}'
+
+
+def _usual_array(array: np.ndarray[Any, Any]) -> str | None:
+    if dtype_name(array.dtype) is None:
+        return None
+    return f'{{"$array":{_usual_dict(encode_array(array, ""))}}}'
+
+
+_USUAL: dict[type, Quick] = {
     str: _string,
-    int: int.__repr__,
-    float: float.__repr__,  # finite: the others have a tag
+    int: _usual_int,
+    float: _usual_float,
     bool: {True: "true", False: "false"}.__getitem__,
     type(None): lambda _: "null",
-    list: lambda items: f"[{','.join(map(plain_text, items))}]",
-    dict: lambda items: (
-        "{" + ",".join([f"{_string(name)}:{plain_text(item)}" for name, item in items.items()]) + "}"
-    ),
+    list: _usual_list,
+    tuple: _usual_tuple,
+    dict: _usual_dict,
+    np.ndarray: _usual_array,
 }
 
 
-def plain_text(data: Any) -> str:
-    """The text of what ``encode_json`` made: the same as ``json.dumps``, without spaces."""
-    return _PLAIN.get(type(data), _dump)(data)
+def _plain_text(data: Any) -> str:
+    """The text of what ``encode_json`` made, however unusual."""
+    text = _usual(data)
+    return _dump(data) if text is None else text
 
 
 def _tensor(value: Any, path: str) -> str:
@@ -90,7 +144,7 @@ def _tensor(value: Any, path: str) -> str:
 def _leaf(value: Any, path: str) -> str:
     if isinstance(value, TensorValue):
         return f'{{"$tensor":{_tensor(value, path)}}}'
-    return plain_text(CODECS["Leaf"].encode(value, path))
+    return _plain_text(CODECS["Leaf"].encode(value, path))
 
 
 def _structure(value: Any, path: str) -> str:
@@ -101,13 +155,30 @@ def _structure(value: Any, path: str) -> str:
             for slot, leaf in value.leaves.items()
         ]
     )
-    shape = plain_text(encode_json(value.shape, join(path, "shape")))
+    shape = json_text(value.shape, join(path, "shape"))
     return f'{{"leaves":{{{leaves}}},"shape":{shape}}}'
 
 
-# By the field's annotation in records.py; the others are small, and written together.
+def _mapping(value: Any, path: str) -> str:
+    text = _usual(value)
+    return _plain_text(CODECS["Mapping[str, Any]"].encode(value, path)) if text is None else text
+
+
+# By the field's annotation in records.py. What is of the type that it should be is written at once.
+QUICK: dict[str, Mapping[type, Quick]] = {
+    kind: {each: _USUAL[each] for each in types}
+    for kind, types in {
+        "int": (int,),
+        "int | None": (int, type(None)),
+        "str": (str,),
+        "str | None": (str, type(None)),
+        "bool": (bool,),
+    }.items()
+}
 TEXTS: dict[str, Text] = {
     "TensorValue | None": _tensor,
     "Leaf": _leaf,
     "Structure": _structure,
+    "Mapping[str, Any]": _mapping,
+    "Mapping[str, Any] | None": _mapping,
 }
