@@ -15,6 +15,7 @@ from parfocal.explain.causes import Proof, Where, cause
 from parfocal.explain.describing import described
 from parfocal.explain.layers import conventions, given, mirror, relations, settings
 from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong
+from parfocal.explain.ops.sharing import in_shared_code
 from parfocal.explain.reproducing import Reproduction, reproduction
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.verdict import Divergence, Site
@@ -136,6 +137,7 @@ class Explainer:
 
     def _placed(self, proof: Proof, case: Case) -> Proof:
         """With the op's own line, also when the cause was found without looking at ops."""
+        proof = replace(proof, fix=in_shared_code(case, proof.fix))
         return proof if proof.port is not None else replace(proof, port=self._place(case))
 
     def _place(self, case: Case) -> Where | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where
@@ -10,6 +10,7 @@ from parfocal.explain.ops.differing import differences, otherwise
 from parfocal.explain.ops.gaps import narrowed
 from parfocal.explain.ops.hypotheses import HYPOTHESES
 from parfocal.explain.ops.locating import located
+from parfocal.explain.ops.rewriting import mended
 from parfocal.explain.ops.scene import Scene, make_scene
 from parfocal.explain.ops.telling import chain, line
 from parfocal.explain.ops.together import at_several_places
@@ -22,10 +23,19 @@ def ops(case: Case) -> Iterator[Proof]:
     scene = scene_of(case)
     if scene is None:
         return
-    for hypothesis in (differences, *HYPOTHESES, at_several_places, otherwise):
+    for hypothesis in (
+        differences,
+        *(_with_line(each) for each in (*HYPOTHESES, at_several_places)),
+        otherwise,
+    ):
         for proof in hypothesis(scene):
             yield proof
             return
+
+
+def _with_line(hypothesis: Callable[[Scene], Iterator[Proof]]) -> Callable[[Scene], Iterator[Proof]]:
+    """What is found without looking at a single gap: with a line that was tried at the outermost."""
+    return lambda scene: (mended(scene, None, proof) for proof in hypothesis(scene))
 
 
 def place(case: Case) -> Where | None:

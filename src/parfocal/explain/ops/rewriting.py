@@ -23,12 +23,12 @@ from parfocal.explain.ops.log import key_of
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.writing import Place, Writer
 
-MOST = 10  # lines that are tried
+MOST = 12  # lines that are tried
 MOST_STATEMENTS = 2  # that may go
 MENDED, RIGHT, BETTER, WORSE = 3, 2, 1, 0
 
 
-def mended(scene: Scene, gap: Gap, proof: Proof) -> Proof:
+def mended(scene: Scene, gap: Gap | None, proof: Proof) -> Proof:
     """The proof with a line that was tried, if there is one."""
     if proof.fix.startswith(spelled_path("")) and not isinstance(proof.fix, Line):
         return proof  # an attribute of a module
@@ -43,7 +43,7 @@ def mended(scene: Scene, gap: Gap, proof: Proof) -> Proof:
     return proof if best is None or best is first else replace(proof, fix=Line.of(best))
 
 
-def _candidates(scene: Scene, gap: Gap, first: Patch | None) -> Iterator[Patch]:
+def _candidates(scene: Scene, gap: Gap | None, first: Patch | None) -> Iterator[Patch]:
     seen: set[Patch] = set()
     for patch in (*([] if first is None else [first]), *_rewritten(scene, gap)):
         if patch not in seen and len(seen) < MOST:
@@ -51,13 +51,14 @@ def _candidates(scene: Scene, gap: Gap, first: Patch | None) -> Iterator[Patch]:
             yield patch
 
 
-def _rewritten(scene: Scene, gap: Gap) -> Iterator[Patch]:
+def _rewritten(scene: Scene, gap: Gap | None) -> Iterator[Patch]:
     """The right value at every place where the wrong one is made, handed on or used.
 
     First in one line; then together with statements right before it, which go.
     """
-    ways = [(scene, gap), *((each, _outermost(each)) for each in (scene, *scene.elsewhere()))]
-    places = [(one, at, place) for one, at in ways if at is not None for place in _places(one, at)]
+    own = [] if gap is None else [(scene, gap)]
+    ways = [*own, *((one, at) for one in (scene, *scene.elsewhere()) for at in narrowed(one))]
+    places = [(one, at, place) for one, at in ways for place in _places(one, at)]
     for count in range(MOST_STATEMENTS + 1):
         for one, at, place in places:
             gone = statements_before(place.spot, count)
@@ -71,11 +72,6 @@ def _patch(scene: Scene, gap: Gap, place: Place) -> Patch | None:
     text = Writer(scene, place).write(gap.reference, gap.other_made)
     patch = None if text is None else exchanging(place.spot, place.slot, text)
     return None if patch is None else without_statements(patch, place.spot.source, place.without)
-
-
-def _outermost(scene: Scene) -> Gap | None:
-    """From the wrong value itself, whatever it comes from."""
-    return next((gap for gap in narrowed(scene) if gap.port == scene.wrong), None)
 
 
 def _places(scene: Scene, gap: Gap) -> Iterator[Place]:
