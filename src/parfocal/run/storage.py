@@ -81,7 +81,10 @@ def map_file(path: Path) -> NDArray[np.uint8]:
         if os.fstat(descriptor).st_size == 0:  # an empty file cannot be mapped
             return np.empty(0, np.uint8)
         with storage_errors("read", path):
-            return np.frombuffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ), np.uint8)
+            mapped = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+            if hasattr(mmap, "MADV_SEQUENTIAL"):  # read far ahead: tensors are looked at in order, as a rule
+                mapped.madvise(mmap.MADV_SEQUENTIAL)
+            return np.frombuffer(mapped, np.uint8)
     finally:
         os.close(descriptor)
 
