@@ -133,7 +133,8 @@ class Run:
         data = self._bytes(ref)
         if check and ref not in self._checked:
             self._check_sum(ref, data)
-            self._checked.add(ref)
+            if data.base is not None:  # a view into the file, which does not change any more
+                self._checked.add(ref)
         if isinstance(value, TensorRef):
             return data
         return data.view(DTYPES[value.dtype]).reshape(value.shape)

@@ -1,8 +1,8 @@
 """Writing a Run as it happens.
 
-Tensor bytes go to the current segment first, the record's line after them, each handed to
-the operating system at once: a process killed at any moment loses nothing it had finished.
-Nothing is kept in memory. ``run.json`` says that the run is incomplete until ``close``.
+Tensor bytes go to the segments first, the record's line after them, and each is where a process
+killed at any moment leaves it: nothing that was finished is lost. No more than the slots of a ring
+is kept in memory. ``run.json`` says that the run is incomplete until ``close``.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class RunWriter:
     A process that is one of several ranks gives its ``rank``, the number of ``ranks`` and
     the ``run_id`` that its launcher gave to all of them (by default as the header says).
     A run that need not survive a power failure, as a temporary one, is not ``durable``.
+    ``ring`` says how many tensor bytes may wait in memory to be written.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class RunWriter:
         return TensorValue(str(dtype_name(array.dtype)), tuple(array.shape), ref, stats, sketch)
 
     def append(self, record: Record) -> None:
-        """Append one finished record; its tensors' bytes are with the operating system already."""
+        """Append one finished record; its tensors' bytes are safe already."""
         line = encode_record(record)
         if record.rank != self.rank:
             raise InputError(f"the record is of rank {record.rank}, this writer is of rank {self.rank}")

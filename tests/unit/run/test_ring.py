@@ -7,6 +7,7 @@ import os
 import threading
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -173,8 +174,10 @@ def test_a_large_run_has_a_ring_until_it_is_closed(tmp_path: Path) -> None:
         append(writer, *arrays)
         assert names(writer.path) == ["pending.bin", *NAMES]
         assert_holds(load_run(writer.path), arrays)
+        assert "pending.bin" in Path("/proc/self/maps").read_text()
     assert names(writer.path) == NAMES
     assert threading.active_count() == before
+    assert "pending.bin" not in Path("/proc/self/maps").read_text()
     assert_holds(load_run(writer.path), arrays)
 
 
@@ -225,6 +228,30 @@ def test_every_rank_has_a_ring_of_its_own(tmp_path: Path) -> None:
         for writer in writers:
             writer.close()
     assert not [name for name in names(tmp_path / "r") if name.startswith("pending")]
+
+
+@pytest.mark.parametrize("call", range(7))
+def test_a_tensor_that_was_interrupted_is_space_that_nobody_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    calls = []
+
+    def copy(*arguments: Any) -> int:
+        calls.append(arguments)
+        if len(calls) == call + 1:
+            raise KeyboardInterrupt
+        return copy_summed(*arguments)
+
+    monkeypatch.setattr(background, "copy_summed", copy)
+    arrays = [noise(3000, 1), noise(9000, 2), noise(70, 3), noise(PAGE, 4)]
+    kept = []
+    with open_run(tmp_path / "r") as writer:
+        for array in arrays:
+            with suppress(KeyboardInterrupt):
+                append(writer, array)
+                kept.append(array)
+    assert len(kept) == 3
+    assert_holds(load_run(writer.path), kept)
 
 
 # Reading while bytes wait.
