@@ -8,6 +8,7 @@ code's at its inputs.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,10 +80,18 @@ class Follower:
         on_op: OnOp | None = None,
         listener: Listener | None = None,
         unmoved: Collection[int] = (),
+        turned: Collection[tuple[int, Side, str]] = (),
+        whole: bool = False,
     ) -> None:
-        """``unmoved``: identities of recorded data that lie here as they were recorded."""
+        """``unmoved``: identities of recorded data that lie here as they were recorded.
+
+        ``turned``: places of masks that say the opposite here. ``whole``: the first call is the whole
+        model, and what that gives is for somebody who knows of no other layout.
+        """
         self.listener = listener
         self.unmoved = unmoved
+        self.turned = turned
+        self.whole = whole
         self.backend = backend
         self.script = script
         self.supply = supply
@@ -191,11 +200,14 @@ class Follower:
 
     def _look(self, order: int, side: Side, slot: str, tensor: Any, value: Value) -> Layout | None:
         known = self._layout_if_given(tensor, value.data)
-        if known is not None:
+        stays = id(value.data) in self.unmoved or (self.whole and (order, side) == (0, "output"))
+        if known is not None and not (stays and known.keeps(value.data.shape)):
             return known
         observed = self.backend.to_array(tensor, copy=False)
         recorded = self.supply(value.data)
-        layout = fit(recorded, observed, may_move=id(value.data) not in self.unmoved)
+        layout = fit(recorded, observed, may_move=not stays)
+        if layout is not None and (order, side, slot) in self.turned:
+            layout = dataclasses.replace(layout, turned=True)
         if layout is None and side == "input" and recorded.size != observed.size:
             return None  # padded, cropped or wrong: the code around is judged by what comes of it
         expected = recorded if layout is None else layout.apply(recorded)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import permutations
 from math import inf, prod
 from typing import Any
@@ -23,23 +24,30 @@ class Layout:
     permutation: tuple[int, ...] | None  # None: as it is
     shape: tuple[int, ...]
     split: tuple[int, ...] | None = None  # axes are split up to this shape before they are moved
+    turned: bool = False  # of a mask: what is true there is false here
 
     @property
     def is_identity(self) -> bool:
-        return self.permutation is None
+        return self.permutation is None and not self.turned
 
     def keeps(self, shape: tuple[int, ...]) -> bool:
         """Whether axes were moved and the shape is the same all the same: it says nothing of the move."""
         return self.permutation is not None and self.shape == shape
 
     def apply(self, array: Array) -> Array:
-        parts = array if self.split is None else array.reshape(self.split)
+        said = ~array if self.turned else array
+        parts = said if self.split is None else said.reshape(self.split)
         moved = parts if self.permutation is None else parts.transpose(self.permutation)
         return moved.reshape(self.shape)
 
 
-def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layout]:
+@lru_cache(maxsize=1024)
+def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> tuple[Layout, ...]:
     """Every way in which the reference's shape can become the port's, the plainest first."""
+    return tuple(_layouts(reference, port))
+
+
+def _layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layout]:
     if prod(reference) != prod(port):
         return
     if _without_ones(reference) == _without_ones(port) or len(reference) != len(port):
@@ -74,7 +82,7 @@ def fit(reference: Array, port: Array, *, may_move: bool = True) -> Layout | Non
     """
     if not may_move and reference.shape == port.shape:
         return Layout(None, port.shape)
-    candidates = list(layouts(reference.shape, port.shape))
+    candidates = layouts(reference.shape, port.shape)
     if len(candidates) <= 1:
         return candidates[0] if candidates else None
     plain = candidates[0]
@@ -92,15 +100,22 @@ def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
 
 def _distance(a: Array, b: Array) -> float:
     """Relative distance over a regular sample of the elements."""
-    step = max(1, a.size // _SAMPLE)
-    indices = np.unravel_index(np.arange(0, a.size, step), a.shape)
-    left, right = (side[indices].astype(_wide(side)) for side in (a, b))
+    left, right = (_sample(side).astype(_wide(side)) for side in (a, b))
     same = (left == right) | (np.isnan(left) & np.isnan(right))  # equal infinities have no difference
     apart = np.subtract(left, right, where=~same, out=np.zeros_like(left))
     if not np.isfinite(apart).all():
         return inf
     scale = float(np.linalg.norm(right[np.isfinite(right)]))
     return float(np.linalg.norm(apart)) / scale if scale else float(np.any(apart != 0))
+
+
+def _sample(array: Array) -> Array:
+    """Some elements, in the order of the indices."""
+    step = max(1, array.size // _SAMPLE)
+    if array.flags.c_contiguous:
+        return array.reshape(-1)[::step]
+    sample: Array = array[np.unravel_index(np.arange(0, array.size, step), array.shape)]
+    return sample
 
 
 def _wide(array: Array) -> Any:

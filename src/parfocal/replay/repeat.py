@@ -125,8 +125,17 @@ class Repeater:
 
         own = self.script.ties.get(node.order, Tie({}, {}))
         gradients = backward and any(value.gradient is not None for value in own.outputs.values())
+        turned = [
+            (order - node.order, side, slot)
+            for (order, side, slot), layout in self.script.layouts.items()
+            if layout.turned
+        ]
         follower = Follower(
-            self.backend, ties, supply, report, gradients=gradients, on_op=on_op, listener=listener
+            *(self.backend, ties, supply, report),
+            gradients=gradients,
+            on_op=on_op,
+            listener=listener,
+            turned=turned,
         )
         args, kwargs = self._arguments(node, own, supply, gradients)
         follower.run(twin, args, kwargs, self._driver(node, own, supply, gradients))

@@ -7,7 +7,7 @@ the reference's values, which gives every call's own error. Both models are left
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -33,7 +33,7 @@ from parfocal.workflow.ignoring import Ignored
 from parfocal.workflow.measures import Collector, Measure, refine
 from parfocal.workflow.players import Driving, Player, Results, left_as_it_was
 from parfocal.workflow.progress import Tell, silent
-from parfocal.workflow.second_look import fused_after_all, lying_as_recorded
+from parfocal.workflow.second_look import AS_SEEN, Lying, fused_after_all, lying_as_recorded, turned_round
 from parfocal.workflow.telling import INPUTS_HINT
 
 SUSPECTS = 3  # settings that are told of a port that does not run
@@ -101,17 +101,13 @@ class Alignment:
             self.tell("pairing calls; the port runs along the reference's values")
             pairing = self._pair()
             with left_as_it_was(self.port, self.mode):
-                # what the whole model gives is for somebody who knows of no other layout
-                unmoved = frozenset(
-                    id(value.data) for value in self.reference.trace.nodes[0].outputs.values()
-                )
-                script, followed, precise, measures = self._led(pairing, ledger, unmoved)
+                script, followed, precise, measures = self._led(pairing, ledger, AS_SEEN)
                 better = fused_after_all(pairing, measures, precise)
-                also = lying_as_recorded(measures, precise)
+                lying = Lying(lying_as_recorded(measures, precise), turned_round(measures, precise))
             with left_as_it_was(self.port, self.mode):
-                if better is not pairing or also:
+                if better is not pairing or lying != AS_SEEN:
                     pairing = better
-                    script, followed, precise, measures = self._led(pairing, ledger, unmoved | also)
+                    script, followed, precise, measures = self._led(pairing, ledger, lying)
                 ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
                 ignored = self.ignored()
                 overlooked = ignored.overlooked(measures)
@@ -126,18 +122,18 @@ class Alignment:
                 )
 
     def _led(
-        self, pairing: Pairing, ledger: Ledger, unmoved: Collection[int]
+        self, pairing: Pairing, ledger: Ledger, lying: Lying
     ) -> tuple[dict[int, Tie], Results, Precise, list[Measure]]:
         """The port led along the reference's values as paired, and its calls' own errors."""
         traces = self.reference.trace, self.port.trace
         script, partners = _script(pairing, *traces)
         try:
-            collector, followed, layouts = self._follow(script, partners, ledger, unmoved)
+            collector, followed, layouts = self._follow(script, partners, ledger, lying)
         except InputError:
             # by itself the port's code runs: it does not stand values of another shape than its own
             self._start_over(self.port)
             script, partners = _script(pairing, *traces, other_shapes=False)
-            collector, followed, layouts = self._follow(script, partners, ledger, unmoved)
+            collector, followed, layouts = self._follow(script, partners, ledger, lying)
         precise = self._precise(Script(script, layouts), ledger)
         self.tell("measuring noise")
         excuses = Excuses(precise, (self.reference, self.port), self.plan.entries)
@@ -230,13 +226,17 @@ class Alignment:
         )
 
     def _follow(
-        self, script: Mapping[int, Tie], partners: Partners, ledger: Ledger, unmoved: Collection[int]
+        self, script: Mapping[int, Tie], partners: Partners, ledger: Ledger, lying: Lying
     ) -> tuple[Collector, Results, Layouts]:
         """The port again, led along the reference's values."""
         port, results = self.port, Results()
         collector = Collector(partners, self.tolerance)
         follower = Follower(
-            *(port.backend, script, _supply(ledger), collector), gradients=self.backward, unmoved=unmoved
+            *(port.backend, script, _supply(ledger), collector),
+            gradients=self.backward,
+            unmoved=lying.unmoved,
+            turned=lying.turned,
+            whole=True,
         )
         with port.telling("the forward pass on the reference's values"):
             follower.run(port.model, *port.inputs(), self.driving.driver(port, results))

@@ -9,7 +9,7 @@ of a square tensor may be a mistake in the code that made it: then the layer is 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from parfocal.judge.floors import score
 from parfocal.matching.dividing import may_divide_differently, run_after
@@ -21,7 +21,19 @@ from parfocal.replay.repeat import Layouts, Script
 from parfocal.replay.trace import Data
 from parfocal.workflow.measures import LIMIT, Measure, judge_arrays
 
+Places = frozenset[tuple[int, Side, str]]
 NEAR = 8 * LIMIT  # by the cheapest floor alone; the pair is measured properly afterwards
+
+
+@dataclass(frozen=True, slots=True)
+class Lying:
+    """What is known of how tensors lie in the port: ``unmoved`` by identity, ``turned`` masks by place."""
+
+    unmoved: frozenset[int] = frozenset()
+    turned: Places = frozenset()
+
+
+AS_SEEN = Lying()
 
 
 def fused_after_all(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
@@ -80,6 +92,30 @@ def lying_as_recorded(measures: Iterable[Measure], precise: Precise) -> frozense
         plain: Layouts = {place: Layout(None, data.shape) for place, data in moved.items()}
         if plain and _is_right(order, suspect, Script(script.ties, {**script.layouts, **plain}), precise):
             found |= {id(data) for data in moved.values()}
+    return frozenset(found)
+
+
+def turned_round(measures: Iterable[Measure], precise: Precise) -> Places:
+    """Masks that say the opposite in the port, where that is what the call there wants to be told."""
+    script = precise.port.script
+    outputs: dict[int, Measure] = {}
+    suspects: list[Measure] = []
+    for measure in measures:
+        if measure.direction != "forward" or measure.score <= LIMIT:
+            continue
+        if measure.side == "output":
+            outputs.setdefault(measure.port, measure)
+        elif precise.port.trace.nodes[measure.port].inputs[measure.slot].data.dtype == "bool":
+            suspects.append(measure)
+    found: set[tuple[int, Side, str]] = set()
+    for measure in suspects:
+        place: tuple[int, Side, str] = (measure.port, "input", measure.slot)
+        layout, wrong = script.layouts.get(place), outputs.get(measure.port)
+        if layout is None or wrong is None or not wrong.own:
+            continue
+        layouts = {**script.layouts, place: replace(layout, turned=True)}
+        if _is_right(measure.port, wrong, Script(script.ties, layouts), precise):
+            found.add(place)
     return frozenset(found)
 
 
