@@ -12,7 +12,7 @@ from torch import nn
 
 import parfocal
 from parfocal.judge.verdict import Divergence
-from tests.faults.tools import numbers, own, seeded
+from tests.faults.tools import align, numbers, own, seeded
 
 
 class TorchBlock(nn.Module):
@@ -277,3 +277,50 @@ def test_a_gradient_that_only_the_reference_stops() -> None:
 
 def test_what_both_sides_stop_is_right() -> None:
     assert found_in_torch(TorchData(), CutShortcut()) == []
+
+
+class TorchGated(nn.Module):
+    """Gates what it lets through; ``cut``: the gate learns nothing."""
+
+    def __init__(self, cut: bool = False) -> None:
+        super().__init__()
+        self.gate, self.value, self.cut = nn.Linear(8, 8), nn.Linear(8, 8), cut
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gate = torch.sigmoid(self.gate(x))
+        return (gate.detach() if self.cut else gate) * self.value(x)
+
+
+class Gated(pnn.Layer):
+    def __init__(self, way: str = "") -> None:
+        super().__init__()
+        self.gate, self.value, self.way = pnn.Linear(8, 8), pnn.Linear(8, 8), way
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        gate = paddle.nn.functional.sigmoid(self.gate(x))
+        if self.way == "numpy":
+            gate = paddle.to_tensor(gate.numpy())
+        if self.way == "unused":
+            self.kept = paddle.to_tensor(gate.numpy())
+        return gate * self.value(x)
+
+
+def test_what_only_the_reference_stops_is_one_mistake() -> None:
+    (divergence,) = own(align(seeded(lambda: TorchGated(cut=True)), Gated(), numbers(4, 8)))
+    assert divergence.cause is not None
+    assert divergence.cause.code == "grad.detached"
+    assert "the reference stops the gradient with detach" in divergence.cause.message
+
+
+def test_a_tensor_made_of_anothers_numbers_has_no_gradient() -> None:
+    divergence = own(align(seeded(TorchGated), Gated("numpy"), numbers(4, 8)))[0]
+    assert divergence.cause is not None
+    assert divergence.cause.code == "grad.detached"
+    assert (
+        "the port makes a new tensor of another's numbers in test_gradients.py:" in divergence.cause.message
+    )
+
+
+def test_numbers_that_are_only_looked_at_are_no_mistake() -> None:
+    assert align(seeded(TorchGated), Gated("unused"), numbers(4, 8)).ok
+    assert align(seeded(TorchGated), Gated(), numbers(4, 8)).ok

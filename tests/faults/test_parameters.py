@@ -148,3 +148,16 @@ def test_a_setting_that_only_the_gradient_shows() -> None:
     assert "padding_idx is 3 in the reference, None in the port (Embedding rows)" in divergence.cause.message
     assert divergence.cause.fix == "port.rows = paddle.nn.Embedding(12, 6, padding_idx=3)"
     assert parfocal.align(seeded(lambda: TorchRows(None)), Rows(), ids).ok
+
+
+def test_a_weight_that_only_the_reference_keeps_as_it_is() -> None:
+    ids = np.array([[0, 3, 2], [5, 3, 8]])
+    reference, port = seeded(lambda: TorchRows(None)), Rows()
+    reference.last.weight.requires_grad_(False)
+    (divergence,) = own(parfocal.align(reference, port, ids))
+    assert divergence.cause is not None
+    assert divergence.cause.code == "grad.detached"
+    assert divergence.cause.message == "last.weight is frozen in the reference, the port trains it"
+    assert divergence.cause.fix == "port.last.weight.stop_gradient = True"
+    port.last.weight.stop_gradient = True
+    assert parfocal.align(reference, port, ids).ok

@@ -55,6 +55,11 @@ def starved_calls(measures: Iterable[Measure]) -> set[int]:
     return {order for order, is_reached in reached.items() if not is_reached}
 
 
+def idle_calls(measures: Iterable[Measure]) -> set[int]:
+    """Calls that no gradient comes back to in the reference: what they send on in the port follows."""
+    return {m.port for m in measures if m.unwanted and m.direction == "backward" and m.side == "output"}
+
+
 def comes_before(measure: Measure, starved: set[int], port: Trace) -> bool:
     """Whether a gradient is missing only because this call got none, or one around it or behind it."""
     if measure.own:

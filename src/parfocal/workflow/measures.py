@@ -65,6 +65,11 @@ class Measure:
         return self.message == ABSENT["port"]
 
     @property
+    def unwanted(self) -> bool:
+        """The reference has no gradient there at all."""
+        return self.message == ABSENT["reference"]
+
+    @property
     def given(self) -> bool:
         """An input of the whole model, or the gradient of its output: comes from outside."""
         return self.port == 0 and not self.own

@@ -23,6 +23,7 @@ from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import SPELLING
 from parfocal.workflow.following import (
     comes_before,
+    idle_calls,
     in_backward_order,
     lacks_a_part,
     moment,
@@ -83,6 +84,7 @@ def divergences(
     forward.sort(key=lambda measure: moment(measure, theirs))
     backward = in_backward_order(observation.measures, limit, theirs)
     starved, silent = starved_calls(observation.measures), silent_calls(observation.measures)
+    idle = idle_calls(observation.measures)
     starts = _starts_of_runs(observation.pairing)
     by_the_loss = _loss_differs_first(observation, limits)
     paths = set(guilty_weights)
@@ -95,6 +97,7 @@ def divergences(
         follows = measure.direction == "backward" and not measure.own and users_of(measure, theirs) & paths
         cut_off = measure.absent and comes_before(measure, starved, theirs)
         cut_off = cut_off or lacks_a_part(measure, silent, theirs)
+        cut_off = cut_off or (measure.own and measure.unwanted and measure.port in idle)
         inherited = guilty in paths or doubtful or cut_off or bool(follows)
         inherited = inherited or (excused is not None and excused(measure))
         inherited = inherited or (by_the_loss and measure.direction == "backward" and measure.given)

@@ -20,6 +20,7 @@ from parfocal.explain.layers.relations import factor_between
 TRIALS = 12  # lines that are tried, each by running the call once
 STOPPED = {  # how: what is said of it, and what to write
     "detach": ("stops the gradient with detach in {line}", "take detach out of {line}"),
+    "copy": ("makes a new tensor of another's numbers in {line}", "use the tensor itself in {line}"),
     "no_grad": ("computes {line} without gradients (no_grad)", "take {line} out of the no_grad block"),
     "flag": (
         "switches a tensor's gradient off before {line}",

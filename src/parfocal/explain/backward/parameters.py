@@ -8,7 +8,7 @@ hypotheses. Where every repetition is right, something acts on the parameter fro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -68,34 +68,29 @@ class ParameterExplainer:
         return _with(divergence, proofs, "")
 
     def _frozen(self, entry: Entry, floor: Size) -> Iterator[Proof]:
-        """The port's parameter is not to be trained; the reference's is."""
-        port = self.precise.port
-        owner, _, name = entry.target.rpartition(".")
-        module = port.modules.get(owner)
-        if module is None or entry.target in self.gradients:
+        """One side's parameter is not to be trained, the other's is: with both trained they agree."""
+        ours, theirs = self.precise.reference, self.precise.port
+        frozen = [
+            path not in gradients and _is_frozen(side, path)
+            for side, path, gradients in (
+                (ours, entry.source, self.precise.gradients),
+                (theirs, entry.target, self.gradients),
+            )
+        ]
+        calls = calls_of_owner(ours.trace, entry.source), calls_of_owner(theirs.trace, entry.target)
+        if frozen[0] == frozen[1] or not all(calls):
             return
-
-        def own(twin: Any) -> Iterator[StateTensor]:
-            return (each for each in port.backend.state(twin) if each.path == name)
-
-        if any(each.trainable for each in own(module)):
-            return
-
-        def thaw(twin: Any) -> None:
-            for each in own(twin):
-                port.backend.require_grad(each.value)
-
-        calls = [node.order for node in port.trace.nodes if node.path == owner]
-        others = calls_of_owner(self.precise.reference.trace, entry.source)
-        if not calls or not others:
-            return
-        theirs = port.repeat(calls, None, self.precise.recorded, thaw).parameters.get(entry.target)
-        ours = _gradient(self.precise.reference, others, entry.source, self.precise, None)
-        left = _judged(ours, theirs, entry, floor)
+        found = [
+            side.repeat(order, None, self.precise.recorded, _thawing(side, path)).parameters.get(path)
+            for side, order, path in zip((ours, theirs), calls, (entry.source, entry.target), strict=True)
+        ]
+        left = _judged(found[0], found[1], entry, floor)
         if left <= self.limit:
-            message = f"{entry.target} is frozen in the port, the reference trains it"
-            fix = {"paddle": "stop_gradient = False", "torch": "requires_grad = True"}[port.backend.name]
-            yield Proof("grad.detached", message, f"{spelled_path(owner)}.{name}.{fix}", left)
+            words = ("reference", "port") if frozen[0] else ("port", "reference")
+            message = f"{entry.target} is frozen in the {words[0]}, the {words[1]} trains it"
+            flag = {"paddle": ("stop_gradient", frozen[0]), "torch": ("requires_grad", frozen[1])}
+            fix = "{} = {}".format(*flag[theirs.backend.name])
+            yield Proof("grad.detached", message, f"{spelled_path(entry.target)}.{fix}", left)
 
     def _set(self, entry: Entry, floor: Size) -> Iterator[Proof]:
         """The owner has another setting, which only its gradient shows."""
@@ -199,6 +194,26 @@ class ParameterExplainer:
             )
         ]
         return replace(divergence, reference=sides[0], port=sides[1])
+
+
+def _owned(side: Repeater, module: Any, name: str) -> Iterator[StateTensor]:
+    return (each for each in side.backend.state(module) if each.path == name)
+
+
+def _is_frozen(side: Repeater, path: str) -> bool:
+    owner, _, name = path.rpartition(".")
+    found = list(_owned(side, side.modules[owner], name)) if owner in side.modules else []
+    return bool(found) and not any(each.trainable for each in found)
+
+
+def _thawing(side: Repeater, path: str) -> Callable[[Any], None]:
+    """Lets the twin of a parameter's owner train it."""
+
+    def thaw(twin: Any) -> None:
+        for each in _owned(side, twin, path.rpartition(".")[2]):
+            side.backend.require_grad(each.value)
+
+    return thaw
 
 
 def _site(node: Node) -> Site:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from parfocal.backends.protocol import Array, Backend, Call, OpCall
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace_call
@@ -22,12 +24,16 @@ from parfocal.explain.causes import Where
 from parfocal.replay.trace import Node
 
 HOOK = "register_hook"
+COPY = "tensor"  # made from plain numbers: those of a tensor, if it was taken out of the graph
 FLOATING = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """An op after which there is no gradient, or a hook. ``how``: detach, no_grad, flag, hook or function."""
+    """An op after which there is no gradient, or a hook.
+
+    ``how``: detach, copy, no_grad, flag, hook or function.
+    """
 
     order: int  # of the op; of a call that is given a tensor without its gradient, that of the call, negative
     how: str
@@ -73,12 +79,26 @@ class Living:
         leaves = flatten_call(op.args, op.kwargs).leaves
         if op.name == "detach" and id(op.output) in self._alive:  # in place
             leaves = {"0": op.output}
+        if op.name == COPY:
+            return self._copied(op.output)
         floating = {slot: leaf for slot, leaf in leaves.items() if self._floats(leaf)}
         return {
             slot: leaf if self.backend.requires_grad(leaf) else self._alive[id(leaf)][1]
             for slot, leaf in floating.items()
             if self.backend.requires_grad(leaf) or id(leaf) in self._alive
         }
+
+    def _copied(self, copy: Any) -> dict[str, Any]:
+        """The tensor with a gradient whose very numbers these are, the latest first."""
+        if not self._floats(copy):
+            return {}
+        numbers = self.backend.to_array(copy)
+        for tensor, alias in reversed(self._alive.values()):
+            if self.backend.shape(tensor) == self.backend.shape(copy) and np.array_equal(
+                self.backend.to_array(tensor), numbers
+            ):
+                return {"0": alias}
+        return {}
 
 
 class Finder(Living):
@@ -108,8 +128,8 @@ class Finder(Living):
         return not self.backend.grad_enabled() and any(id(leaf) in found for leaf in leaves)
 
     def _how(self, op: OpCall) -> str:
-        if op.name == "detach":
-            return "detach"
+        if op.name in ("detach", COPY):
+            return "detach" if op.name == "detach" else "copy"
         if not self.backend.grad_enabled():
             return "no_grad"
         return "flag" if self._flagged(flatten_call(op.args, op.kwargs).leaves.values()) else "no_grad"
@@ -189,7 +209,7 @@ class Reviver(Living):
         living = self._living(op)
         if not living or op.function is None:
             return None
-        if op.name == "detach":
+        if op.name in ("detach", COPY):
             return next(iter(living.values()))
         with self.backend.with_grad():
             args, kwargs = replace_call(op.args, op.kwargs, living)
