@@ -52,8 +52,15 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("tril", "triu"), ("diagonal",)),
     "clamp": ("minimum", "maximum"),
     "roll": ("shifts", "axis"),
-    "topk": ("k", "axis"),
-    "flip": ("axis",),
+    "topk": ("k", "axis", "largest", "sorted"),
+    **dict.fromkeys(("flip", "unbind", "cumprod", "argmax", "argmin"), ("axis",)),
+    **dict.fromkeys(("squeeze", "unsqueeze", "argsort", "sort", "log_cumsum_exp"), ("axis",)),
+    "norm": ("p", "axis", "keepdim"),
+    "repeat_interleave": ("repeats", "axis"),
+    "softplus": ("beta", "threshold"),
+    "pixel_shuffle": ("upscale_factor",),
+    "pixel_unshuffle": ("downscale_factor",),
+    "one_hot": ("num_classes",),
     "getitem": ("index",),
     **dict.fromkeys(("tril", "triu"), ("diagonal",)),
     **{
@@ -100,6 +107,19 @@ def told(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Any]:
     if op.is_module:
         return dict(op.bound)
     return {name: argument.value for name, argument in said(op, is_tensor).items()}
+
+
+def unsaid(op: Op) -> list[str]:
+    """What could be handed to an op besides: arguments that are nothing by default."""
+    parameters = None if op.function is None else _parameters(op.function)
+    return [
+        parameter.name
+        for index, parameter in enumerate(parameters or ())
+        if parameter.default is None
+        and parameter.name not in _IGNORED
+        and (index >= len(op.args) or op.args[index] is None)
+        and op.kwargs.get(parameter.name) is None
+    ]
 
 
 def default_of(op: Op, argument: Said) -> Any:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from parfocal.explain.causes import Proof, Where
-from parfocal.explain.ops.arguments import Said, default_of, said, told
+from parfocal.explain.ops.arguments import Said, default_of, said, told, unsaid
 from parfocal.explain.ops.gaps import Gap, narrowed, paired_inputs, producers
-from parfocal.explain.ops.locating import line_of_use
+from parfocal.explain.ops.locating import line_beside, line_of_use
 from parfocal.explain.ops.looking import equal
 from parfocal.explain.ops.masking import are_masks, masked_otherwise, other_mask
 from parfocal.explain.ops.names import ARITHMETIC, MASKING, POINTWISE, SCALING
@@ -24,7 +24,7 @@ from parfocal.explain.ops.ordering import (
     taken_otherwise,
     values_moved,
 )
-from parfocal.explain.ops.remakes import again, bridging, giving, picking, retelling, retelling_all
+from parfocal.explain.ops.remakes import again, bridging, giving, handing, picking, retelling, retelling_all
 from parfocal.explain.ops.rewriting import mended
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.solving import other_constant, other_number
@@ -128,9 +128,11 @@ def tensor_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
         left.remove(same)
     if len(left) != 1:
         return
-    score = transplanted(scene, gap)
-    if score <= scene.case.limit:
-        yield lacking_proof(scene, mine, theirs, left[0], score)
+    for word in unsaid(mine):
+        score = scene.try_remade(mine, handing(scene.case.backend, word, scene.reference.values[left[0]]))
+        if score <= scene.case.limit:
+            yield lacking_proof(scene, mine, theirs, left[0], score)
+            return
 
 
 def other_factor(scene: Scene, gap: Gap) -> Iterator[Proof]:
@@ -144,6 +146,8 @@ def other_factor(scene: Scene, gap: Gap) -> Iterator[Proof]:
     other = said(theirs, scene.case.reference_backend.is_tensor).get("scalar")
     if own is None or other is None or not other.value:
         return
+    if mine.name != theirs.name and equal("scalar", own.value, other.value, scene, mine):
+        return  # another op
     value = float(other.value) if mine.name == theirs.name else 1.0 / float(other.value)
     if equal("scalar", own.value, value, scene, mine):
         return
@@ -174,13 +178,15 @@ def ops_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
     score = transplanted(scene, gap)
     if score > scene.case.limit:
         return
-    where = line_of_use(scene, gap)
+    beside = line_beside(scene, gap)
+    where = beside or line_of_use(scene, gap)
     moved = [op for op in others if op.is_module] if len(others) > 1 else others
     for op in moved:
         if (found := elsewhere(scene, op, missing=False)) is not None:
             yield early_proof(found, op, min(where or found.where, found.where, key=_line), score)
             return
-    yield missing_proof(scene, others, where, score, gap)
+    proof = missing_proof(scene, others, where, score, gap)
+    yield proof if beside is None else replace(proof, port=beside)
 
 
 def ops_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:

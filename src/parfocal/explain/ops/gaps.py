@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parfocal.explain.ops.arguments import told
-from parfocal.explain.ops.log import Key, Op
+from parfocal.explain.ops.log import Key, Log, Op
 from parfocal.explain.ops.looking import equal
 from parfocal.explain.ops.names import COMMUTATIVE, LAYOUT, MASKING
 from parfocal.explain.ops.scene import Scene, is_same
@@ -52,14 +52,15 @@ def _walked(scene: Scene, *, moved: bool = False) -> tuple[list[Gap], list[Gap]]
     waiting = [Gap(scene.wrong, scene.right, *_users(scene), scene.end, scene.other_end)]
     inner: list[Gap] = []
     outer: list[Gap] = []
-    seen: set[tuple[Key, Key, int | None]] = set()
+    seen: set[tuple[object, ...]] = set()
     while waiting and len(seen) < STEPS:
         gap = waiting.pop(0)
         # a value that is right in itself is wrong for one user and right for another
         user = gap.user.index if gap.user is not None and scene.knows(gap.port) else None
-        if (gap.port, gap.reference, user) in seen:
+        made = None if gap.made is None else gap.made.index  # an op may give what it was given
+        if (gap.port, gap.reference, made, user) in seen:
             continue
-        seen.add((gap.port, gap.reference, user))
+        seen.add((gap.port, gap.reference, made, user))
         further = list(_further(scene, gap, moved=moved))
         waiting += further
         (outer if further else inner).append(gap)
@@ -100,6 +101,9 @@ def _further(scene: Scene, gap: Gap, *, moved: bool = False) -> Iterator[Gap]:
         return
     if {mine.name, theirs.name} == {"where", "masked_fill"}:
         pairs = _masking_pairs(scene, mine, theirs)
+        if hides_where(scene.port, mine) != hides_where(scene.reference, theirs):
+            yield from _opposite(scene, mine, theirs, pairs[0])
+            pairs = pairs[1:]
     elif mine.name != theirs.name:
         yield from _without_layout(scene, gap, mine, theirs)
         return
@@ -181,6 +185,33 @@ def _masking_pairs(scene: Scene, mine: Op, theirs: Op) -> list[tuple[str, str]]:
         sorted_out.append((masks, varied))
     (masks, varied), (other_masks, others) = sorted_out
     return [*zip(masks, other_masks, strict=False), *zip(varied, others, strict=False)]
+
+
+def hides_where(log: Log, op: Op) -> bool:
+    """Whether an op that takes a mask hides what the mask says yes to, or the rest."""
+    if op.name != "where":
+        return True
+    kept = log.values[list(op.inputs.values())[1]]
+    return bool((kept == kept.flat[0]).all())
+
+
+def _opposite(scene: Scene, mine: Op, theirs: Op, masks: tuple[str, str]) -> Iterator[Gap]:
+    """Masks of which one is the other's opposite, seen before one of them is inverted."""
+    keys = [mine.inputs[masks[0]], theirs.inputs[masks[1]]]
+    made = [scene.port.maker(mine, masks[0]), scene.reference.maker(theirs, masks[1])]
+    logs = (scene.port, scene.reference)
+    own, other = (log.values[key].reshape(-1) for log, key in zip(logs, keys, strict=True))
+    if own.size == other.size and np.array_equal(own, ~other):
+        return
+    for index, log in enumerate(logs):
+        op = made[index]
+        while op is not None and op.name in LAYOUT and len(op.inputs) == 1:
+            op = log.maker(op, next(iter(op.inputs)))
+        if op is not None and op.name == "logical_not":
+            slot, keys[index] = next(iter(op.inputs.items()))
+            made[index] = log.maker(op, slot)
+            yield Gap(keys[0], keys[1], mine, masks[0], theirs, made[0], made[1])
+            return
 
 
 def _are_one(scene: Scene, mine: Op, slot: str, theirs: Op, other: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parfocal.explain.causes import Where
 from parfocal.explain.ops.gaps import Gap, narrowed
-from parfocal.explain.ops.log import Log, Op, key_of
+from parfocal.explain.ops.log import Key, Log, Op, key_of
 from parfocal.explain.ops.names import LAYOUT, SELECTING
 from parfocal.explain.ops.scene import Scene
 
@@ -42,6 +42,37 @@ def line_of_use(scene: Scene, gap: Gap) -> Where | None:
     if gap.user is not None:
         return gap.user.where
     return None if made is None else made.where
+
+
+def line_beside(scene: Scene, gap: Gap) -> Where | None:
+    """The port's line for the rest of what the reference does in the line of an op that the port lacks."""
+    made = gap.other_made
+    if made is None or (made.function is None and not made.is_module):
+        return None  # a step of something larger has no line of its own
+    mine, theirs = _lines(scene, scene.port), _lines(scene, scene.reference)
+    lines = {
+        where
+        for wanted in theirs.get(gap.reference, ())
+        for key, places in theirs.items()
+        if key != gap.reference and wanted in places and scene.known_to_port(key)
+        for where in mine.get(scene.matches.to_port[key], ())
+    }
+    return Where(made.name, *lines.pop()) if len(lines) == 1 else None
+
+
+def _lines(scene: Scene, log: Log) -> dict[Key, set[tuple[str | None, int | None]]]:
+    """Where every value comes from: the call of a helper that gives it back, or else the line of its op."""
+    backend = scene.case.backend if log is scene.port else scene.case.reference_backend
+    found: dict[Key, set[tuple[str | None, int | None]]] = {}
+    for each in log.returns:
+        file, span = each.caller
+        if span is not None and not each.given:
+            found.setdefault(key_of(backend.to_array(each.tensor)), set()).add((file, span[0]))
+    for op in log.ops:
+        for key in op.outputs.values():
+            if not log.only_moves(op):
+                found.setdefault(key, {(op.file, op.line)})
+    return found
 
 
 def _last_return(scene: Scene, gap: Gap, made: Op | None) -> Where | None:

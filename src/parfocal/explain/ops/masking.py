@@ -25,7 +25,13 @@ def are_masks(scene: Scene, gap: Gap) -> bool:
     mine, right = scene.port.values[gap.port], scene.reference.values[gap.reference]
     if mine.size != right.size or not (is_mask(mine) and is_mask(right)):
         return False
+    if mine.dtype != np.bool_ and not any(_is_mixed(covered(mask)) for mask in (mine, right)):
+        return False  # all zeros or all ones: a constant like any other
     return not _points(scene.port, gap.port) and not _points(scene.reference, gap.reference)
+
+
+def _is_mixed(places: Array) -> bool:
+    return bool(places.any()) and not bool(places.all())
 
 
 def _points(log: Log, key: Key) -> bool:

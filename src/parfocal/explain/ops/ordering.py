@@ -66,11 +66,9 @@ def split_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
         for log, op in ((scene.port, mine), (scene.reference, theirs))
     )
     before = scene.port.values[next(iter(mine.inputs.values()))]
-    if not len(before.shape) < len(shape) == len(right) or sorted(shape) == sorted(right):
+    if not len(before.shape) < len(shape) == len(right) or shape == right or before.size != prod(right):
         return
-    if before.size != prod(right):
-        return
-    score = scene.try_remade(mine, reshaping(right))
+    score = scene.try_remade(mine, reshaping(shape, right))
     if score <= scene.case.limit:
         yield split_proof(scene, mine, theirs, score)
 

@@ -24,9 +24,14 @@ def scaling(factor: float) -> Remake:
     return lambda call: call.output * factor
 
 
-def reshaping(shape: tuple[int, ...]) -> Remake:
-    """What it gives, in another shape."""
-    return lambda call: call.output.reshape(list(shape))
+def reshaping(shape: tuple[int, ...], right: tuple[int, ...]) -> Remake:
+    """What it gives, in another shape: where the two are the same, as long as the axis is in the call."""
+
+    def remake(call: OpCall) -> Any:
+        lengths = zip(shape, right, call.output.shape, strict=True)
+        return call.output.reshape([wanted if own != wanted else here for own, wanted, here in lengths])
+
+    return remake
 
 
 def retelling_all(op: Op, changes: Mapping[str, tuple[Said, Any]]) -> Remake:
@@ -105,6 +110,16 @@ def merged(choices: Iterable[Mapping[int, Remake]]) -> dict[int, Remake]:
             if isinstance(before, Feeding) and isinstance(remake, Feeding):
                 found[index] = Feeding({**remake.tensors, **before.tensors})
     return found
+
+
+def handing(backend: Backend, word: str, array: Array) -> Remake:
+    """What it gives with one tensor more."""
+
+    def remake(call: OpCall) -> Any:
+        assert call.function is not None
+        return call.function(*call.args, **{**call.kwargs, word: backend.from_array(array)})
+
+    return remake
 
 
 def giving(backend: Backend, array: Array) -> Remake:

@@ -75,7 +75,9 @@ def missing_proof(
     place = "" if where is None else f" in {line(where)}"
     message = f"the reference applies {chain(ops)}{value} ({line(op)}), the port does not{place}"
     fix = missing_fix(scene, ops, gap, f"apply {chain(ops)}{value}{place}")
-    if isinstance(fix, fixing.Line) and where is not None and fix.patch.file == where.file:
+    if isinstance(fix, fixing.Line) and where is None:
+        where = Where(op.name, fix.patch.file, fix.patch.line)
+    elif isinstance(fix, fixing.Line) and where is not None and fix.patch.file == where.file:
         where = replace(where, line=min(fix.patch.line, where.line or 0))  # where the value is made
     return Proof(code, message, fix, score, where, op.where)
 
@@ -148,9 +150,9 @@ def order_proof(
     return Proof("op.order", message, fix, score, place, None if other is None else other.where)
 
 
-def exchanged_proof(one: tuple[Gap, Op], other: tuple[Gap, Op], score: float) -> Proof:
+def exchanged_proof(scene: Scene, one: tuple[Gap, Op], other: tuple[Gap, Op], score: float) -> Proof:
     """Two ops of which each takes what the other should."""
-    given = ["an input" if gap.made is None else f"what {gap.made.spelled} gives" for gap, _ in (one, other)]
+    given = [source_of(scene, gap.port, gap.made) for gap, _ in (one, other)]
     users = [user for _, user in (one, other)]
     message = (
         f"{users[0].spelled} takes {given[0]} and {users[1].spelled} {given[1]}; "
@@ -161,6 +163,18 @@ def exchanged_proof(one: tuple[Gap, Op], other: tuple[Gap, Op], score: float) ->
     there = one[0].other_user
     where = min(users, key=lambda op: op.index).where
     return Proof("op.order", message, fix, score, where, None if there is None else there.where)
+
+
+def source_of(scene: Scene, key: Key, made: Op | None) -> str:
+    """Where a value of the port comes from, in words."""
+    if made is not None:
+        return f"what {made.spelled} gives"
+    backend, wanted = scene.case.backend, scene.port.values[key]
+    for entry in backend.state(scene.case.module):
+        array = backend.to_array(entry.value)
+        if array.shape == wanted.shape and np.array_equal(array, wanted):
+            return f"self.{entry.path}"
+    return "an input"
 
 
 def early_proof(mine: Op, theirs: Op, where: Where, score: float) -> Proof:
@@ -175,7 +189,7 @@ def early_proof(mine: Op, theirs: Op, where: Where, score: float) -> Proof:
 
 def replaced_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
     code = "op.activation" if {mine.name, theirs.name} <= POINTWISE else "op.kind"
-    if {mine.name, theirs.name} == {"sum", "mean"}:
+    if {mine.name, theirs.name} in ({"sum", "mean"}, SCALING):
         code = "op.scale"
     message = f"{mine.spelled} in the port ({line(mine)}), {theirs.spelled} in the reference ({line(theirs)})"
     fix = f"apply {theirs.name} instead of {mine.name} in {line(mine)}"

@@ -38,10 +38,17 @@ def at_several_places(scene: Scene) -> Iterator[Proof]:
         parts = _parts(scene, gaps) if 2 <= len(gaps) <= MOST_PLACES else []
         if len(parts) > MOST_MISTAKES or sum(len(part.choices) for part in parts) < 2:
             continue
-        score = _score(scene, parts)
-        if score <= scene.case.limit:
-            yield _needed(scene, parts, score)
-            return
+        for some in _choices(parts):
+            score = _score(scene, some)
+            if score <= scene.case.limit:
+                yield _needed(scene, some, score)
+                return
+
+
+def _choices(parts: list[Part]) -> list[list[Part]]:
+    """All; if that is too much, all but one; or one that holds for several places."""
+    fewer = [[each for each in parts if each is not part] for part in parts] if len(parts) > 2 else []
+    return [parts, *fewer, *([part] for part in parts if len(part.choices) > 1 and len(parts) > 1)]
 
 
 def _needed(scene: Scene, parts: list[Part], score: float) -> Proof:
@@ -63,7 +70,7 @@ def _exchanged(scene: Scene, parts: Sequence[Part], score: float) -> Proof | Non
         return None
     if not are_one(other.port, one.reference):
         return None
-    return exchanged_proof((one, one.user), (other, other.user), score)
+    return exchanged_proof(scene, (one, one.user), (other, other.user), score)
 
 
 def _parts(scene: Scene, gaps: Sequence[Gap]) -> list[Part]:
