@@ -86,15 +86,23 @@ return self.out(seen + again)
     *(2, 5, 6),
 )
 TIED = pair(
-    "self.fc, self.deep = nn.Linear(6, 8), nn.Linear(8, 8)",
     """
-y = self.deep(torch.tanh(self.fc(x)))
-return F.linear(torch.tanh(self.deep(y)), self.fc.weight.T)
+self.embed, self.deep, self.again = nn.Embedding(10, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+self.again.weight = self.deep.weight
 """,
-    "self.fc, self.deep = nn.Linear(6, 8), nn.Linear(8, 8)",
     """
-y = self.deep(paddle.tanh(self.fc(x)))
-return paddle.matmul(paddle.tanh(self.deep(y)), self.fc.weight, transpose_y=True)
+tokens = (x.abs() * 4).long().clamp(max=9)
+y = torch.tanh(self.again(torch.tanh(self.deep(self.embed(tokens)))))
+return F.linear(y, self.embed.weight)
+""",
+    """
+self.embed, self.deep, self.again = nn.Embedding(10, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+self.again.weight = self.deep.weight
+""",
+    """
+tokens = (x.abs() * 4).astype("int64").clip(max=9)
+y = paddle.tanh(self.again(paddle.tanh(self.deep(self.embed(tokens)))))
+return paddle.matmul(y, self.embed.weight, transpose_y=True)
 """,
     *(5, 6),
 )
@@ -184,6 +192,31 @@ def test_the_line_mends_the_port(fault: Fault, tmp_path: Path) -> None:
     ast.parse(cause.fix)
     mended = apply_fix(tmp_path, fault.source(), port, reference, cause.fix)
     aligned(reference, mended, fault).raise_if_diverged()
+
+
+_TIE = "self.again.weight = self.deep.weight"
+UNTIED = {
+    "as it is": ((_TIE, ""),),
+    "transposed": (
+        (_TIE, f"{_TIE}\n        self.head = nn.Linear(8, 10, bias_attr=False)"),
+        ("paddle.matmul(y, self.embed.weight, transpose_y=True)", "self.head(y)"),
+    ),
+}
+
+
+@pytest.mark.parametrize("texts", UNTIED.values(), ids=UNTIED.keys())
+def test_two_parameters_become_one(texts: tuple[tuple[str, str], ...], tmp_path: Path) -> None:
+    source = TIED.port
+    for right, wrong in texts:
+        assert right in source
+        source = source.replace(right, wrong)
+    reference, port = reference_of(tmp_path, TIED), build(tmp_path, "port", source)
+    found = [
+        each.cause for each in pf.align(reference, port, TIED.inputs(), mode="eval").divergences if each.cause
+    ]
+    assert {cause.code for cause in found} == {"weight.tied"}
+    mended = apply_fix(tmp_path, source, port, reference, found[0].fix)
+    pf.align(reference, mended, TIED.inputs(), mode="eval").raise_if_diverged()
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.port[180:200])

@@ -193,7 +193,10 @@ def without(name: str, file: str | None, line: int | None, words: str) -> str:
 
 def spot_of(op: Op) -> Spot | None:
     """Where an op stands, or the call of a module."""
-    return find_op(op) if op.path is None else find_layer(op.file, op.line, op.path)
+    if "spot" not in op.looked_up:
+        op.looked_up["spot"] = find_op(op) if op.path is None else find_layer(op.file, op.line, op.path)
+    found: Spot | None = op.looked_up["spot"]
+    return found
 
 
 def at_the_end(module: Any) -> Spot | None:

@@ -185,6 +185,34 @@ def find_returned(file: str, line: int) -> Spot | None:
     return Spot(source, statement, statement.value)
 
 
+@dataclass(frozen=True, slots=True)
+class CallSpot:
+    """A call in a source."""
+
+    source: Source
+    node: ast.Call
+
+
+def find_call(file: str, span: Span | None) -> CallSpot | None:
+    """The call that stands at the very columns."""
+    source = read(file)
+    if source is None or span is None:
+        return None
+    calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and bounds(node) == span]
+    return CallSpot(source, calls[0]) if calls else None
+
+
+def functions_of(source: Source) -> set[str]:
+    """Names of the functions that a file has for its own."""
+    imported_names = (
+        alias for node in source.tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    )
+    return {
+        *(node.name for node in source.tree.body if isinstance(node, FUNCTIONS)),
+        *(alias.asname or alias.name for alias in imported_names),
+    }
+
+
 def bounds(node: ast.AST) -> Span:
     """First and last line, first and last column."""
     assert isinstance(node, (ast.expr, ast.stmt))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import Any
 
 from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes.fixing import Line
-from parfocal.explain.fixes.patching import exchanging
-from parfocal.explain.fixes.sources import Spot, find_layer, has_self, spelled
+from parfocal.explain.fixes.patching import exchanging, without_statements
+from parfocal.explain.fixes.sources import Source, Spot, find_layer, has_self, read, spelled
 from parfocal.replay.repeat import Repeater
 from parfocal.weights.plan import Entry
 
@@ -42,7 +43,25 @@ def _multiplied(port: Repeater, kept: str, other: str) -> str | None:
         return None
     biased = any(entry.path == "bias" for entry in port.backend.state(port.modules[layer]))
     patch = exchanging(spot, None, f"{text} + {bias}" if biased else text)
-    return None if patch is None else Line.of(patch)
+    made = None if biased else _made(port.modules[owner], layer[len(owner) :].lstrip("."))
+    if patch is None or made is None:
+        return None if patch is None else Line.of(patch)
+    source, statement = made  # nothing else needs the layer
+    return Line.of(without_statements(patch, source, [statement]))
+
+
+def _made(module: Any, name: str) -> tuple[Source, ast.stmt] | None:
+    """The statement of a constructor that makes a layer and nothing else."""
+    for kind in type(module).__mro__:
+        code: Any = getattr(vars(kind).get("__init__"), "__code__", None)
+        source = None if code is None else read(code.co_filename)
+        for node in () if source is None else ast.walk(source.tree):
+            match node:
+                case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=attribute)]):
+                    inside = node.lineno in {line for _, _, line in code.co_lines()}
+                    if attribute == name and inside and source is not None and source.stands_alone(node):
+                        return source, node
+    return None
 
 
 def _product(spot: Spot, framework: str, weight: str) -> str | None:

@@ -43,6 +43,7 @@ class Op:
     makers: dict[str, Maker] = field(default_factory=dict)  # input slot -> which op's output it is
     span: Span | None = None  # of its expression in the source, where Python keeps it
     around: dict[str, Any] = field(default_factory=dict)  # the user's tensors then, by their names
+    looked_up: dict[str, Any] = field(default_factory=dict)  # what is found once
 
     @property
     def where(self) -> Where:
@@ -73,6 +74,7 @@ class Return:
     given: bool  # to the function, and given back as it was
     around: dict[str, Any] = field(default_factory=dict)  # the function's tensors then, by their names
     caller: tuple[str, Span | None] = ("", None)  # file and place of the call
+    outside: dict[str, Any] = field(default_factory=dict)  # the caller's tensors then
     alone: bool = True  # nothing else was given back
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from parfocal.backends.protocol import Call
@@ -16,7 +17,7 @@ from parfocal.explain.causes import Proof, spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.fixing import Line
 from parfocal.explain.fixes.patching import Patch, exchanging, without_statements
-from parfocal.explain.fixes.sources import find_returned, statements_before
+from parfocal.explain.fixes.sources import bounds, find_returned, statements_before
 from parfocal.explain.fixes.trying import patched
 from parfocal.explain.ops.gaps import Gap, narrowed
 from parfocal.explain.ops.log import key_of
@@ -45,8 +46,10 @@ def mended(scene: Scene, gap: Gap | None, proof: Proof) -> Proof:
 
 def _candidates(scene: Scene, gap: Gap | None, first: Patch | None) -> Iterator[Patch]:
     seen: set[Patch] = set()
-    for patch in (*([] if first is None else [first]), *_rewritten(scene, gap)):
-        if patch not in seen and len(seen) < MOST:
+    for patch in chain([] if first is None else [first], _rewritten(scene, gap)):
+        if len(seen) == MOST:
+            return
+        if patch not in seen:
             seen.add(patch)
             yield patch
 
@@ -58,9 +61,12 @@ def _rewritten(scene: Scene, gap: Gap | None) -> Iterator[Patch]:
     """
     own = [] if gap is None else [(scene, gap)]
     ways = [*own, *((one, at) for one in (scene, *scene.elsewhere()) for at in narrowed(one))]
-    places = [(one, at, place) for one, at in ways for place in _places(one, at)]
+    places: dict[object, tuple[Scene, Gap, Place]] = {}
+    for one, at in ways:
+        for place in _places(one, at):
+            places.setdefault((at.reference, bounds(place.spot.node), place.slot), (one, at, place))
     for count in range(MOST_STATEMENTS + 1):
-        for one, at, place in places:
+        for one, at, place in places.values():
             gone = statements_before(place.spot, count)
             if len(gone) == count:
                 patch = _patch(one, at, replace(place, without=gone))

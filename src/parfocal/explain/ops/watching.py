@@ -166,7 +166,7 @@ class Watcher:
                 self.log.returns.append(
                     Return(
                         *(moment, tensor, name, frame.f_lineno, through),
-                        *(self._tensors(frame), called, given is tensor),
+                        *(self._tensors(frame), called, self._tensors(caller), given is tensor),
                     )
                 )
 

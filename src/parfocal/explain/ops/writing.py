@@ -19,17 +19,19 @@ from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.expressions import Step, expressed, moved, permuted
 from parfocal.explain.fixes.patching import rewritten_node
 from parfocal.explain.fixes.sources import (
+    CallSpot,
     Spot,
     assigned_name,
-    bounds,
+    find_call,
     first_line,
+    functions_of,
     has_self,
     names_in,
     spelled,
     stored_between,
 )
 from parfocal.explain.ops.arguments import told
-from parfocal.explain.ops.log import Key, Op
+from parfocal.explain.ops.log import Key, Op, key_of
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.values import ROUNDING, Marked, close, match
 from parfocal.explain.ops.watching import watched
@@ -76,6 +78,9 @@ class Writer:
         self.place = place
         self.known = list(_known(scene, place))
         self.framework = scene.case.backend.name
+        back = scene.case.reference_backend.to_array
+        plain = (each for each in scene.reference.returns if each.alone and not each.given)
+        self.returned = {key_of(back(each.tensor)): each for each in plain}
 
     def write(self, key: Key, made: Op | None, depth: int = 0) -> str | None:
         """The text of a value that ``made`` gives in the reference."""
@@ -83,7 +88,9 @@ class Writer:
         for known in self.known:
             if _is(known.array, array) and self._is_called_alike(known, made):
                 return known.text
-        text = None if made is None or depth >= DEEPEST else self.computed(key, made, depth)
+        text = None
+        if made is not None and depth < DEEPEST:
+            text = self._function_called(key, depth) or self.computed(key, made, depth)
         return text or self._moved(array)
 
     def _is_called_alike(self, known: Known, made: Op | None) -> bool:
@@ -112,6 +119,36 @@ class Writer:
             return text
         slot = next((slot for slot, each in made.outputs.items() if each == key), "")
         return f"{text}[{slot}]" if slot.isdigit() else None
+
+    def _function_called(self, key: Key, depth: int) -> str | None:
+        """A call of the user's own function that the port has under the same name."""
+        found = self.returned.get(key)
+        call = None if found is None else find_call(*found.caller)
+        if found is None or call is None:
+            return None
+        function = call.source.segment(call.node.func)
+        if not self._has(function) or call.node.keywords:
+            return None
+        texts = [self._argument(call, node, found.outside, depth) for node in call.node.args]
+        given = [text for text in texts if text is not None]
+        return f"{function}({', '.join(given)})" if len(given) == len(texts) else None
+
+    def _argument(self, call: CallSpot, node: ast.expr, outside: Mapping[str, Any], depth: int) -> str | None:
+        """What the reference hands to a function of its own: a tensor with a name, or a number."""
+        if isinstance(node, ast.Constant):
+            return call.source.segment(node)
+        if not isinstance(node, ast.Name) or node.id not in outside:
+            return None
+        key = key_of(self.scene.case.reference_backend.to_array(outside[node.id]))
+        log = self.scene.reference
+        return self.write(key, log.producers.get(key), depth + 1) if key in log.values else None
+
+    def _has(self, function: str) -> bool:
+        """Whether the port's code can call a function by this name where it is to be written."""
+        owner, _, name = function.rpartition(".")
+        if owner == "self":
+            return has_self(self.place.spot) and hasattr(type(self.scene.case.module), name)
+        return not owner and name in functions_of(self.place.spot.source)
 
     def spell(self, dotted: str) -> str | None:
         return spelled(self.place.spot.source, self.place.spot.statement, dotted)
@@ -242,14 +279,18 @@ def _expressions(scene: Scene, steps: list[Op]) -> Iterator[tuple[Known, ast.stm
 def _helped(scene: Scene, place: Place) -> Iterator[Known]:
     """Calls of the user's own functions in what is rewritten: elsewhere they would be made twice."""
     source, backend = place.spot.source, scene.case.backend
-    nodes = [node for node in ast.walk(source.tree) if id(node) in place.free and isinstance(node, ast.Call)]
     for each in scene.port.returns:
-        file, span = each.caller
-        calls = [node for node in nodes if bounds(node) == span] if file == source.file else []
-        if calls and each.alone and each.moment <= place.moment + 1:
-            text = source.segment(calls[0])
-            if _stays(text, place, calls[0].lineno):
-                yield Known(text, backend.to_array(each.tensor))
+        call = find_call(*each.caller) if each.caller[0] == source.file else None
+        if (
+            call is None
+            or not each.alone
+            or each.moment > place.moment + 1
+            or id(call.node) not in place.free
+        ):
+            continue
+        text = source.segment(call.node)
+        if _stays(text, place, call.node.lineno):
+            yield Known(text, backend.to_array(each.tensor))
 
 
 def _stays(text: str, place: Place, line: int) -> bool:
