@@ -231,6 +231,18 @@ SPELLINGS: dict[str, tuple[str, str, tuple[str, str], Edit, str]] = {
         *("x = paddle.concat([x, y], axis=1)", "paddle.concat([x, y], axis=1)", CONCAT),
         *(order(("0.0", "0.1"), (1, 0)), "x = paddle.concat([y, x], axis=1)"),
     ),
+    "a list by its name, turned": (
+        *("x = paddle.concat(parts)", "paddle.concat(parts)", CONCAT, order(("0.0", "0.1"), (1, 0))),
+        "x = paddle.concat(parts[::-1])",
+    ),
+    "a list that is turned already": (
+        *("x = paddle.concat(parts[::-1])", "paddle.concat(parts[::-1])", CONCAT),
+        *(order(("0.0", "0.1"), (1, 0)), "x = paddle.concat(parts)"),
+    ),
+    "a list by its name": (
+        *("x = paddle.concat(parts)", "paddle.concat(parts)", CONCAT),
+        *(order(("0.0", "0.1", "0.2"), (1, 0, 2)), "x = paddle.concat([parts[1], parts[0], parts[2]])"),
+    ),
     "order of operands": (
         *("x = (x + y) - y", "(x + y) - y", ("sub", "paddle.Tensor.__sub__"), order(("0", "1"), (1, 0))),
         "x = y - (x + y)",
@@ -400,7 +412,7 @@ UNCERTAIN: dict[str, tuple[str, str | None, tuple[str, str], Edit]] = {
     "another value of a keyword": ("x = F.softmax(x, axis=1)", None, SOFTMAX, tell("axis", 1, 2, -1)),
     "options": ("x = F.gelu(x, **options)", None, ("gelu", GELU), tell("approximate", 1, False, True)),
     "unpacked": ("x = F.softmax(*given)", None, SOFTMAX, tell("axis", 1, 1, -1)),
-    "a list by its name": ("x = paddle.concat(parts)", None, CONCAT, order(("0.0", "0.1"), (1, 0))),
+    "a list that is unpacked": ("x = paddle.concat([*parts])", None, CONCAT, order(("0.0", "0.1"), (1, 0))),
     "two statements": ("y = 1; x = F.relu(x)", None, ("relu", RELU), drop()),
     "the head of a block": ("if F.relu(x).sum() > 0:\n    x = 1", None, ("relu", RELU), drop()),
     "in a block's line": ("if y: x = F.relu(x)", None, ("relu", RELU), drop()),

@@ -135,6 +135,21 @@ def _transposed(step: Step, framework: str, spell: Spell) -> str | None:
     return None
 
 
+def _repeated(step: Step, framework: str, spell: Spell) -> str | None:
+    """Every value, or the whole, several times along one axis."""
+    taken, given, text = step.taken[0], step.given, grouped(step.operands[0])
+    if taken.ndim != given.ndim:
+        return None
+    counts = [after // before for before, after in zip(taken.shape, given.shape, strict=True)]
+    axes = [axis for axis, count in enumerate(counts) if count > 1]
+    if len(axes) == 1 and np.array_equal(np.repeat(taken, counts[axes[0]], axes[0]), given):
+        said = {"torch": "dim", "paddle": "axis"}[framework]
+        return f"{text}.repeat_interleave({counts[axes[0]]}, {said}={axes[0]})"
+    if np.array_equal(np.tile(taken, counts), given):
+        return f"{text}.tile({counts if framework == 'paddle' else tuple(counts)})"
+    return None
+
+
 def _expanded(step: Step, framework: str, spell: Spell) -> str | None:
     shape = ", ".join(map(str, step.given.shape))
     return f"{grouped(step.operands[0])}.expand({shape if framework == 'torch' else f'[{shape}]'})"
@@ -258,6 +273,7 @@ WRITERS: dict[str, Writer] = {
     **dict.fromkeys(("identity", "contiguous", "clone", "detach", "dropout"), _same),
     **dict.fromkeys(("concat", "stack"), _joined),
     **dict.fromkeys(("matmul", "where", "maximum", "minimum"), _called),
+    **dict.fromkeys(("repeat_interleave", "tile"), _repeated),
     "transpose": _transposed,
     "expand": _expanded,
     "getitem": _picked,

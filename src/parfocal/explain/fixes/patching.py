@@ -17,6 +17,7 @@ from parfocal.explain.fixes.literals import agrees, constant, indexed, written
 from parfocal.explain.fixes.sources import Source, Spot, bounds, dotted_name, imported, spelled
 
 ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict)
+LISTED = (ast.Name, ast.Attribute, ast.Subscript)
 NOT_WORDS = frozenset({"logical_not", "bitwise_not"})
 
 
@@ -121,12 +122,28 @@ def combining(spot: Spot, sign: str, operand: str, slot: str | None = None) -> P
 
 def reordering(spot: Spot, slots: Sequence[str], order: Sequence[int]) -> Patch | None:
     """The same tensors in another order: the one at ``order[i]`` takes place ``i``."""
+    if isinstance(spot.node, ast.AugAssign):
+        return None
     nodes = [operand_of(spot, slot) for slot in slots]
     found = [node for node in nodes if node is not None]
-    if len(found) != len(nodes) or isinstance(spot.node, ast.AugAssign):
-        return None
+    if len(found) != len(nodes):
+        return _picking(spot, slots, order)
     texts = [spot.source.segment(node) for node in found]
     return changing(spot, {node: texts[index] for node, index in zip(found, order, strict=True)})
+
+
+def _picking(spot: Spot, slots: Sequence[str], order: Sequence[int]) -> Patch | None:
+    """The items of a list that has a name, in another order."""
+    owners = {slot.rpartition(".")[0] for slot in slots}
+    listed = operand_of(spot, owners.pop()) if len(owners) == 1 else None
+    numbers = [slot.rpartition(".")[2] for slot in slots]
+    if not isinstance(listed, LISTED) or numbers != [str(index) for index in range(len(slots))]:
+        return None
+    name, turned = spot.source.segment(listed), list(order) == list(range(len(order)))[::-1]
+    if turned and name.endswith("[::-1]"):
+        return changing(spot, {listed: name.removesuffix("[::-1]")})
+    items = ", ".join(f"{name}[{index}]" for index in order)
+    return changing(spot, {listed: f"{name}[::-1]" if turned else f"[{items}]"})
 
 
 def resigning(spot: Spot, sign: str) -> Patch | None:

@@ -20,7 +20,7 @@ from parfocal.explain.fixes.patching import Patch, exchanging, without_statement
 from parfocal.explain.fixes.sources import bounds, find_returned, statements_before
 from parfocal.explain.fixes.trying import patched
 from parfocal.explain.ops.gaps import Gap, narrowed
-from parfocal.explain.ops.log import key_of
+from parfocal.explain.ops.log import Key, Op, key_of
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.writing import Place, Writer
 
@@ -75,9 +75,21 @@ def _rewritten(scene: Scene, gap: Gap | None) -> Iterator[Patch]:
 
 
 def _patch(scene: Scene, gap: Gap, place: Place) -> Patch | None:
-    text = Writer(scene, place).write(gap.reference, gap.other_made)
+    text = Writer(scene, place).write(*_as_it_lies(scene, gap))
     patch = None if text is None else exchanging(place.spot, place.slot, text)
     return None if patch is None else without_statements(patch, place.spot.source, place.without)
+
+
+def _as_it_lies(scene: Scene, gap: Gap) -> tuple[Key, Op | None]:
+    """The right value before the reference moves it about, if it lies there as the port has it."""
+    log, shape = scene.reference, scene.port.values[gap.port].shape
+    key, made = gap.reference, gap.other_made
+    while (
+        made is not None and log.values[key].shape != shape and log.only_moves(made) and len(made.inputs) == 1
+    ):
+        ((slot, key),) = made.inputs.items()
+        made = log.maker(made, slot)
+    return (key, made) if log.values[key].shape == shape else (gap.reference, gap.other_made)
 
 
 def _places(scene: Scene, gap: Gap) -> Iterator[Place]:
