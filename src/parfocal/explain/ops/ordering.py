@@ -8,8 +8,9 @@ from itertools import permutations
 from math import prod
 
 from parfocal.explain.causes import Proof
-from parfocal.explain.ops.gaps import Gap, producers
+from parfocal.explain.ops.gaps import Gap, producers, told_alike
 from parfocal.explain.ops.locating import line_of_use, order_of_making
+from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.masking import are_masks
 from parfocal.explain.ops.mending import value_fix
 from parfocal.explain.ops.names import MOVING, SELECTING
@@ -95,7 +96,7 @@ def ops_in_another_order(scene: Scene, gap: Gap) -> Iterator[Proof]:
     names, wanted = [op.name for op in own], [op.name for op in others]
     if not same_sources(scene, *everything):
         return
-    if names != wanted and sorted(names) == sorted(wanted):
+    if names != wanted and _are_the_same(scene, own, others):
         score = transplanted(scene, gap)
         if score <= scene.case.limit:
             first = next(op for op, name in zip(own, wanted, strict=True) if op.name != name)
@@ -113,6 +114,17 @@ def ops_in_another_order(scene: Scene, gap: Gap) -> Iterator[Proof]:
         score = scene.try_remade(before, followed_by(bridging(*backends, others[lacking])))
         if score <= scene.case.limit:
             yield missing_proof(scene, [others[lacking]], before.where, score)
+
+
+def _are_the_same(scene: Scene, own: list[Op], others: list[Op]) -> bool:
+    """Whether both sides have the same ops, told the same, in whatever order."""
+    left = list(others)
+    for op in own:
+        found = next((each for each in left if each.name == op.name and told_alike(scene, op, each)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return not left
 
 
 def taken_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:

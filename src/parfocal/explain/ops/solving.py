@@ -61,7 +61,7 @@ def other_number(scene: Scene, gap: Gap) -> Iterator[Proof]:
         return
     for name, argument in said(mine, scene.case.backend.is_tensor).items():
         solve = SOLVES.get((mine.name, name))
-        value = None if solve is None else _solved(solve, taken, wanted)
+        value = None if solve is None else solved(solve, taken, wanted)
         if value is None or not _is_number(argument.value) or value == argument.value:
             continue
         score = scene.try_remade(mine, retelling(mine, argument, value))
@@ -71,7 +71,7 @@ def other_number(scene: Scene, gap: Gap) -> Iterator[Proof]:
             return
 
 
-def _solved(solve: Solve, taken: Array, wanted: Array) -> float | None:
+def solved(solve: Solve, taken: Array, wanted: Array) -> float | None:
     """The number, as people write it; None if it is not the same for all elements."""
     with np.errstate(all="ignore"):
         found = solve(taken.astype(np.float64), wanted.astype(np.float64))

@@ -162,11 +162,17 @@ def exchanged_proof(scene: Scene, one: tuple[Gap, Op], other: tuple[Gap, Op], sc
     fix = f"exchange {given[0]} and {given[1]} in {places}"
     there = one[0].other_user
     where = min(users, key=lambda op: op.index).where
+    made = one[0].made
+    if made is not None and made is other[0].made:  # given out the wrong way round, not taken
+        where, fix = made.where, f"exchange {given[0]} and {given[1]} in {line(made)}"
     return Proof("op.order", message, fix, score, where, None if there is None else there.where)
 
 
 def source_of(scene: Scene, key: Key, made: Op | None) -> str:
     """Where a value of the port comes from, in words."""
+    if made is not None and len(made.outputs) > 1:
+        slot = next((slot for slot, output in made.outputs.items() if output == key), "?")
+        return f"output {slot} of {made.spelled}"
     if made is not None:
         return f"what {made.spelled} gives"
     backend, wanted = scene.case.backend, scene.port.values[key]
