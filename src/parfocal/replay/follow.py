@@ -141,6 +141,12 @@ class Follower:
         leaves = flatten(output).leaves
         through = self._handed_through(call, tie, leaves)
         exchanged = self._exchange(call.order, "output", leaves, tie.outputs, keep=tie.in_place, bare=through)
+        # what is given twice stays one tensor, whichever of the two is tied and whichever is used
+        first: dict[int, Any] = {}
+        for slot, new in exchanged.items():
+            if first.setdefault(id(leaves[slot]), new) is not new:
+                self._waiting.pop((call.order, "output", slot), None)
+        exchanged = {slot: first[id(leaf)] for slot, leaf in leaves.items() if id(leaf) in first}
         return replace(output, exchanged) if exchanged else None
 
     def _handed_through(self, call: Call, tie: Tie, leaves: Mapping[str, Any]) -> set[str]:

@@ -101,7 +101,10 @@ class Observer:
             for place, leaf in flatten(output).leaves.items():
                 if leaf is alias:
                     through[place] = node.inputs[slot]
-        passed_on = {} if node.is_leaf else self._passed_on(flatten(output).leaves, through)
+        leaves = flatten(output).leaves
+        # what a layer gives besides may be made of one another: a cell's state of its memory
+        several = sum(map(self.backend.is_tensor, leaves.values())) > 1
+        passed_on = self._passed_on(leaves, through) if several or not node.is_leaf else {}
         output = replace(output, passed_on)
         node.outputs = self._values(
             flatten(output).leaves, {place: value.data for place, value in through.items()}
@@ -111,17 +114,21 @@ class Observer:
         return output if passed_on else None
 
     def _passed_on(self, leaves: dict[str, Any], through: Collection[str]) -> dict[str, Any]:
-        """What a block gives, apart from what its last layer gave: only the gradient from outside counts.
+        """What a call gives, apart from what was made inside: only the gradient from outside counts.
 
         Not as an alias: torch loses sight of an alias that the caller changes in place.
         """
         found: dict[str, Any] = {}
+        made: dict[int, Any] = {}  # what is given twice stays one tensor
         for slot, leaf in leaves.items():
-            if slot not in through and self.backend.is_tensor(leaf) and self._takes_gradient(leaf):
+            if slot in through or not self.backend.is_tensor(leaf) or not self._takes_gradient(leaf):
+                continue
+            if id(leaf) not in made:
                 data = self._note(leaf)
                 values = self.backend.to_array(leaf, copy=False)
-                found[slot] = self.backend.substitute(leaf, values, copy=False)
-                self._remember(found[slot], data)
+                made[id(leaf)] = self.backend.substitute(leaf, values, copy=False)
+                self._remember(made[id(leaf)], data)
+            found[slot] = made[id(leaf)]
         return found
 
     def _begin(self, call: Call) -> Node:
