@@ -163,6 +163,14 @@ def _permuting(axes: Sequence[int], framework: str) -> str:
     return f"permute({listed})" if framework == "torch" else f"transpose([{listed}])"
 
 
+def exchanged_among(ops: Sequence[Op], order: Sequence[int], words: str) -> str:
+    """Ops that stand in one statement take each other's places."""
+    spots = [spot for spot in map(spot_of, ops) if spot is not None]
+    if len(spots) != len(order):
+        return words
+    return _said(patching.exchanging_among(spots, order), words)
+
+
 def exchanged(op: Op, slot: str, name: str, words: str) -> str:
     """Another tensor, by its name, at one of the op's inputs."""
     spot = spot_of(op)

@@ -179,6 +179,15 @@ def exchanging(spot: Spot, slot: str | None, text: str) -> Patch | None:
     return None if node is None else changing(spot, {node: text})
 
 
+def exchanging_among(spots: Sequence[Spot], order: Sequence[int]) -> Patch | None:
+    """Expressions of one statement in another order: the one at ``order[i]`` takes place ``i``."""
+    nodes = [spot.node for spot in spots if isinstance(spot.node, ast.expr)]
+    if len({id(node) for node in nodes}) != len(order) or len({id(s.statement) for s in spots}) != 1:
+        return None
+    texts = [spots[0].source.segment(node) for node in nodes]
+    return changing(spots[0], {node: texts[index] for node, index in zip(nodes, order, strict=True)})
+
+
 def rewritten_node(spot: Spot, slot: str | None) -> ast.AST:
     """What ``exchanging`` exchanges."""
     return _part(spot, slot) or spot.node

@@ -90,8 +90,8 @@ def _last_return(scene: Scene, gap: Gap, made: Op | None) -> Where | None:
 def order_of_making(scene: Scene, mine: Op, order: tuple[int, ...], theirs: Op) -> Where | None:
     """The line that makes values in another order than the reference does; None: it is only their use."""
     slots = list(mine.inputs)
-    own = [_before_moving(scene.port, mine, slots[index]) for index in order]
-    others = [_before_moving(scene.reference, theirs, slot) for slot in theirs.inputs]
+    own = [before_moving(scene.port, mine, slots[index]) for index in order]
+    others = [before_moving(scene.reference, theirs, slot) for slot in theirs.inputs]
     if any(op is None or op.is_module for op in (*own, *others)):
         return None
     indices, wanted = ([op.index for op in side if op is not None] for side in (own, others))
@@ -101,7 +101,7 @@ def order_of_making(scene: Scene, mine: Op, order: tuple[int, ...], theirs: Op) 
     return None if first is None else first.where
 
 
-def _before_moving(log: Log, op: Op, slot: str) -> Op | None:
+def before_moving(log: Log, op: Op, slot: str) -> Op | None:
     """The op that made what another takes, before it was only moved about."""
     made = log.maker(op, slot)
     while made is not None and made.name in LAYOUT and len(made.inputs) == 1:

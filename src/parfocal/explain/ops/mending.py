@@ -13,6 +13,7 @@ from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.sources import Spot, assigned_name, first_line, has_self, stored_between
 from parfocal.explain.ops.arguments import Said, said, told
 from parfocal.explain.ops.gaps import Gap, producers
+from parfocal.explain.ops.locating import before_moving
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.values import covered, laid_out, same
@@ -42,6 +43,12 @@ def value_fix(scene: Scene, gap: Gap, words: str) -> str:
         return words
     name = _name(scene, gap, place[0], gap.reference)
     return words if name is None else fixing.exchanged(gap.user, gap.slot, name, words)
+
+
+def made_fix(scene: Scene, op: Op, order: Sequence[int], words: str) -> str:
+    """What an op takes in another order where it is made: parts of one statement change places."""
+    makers = [before_moving(scene.port, op, slot) for slot in op.inputs]
+    return fixing.exchanged_among([maker for maker in makers if maker is not None], order, words)
 
 
 def mask_fix(scene: Scene, gap: Gap, words: str) -> str:

@@ -12,7 +12,7 @@ from parfocal.explain.ops.gaps import Gap, producers, told_alike
 from parfocal.explain.ops.locating import line_of_use, order_of_making
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.masking import are_masks
-from parfocal.explain.ops.mending import value_fix
+from parfocal.explain.ops.mending import made_fix, value_fix
 from parfocal.explain.ops.names import MOVING, SELECTING
 from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering, reshaping
 from parfocal.explain.ops.scene import Scene
@@ -51,7 +51,9 @@ def other_order_of_tensors(scene: Scene, gap: Gap) -> Iterator[Proof]:
             where = order_of_making(scene, mine, order, theirs)
             if where is None or where.line == mine.line:
                 where = mine.where
-            yield order_proof(mine, theirs, order, where, score)
+            proof = order_proof(mine, theirs, order, where, score)
+            elsewhere = where != mine.where
+            yield replace(proof, fix=made_fix(scene, mine, order, proof.fix)) if elsewhere else proof
             return
 
 
