@@ -1,7 +1,7 @@
 """Every setting of every kind of layer: correct pairs are the same, a wrong setting is named.
 
-Layers over one and three axes, and ports from paddle to torch, say little that those here do not;
-``PARFOCAL_SWEEP=all`` sweeps them too.
+Layers over one and three axes, further sizes and losses, and ports from paddle to torch say little that
+those here do not; ``PARFOCAL_SWEEP=all`` sweeps them too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from parfocal.explain.causes import code_of, said
 from parfocal.judge.verdict import Divergence
 from tests.faults.frames import arrays, model
 from tests.faults.sweep import ROWS, Row
+from tests.faults.sweep_more import MORE_ROWS
 from tests.faults.tools import own
 
 pytestmark = pytest.mark.filterwarnings(
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 ALL = os.environ.get("PARFOCAL_SWEEP") == "all"
 DIRECTIONS = [("torch", "paddle"), ("paddle", "torch")] if ALL else [("torch", "paddle")]
-SWEPT = [row for row in ROWS if ALL or not row.kind.endswith(("1d", "3d"))]
+SWEPT = [*ROWS, *MORE_ROWS] if ALL else [row for row in ROWS if not row.kind.endswith(("1d", "3d"))]
 RECIPES = {"torch": torch_recipes.RECIPES, "paddle": paddle_recipes.RECIPES}
 
 
@@ -76,8 +77,9 @@ def test_a_wrong_setting_is_named(row: Row, setting: str, direction: tuple[str, 
 
 
 def check(divergence: Divergence, row: Row, setting: str, report: parfocal.Report) -> None:
-    assert divergence.port is not None
-    assert divergence.port.path.startswith("layer"), str(report)
+    site = divergence.port or divergence.reference  # weights that the port has no place for
+    assert site is not None
+    assert site.path.startswith("layer"), str(report)
     assert divergence.cause is not None, str(report)
     assert divergence.cause.code == code_of(setting, row.kind), str(report)
     right, wrong = row.base[setting], row.changes[setting]

@@ -19,6 +19,7 @@ from parfocal.errors import EmptyComparisonError, InputError, TransferError, Uns
 from parfocal.explain.backward.parameters import ParameterExplainer
 from parfocal.explain.describing import in_words
 from parfocal.explain.explainer import Explainer
+from parfocal.explain.layers.leftovers import explained_leftovers
 from parfocal.inputs import arguments, split
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.metrics import compare_arrays
@@ -158,6 +159,7 @@ def _report(
         explainer.further if explain and not fixed else None,
         partial(_described_gradient, alignment) if explain else None,
     )
+    leftovers, found = _leftovers(alignment, found, explain)
     dropped, worth_knowing = dropping.differences(
         observation.pairing, alignment.reference.trace, alignment.port.trace
     )
@@ -167,7 +169,7 @@ def _report(
         reference_name=_name(reference),
         port_name=_name(port),
         divergences=(
-            *_following(verdicts.weight_divergences(alignment.plan), found),
+            *leftovers,
             *differing,
             *(each for each in found if not each.inherited),
             *(each for each in dropped if each.port is not None and each.port.path not in guilty),
@@ -200,6 +202,26 @@ def _report(
 def _excuses(alignment: Alignment, observation: Observation) -> Excuses:
     players = alignment.reference, alignment.port
     return Excuses(observation.precise, players, alignment.plan.entries)
+
+
+def _leftovers(
+    alignment: Alignment, found: list[Divergence], explain: bool
+) -> tuple[list[Divergence], list[Divergence]]:
+    """Weights without a counterpart, and why; what was found besides, inherited where it follows from it."""
+    left = list(_following(verdicts.weight_divergences(alignment.plan), found))
+    if not explain or not left:
+        return left, found
+    sides = [
+        (side.backend, side.backend.modules(side.model)) for side in (alignment.reference, alignment.port)
+    ]
+    explained, owners = explained_leftovers(left, *sides)
+    inside = [
+        replace(each, inherited=True)
+        if each.port is not None and any(f"{each.port.path}.".startswith(f"{owner}.") for owner in owners)
+        else each
+        for each in found
+    ]
+    return explained, sorted(inside, key=lambda each: each.inherited)
 
 
 def _following(weights: list[Divergence], found: list[Divergence]) -> Iterable[Divergence]:

@@ -1,0 +1,81 @@
+"""Why weights have no counterpart: their layer was made in another size, or they are not there at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from parfocal.backends.building import LayerBuilder
+from parfocal.backends.protocol import Backend
+from parfocal.backends.vocabulary import family
+from parfocal.errors import ParfocalError
+from parfocal.explain.causes import code_of, said, spelled_path
+from parfocal.explain.layers.settings import differing_names
+from parfocal.judge.verdict import Cause, Divergence
+from parfocal.weights.transfer import transfer
+
+Modules = tuple[Backend, Mapping[str, Any]]  # of one side, by path
+
+
+def explained_leftovers(
+    divergences: Iterable[Divergence], reference: Modules, port: Modules
+) -> tuple[list[Divergence], frozenset[str]]:
+    """Each with its cause, and the layers that were made otherwise: what is wrong in those follows.
+
+    Where one layer is to blame for several, the first has the cause and the rest follow.
+    """
+    known: set[str] = set()
+    explained: list[Divergence] = []
+    for each in divergences:
+        site = each.port or each.reference
+        owners = [] if site is None else list(_around(site.path))
+        if any(owner in known for owner in owners):
+            explained.append(replace(each, inherited=True))
+            continue
+        found = next(((o, c) for o in owners if (c := _made_otherwise(o, reference, port))), None)
+        if found is not None:
+            known.add(found[0])
+        explained.append(replace(each, cause=_without_counterpart(each) if found is None else found[1]))
+    return sorted(explained, key=lambda each: each.inherited), frozenset(known)
+
+
+def _around(path: str) -> Iterator[str]:
+    """The modules that a tensor is in, the outermost first."""
+    parts = path.split(".")[:-1]
+    yield from (".".join(parts[:depth]) for depth in range(len(parts) + 1))
+
+
+def _made_otherwise(path: str, reference: Modules, port: Modules) -> Cause | None:
+    """The port's layer of that path, made with the reference's settings, has a place for all its weights."""
+    (backend, modules), (builder, others) = reference, port
+    ours, theirs = modules.get(path), others.get(path)
+    if ours is None or theirs is None or not isinstance(builder, LayerBuilder):
+        return None
+    kind = builder.kind(theirs)
+    if not builder.can_build(theirs) or family(kind) != family(backend.kind(ours)):
+        return None
+    right, wrong = backend.settings(ours), builder.settings(theirs)
+    names = differing_names(right, wrong)
+    settings = {**wrong, **{name: right[name] for name in names}}
+    try:
+        if not names or not transfer(ours, builder.layer(kind, settings)).complete:
+            return None
+        line = builder.spell(kind, settings, names)
+    except ParfocalError:
+        return None  # it cannot be made so, or the weights do not fit all the same
+    values = "; ".join(
+        f"{n} is {said(right[n])} in the reference, {said(wrong[n])} in the port" for n in names
+    )
+    return Cause(code_of(names[0], kind), f"{values} ({kind} {path})", f"{spelled_path(path)} = {line}", 0.0)
+
+
+def _without_counterpart(divergence: Divergence) -> Cause | None:
+    message = f"{divergence.what}: {divergence.message}"
+    if divergence.port is None and divergence.reference is not None:
+        fix = f"give the port what {divergence.reference.path} of the reference is for"
+        return Cause("weight.missing", message, fix, 0.0)
+    if divergence.reference is None and divergence.port is not None and "counterpart" in divergence.what:
+        fix = f"leave {spelled_path(divergence.port.path)} out, or give it to the reference too"
+        return Cause("weight.extra", message, fix, 0.0)
+    return None
