@@ -64,7 +64,7 @@ def another_order(scene: Scene) -> Iterator[Proof]:
 def extra_op(scene: Scene) -> Iterator[Proof]:
     """The port does something that the reference does not."""
     for op in scene.suspects:
-        if op.name in LAYOUT:
+        if op.name in LAYOUT or not _is_one_more(scene, op.name):
             continue
         shape = output_shape(scene, op)
         for slot, key in op.inputs.items():
@@ -74,6 +74,12 @@ def extra_op(scene: Scene) -> Iterator[Proof]:
             if score <= scene.case.limit:
                 yield extra_proof(scene, [op], score, (op, slot))
                 return
+
+
+def _is_one_more(scene: Scene, name: str) -> bool:
+    """Whether the port has an op more often: else it is not too many, whatever it does."""
+    mine, theirs = ([op.name for op in ops].count(name) for ops in (scene.suspects, scene.counterparts))
+    return mine > theirs
 
 
 def another_axis(scene: Scene) -> Iterator[Proof]:

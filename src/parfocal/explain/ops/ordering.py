@@ -8,6 +8,8 @@ from itertools import permutations
 from math import prod
 
 from parfocal.explain.causes import Proof
+from parfocal.explain.causes import said as words
+from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.gaps import Gap, producers, told_alike
 from parfocal.explain.ops.locating import line_of_use, order_of_making
 from parfocal.explain.ops.log import Op
@@ -98,11 +100,12 @@ def ops_in_another_order(scene: Scene, gap: Gap) -> Iterator[Proof]:
     names, wanted = [op.name for op in own], [op.name for op in others]
     if not same_sources(scene, *everything):
         return
-    if names != wanted and _are_the_same(scene, own, others):
+    if names != wanted and sorted(names) == sorted(wanted):
         score = transplanted(scene, gap)
         if score <= scene.case.limit:
             first = next(op for op, name in zip(own, wanted, strict=True) if op.name != name)
-            yield order_proof(first, others[-1], (), first.where, score, (names, wanted))
+            proof = order_proof(first, others[-1], (), first.where, score, (names, wanted))
+            yield replace(proof, message="; ".join((proof.message, *_told_otherwise(scene, own, others))))
     extra = one_more(names, wanted)
     if extra is not None and own[extra].function is not None:
         for slot in own[extra].inputs:
@@ -118,15 +121,17 @@ def ops_in_another_order(scene: Scene, gap: Gap) -> Iterator[Proof]:
             yield missing_proof(scene, [others[lacking]], before.where, score)
 
 
-def _are_the_same(scene: Scene, own: list[Op], others: list[Op]) -> bool:
-    """Whether both sides have the same ops, told the same, in whatever order."""
-    left = list(others)
+def _told_otherwise(scene: Scene, own: list[Op], others: list[Op]) -> Iterator[str]:
+    """What ops of the same names are told on both sides, where that differs too."""
     for op in own:
-        found = next((each for each in left if each.name == op.name and told_alike(scene, op, each)), None)
-        if found is None:
-            return False
-        left.remove(found)
-    return not left
+        alike = [each for each in others if each.name == op.name]
+        if len(alike) != 1 or told_alike(scene, op, alike[0]):
+            continue
+        mine, theirs = (
+            ", ".join(f"{name} {words(value)}" for name, value in told(each, backend.is_tensor).items())
+            for each, backend in ((op, scene.case.backend), (alike[0], scene.case.reference_backend))
+        )
+        yield f"{op.name} with {theirs} in the reference, {mine} in the port"
 
 
 def taken_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
