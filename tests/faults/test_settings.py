@@ -315,3 +315,20 @@ def test_a_border_that_the_code_cuts_off_is_no_mistake_of_the_layer() -> None:
     report = align(seeded(TorchGrowing), Growing(cut=1), numbers(*IMAGE))
     assert report.ok, str(report)
     assert not align(seeded(TorchGrowing), Growing(cut=0), numbers(*IMAGE)).ok
+
+
+def test_a_mistake_in_many_layers_does_not_hide_the_next_one():
+    def norms(library: Any, count: int, **settings: float) -> list[Any]:
+        return [library.LayerNorm(16, **settings) for _ in range(count)]
+
+    report = align(
+        nn.Sequential(nn.Linear(12, 16), *norms(nn, 15), nn.LeakyReLU(0.2), nn.Linear(16, 4)),
+        pnn.Sequential(
+            pnn.Linear(12, 16), *norms(pnn, 15, epsilon=1e-3), pnn.LeakyReLU(0.1), pnn.Linear(16, 4)
+        ),
+        numbers(6, 12),
+    )
+    codes = [each.cause.code for each in report.divergences if each.cause is not None]
+    assert codes.count("config.epsilon") == 15
+    assert codes.count("config.slope") == 1
+    assert "also: the same in " in str(report)

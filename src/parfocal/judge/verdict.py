@@ -59,6 +59,14 @@ class Divergence:
     step: int = 0
     rank: int = 0
 
+    @property
+    def mistake(self) -> tuple[str, str] | None:
+        """What is wrong, wherever it is: the same for the same mistake in several places."""
+        if self.cause is None:
+            return None
+        place = self.port.path if self.port is not None else ""
+        return self.cause.code, self.cause.message.replace(place, "") if place else self.cause.message
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -142,15 +142,10 @@ def _others(report: Report) -> list[str]:
 
 
 def _by_mistake(divergences: Sequence[Divergence]) -> list[list[Divergence]]:
-    """Together what has the same cause and the same fix, wherever it is."""
+    """Together what is the same mistake, wherever it is."""
     groups: dict[object, list[Divergence]] = {}
     for number, each in enumerate(divergences):
-        cause = each.cause
-        # `port.layers[1].norm = LayerNorm(8)` is the same fix in another place
-        key: object = number
-        if cause is not None:
-            key = cause.code, cause.fix.partition(" = ")[2] if cause.fix.startswith("port") else cause.fix
-        groups.setdefault(key, []).append(each)
+        groups.setdefault(each.mistake or number, []).append(each)
     return list(groups.values())
 
 

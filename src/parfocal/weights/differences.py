@@ -15,6 +15,9 @@ from parfocal.weights.settings import differing
 from parfocal.weights.state import Contents
 
 
+FIRST = "first difference: "  # begins the sentence that ``first_difference`` returns
+
+
 def first_difference(
     draft: Draft, contents: tuple[Contents, Contents], seen: Observation, run: Observation
 ) -> str:
@@ -29,10 +32,10 @@ def first_difference(
         settings = "; ".join(differing(mine, yours)) if mine and yours else ""
         more = settings or _between(partners, calls, call.path)
         return (
-            f"first difference: {call.path or 'the model'} gives another output than "
+            f"{FIRST}{call.path or 'the model'} gives another output than "
             f"{twin.path or 'the model'} of the reference on the same input" + (f" ({more})" if more else "")
         )
-    return f"first difference: {_between(partners, calls, '') or 'outside of all linked modules'}"
+    return f"{FIRST}{_between(partners, calls, '') or 'outside of all linked modules'}"
 
 
 def _between(partners: _Partners, calls: list[Seen], scope: str) -> str:

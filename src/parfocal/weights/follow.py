@@ -51,6 +51,7 @@ class Follower:
         self._ties = _ties(draft.references, seen)
         self._maybe_fused = [path for path, link in draft.links.items() if part_counts(link)]
         self._counts: dict[str, int] = {}
+        self._differing: list[str] = []  # what gave another output on the right input, for good
 
     def run(self, arguments: Arguments) -> None:
         """Write the draft, run the port, and let values correct it on the way."""
@@ -132,7 +133,11 @@ class Follower:
     # Scopes: where something is open, try.
 
     def _exit(self, call: Call, output: Any) -> Any:
-        if self.trials.trying or "kept" not in call.note:
+        if self.trials.trying:
+            return None
+        if "kept" not in call.note:
+            if self._differs(call, output):
+                self._differing.append(call.path)
             return None
         scope = self._scope(call.path, call.module, call.note["kept"], call.note["occurrence"])
         if scope is None or not scope.live:
@@ -145,7 +150,25 @@ class Follower:
         replaced = self.trials.settle(scope, off) if scope.subjects else None
         if off <= scope.noise or replaced is not None:
             return replaced
-        return self._try_layouts(scope, self._latent(call.path), off)
+        if any(inside(path, call.path) for path in self._differing):
+            return None  # no order of rows makes up for that
+        replaced = self._try_layouts(scope, self._latent(call.path), off)
+        if replaced is None:
+            self._differing.append(call.path)
+        return replaced
+
+    def _differs(self, call: Call, output: Any) -> bool:
+        """Whether a unit gives on the same input what no call of the reference gives."""
+        link = self.draft.links.get(call.path)
+        if link is None or self.book.in_choice(call.path) or call.path in self._maybe_fused:
+            return False
+        twin = self.seen.at(link.reference.module, call.note["occurrence"])
+        if twin is None or distances(twin.inputs, call.note["inputs"]) > noise_of(twin.inputs):
+            return False
+        outputs = prints(self.port.backend, output)
+        return not any(
+            distances(each.outputs, outputs) <= noise_of(each.outputs) for each in (twin, *self.seen.calls)
+        )
 
     def _decide(self, path: str, twin: str) -> None:
         """Guesses inside a module that reproduces its twin's output were right."""

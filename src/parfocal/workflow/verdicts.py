@@ -17,6 +17,7 @@ from parfocal.matching.pairing import Pairing
 from parfocal.matching.values import distance
 from parfocal.replay.trace import Node, Trace
 from parfocal.report.report import Compared, Step
+from parfocal.weights.differences import FIRST
 from parfocal.weights.plan import Plan
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.ends import End
@@ -33,7 +34,8 @@ from parfocal.workflow.following import (
 )
 from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure
 
-EXPLAINED = 12  # independent divergences of one run that are looked into; more are usually one mistake
+MISTAKES = 12  # of one run that are looked for
+PLACES = 200  # that are looked into: the same mistake in many layers
 
 
 def site(node: Node) -> Site:
@@ -89,7 +91,7 @@ def divergences(
     by_the_loss = _loss_differs_first(observation, limits)
     paths = set(guilty_weights)
     found: list[Divergence] = []
-    explained = 0
+    asked = _Asked()
     for measure in (*forward, *backward):
         guilty = theirs.nodes[starts.get(measure.port, _blame(measure, theirs))].path
         # without the reference's inputs a call cannot be told from what came before it
@@ -106,13 +108,11 @@ def divergences(
             start, last = theirs.nodes[starts[measure.port]], theirs.nodes[measure.port]
             done = f"what the reference does in one call is done here by {start.path} to {last.path}"
             divergence = replace(divergence, port=site(start), message=done)
-        elif explain is not None and not (divergence.inherited or measure.given) and explained < EXPLAINED:
-            divergence = explain(divergence, measure)
-            explained += 1
-        elif further is not None and inherited and measure.direction == "forward" and explained < EXPLAINED:
+        elif explain is not None and not (divergence.inherited or measure.given) and asked.may_ask:
+            divergence = asked.answered(explain(divergence, measure))
+        elif further is not None and inherited and measure.direction == "forward" and asked.may_ask:
             another = further(divergence, measure)
-            explained += another is not None
-            divergence = another or divergence
+            divergence = divergence if another is None else asked.answered(another)
         found.append(divergence)
         paths |= {guilty, divergence.port.path if divergence.port is not None else guilty}
     paths |= {theirs.nodes[order].path for order in starved}
@@ -126,12 +126,11 @@ def divergences(
             unsure = owner not in paired and bool(paths)
             inherited = owner in paths or unsure or end.reference in sources
             divergence = _end_divergence(end, alignment, "gradient", inherited=inherited)
-            if explain_parameter is not None and not inherited and explained < EXPLAINED:
-                divergence = explain_parameter(divergence, end)
-                explained += 1
-            elif describe is not None and alignment.tolerance is not None and explained < EXPLAINED:
-                divergence = replace(divergence, message=divergence.message or describe(end))
-                explained += 1
+            if explain_parameter is not None and not inherited and asked.may_ask:
+                divergence = asked.answered(explain_parameter(divergence, end))
+            elif describe is not None and alignment.tolerance is not None and asked.may_ask:
+                message = divergence.message or describe(end)
+                divergence = asked.answered(replace(divergence, message=message))
             guilty = divergence.port.path if divergence.port is not None else owner
             found.append(replace(divergence, inherited=inherited or guilty in paths))
             paths |= {owner, guilty}
@@ -148,6 +147,23 @@ def divergences(
     if alignment.tolerance is not None:  # of natural runs only the first difference is sure to be made there
         found = [replace(each, inherited=index > 0) for index, each in enumerate(found)]
     return sorted(found, key=lambda divergence: divergence.inherited)
+
+
+class _Asked:
+    """How many divergences were put to the hypotheses, and how many different answers came back."""
+
+    def __init__(self) -> None:
+        self._mistakes: set[object] = set()
+        self._places = 0
+
+    @property
+    def may_ask(self) -> bool:
+        return len(self._mistakes) < MISTAKES and self._places < PLACES
+
+    def answered(self, divergence: Divergence) -> Divergence:
+        self._places += 1
+        self._mistakes.add(divergence.mistake or self._places)
+        return divergence
 
 
 def _loss_differs_first(observation: Observation, limits: tuple[float, float]) -> bool:
@@ -273,6 +289,8 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
     """Worth knowing also when all is well."""
     nodes = alignment.port.trace.nodes
     for note in alignment.plan.notes:
+        if note.startswith(FIRST):  # found from fingerprints; here it is known from the values
+            continue
         yield Finding("transfer", note)
     for problem in observation.precise.problems:
         yield Finding("floor.imprecise", f"no float64 floor for {problem}; the other floors were used")

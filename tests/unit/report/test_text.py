@@ -193,8 +193,24 @@ def test_every_mistake_has_its_cause_and_the_same_one_is_told_once():
     assert lines[-1] == "next: make the fixes above, then align again"
 
 
+def test_the_same_mistake_in_layers_of_other_sizes_is_told_once():
+    text = "epsilon is 1e-05 in the reference, 1e-06 in the port (LayerNorm {})"
+    causes = [
+        dataclasses.replace(
+            CAUSE, message=text.format(path), fix=f"port.{path} = paddle.nn.LayerNorm({size})"
+        )
+        for path, size in (("a.norm", 8), ("b.norm", 16))
+    ]
+    lines = lines_of(divergence("a.norm", cause=causes[0]), divergence("b.norm", cause=causes[1]))
+    assert "also: the same in b.norm" in lines
+
+
 def test_other_values_are_another_mistake():
-    other = dataclasses.replace(CAUSE, fix="port.blocks[2].norm = paddle.nn.LayerNorm(8, epsilon=1e-12)")
+    other = dataclasses.replace(
+        CAUSE,
+        message="epsilon is 1e-12 in the reference, 1e-06 in the port",
+        fix="port.blocks[2].norm = paddle.nn.LayerNorm(8, epsilon=1e-12)",
+    )
     lines = lines_of(divergence(cause=CAUSE), divergence("blocks.2.norm", cause=other))
     assert not any("the same in" in line for line in lines)
     assert f"  fix        {other.fix}" in lines
