@@ -238,3 +238,15 @@ def test_parts_of_one_tensor_are_not_tied() -> None:
     weight.set_value(weight.numpy().T)
     causes = [each.cause for each in own(align(reference, port, numbers(2, 5, 8), transfer=False))]
     assert [cause.code for cause in causes if cause] == ["weight.transposed"]
+
+
+@pytest.mark.filterwarnings("ignore:When training, we now always track")
+@pytest.mark.parametrize("batches", [0, 3])
+def test_the_plain_mean_of_all_batches(batches: int) -> None:
+    reference = seeded(lambda: normed(nn.BatchNorm2d(4, momentum=None)))
+    reference[1].num_batches_tracked.fill_(batches)
+    report = align(reference, normed(pnn.BatchNorm2D(4)), numbers(2, 3, 8, 8), mode="train")
+    causes = [divergence.cause for divergence in own(report)]
+    assert [cause.code for cause in causes if cause] == ["config.momentum", "config.momentum"]
+    assert "plain mean of all batches in the reference (momentum is None)" in causes[0].message  # type: ignore[union-attr]
+    assert "is 0.1 in the port" in causes[0].message  # type: ignore[union-attr]

@@ -29,10 +29,12 @@ def momentum_cause(
 ) -> Cause | None:
     """``sides``: the reference's call and the port's; ``count``: values behind one statistic."""
     ours, theirs = (node.settings.get("momentum") for node in sides)
-    if not isinstance(ours, float) or ours <= 0.0:
-        return None
     floor, limit = noise
     start, right, wrong = (array.astype(np.float64) for array in (before, expected, observed))
+    if ours is None and "momentum" in sides[0].settings and isinstance(theirs, float) and theirs > 0.0:
+        return _plain_mean(start, right, wrong, sides[1], theirs, noise, count)
+    if not isinstance(ours, float) or ours <= 0.0:
+        return None
     for momentum in dict.fromkeys((theirs, _solved(start, right, wrong, ours))):
         if not isinstance(momentum, float) or momentum == ours or not 0.0 < momentum <= 1.0:
             continue
@@ -40,6 +42,32 @@ def momentum_cause(
         if measured <= limit:
             return _cause(sides[1], backend, ours, momentum, measured, said=momentum == theirs)
     return None
+
+
+def _plain_mean(
+    start: Array,
+    right: Array,
+    wrong: Array,
+    node: Node,
+    momentum: float,
+    noise: tuple[Size, float],
+    count: int,
+) -> Cause | None:
+    """The reference keeps the plain mean of all batches: the new value counts as much as any before."""
+    floor, limit = noise
+    seen = _solved(start, wrong, right, momentum)  # the share that the new value has in the reference
+    if seen is None:
+        return None
+    share = 1.0 / round(1.0 / seen) if 0.0 < seen <= 1.5 else seen
+    measured = min(_with(start, right, wrong, share, momentum, ratio, floor) for ratio in _ratios(count))
+    if measured > limit:
+        return None
+    message = (
+        "running statistics are the plain mean of all batches in the reference (momentum is None); the new "
+        f"value's weight (momentum) is {number(momentum)} in the port ({node.kind} {node.path})"
+    )
+    fix = f"let the n-th batch count 1 / n in the running statistics of {spelled_path(node.path)}"
+    return Cause("config.momentum", message, fix, measured)
 
 
 def _solved(start: Array, right: Array, wrong: Array, momentum: float) -> float | None:
