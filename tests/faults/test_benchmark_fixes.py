@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -55,24 +55,23 @@ def aligned(models: Models) -> Any:
 
 
 def mended(case: Case) -> Any:
-    """The report once every fix that is told has been made."""
+    """The report once every fix that is told has been made, one after the other."""
     models = build(case, load=False)
+    names = {"port": models.port, "reference": models.reference, "paddle": paddle, "torch": torch}
     report = aligned(models)
     assert not report.ok
-    context: Any = nullcontext()
-    for _ in range(TURNS):
-        first = report.first
-        if first is None:
-            break
-        assert first.cause is not None, str(report)
-        patch = placed(first.cause.fix, None if first.port is None else first.port.file)
-        if patch is None:
-            names = {"port": models.port, "reference": models.reference, "paddle": paddle, "torch": torch}
-            exec(first.cause.fix, {**names, "parfocal": pf})
-        else:
-            context = patched(models.port.sublayers(include_self=True), patch)
-        with context as functions:
-            assert patch is None or functions
+    with ExitStack() as made:
+        for _ in range(TURNS):
+            if report.first is None:
+                break
+            cause, site = report.first.cause, report.first.port
+            assert cause is not None, str(report)
+            patch = placed(cause.fix, None if site is None else site.file)
+            if patch is None:
+                exec(cause.fix, {**names, "parfocal": pf})
+            else:
+                modules = models.port.sublayers(include_self=True)
+                assert made.enter_context(patched(modules, patch)), "the code was not found"
             report = aligned(models)
     return report
 

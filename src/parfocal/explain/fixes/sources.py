@@ -185,6 +185,17 @@ def find_returned(file: str, line: int) -> Spot | None:
     return Spot(source, statement, statement.value)
 
 
+def function_at(file: str, line: int) -> tuple[str, int] | None:
+    """File and first line of the innermost function around a line."""
+    source = read(file)
+    around = [
+        node.lineno
+        for node in (() if source is None else ast.walk(source.tree))
+        if isinstance(node, FUNCTIONS) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return (file, max(around)) if around else None
+
+
 @dataclass(frozen=True, slots=True)
 class CallSpot:
     """A call in a source."""

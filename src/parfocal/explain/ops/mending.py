@@ -10,13 +10,15 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.fixes import fixing
-from parfocal.explain.fixes.sources import Spot, assigned_name, first_line, has_self, stored_between
+from parfocal.explain.fixes.expressions import grouped
+from parfocal.explain.fixes.sources import Spot
 from parfocal.explain.ops.arguments import Said, said, told
 from parfocal.explain.ops.gaps import Gap, producers
 from parfocal.explain.ops.locating import before_moving
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.values import covered, laid_out, same
+from parfocal.explain.ops.values import covered, laid_out
+from parfocal.explain.ops.writing import Place, Writer
 
 MOST_AXES = 5  # as many can be tried in every order
 NEAR = 1e-4
@@ -32,7 +34,7 @@ def missing_fix(scene: Scene, ops: Sequence[Op], gap: Gap | None, words: str) ->
     other = None
     if place is not None and len(op.inputs) == 2:
         keys = [key for key in op.inputs.values() if not scene.matches.are_one(gap.port, key)]
-        other = _name(scene, gap, place[0], keys[0] if keys else next(iter(op.inputs.values())))
+        other = _text(scene, gap, place, keys[0] if keys else next(iter(op.inputs.values())))
     return fixing.added(place, scene.case.backend.name, op.name, arguments, other, words)
 
 
@@ -41,8 +43,8 @@ def value_fix(scene: Scene, gap: Gap, words: str) -> str:
     place = _use(scene, gap)
     if place is None or gap.user is None or gap.slot is None:
         return words
-    name = _name(scene, gap, place[0], gap.reference)
-    return words if name is None else fixing.exchanged(gap.user, gap.slot, name, words)
+    text = _text(scene, gap, place, gap.reference)
+    return words if text is None else fixing.exchanged(gap.user, gap.slot, text, words)
 
 
 def made_fix(scene: Scene, op: Op, order: Sequence[int], words: str) -> str:
@@ -166,54 +168,8 @@ def _use(scene: Scene, gap: Gap) -> tuple[Spot, str | None] | None:
     return None if spot is None else (spot, slot)
 
 
-def _name(scene: Scene, gap: Gap, spot: Spot, key: Key) -> str | None:
-    """What a value of the reference is called where the port would need it."""
-    backend, wanted = scene.case.backend, scene.reference.values[key]
-    shape = scene.port.values[gap.port].shape
-
-    def fits_array(array: Array) -> bool:
-        return array.size == wanted.size and _broadcasts(array.shape, shape) and same(array, wanted)
-
-    def fits(tensor: Any) -> bool:
-        return fits_array(backend.to_array(tensor))
-
-    names = [name for name, tensor in _around(scene, spot).items() if fits(tensor)]
-    names += [name for name, array in _assigned(scene, spot) if fits_array(array)]
-    if not names and has_self(spot):
-        own = (entry for entry in backend.state(scene.case.module) if not entry.module)
-        names = [f"self.{entry.name}" for entry in own if fits(entry.value)]
-    return min(names, key=len, default=None)
-
-
-def _around(scene: Scene, spot: Spot) -> dict[str, Any]:
-    """The names at a statement: those of the last step until then that stay what they are."""
-    steps = _steps(scene, spot)
-    if not steps:
-        return {}
-    last = max(steps, key=lambda op: (op.line or 0, op.index))
-    stored = stored_between(spot, last.line or 0)
-    return {name: tensor for name, tensor in last.around.items() if name not in stored}
-
-
-def _assigned(scene: Scene, spot: Spot) -> Iterator[tuple[str, Array]]:
-    """Names that earlier statements give to what a step makes, if they still stand for it."""
-    for op in _steps(scene, spot):
-        made = fixing.spot_of(op)
-        name = None if made is None or len(op.outputs) != 1 else assigned_name(made)
-        if made is None or name is None or made.statement is spot.statement:
-            continue
-        if name not in stored_between(spot, (made.statement.end_lineno or 0) + 1):
-            yield name, scene.port.values[next(iter(op.outputs.values()))]
-
-
-def _steps(scene: Scene, spot: Spot) -> list[Op]:
-    """What the function around did until the statement."""
-    lines = range(first_line(spot), (spot.statement.end_lineno or 0) + 1)
-    return [op for op in scene.port.ops if op.file == spot.source.file and op.line in lines]
-
-
-def _broadcasts(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
-    try:
-        return np.broadcast_shapes(small, large) == large
-    except ValueError:
-        return False
+def _text(scene: Scene, gap: Gap, place: tuple[Spot, str | None], key: Key) -> str | None:
+    """How a value of the reference is written where the port would need it."""
+    moment = len(scene.port.ops) if gap.user is None else gap.user.index
+    text = Writer(scene, Place(*place, moment)).write(key, scene.reference.producers.get(key))
+    return None if text is None else grouped(text)

@@ -17,11 +17,12 @@ from parfocal.explain.causes import Proof, spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.fixing import Line
 from parfocal.explain.fixes.patching import Patch, exchanging, without_statements
-from parfocal.explain.fixes.sources import bounds, find_returned, statements_before
+from parfocal.explain.fixes.sources import bounds, find_returned, function_at, statements_before
 from parfocal.explain.fixes.trying import patched
 from parfocal.explain.ops.gaps import Gap, narrowed
 from parfocal.explain.ops.log import Key, Op, key_of
 from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.telling import line
 from parfocal.explain.ops.writing import Place, Writer
 
 MOST = 12  # lines that are tried
@@ -41,7 +42,20 @@ def mended(scene: Scene, gap: Gap | None, proof: Proof) -> Proof:
             best, mark = patch, found
         if mark == MENDED:
             break
+    if best is not None and mark == MENDED and gap is not None and scene.knows(gap.port):
+        proof = _placed(proof, best)
     return proof if best is None or best is first else replace(proof, fix=Line.of(best))
+
+
+def _placed(proof: Proof, patch: Patch) -> Proof:
+    """What is missing is missing where it mends, if that is in another function than was thought."""
+    where = proof.port
+    if where is None or where.file is None or where.line is None:
+        return proof
+    if function_at(where.file, where.line) == function_at(patch.file, patch.line):
+        return proof
+    there = replace(where, file=patch.file, line=patch.line)
+    return replace(proof, port=there, message=proof.message.replace(line(where), line(there)))
 
 
 def _candidates(scene: Scene, gap: Gap | None, first: Patch | None) -> Iterator[Patch]:
