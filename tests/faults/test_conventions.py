@@ -167,3 +167,31 @@ def test_a_packed_sequence_and_lengths_are_the_same() -> None:
 def test_lengths_that_are_not_passed_show_in_what_the_code_gives() -> None:
     first = own(align(seeded(TorchPacked), Padded(told=False), (numbers(3, 5, 4), LENGTHS)))[0]
     assert (first.phase, first.port.path if first.port else None) == ("forward", "")
+
+
+class TorchEncoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 12, 0.0, batch_first=True)
+        self.encode = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return self.encode(x, mask=mask)
+
+
+class Encoder(pnn.Layer):
+    def __init__(self, turned: bool) -> None:
+        super().__init__()
+        self.encode = pnn.TransformerEncoder(pnn.TransformerEncoderLayer(8, 2, 12, 0.0), 2)
+        self.turned = turned
+
+    def forward(self, x: paddle.Tensor, mask: paddle.Tensor) -> paddle.Tensor:
+        return self.encode(x, src_mask=~mask if self.turned else mask)
+
+
+def test_the_mask_of_a_whole_encoder() -> None:
+    cause = the_cause(align(seeded(TorchEncoder), Encoder(turned=False), (numbers(3, 6, 8), MASK)))
+    assert cause.code == "op.mask"
+    assert "boolean_mask is 'drop' in the reference, 'keep' in the port" in cause.message
+    assert cause.fix.startswith("pass ~mask to port.encode in test_conventions.py:")
+    assert align(seeded(TorchEncoder), Encoder(turned=True), (numbers(3, 6, 8), MASK)).ok

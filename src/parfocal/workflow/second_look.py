@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import inf
 
 from parfocal.judge.floors import score
 from parfocal.matching.dividing import may_divide_differently, run_after
@@ -22,6 +23,7 @@ from parfocal.replay.trace import Data
 from parfocal.workflow.measures import LIMIT, Measure, judge_arrays
 
 Places = frozenset[tuple[int, Side, str]]
+MUCH_LESS = 0.1  # of an error that is gone, but for others in the same call
 NEAR = 8 * LIMIT  # by the cheapest floor alone; the pair is measured properly afterwards
 
 
@@ -97,26 +99,39 @@ def lying_as_recorded(measures: Iterable[Measure], precise: Precise) -> frozense
 
 def turned_round(measures: Iterable[Measure], precise: Precise) -> Places:
     """Masks that say the opposite in the port, where that is what the call there wants to be told."""
-    script = precise.port.script
-    outputs: dict[int, Measure] = {}
-    suspects: list[Measure] = []
-    for measure in measures:
-        if measure.direction != "forward" or measure.score <= LIMIT:
-            continue
-        if measure.side == "output":
-            outputs.setdefault(measure.port, measure)
-        elif precise.port.trace.nodes[measure.port].inputs[measure.slot].data.dtype == "bool":
-            suspects.append(measure)
+    script, nodes = precise.port.script, precise.port.trace.nodes
     found: set[tuple[int, Side, str]] = set()
-    for measure in suspects:
+    for measure in measures:
         place: tuple[int, Side, str] = (measure.port, "input", measure.slot)
-        layout, wrong = script.layouts.get(place), outputs.get(measure.port)
-        if layout is None or wrong is None or not wrong.own:
+        wrong = measure.side == "input" and measure.direction == "forward" and measure.score > LIMIT
+        if not wrong or place not in script.layouts or measure.given:
             continue
-        layouts = {**script.layouts, place: replace(layout, turned=True)}
-        if _is_right(measure.port, wrong, Script(script.ties, layouts), precise):
-            found.add(place)
+        if nodes[measure.port].inputs[measure.slot].data.dtype == "bool":
+            turned = {**script.layouts, place: replace(script.layouts[place], turned=True)}
+            before, after = (_off(measure.port, layouts, precise) for layouts in (script.layouts, turned))
+            if after < MUCH_LESS * before:
+                found.add(place)
     return frozenset(found)
+
+
+def _off(order: int, layouts: Layouts, precise: Precise) -> float:
+    """How far what the call gives by itself is from what the reference's gives, as a share of that."""
+    script = Script(precise.port.script.ties, layouts)
+    try:
+        repeated = precise.port.led_by(script).repeat(
+            [order], None, precise.recorded, backward=False, inside=False
+        )
+    except Exception:  # noqa: BLE001  what a framework raises for inputs that cannot be
+        return inf
+    shares = []
+    for slot, value in script.ties[order].outputs.items():
+        observed = repeated.places.get((order, "output", slot, "forward"))
+        recorded = precise.recorded(value.data)
+        layout = None if observed is None else fit(recorded, observed)
+        if observed is None or layout is None:
+            return inf
+        shares.append(judge_arrays(observed, layout.apply(recorded), None).relative)
+    return max(shares, default=inf)
 
 
 def _is_right(order: int, suspect: Measure, script: Script, precise: Precise) -> bool:
