@@ -269,3 +269,18 @@ def test_a_place_that_is_right_is_not_among_the_several() -> None:
     cause = the_cause(_report(reference, port))
     assert cause.code == "op.axis"
     assert "exp" not in cause.message
+
+
+def test_two_mistakes_one_behind_the_other_are_both_said() -> None:
+    def reference(self: Any, x: Any) -> Any:
+        y = torch.sigmoid(self.first(x)) * x
+        return self.second(y - y.mean(1, keepdim=True))
+
+    def port(self: Any, x: Any) -> Any:
+        y = paddle_functional.silu(self.first(x)) * x
+        return self.second(y + y.mean(1, keepdim=True))
+
+    cause = the_cause(_report(reference, port))
+    assert cause.code == "op.activation"
+    assert "silu in the port" in cause.message
+    assert "sub in the reference" in cause.message

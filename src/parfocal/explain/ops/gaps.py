@@ -10,7 +10,14 @@ import numpy as np
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Key, Log, Op
 from parfocal.explain.ops.looking import equal
-from parfocal.explain.ops.names import COMMUTATIVE, LAYOUT, MASKING
+from parfocal.explain.ops.names import (
+    ARITHMETIC,
+    COMMUTATIVE,
+    LAYOUT,
+    MASKING,
+    POINTWISE,
+    REDUCTIONS,
+)
 from parfocal.explain.ops.scene import Scene, is_same
 from parfocal.explain.ops.values import rearranged
 
@@ -46,7 +53,12 @@ def innermost(scene: Scene, *, moved: bool) -> list[Gap]:
     return _walked(scene, moved=moved)[0]
 
 
-def _walked(scene: Scene, *, moved: bool = False) -> tuple[list[Gap], list[Gap]]:
+def ways_through(scene: Scene) -> tuple[list[Gap], list[Gap]]:
+    """The innermost gaps and those they were found from, also through ops that are others there."""
+    return _walked(scene, through=True)
+
+
+def _walked(scene: Scene, *, moved: bool = False, through: bool = False) -> tuple[list[Gap], list[Gap]]:
     if scene.right is None:
         return [], []
     waiting = [Gap(scene.wrong, scene.right, *_users(scene), scene.end, scene.other_end)]
@@ -61,7 +73,7 @@ def _walked(scene: Scene, *, moved: bool = False) -> tuple[list[Gap], list[Gap]]
         if (gap.port, gap.reference, made, user) in seen:
             continue
         seen.add((gap.port, gap.reference, made, user))
-        further = list(_further(scene, gap, moved=moved))
+        further = list(_further(scene, gap, moved=moved, through=through))
         waiting += further
         (outer if further else inner).append(gap)
     return inner, outer
@@ -83,7 +95,7 @@ def _aside(scene: Scene) -> Iterator[Gap]:
                 )
 
 
-def _further(scene: Scene, gap: Gap, *, moved: bool = False) -> Iterator[Gap]:
+def _further(scene: Scene, gap: Gap, *, moved: bool = False, through: bool = False) -> Iterator[Gap]:
     mine, theirs = producers(scene, gap)
     known = scene.knows(gap.port) or scene.known_to_port(gap.reference)
     alike = (
@@ -104,7 +116,7 @@ def _further(scene: Scene, gap: Gap, *, moved: bool = False) -> Iterator[Gap]:
         if hides_where(scene.port, mine) != hides_where(scene.reference, theirs):
             yield from _opposite(scene, mine, theirs, pairs[0])
             pairs = pairs[1:]
-    elif mine.name != theirs.name:
+    elif mine.name != theirs.name and not (through and _are_kin(mine, theirs)):
         yield from _without_layout(scene, gap, mine, theirs)
         return
     else:
@@ -119,6 +131,12 @@ def _further(scene: Scene, gap: Gap, *, moved: bool = False) -> Iterator[Gap]:
             *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),
             *(scene.port.maker(mine, slot), scene.reference.maker(theirs, other)),
         )
+
+
+def _are_kin(mine: Op, theirs: Op) -> bool:
+    """Whether one op may stand in the place of another."""
+    families = (ARITHMETIC, REDUCTIONS, POINTWISE)
+    return any(mine.name in family and theirs.name in family for family in families)
 
 
 def _without_layout(scene: Scene, gap: Gap, mine: Op | None, theirs: Op | None) -> Iterator[Gap]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+
 from parfocal.explain.causes import Where
+from parfocal.explain.fixes.sources import FUNCTIONS, read
 from parfocal.explain.ops.gaps import Gap, narrowed
 from parfocal.explain.ops.log import Key, Log, Op, key_of
 from parfocal.explain.ops.names import LAYOUT, SELECTING
@@ -49,7 +52,15 @@ def line_beside(scene: Scene, gap: Gap) -> Where | None:
     made = gap.other_made
     if made is None or (made.function is None and not made.is_module):
         return None  # a step of something larger has no line of its own
-    mine, theirs = _lines(scene, scene.port), _lines(scene, scene.reference)
+    backend = scene.case.backend
+    helpers = [each for each in scene.port.returns if key_of(backend.to_array(each.tensor)) == gap.port]
+    if any(each.given for each in helpers):
+        return None  # which does nothing to what it is given
+    # a helper of the port that gives the value back is where the op is missing, not the call of it
+    calls = not helpers
+    given_back = _given_back(scene, scene.port)
+    mine = _lines(scene.port, given_back if calls else {})
+    theirs = _lines(scene.reference, _given_back(scene, scene.reference) if calls else {})
     lines = {
         where
         for wanted in theirs.get(gap.reference, ())
@@ -57,17 +68,49 @@ def line_beside(scene: Scene, gap: Gap) -> Where | None:
         if key != gap.reference and wanted in places and scene.known_to_port(key)
         for where in mine.get(scene.matches.to_port[key], ())
     }
-    return Where(made.name, *lines.pop()) if len(lines) == 1 else None
+    if len(lines) != 1:
+        return None
+    file, line = lines.pop()
+    if calls and (gap.user is None or not in_one_function(file, line, gap.user.file, gap.user.line)):
+        return None
+    return Where(made.name, file, line)
 
 
-def _lines(scene: Scene, log: Log) -> dict[Key, set[tuple[str | None, int | None]]]:
-    """Where every value comes from: the call of a helper that gives it back, or else the line of its op."""
+def in_one_function(file: str | None, line: int | None, other: str | None, there: int | None) -> bool:
+    """Whether two lines are of the same function."""
+    return file == other and _function(file, line) == _function(other, there)
+
+
+def _function(file: str | None, line: int | None) -> int | None:
+    """The first line of the innermost function around a line."""
+    source = read(file)
+    if source is None or line is None:
+        return None
+    around = (
+        node.lineno
+        for node in ast.walk(source.tree)
+        if isinstance(node, FUNCTIONS) and node.lineno <= line <= (node.end_lineno or 0)
+    )
+    return max(around, default=None)
+
+
+Lines = dict[Key, set[tuple[str | None, int | None]]]
+
+
+def _given_back(scene: Scene, log: Log) -> Lines:
+    """What helpers give back that they were not given: where they are called."""
     backend = scene.case.backend if log is scene.port else scene.case.reference_backend
-    found: dict[Key, set[tuple[str | None, int | None]]] = {}
+    found: Lines = {}
     for each in log.returns:
         file, span = each.caller
         if span is not None and not each.given:
             found.setdefault(key_of(backend.to_array(each.tensor)), set()).add((file, span[0]))
+    return found
+
+
+def _lines(log: Log, given_back: Lines) -> Lines:
+    """Where every value comes from: the call of a helper that gives it back, or else the line of its op."""
+    found = dict(given_back)
     for op in log.ops:
         for key in op.outputs.values():
             if not log.only_moves(op):

@@ -11,12 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from parfocal.explain.causes import Proof
+from parfocal.explain.ops.arguments import said, told
 from parfocal.explain.ops.differing import LAST_RULES, RULES
-from parfocal.explain.ops.gaps import Gap, innermost
-from parfocal.explain.ops.remakes import merged
+from parfocal.explain.ops.gaps import Gap, innermost, producers, ways_through
+from parfocal.explain.ops.looking import equal
+from parfocal.explain.ops.names import LAYOUT
+from parfocal.explain.ops.remakes import bridging, merged, retelling
 from parfocal.explain.ops.rewriting import mended
 from parfocal.explain.ops.scene import Edits, Scene
-from parfocal.explain.ops.telling import exchanged_proof
+from parfocal.explain.ops.telling import argument_proof, exchanged_proof, replaced_proof
 
 MOST_PLACES = 12
 MOST_MISTAKES = 4  # more at once say nothing
@@ -33,9 +36,7 @@ class Part:
 
 def at_several_places(scene: Scene) -> Iterator[Proof]:
     """What is wrong at all the places, said once for each line."""
-    for moved in (False, True):
-        gaps = innermost(scene, moved=moved)
-        parts = _parts(scene, gaps) if 2 <= len(gaps) <= MOST_PLACES else []
+    for parts in _explanations(scene):
         if len(parts) > MOST_MISTAKES or sum(len(part.choices) for part in parts) < 2:
             continue
         for some in _choices(parts):
@@ -43,6 +44,33 @@ def at_several_places(scene: Scene) -> Iterator[Proof]:
             if score <= scene.case.limit:
                 yield _needed(scene, some, score)
                 return
+
+
+def _explanations(scene: Scene) -> Iterator[list[Part]]:
+    """Of the innermost gaps; then with layouts; then with ops on the way that differ by themselves."""
+    for moved in (False, True):
+        gaps = innermost(scene, moved=moved)
+        yield _parts(scene, gaps) if 2 <= len(gaps) <= MOST_PLACES else []
+    inner, outer = ways_through(scene)
+    behind = [part for gap in outer for part in _in_itself(scene, gap)]
+    yield [*_parts(scene, inner[:MOST_PLACES]), *behind] if behind else []
+
+
+def _in_itself(scene: Scene, gap: Gap) -> Iterator[Part]:
+    """An op that is given something wrong, and is another one or told something else besides."""
+    mine, theirs = producers(scene, gap)
+    if mine is None or theirs is None or mine.function is None or mine.is_module or theirs.is_module:
+        return
+    if mine.name != theirs.name and theirs.function is not None:
+        change = bridging(scene.case.backend, scene.case.reference_backend, theirs)
+        yield Part(gap, replaced_proof(scene, mine, theirs, 0.0), [[{mine.index: change}]])
+    elif mine.name == theirs.name and mine.name not in LAYOUT:
+        others = told(theirs, scene.case.reference_backend.is_tensor)
+        for name, own in said(mine, scene.case.backend.is_tensor).items():
+            if name in others and not equal(name, own.value, others[name], scene, mine):
+                right = replace(own, value=others[name])
+                proof = argument_proof(scene, mine, theirs, own, right, 0.0)
+                yield Part(gap, proof, [[{mine.index: retelling(mine, own, right.value)}]])
 
 
 def _choices(parts: list[Part]) -> list[list[Part]]:
@@ -53,9 +81,9 @@ def _choices(parts: list[Part]) -> list[list[Part]]:
 
 def _needed(scene: Scene, parts: list[Part], score: float) -> Proof:
     """What is said of the parts that all have to be changed."""
-    for part in parts[1:]:  # what is not needed is no mistake
+    for part in tuple(parts):  # what is not needed is no mistake
         without = [each for each in parts if each is not part]
-        if len(parts) > 1 and (less := _score(scene, without)) <= scene.case.limit:
+        if without and (less := _score(scene, without)) <= scene.case.limit:
             parts, score = without, less
     exchanged = _exchanged(scene, parts, score) if len(parts) == 2 else None
     proof = exchanged or _joined([part.proof for part in parts], score)
