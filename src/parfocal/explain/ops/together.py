@@ -23,6 +23,7 @@ from parfocal.explain.ops.telling import argument_proof, exchanged_proof, replac
 
 MOST_PLACES = 12
 MOST_MISTAKES = 4  # more at once say nothing
+MOST_BEHIND = 2  # one behind the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,9 @@ def _explanations(scene: Scene) -> Iterator[list[Part]]:
         yield _parts(scene, gaps) if 2 <= len(gaps) <= MOST_PLACES else []
     inner, outer = ways_through(scene)
     behind = [part for gap in outer for part in _in_itself(scene, gap)]
-    yield [*_parts(scene, inner[:MOST_PLACES]), *behind] if behind else []
+    found = [*_parts(scene, inner[:MOST_PLACES]), *behind] if behind else []
+    # with more ops exchanged for others it is another computation altogether
+    yield found if len(found) == MOST_BEHIND else []
 
 
 def _in_itself(scene: Scene, gap: Gap) -> Iterator[Part]:
