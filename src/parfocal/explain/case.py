@@ -119,6 +119,14 @@ class Case:
         whose = self.precise.port.trace.nodes[order].path or "the model"
         return f"{'gradient of ' if direction == 'backward' else ''}{side} {slot} of {whose}"
 
+    def counterpart_of(self, order: int) -> int | None:
+        """The reference's call that gives what a call of the port is compared with."""
+        tie = self.precise.port.script.ties.get(order)
+        given = set() if tie is None else {id(value) for value in tie.outputs.values()}
+        nodes = self.precise.reference.trace.nodes
+        found = (node.order for node in nodes if given & {id(value) for value in node.outputs.values()})
+        return next(found, None)
+
     def at_outputs(self) -> Case:
         """The same case judged by what the call gives as a whole, whatever goes on inside."""
         tie = self.precise.port.script.ties.get(self.call)

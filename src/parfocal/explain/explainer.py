@@ -13,6 +13,7 @@ from parfocal.explain.backward import gradients
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause
 from parfocal.explain.describing import described
+from parfocal.explain.fixes.constructing import in_the_constructor
 from parfocal.explain.layers import conventions, given, mirror, relations, settings
 from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong
 from parfocal.explain.ops.sharing import in_shared_code
@@ -29,8 +30,8 @@ Hypothesis = Callable[[Case], Iterator[Proof]]
 # A new cause is one more function in a round, and one more test.
 FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
     (settings.differing_settings, settings.training_flag),
-    (given.other_arguments,),
     conventions.HYPOTHESES,
+    (given.other_arguments,),
     (settings.another_kind,),
     (mirror.solved_activation,),
     (ops,),
@@ -137,7 +138,7 @@ class Explainer:
 
     def _placed(self, proof: Proof, case: Case) -> Proof:
         """With the op's own line, also when the cause was found without looking at ops."""
-        proof = replace(proof, fix=in_shared_code(case, proof.fix))
+        proof = replace(proof, fix=in_the_constructor(case, in_shared_code(case, proof.fix)))
         return proof if proof.port is not None else replace(proof, port=self._place(case))
 
     def _place(self, case: Case) -> Where | None:

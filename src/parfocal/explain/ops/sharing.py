@@ -57,7 +57,7 @@ def _others(case: Case, patch: Patch) -> Iterator[Case]:
         if node.path in seen or not _runs(modules[node.path], case.module, changed):
             continue
         seen.add(node.path)
-        counterpart = _counterpart(case, node.order)
+        counterpart = case.counterpart_of(node.order)
         if counterpart is not None and len(seen) <= MOST + 1:
             other = replace(case, call=node.order, counterpart=counterpart, looked_up={}, _baseline=None)
             yield other.at_outputs()
@@ -66,15 +66,6 @@ def _others(case: Case, patch: Patch) -> Iterator[Case]:
 def _runs(module: Any, guilty: Any, functions: set[int]) -> bool:
     members = (id(member) for kind in type(module).__mro__ for member in vars(kind).values())
     return type(module) is type(guilty) or any(member in functions for member in members)
-
-
-def _counterpart(case: Case, order: int) -> int | None:
-    """The reference's call that gives what a call of the port is compared with."""
-    tie = case.precise.port.script.ties.get(order)
-    given = set() if tie is None else {id(value) for value in tie.outputs.values()}
-    nodes = case.precise.reference.trace.nodes
-    found = (node.order for node in nodes if given & {id(value) for value in node.outputs.values()})
-    return next(found, None)
 
 
 def _for_some(patch: Patch, needing: Sequence[Any], others: Sequence[Any]) -> Line | None:

@@ -1,0 +1,193 @@
+"""Where in the user's source a layer was made, and what that line should be.
+
+A fix of a layer's setting is tried on the running model: ``port.norm = LayerNorm(8, epsilon=1e-05)``.
+The constructor call to change for good is the one in the files of the user's modules that is spelled like the
+layer: of its class, with nothing written that the layer contradicts. Only if there is exactly one, or
+one alone that gives the layer its name, and it made no layer that is right as it is, is it told.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parfocal.backends.building import LayerBuilder
+from parfocal.explain.case import Case
+from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.literals import written
+from parfocal.explain.fixes.patching import Patch, changing, keyword_text
+from parfocal.explain.fixes.sources import SIMPLE, Source, Spot, class_around, dotted_name, imported, read
+
+Arguments = Mapping[str, Any]
+_UNKNOWN = object()  # an argument that is no literal
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A constructor call in the user's source, and the arguments written there."""
+
+    spot: Spot
+    call: ast.Call
+    said: Mapping[str, ast.expr]
+
+    def could_make(self, arguments: Arguments, defaults: Arguments) -> bool:
+        """Whether nothing is written there, or left to its default, that a layer contradicts."""
+        for name, value in arguments.items():
+            said = _value(self.said[name]) if name in self.said else defaults.get(name, _UNKNOWN)
+            if said is not _UNKNOWN and not _alike(said, value):
+                return False
+        return True
+
+
+def in_the_constructor(case: Case, fix: str) -> str:
+    """The line of the user's source that made the layer, as it should be; else the fix as it is."""
+    patch = _constructor(case, fix)
+    return fix if patch is None else Line.of(patch)
+
+
+def _constructor(case: Case, fix: str) -> Patch | None:
+    builder, kind = case.backend, type(case.module)
+    call = _layer_of(fix)
+    if call is None or not isinstance(builder, LayerBuilder) or not builder.can_build(case.module):
+        return None
+    spelled = _layer_of(f"port = {builder.spell(case.node.kind, case.node.settings)}")
+    if spelled is None or ast.dump(spelled.func) != ast.dump(call.func):
+        return None  # a layer of another class
+    defaults, names = _signature(kind)
+    old, new = ({**defaults, **_arguments(each, names)} for each in (spelled, call))
+    changed = {name: value for name, value in new.items() if not _alike(old.get(name, _UNKNOWN), value)}
+    possible = [
+        each for each in _calls(case, ast.unparse(spelled.func), names) if each.could_make(old, defaults)
+    ]
+    made = [each for each in possible if _keeps(each.spot, case)] or possible
+    if len(made) != 1 or not changed or not _suits_all(case, made[0], defaults, names):
+        return None
+    return _changed(made[0], changed)
+
+
+def _keeps(spot: Spot, case: Case) -> bool:
+    """Whether the statement gives the layer the name that it has in the user's module around it."""
+    parts = case.node.path.split(".")
+    for length in reversed(range(len(parts))):
+        module = case.precise.port.modules[".".join(parts[:length])]
+        if not case.backend.is_framework_layer(module):
+            kept = any(
+                isinstance(node, ast.Attribute)
+                and isinstance(node.ctx, ast.Store)
+                and node.attr == parts[length]
+                for node in ast.walk(spot.statement)
+            )
+            return kept and class_around(spot) in {kind.__name__ for kind in type(module).__mro__}
+    return False
+
+
+def _layer_of(fix: str) -> ast.Call | None:
+    """The constructor call of ``port.a.b = framework.nn.Layer(...)``."""
+    try:
+        (statement,) = ast.parse(fix).body
+    except (SyntaxError, ValueError):
+        return None
+    match statement:
+        case ast.Assign(value=ast.Call() as call):
+            return call
+    return None
+
+
+def _signature(kind: type[Any]) -> tuple[dict[str, Any], list[str]]:
+    """Defaults, and the names of all arguments in order."""
+    parameters = [
+        each for each in inspect.signature(kind.__init__).parameters.values() if each.name != "self"
+    ]
+    defaults = {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+    return defaults, [each.name for each in parameters]
+
+
+def _arguments(call: ast.Call, names: list[str]) -> dict[str, Any]:
+    return {name: _value(node) for name, node in _said(call, names).items()}
+
+
+def _said(call: ast.Call, names: list[str]) -> dict[str, ast.expr]:
+    said = dict(zip(names, call.args, strict=False))
+    return said | {each.arg: each.value for each in call.keywords if each.arg is not None}
+
+
+def _value(node: ast.expr) -> Any:
+    """The value of a literal."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return _UNKNOWN
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Equal, or one number for all axes against a row of it."""
+    if isinstance(one, (list, tuple)) != isinstance(other, (list, tuple)):
+        row, single = (one, other) if isinstance(one, (list, tuple)) else (other, one)
+        return bool(row) and all(item == single for item in row)
+    return bool(one == other) if not isinstance(one, (list, tuple)) else list(one) == list(other)
+
+
+def _calls(case: Case, dotted: str, names: list[str]) -> Iterator[_Made]:
+    """Constructor calls of a class in the files of the port's own modules."""
+    for source in _sources(case):
+        for statement in ast.walk(source.tree):
+            if not isinstance(statement, SIMPLE):
+                continue
+            known = imported(source, statement)
+            for node in ast.walk(statement):
+                if not (isinstance(node, ast.Call) and dotted_name(node.func, known) == dotted):
+                    continue
+                if not any(isinstance(each, ast.Starred) for each in node.args):
+                    yield _Made(Spot(source, statement, node), node, _said(node, names))
+
+
+def _sources(case: Case) -> Iterable[Source]:
+    """Each file once in which the class of a module of the port stands that is not the framework's."""
+    found: dict[str, Source] = {}
+    for module in case.precise.port.modules.values():
+        if case.backend.is_framework_layer(module):
+            continue
+        for name in ("__init__", "forward"):
+            code: Any = getattr(getattr(type(module), name), "__code__", None)
+            source = None if code is None else read(code.co_filename)
+            if source is not None:
+                found.setdefault(source.file, source)
+    return found.values()
+
+
+def _suits_all(case: Case, made: _Made, defaults: Arguments, names: list[str]) -> bool:
+    """Whether every layer that the call may have made should be changed like this one."""
+    builder, kind, other = case.backend, type(case.module), case.reference_node
+    assert isinstance(builder, LayerBuilder)
+    if other is None:
+        return False
+    wanted = {name: value for name, value in other.settings.items() if case.node.settings.get(name) != value}
+    for node in case.precise.port.trace.nodes:
+        if type(case.precise.port.modules[node.path]) is not kind:
+            continue
+        spelled = _layer_of(f"port = {builder.spell(node.kind, node.settings)}")
+        if spelled is None or not made.could_make({**defaults, **_arguments(spelled, names)}, defaults):
+            continue
+        twin = case.counterpart_of(node.order)
+        settings = {} if twin is None else case.precise.reference.trace.nodes[twin].settings
+        if any(settings.get(name, _UNKNOWN) != value for name, value in wanted.items()):
+            return False
+    return True
+
+
+def _changed(made: _Made, changed: Arguments) -> Patch | None:
+    """The call with other values; None where a value comes from elsewhere."""
+    source = made.spot.source
+    if any(_value(made.said[name]) is _UNKNOWN for name in changed if name in made.said):
+        return None
+    by_node = {made.said[name]: written(value) for name, value in changed.items() if name in made.said}
+    parts = [by_node.get(each, source.segment(each)) for each in made.call.args]
+    parts += [
+        f"{each.arg}={by_node[each.value]}" if each.value in by_node else keyword_text(source, each)
+        for each in made.call.keywords
+    ]
+    parts += [f"{name}={written(value)}" for name, value in changed.items() if name not in made.said]
+    return changing(made.spot, {made.call: f"{source.segment(made.call.func)}({', '.join(parts)})"})
