@@ -42,9 +42,17 @@ def mended(scene: Scene, gap: Gap | None, proof: Proof) -> Proof:
             best, mark = patch, found
         if mark == MENDED:
             break
-    if best is not None and mark == MENDED and gap is not None and scene.knows(gap.port):
+    if best is not None and mark == MENDED and gap is not None and _may_be_elsewhere(scene, gap, proof):
         proof = _placed(proof, best)
     return proof if best is None or best is first else replace(proof, fix=Line.of(best))
+
+
+def _may_be_elsewhere(scene: Scene, gap: Gap, proof: Proof) -> bool:
+    """Whether something is missing, and no helper lets the value pass as it was given it."""
+    if not scene.knows(gap.port) or proof.code != "op.missing":
+        return False
+    passing = (each.tensor for each in scene.port.returns if each.given)
+    return all(key_of(scene.case.backend.to_array(tensor)) != gap.port for tensor in passing)
 
 
 def _placed(proof: Proof, patch: Patch) -> Proof:
