@@ -14,7 +14,6 @@ from parfocal.weights.scopes import Scopes, inside
 from parfocal.weights.settings import differing
 from parfocal.weights.state import Contents
 
-
 FIRST = "first difference: "  # begins the sentence that ``first_difference`` returns
 
 
