@@ -38,10 +38,10 @@ def mended(scene: Scene, gap: Gap | None, proof: Proof) -> Proof:
     best, mark = first, WORSE
     for patch in _candidates(scene, gap, first):
         found = verdict(scene, patch)
-        if found > mark:
+        if found > mark or (found == MENDED and _is_in(proof, patch)):
             best, mark = patch, found
-        if mark == MENDED:
-            break
+        if found == MENDED and (_is_in(proof, patch) or proof.code != "op.missing"):
+            break  # a line of the blamed function rather than another that mends as well
     if best is not None and mark == MENDED and gap is not None and _may_be_elsewhere(scene, gap, proof):
         proof = _placed(proof, best)
     return proof if best is None or best is first else replace(proof, fix=Line.of(best))
@@ -53,6 +53,14 @@ def _may_be_elsewhere(scene: Scene, gap: Gap, proof: Proof) -> bool:
         return False
     passing = (each.tensor for each in scene.port.returns if each.given)
     return all(key_of(scene.case.backend.to_array(tensor)) != gap.port for tensor in passing)
+
+
+def _is_in(proof: Proof, patch: Patch) -> bool:
+    """Whether a patch is in the function that is blamed."""
+    where = proof.port
+    if where is None or where.file is None or where.line is None:
+        return True
+    return function_at(where.file, where.line) == function_at(patch.file, patch.line)
 
 
 def _placed(proof: Proof, patch: Patch) -> Proof:
