@@ -33,7 +33,8 @@ class Compile(BuildHookInterface):  # type: ignore[type-arg]
             self.app.display_warning("no C compiler: parfocal will use NumPy alone")
             return
         root = Path(self.root)
-        command = [compiler, *FLAGS, *(str(root / source) for source in SOURCES), "-o", str(root / LIBRARY), "-lm"]
+        sources = [str(root / source) for source in SOURCES]
+        command = [compiler, *FLAGS, *sources, "-o", str(root / LIBRARY), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             self.app.display_warning(f"compiling failed, parfocal will use NumPy alone:\n{done.stderr}")
