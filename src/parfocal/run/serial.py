@@ -45,8 +45,10 @@ def encode_record(record: Record) -> bytes:
         raise InputError(
             f"cannot store a {type(record).__name__}; records are {', '.join(c.__name__ for c in _TAGS)}"
         )
-    with _writing(record):
+    try:
         return fields_text(record, "", type=tag).encode("ascii") + b"\n"
+    except (FieldError, RecursionError) as error:
+        raise _unstorable(record, error) from None
 
 
 def decode_record(line: bytes, where: str) -> Record:
@@ -123,18 +125,16 @@ def _parse_object(text: bytes) -> dict[str, Any]:
     return data
 
 
-@contextmanager
-def _writing(instance: Any) -> Iterator[None]:
-    """What cannot be stored is one ``InputError`` that names the field."""
-    name = type(instance).__name__
-    try:
-        yield
-    except FieldError as error:
-        raise InputError(f"cannot store {name}: field {error.field!r} {error.problem}") from None
-    except RecursionError:
-        raise InputError(f"cannot store {name}: nested too deeply") from None
+def _unstorable(instance: Any, error: FieldError | RecursionError) -> InputError:
+    """What cannot be stored is one error that names the field."""
+    problem = (
+        f"field {error.field!r} {error.problem}" if isinstance(error, FieldError) else "nested too deeply"
+    )
+    return InputError(f"cannot store {type(instance).__name__}: {problem}")
 
 
 def _encoded(instance: Any) -> dict[str, Any]:
-    with _writing(instance):
+    try:
         return encode_fields(instance, "")
+    except (FieldError, RecursionError) as error:
+        raise _unstorable(instance, error) from None

@@ -13,10 +13,10 @@ import mmap
 import os
 import secrets
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -41,15 +41,24 @@ _HINTS = {
 }
 
 
-@contextmanager
-def storage_errors(action: str, path: str | os.PathLike[str]) -> Iterator[None]:
+class storage_errors:  # noqa: N801  used like a function
     """Turn an ``OSError`` into a ``StorageError`` that says what was being done, and where."""
-    try:
-        yield
-    except OSError as error:
+
+    __slots__ = ("_action", "_path")
+
+    def __init__(self, action: str, path: str | os.PathLike[str]) -> None:
+        self._action, self._path = action, path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, OSError):
+            return
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise StorageError(
-            f"cannot {action} {os.fspath(path)}: {reason} (errno {error.errno})",
+            f"cannot {self._action} {os.fspath(self._path)}: {reason} (errno {error.errno})",
             hint=_HINTS.get(error.errno or 0, ""),
         ) from error
 

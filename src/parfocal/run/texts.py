@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from json.encoder import encode_basestring_ascii as _string
-from math import isfinite
 from threading import Lock
 from typing import Any
 
@@ -27,11 +26,24 @@ from parfocal.run.records import TensorValue
 Text = Callable[[Any, str], str]
 Quick = Callable[[Any], str | None]  # None: not so quick
 
-_dump = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _RECENT = 64
 # Held by the value itself, so that its id means nothing else.
 _recent: OrderedDict[int, tuple[TensorValue, str]] = OrderedDict()
 _recent_lock = Lock()
+
+
+def _encoding() -> Callable[[Any], str]:
+    """The standard library's encoder, set up once: it costs more than writing the few values of a record."""
+    make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
+    if make is None:
+        return _encoder.encode
+    separators = _encoder.key_separator, _encoder.item_separator
+    parts = make(None, _encoder.default, _string, None, *separators, False, False, False)
+    return lambda data: "".join(parts(data, 0))
+
+
+_dump = _encoding()
 
 
 def fields_text(instance: Any, path: str, **more: str) -> str:
@@ -56,7 +68,7 @@ def _writers(cls: Any) -> tuple[tuple[str, str, bool, Mapping[type, Quick], Text
 
     def entry(item: Any) -> tuple[str, str, bool, Mapping[type, Quick], Text]:
         kind, encode = str(item.type), CODECS[str(item.type)].encode
-        write = TEXTS.get(kind, lambda value, path: _plain_text(encode(value, path)))
+        write = TEXTS.get(kind, lambda value, path: _dump(encode(value, path)))
         return item.name, f"{_string(item.name)}:", item.default is None, QUICK.get(kind, {}), write
 
     return tuple(map(entry, fields(cls)))
@@ -65,66 +77,39 @@ def _writers(cls: Any) -> tuple[tuple[str, str, bool, Mapping[type, Quick], Text
 def json_text(value: Any, path: str) -> str:
     """Any plain value, as ``encode_json`` says; the usual ones in one go."""
     text = _usual(value)
-    return _plain_text(encode_json(value, path)) if text is None else text
+    return _dump(encode_json(value, path)) if text is None else text
 
 
 def _usual(value: Any) -> str | None:
-    """The text of a value of a usual kind; None for one that needs ``encode_json``."""
-    write = _USUAL.get(type(value))
-    return None if write is None else write(value)
-
-
-def _usual_int(value: int) -> str | None:
-    return int.__repr__(value) if -(2**63) <= value < 2**63 else None
-
-
-def _usual_float(value: float) -> str | None:
-    return float.__repr__(value) if isfinite(value) else None
-
-
-def _usual_list(items: Sequence[Any]) -> str | None:
-    texts = [_usual(item) for item in items]
-    return None if None in texts else f"[{','.join(texts)}]"  # type: ignore[arg-type]
-
-
-def _usual_dict(items: dict[Any, Any]) -> str | None:
-    parts = []
-    for name, item in items.items():
-        text = _usual(item) if type(name) is str and name[:1] != "$" else None
-        if text is None:
-            return None
-        parts.append(f"{_string(name)}:{text}")
-    return "{" + ",".join(parts) + "}"
-
-
-def _usual_tuple(items: tuple[Any, ...]) -> str | None:
-    text = _usual_list(items)
-    return None if text is None else f'{{"$tuple":{text}}}'
-
-
-def _usual_array(array: np.ndarray[Any, Any]) -> str | None:
-    if dtype_name(array.dtype) is None:
+    """The text of a value of usual parts; None for one that needs ``encode_json``."""
+    try:
+        return _dump(_tagged(value))
+    except (_UnusualError, ValueError):  # also a number that is not finite
         return None
-    return f'{{"$array":{_usual_dict(encode_array(array, ""))}}}'
 
 
-_USUAL: dict[type, Quick] = {
-    str: _string,
-    int: _usual_int,
-    float: _usual_float,
-    bool: {True: "true", False: "false"}.__getitem__,
-    type(None): lambda _: "null",
-    list: _usual_list,
-    tuple: _usual_tuple,
-    dict: _usual_dict,
-    np.ndarray: _usual_array,
-}
+class _UnusualError(Exception):
+    """A value that has no short way."""
 
 
-def _plain_text(data: Any) -> str:
-    """The text of what ``encode_json`` made, however unusual."""
-    text = _usual(data)
-    return _dump(data) if text is None else text
+def _tagged(value: Any) -> Any:
+    """What the standard library's encoder can write of a value of usual parts."""
+    kind = type(value)
+    if kind in _WRITTEN or (kind is int and -(2**63) <= value < 2**63):
+        return value
+    if kind is dict:
+        if any(type(name) is not str or name[:1] == "$" for name in value):
+            raise _UnusualError
+        return {name: item if type(item) in _WRITTEN else _tagged(item) for name, item in value.items()}
+    if kind is list or kind is tuple:
+        items = [_tagged(item) for item in value]
+        return items if kind is list else {"$tuple": items}
+    if kind is np.ndarray and dtype_name(value.dtype) is not None:
+        return {"$array": encode_array(value, "")}
+    raise _UnusualError
+
+
+_WRITTEN = frozenset({str, float, bool, type(None)})
 
 
 def _tensor(value: Any, path: str) -> str:
@@ -144,7 +129,7 @@ def _tensor(value: Any, path: str) -> str:
 def _leaf(value: Any, path: str) -> str:
     if isinstance(value, TensorValue):
         return f'{{"$tensor":{_tensor(value, path)}}}'
-    return _plain_text(CODECS["Leaf"].encode(value, path))
+    return _dump(CODECS["Leaf"].encode(value, path))
 
 
 def _structure(value: Any, path: str) -> str:
@@ -161,12 +146,22 @@ def _structure(value: Any, path: str) -> str:
 
 def _mapping(value: Any, path: str) -> str:
     text = _usual(value)
-    return _plain_text(CODECS["Mapping[str, Any]"].encode(value, path)) if text is None else text
+    return _dump(CODECS["Mapping[str, Any]"].encode(value, path)) if text is None else text
+
+
+def _whole_number(value: int) -> str | None:
+    return int.__repr__(value) if -(2**63) <= value < 2**63 else None
 
 
 # By the field's annotation in records.py. What is of the type that it should be is written at once.
+_WAYS: dict[type, Quick] = {
+    str: _string,
+    int: _whole_number,
+    bool: {True: "true", False: "false"}.__getitem__,
+    type(None): lambda _: "null",
+}
 QUICK: dict[str, Mapping[type, Quick]] = {
-    kind: {each: _USUAL[each] for each in types}
+    kind: {each: _WAYS[each] for each in types}
     for kind, types in {
         "int": (int,),
         "int | None": (int, type(None)),
