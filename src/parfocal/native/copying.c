@@ -125,6 +125,18 @@ static void copy_piece(void *about, int64_t number) {
     copy->sums[number] = ~rest;
 }
 
+static void move_piece(void *about, int64_t number) {
+    const Copy *copy = about;
+    const int64_t start = number * PIECE;
+    memcpy(copy->to + start, copy->from + start, (size_t)piece_size(copy, number));
+}
+
+/* Copies and nothing else: two threads also take fresh memory from the system twice as fast. */
+void parfocal_move(char *to, const char *from, int64_t count) {
+    Copy copy = {to, from, count, NULL};
+    parfocal_share(move_piece, &copy, (count + PIECE - 1) / PIECE);
+}
+
 enum { AT_ONCE = 256 }; /* pieces */
 
 /* Copies and returns the checksum, continued from that of what came before (0: nothing). */

@@ -45,6 +45,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     ),
     "parfocal_can_copy": (c_int, ()),
     "parfocal_copy": (c_uint32, (c_void_p, c_void_p, c_int64, c_uint32)),
+    "parfocal_move": (None, (c_void_p, c_void_p, c_int64)),
     "parfocal_use_team": (None, (c_void_p, c_void_p)),
 }
 

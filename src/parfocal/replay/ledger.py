@@ -18,10 +18,12 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.errors import InputError, StorageError
+from parfocal.native.library import LIBRARY
 
 DEFAULT_BUDGET = 704 * 2**20
 _PIECE = 32 * 2**20
 _ALIGNMENT = 64
+_LARGE = 2**20
 _UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", re.IGNORECASE)
 
@@ -103,13 +105,15 @@ class Ledger:
 
     def _copy(self, array: Array) -> Array:
         if not 0 < array.nbytes < _PIECE // 2:
-            return np.array(array, order="C")
+            whole: Array = np.empty(array.shape, array.dtype)
+            _fill(whole, array)
+            return whole
         if array.nbytes > self._piece.nbytes:
             self._piece = np.empty(_PIECE, np.uint8)
         taken, step = self._piece[: array.nbytes], -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
         self._piece = self._piece[step:]
         kept: Array = taken.view(array.dtype).reshape(array.shape)
-        np.copyto(kept, array)
+        _fill(kept, array)
         return kept
 
     def _spill(self, number: int, array: Array) -> None:
@@ -137,3 +141,11 @@ class Ledger:
             if not read:
                 raise StorageError(f"{len(data)} of {array.nbytes} bytes put aside cannot be read back")
             data, offset = data[read:], offset + read
+
+
+def _fill(target: Array, source: Array) -> None:
+    """Copy values, large arrays on several threads."""
+    if LIBRARY is None or source.nbytes < _LARGE or not source.flags.c_contiguous or source.dtype.hasobject:
+        np.copyto(target, source)
+    else:
+        LIBRARY.parfocal_move(target.ctypes.data, source.ctypes.data, source.nbytes)

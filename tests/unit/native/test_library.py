@@ -87,3 +87,13 @@ def test_a_forked_process_has_threads_of_its_own():
         assert queue.get() == 1.0
     finally:
         lend_threads()
+
+
+@needs_library
+@pytest.mark.parametrize("size", [0, 1, 2**18 - 1, 2**18, 2**18 + 1, BYTES.size - 3])
+def test_a_plain_copy(size: int):
+    assert LIBRARY is not None
+    target = np.zeros(size + 2, np.uint8)
+    LIBRARY.parfocal_move(target.ctypes.data + 1, BYTES.ctypes.data + 3, size)
+    assert np.array_equal(target[1:-1], BYTES[3 : size + 3])
+    assert target[0] == target[-1] == 0, "wrote outside"
