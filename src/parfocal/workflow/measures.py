@@ -135,6 +135,7 @@ class Collector:
         self.partners = partners  # port's place -> reference's call and slot
         self.tolerance = tolerance
         self.measures: list[Measure] = []
+        self._beyond = False  # the last one was beyond the tolerance: the next one will be too
 
     def __call__(self, sighting: Sighting) -> None:
         reference, slot = self.partners[sighting.order, sighting.side, sighting.slot]
@@ -159,7 +160,9 @@ class Collector:
         if sighting.layout is None:
             message = f"shape {list(observed.shape)} in the port, {list(expected.shape)} in the reference"
             return None, infinite, NOTHING, message, None
-        judged = judge_arrays(observed, expected, self.tolerance)
+        judge = _judge_fully if self._beyond else judge_arrays
+        judged = judge(observed, expected, self.tolerance)
+        self._beyond = self.tolerance is not None and judged.error != NOTHING
         return judged.comparison, judged.error, judged.floor, "", judged.relative
 
 
