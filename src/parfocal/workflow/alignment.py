@@ -186,7 +186,7 @@ class Alignment:
         """One natural run: the trace, and what the model gives in full."""
         player.buffers_before = player.buffers()
         results = Results()
-        with player.telling("the forward pass", INPUTS_HINT if player is self.reference else self._hint()):
+        with player.telling("the forward pass", INPUTS_HINT if player is self.reference else self._hint):
             player.trace = observer.run(*player.inputs(), self.driving.driver(player, results))
         results.gradients = observer.parameter_gradients
         results.buffers = player.buffers()

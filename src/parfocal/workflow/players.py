@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,9 @@ class Player:
     trace: Trace = field(default_factory=Trace)
     buffers_before: Arrays = field(default_factory=dict)
 
-    def telling(self, what: str, hint: str = "") -> AbstractContextManager[None]:
+    def telling(self, what: str, hint: str | Callable[[], str] = "") -> AbstractContextManager[None]:
         """What the user's code raises meanwhile is told with the side and the module it happened in."""
-        return telling(self.side, what, self.backend.modules(self.model), hint)
+        return telling(self.side, what, partial(self.backend.modules, self.model), hint)
 
     def twin(self, dtype: str) -> Player:
         """A copy of the model in another dtype, with inputs to match."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -13,22 +13,26 @@ INPUTS_HINT = "a tuple is passed by position, a dict by keyword; pf.sides(a, b) 
 
 
 @contextmanager
-def telling(side: str, what: str, modules: dict[str, Any], hint: str = "") -> Iterator[None]:
+def telling(
+    side: str, what: str, modules: Callable[[], dict[str, Any]], hint: str | Callable[[], str] = ""
+) -> Iterator[None]:
     """``what``: what was being done; ``modules``: path -> module, to find the innermost that was running.
 
-    A mistake of our own, in a callback, is not the user's and stays what it is.
+    What takes long to find out is asked for only when it is needed. A mistake of our own, in a
+    callback, is not the user's and stays what it is.
     """
     try:
         yield
     except ParfocalError:
         raise
     except Exception as error:
-        path, kind, ours = _innermost(error.__traceback__, modules)
+        path, kind, ours = _innermost(error.__traceback__, modules())
         if ours:
             raise
         where = f" in {path or 'its own code'} ({kind})" if kind else ""
         raise InputError(
-            f"{what} of the {side} raised {type(error).__name__}{where}: {_words(error)}", hint=hint
+            f"{what} of the {side} raised {type(error).__name__}{where}: {_words(error)}",
+            hint=hint() if callable(hint) else hint,
         ) from error
 
 
