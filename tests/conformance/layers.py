@@ -144,12 +144,12 @@ PAIRS.update(
         "TransformerEncoderLayer": (
             made("TransformerEncoderLayer", 4, 2, 8, 0.3, "gelu", norm_first=True, batch_first=True),
             made("TransformerEncoderLayer", 4, 2, 8, 0.3, "gelu", normalize_before=True),
-            {},
+            {"boolean_mask": ("drop", "keep")},
         ),
         "TransformerDecoderLayer": (
             made("TransformerDecoderLayer", 4, 2, 8, 0.3, "relu", batch_first=True),
             made("TransformerDecoderLayer", 4, 2, 8, 0.3, "relu"),
-            {},
+            {"boolean_mask": ("drop", "keep")},
         ),
         "Upsample": (
             made("Upsample", scale_factor=2, mode="bilinear", align_corners=True),

@@ -26,16 +26,26 @@ TOLD: dict[str, dict[str, Any]] = {
     "hardtanh": {"min": 0.6, "max": 1.4},
     "hardshrink": {"threshold": 0.8},
     "softshrink": {"threshold": 0.8},
+    **{key: {"diagonal": 1} for key in ("triu", "tril")},
+    **{key: {"axis": 1, "unbiased": False, "keepdim": True} for key in ("var", "std")},
+    "flip": {"axis": 1},
+    "roll": {"shifts": 2, "axis": 1},
+    "interpolate": {"scale_factor": 2, "mode": "bilinear", "align_corners": True},
+    "pixel_shuffle": {"upscale_factor": 2},
+    "normalize": {"p": 1.0, "axis": 0, "epsilon": 1.0},
 }
+# ops that cannot do without an argument
+NEEDY = {"clamp", "cumsum", "logsumexp", "leaky_relu", "flip", "roll", "interpolate", "pixel_shuffle"}
+SHAPES = {"interpolate": (1, 2, 3, 4), "pixel_shuffle": (1, 4, 3, 3)}
 
 
 @pytest.mark.parametrize("op", FUNCTIONS)
 @pytest.mark.parametrize("told", ["default", "told"])
 def test_both_frameworks_compute_the_same(op: str, told: str) -> None:
     values = {} if told == "default" and op not in ("softmax", "log_softmax") else TOLD.get(op, {})
-    if op in ("clamp", "cumsum", "logsumexp", "leaky_relu") or "pool" in op:
+    if op in NEEDY or "pool" in op:
         values = {**TOLD[op], **({"count_include_pad": told == "told"} if op.startswith("avg") else {})}
-    shape = (2, 3, *[5] * int(op[-2])) if "pool" in op else (3, 5)
+    shape = (2, 3, *[5] * int(op[-2])) if "pool" in op else SHAPES.get(op, (3, 5))
     x = np.random.default_rng(0).uniform(0.25, 1.75, shape).astype(np.float32)
     results = []
     for name, tensor in (("torch", torch.from_numpy(x)), ("paddle", paddle.to_tensor(x))):
@@ -52,3 +62,5 @@ def test_what_takes_more_than_a_tensor_has_no_words() -> None:
     assert arguments_of("gelu", "paddle", {"approximate": "tanh"}) == "approximate=True"
     assert arguments_of("softmax", "torch", {"axis": -1}) == "dim=-1"
     assert arguments_of("max_pool2d", "paddle", {"stride": 2}) is None
+    assert arguments_of("interpolate", "torch", {"mode": "nearest"}) is None
+    assert arguments_of("flip", "torch", {}) is None

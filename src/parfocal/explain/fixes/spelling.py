@@ -74,6 +74,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "normalize": {"p": 2.0, "axis": 1, "epsilon": 1e-12},
 }
 REQUIRED = frozenset({"kernel_size", "output_size", "negative_slope", "shifts", "upscale_factor"})
+LISTS = frozenset({"flip.axis"})  # never a single number
+ONE_OF = {"flip": ("axis",), "interpolate": ("size", "scale_factor")}  # without any there is no call
 # Common names of arguments in each framework's words, where they are others.
 WORDS = {
     "torch": {
@@ -106,6 +108,8 @@ def arguments_of(op: str, framework: str, told: Mapping[str, Any]) -> str | None
     """What has to be said besides the tensor, as it is written: ``axis=-1``; None: something is not known."""
     if not REQUIRED & ARGUMENTS.get(op, {}).keys() <= told.keys():
         return None
+    if op in ONE_OF and all(told.get(name) is None for name in ONE_OF[op]):
+        return None
     words = WORDS[framework]
     said = []
     for name, default in ARGUMENTS.get(op, {}).items():
@@ -114,5 +118,7 @@ def arguments_of(op: str, framework: str, told: Mapping[str, Any]) -> str | None
             continue
         if framework == "paddle" and name in CONVERTED:
             value = CONVERTED[name](value)
+        if f"{op}.{name}" in LISTS and isinstance(value, int):
+            value = [value]
         said.append(f"{words.get(f'{op}.{name}', words.get(name, name))}={written(value)}")
     return ", ".join(said)
