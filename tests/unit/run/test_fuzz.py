@@ -70,14 +70,15 @@ def part_of_run(name: str, complete: bool) -> Callable[[Path], Path]:
 
 
 def make_pending(folder: Path) -> Path:
-    """A run as a killed process leaves it: most of its bytes are in the ring alone."""
-    shape = RingShape(slot_bytes=4096, slots=4, after=0)
+    """A run as a killed process leaves it: its bytes are in the ring alone, in a slot that is not full."""
+    shape = RingShape(slot_bytes=4 * 4096, slots=1, after=0)
     writer = RunWriter(folder / "written", HEADER, ring=shape)
     for record in records(writer):
         writer.append(record)
     writer.append(ValueRecord("long", writer.tensor_value(np.arange(1200))))
     shutil.copytree(writer.path, folder / "r")
     writer.close()
+    assert (folder / "r" / "tensors-00000.bin").stat().st_size == 0
     return folder / "r" / "pending.bin"
 
 
