@@ -133,15 +133,29 @@ def _alike(one: Any, other: Any) -> bool:
 def _calls(case: Case, dotted: str, names: list[str]) -> Iterator[_Made]:
     """Constructor calls of a class in the files of the port's own modules."""
     for source in _sources(case):
+        words = _words_for(dotted.rpartition(".")[2], source)
         for statement in ast.walk(source.tree):
             if not isinstance(statement, SIMPLE):
                 continue
-            known = imported(source, statement)
             for node in ast.walk(statement):
-                if not (isinstance(node, ast.Call) and dotted_name(node.func, known) == dotted):
+                if not (isinstance(node, ast.Call) and _last_word(node.func) in words):
                     continue
-                if not any(isinstance(each, ast.Starred) for each in node.args):
+                starred = any(isinstance(each, ast.Starred) for each in node.args)
+                if not starred and dotted_name(node.func, imported(source, statement)) == dotted:
                     yield _Made(Spot(source, statement, node), node, _said(node, names))
+
+
+def _words_for(name: str, source: Source) -> set[str]:
+    """The name of a class, and what imports of the file call it."""
+    imports = (node for node in ast.walk(source.tree) if isinstance(node, ast.ImportFrom))
+    aliases = (alias for node in imports for alias in node.names if alias.name == name)
+    return {name, *(alias.asname for alias in aliases if alias.asname is not None)}
+
+
+def _last_word(function: ast.expr) -> str | None:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else None
 
 
 def _sources(case: Case) -> Iterable[Source]:
