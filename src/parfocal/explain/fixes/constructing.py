@@ -19,7 +19,16 @@ from parfocal.explain.case import Case
 from parfocal.explain.fixes.fixing import Line
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.patching import Patch, changing, keyword_text
-from parfocal.explain.fixes.sources import SIMPLE, Source, Spot, class_around, dotted_name, imported, read
+from parfocal.explain.fixes.sources import (
+    SIMPLE,
+    Source,
+    Spot,
+    class_around,
+    dotted_name,
+    imported,
+    last_word,
+    read,
+)
 
 Arguments = Mapping[str, Any]
 _UNKNOWN = object()  # an argument that is no literal
@@ -138,7 +147,7 @@ def _calls(case: Case, dotted: str, names: list[str]) -> Iterator[_Made]:
             if not isinstance(statement, SIMPLE):
                 continue
             for node in ast.walk(statement):
-                if not (isinstance(node, ast.Call) and _last_word(node.func) in words):
+                if not (isinstance(node, ast.Call) and last_word(node.func, {}) in words):
                     continue
                 starred = any(isinstance(each, ast.Starred) for each in node.args)
                 if not starred and dotted_name(node.func, imported(source, statement)) == dotted:
@@ -150,12 +159,6 @@ def _words_for(name: str, source: Source) -> set[str]:
     imports = (node for node in ast.walk(source.tree) if isinstance(node, ast.ImportFrom))
     aliases = (alias for node in imports for alias in node.names if alias.name == name)
     return {name, *(alias.asname for alias in aliases if alias.asname is not None)}
-
-
-def _last_word(function: ast.expr) -> str | None:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else None
 
 
 def _sources(case: Case) -> Iterable[Source]:

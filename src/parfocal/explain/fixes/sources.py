@@ -358,11 +358,11 @@ def _makes(node: ast.AST, op: Made, names: dict[str, str]) -> bool:
         case ast.Attribute():
             return node.attr == word and word in ("T", "mT")
         case ast.Call():
-            return _called(node.func, names) in {word, word.rstrip("_"), op.name}
+            return last_word(node.func, names) in {word, word.rstrip("_"), op.name}
     return False
 
 
-def _called(function: ast.expr, names: dict[str, str]) -> str | None:
+def last_word(function: ast.expr, names: dict[str, str]) -> str | None:
     """The last word of what is called, also when it was imported under another name."""
     whole = dotted_name(function, names)
     if whole is not None:
