@@ -14,8 +14,8 @@ from benchmarks.faults.cases import Models, build, fault_cases
 from benchmarks.faults.scoring import Case
 
 import parfocal as pf
-from parfocal.explain.fixes.patching import Patch
 from parfocal.explain.fixes.sources import SIMPLE, read
+from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
 from tests.faults.mending import PLACED
 

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parfocal.explain.fixes import patching
+from parfocal.explain.fixes.finding import find_layer, find_op, find_return
 from parfocal.explain.fixes.literals import written as written_as
-from parfocal.explain.fixes.patching import Argument, Patch
-from parfocal.explain.fixes.sources import Span, Spot, find_layer, find_op, find_return, read
+from parfocal.explain.fixes.operands import Argument
+from parfocal.explain.fixes.sources import Span, Spot, read
+from parfocal.explain.fixes.splicing import Patch
 
 HEADER = """import math
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from parfocal.explain.fixes.calls import leaving_out, passing
-from parfocal.explain.fixes.patching import Patch
-from parfocal.explain.fixes.sources import find_layer
+from parfocal.explain.fixes.finding import find_layer
+from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
 
 SOURCE = """def doubled(x):

@@ -15,7 +15,8 @@ from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.expressions import grouped
 from parfocal.explain.fixes.fixing import Line
 from parfocal.explain.fixes.literals import written
-from parfocal.explain.fixes.patching import Patch, exchanging
+from parfocal.explain.fixes.patching import exchanging
+from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Op

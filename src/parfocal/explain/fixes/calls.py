@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Mapping
 
-from parfocal.explain.fixes.patching import Patch, changing, keyword_text
 from parfocal.explain.fixes.sources import Spot
+from parfocal.explain.fixes.splicing import Patch, changing, keyword_text
 
 
 def leaving_out(spot: Spot, names: Collection[str]) -> Patch | None:

@@ -17,18 +17,11 @@ from typing import Any
 from parfocal.backends.building import LayerBuilder
 from parfocal.explain.case import Case
 from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.imports import dotted_name, imported, last_word
 from parfocal.explain.fixes.literals import written
-from parfocal.explain.fixes.patching import Patch, changing, keyword_text
-from parfocal.explain.fixes.sources import (
-    SIMPLE,
-    Source,
-    Spot,
-    class_around,
-    dotted_name,
-    imported,
-    last_word,
-    read,
-)
+from parfocal.explain.fixes.scopes import class_around
+from parfocal.explain.fixes.sources import SIMPLE, Source, Spot, read
+from parfocal.explain.fixes.splicing import Patch, changing, keyword_text
 
 Arguments = Mapping[str, Any]
 _UNKNOWN = object()  # an argument that is no literal
@@ -143,7 +136,7 @@ def _calls(case: Case, dotted: str, names: list[str]) -> Iterator[_Made]:
     """Constructor calls of a class in the files of the port's own modules."""
     for source in _sources(case):
         words = _words_for(dotted.rpartition(".")[2], source)
-        for statement in ast.walk(source.tree):
+        for statement in source.nodes:
             if not isinstance(statement, SIMPLE):
                 continue
             for node in ast.walk(statement):
@@ -156,7 +149,7 @@ def _calls(case: Case, dotted: str, names: list[str]) -> Iterator[_Made]:
 
 def _words_for(name: str, source: Source) -> set[str]:
     """The name of a class, and what imports of the file call it."""
-    imports = (node for node in ast.walk(source.tree) if isinstance(node, ast.ImportFrom))
+    imports = (node for node in source.nodes if isinstance(node, ast.ImportFrom))
     aliases = (alias for node in imports for alias in node.names if alias.name == name)
     return {name, *(alias.asname for alias in aliases if alias.asname is not None)}
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.fixes.literals import Code, indexed, written
-from parfocal.explain.fixes.patching import ATOMS
 from parfocal.explain.fixes.spelling import SIGNS, arguments_of, function_of
+from parfocal.explain.fixes.splicing import ATOMS
 
 Spell = Callable[[str], str | None]  # a function's full name, as the file can write it
 MOST_AXES = 6  # as many can be tried in every order

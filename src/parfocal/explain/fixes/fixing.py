@@ -13,18 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from parfocal.explain.fixes import patching
+from parfocal.explain.fixes.finding import find_layer, find_op, find_return
 from parfocal.explain.fixes.literals import Code, agrees, written
-from parfocal.explain.fixes.patching import Argument, Patch
-from parfocal.explain.fixes.sources import (
-    Span,
-    Spot,
-    class_around,
-    find_layer,
-    find_op,
-    find_return,
-    has_self,
-)
+from parfocal.explain.fixes.operands import Argument, said_by
+from parfocal.explain.fixes.scopes import class_around, has_self
+from parfocal.explain.fixes.sources import Span, Spot
 from parfocal.explain.fixes.spelling import SIGNS, arguments_of, function_of
+from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops.arguments import POSITIONS, Said
 from parfocal.explain.ops.log import Op
 
@@ -64,7 +59,7 @@ def told(op: Op, argument: Said, value: Any, words: str, owner: tuple[str, Any] 
 def _attribute(spot: Spot, change: Argument, module: Any) -> str | None:
     """The module's own attribute that an argument is taken from, if it has the very value."""
     node = spot.node
-    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [patching.said_by(spot, change)]
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [said_by(spot, change)]
     if class_around(spot) not in {kind.__name__ for kind in type(module).__mro__}:
         return None
     for side in sides:

@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
-from parfocal.explain.fixes.patching import Patch
-from parfocal.explain.fixes.sources import FUNCTIONS, SIMPLE, Source, bounds, read
+from parfocal.explain.fixes.scopes import encloses
+from parfocal.explain.fixes.sources import SIMPLE, Source, bounds, read
+from parfocal.explain.fixes.splicing import Patch
 
 
 @contextmanager
@@ -58,7 +59,7 @@ def _compiled(patch: Patch) -> dict[tuple[str, int], CodeType] | None:
 def _statement(source: Source, patch: Patch) -> ast.stmt | None:
     found = [
         node
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, SIMPLE) and node.lineno == patch.line and source.segment(node) == patch.old
     ]
     return found[0] if len(found) == 1 else None
@@ -77,8 +78,8 @@ def _text(source: Source, changes: Mapping[ast.stmt, str]) -> str:
 
 def _outermost(source: Source, statement: ast.stmt) -> tuple[str, int] | None:
     """Name and first line, as code has it, of the outermost function around a statement."""
-    for node in ast.walk(source.tree):  # breadth first: the outermost comes first
-        if isinstance(node, FUNCTIONS) and node.lineno <= statement.lineno <= (node.end_lineno or 0):
+    for node in source.functions:  # the outermost comes first
+        if encloses(node, statement):
             return node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])
     return None
 

@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from parfocal.explain.causes import spelled_path
+from parfocal.explain.fixes.finding import find_layer
 from parfocal.explain.fixes.fixing import Line
-from parfocal.explain.fixes.patching import exchanging, without_statements
-from parfocal.explain.fixes.sources import Source, Spot, find_layer, has_self, read, spelled
+from parfocal.explain.fixes.imports import spelled
+from parfocal.explain.fixes.patching import exchanging
+from parfocal.explain.fixes.scopes import has_self
+from parfocal.explain.fixes.sources import Source, Spot, read
+from parfocal.explain.fixes.splicing import without_statements
 from parfocal.replay.repeat import Repeater
 from parfocal.weights.plan import Entry
 
@@ -55,7 +59,7 @@ def _made(module: Any, name: str) -> tuple[Source, ast.stmt] | None:
     for kind in type(module).__mro__:
         code: Any = getattr(vars(kind).get("__init__"), "__code__", None)
         source = None if code is None else read(code.co_filename)
-        for node in () if source is None else ast.walk(source.tree):
+        for node in () if source is None else source.nodes:
             match node:
                 case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=attribute)]):
                     inside = node.lineno in {line for _, _, line in code.co_lines()}

@@ -9,7 +9,7 @@ from parfocal.explain.case import Case
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.calls import leaving_out, passing
 from parfocal.explain.fixes.fixing import Line
-from parfocal.explain.fixes.patching import Patch
+from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.rewriting import WORSE, verdict
 from parfocal.explain.ops.scene import Scene

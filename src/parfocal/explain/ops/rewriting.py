@@ -15,9 +15,12 @@ from parfocal.backends.protocol import Call
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, spelled_path
 from parfocal.explain.fixes import fixing
+from parfocal.explain.fixes.finding import find_returned
 from parfocal.explain.fixes.fixing import Line
-from parfocal.explain.fixes.patching import Patch, exchanging, without_statements
-from parfocal.explain.fixes.sources import bounds, find_returned, function_at, statements_before
+from parfocal.explain.fixes.patching import exchanging
+from parfocal.explain.fixes.scopes import function_at, statements_before
+from parfocal.explain.fixes.sources import bounds
+from parfocal.explain.fixes.splicing import Patch, without_statements
 from parfocal.explain.fixes.trying import patched
 from parfocal.explain.ops.gaps import Gap, narrowed
 from parfocal.explain.ops.log import Key, Op, key_of

@@ -15,7 +15,7 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import place
 from parfocal.explain.fixes.fixing import Line
 from parfocal.explain.fixes.literals import written
-from parfocal.explain.fixes.patching import Patch
+from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
 
 MOST = 6  # other modules that are asked

@@ -14,7 +14,7 @@ from parfocal.capture.sites import Site, Sites
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
-from parfocal.explain.fixes.sources import span_of, users_frame
+from parfocal.explain.fixes.frames import span_of, users_frame
 from parfocal.explain.ops.log import Key, Log, Maker, Op, Return, key_of
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.replay.trace import Node

@@ -17,19 +17,18 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.expressions import Step, expressed, moved, permuted
+from parfocal.explain.fixes.finding import find_call
+from parfocal.explain.fixes.imports import spelled
 from parfocal.explain.fixes.patching import rewritten_node
-from parfocal.explain.fixes.sources import (
-    CallSpot,
-    Spot,
+from parfocal.explain.fixes.scopes import (
     assigned_name,
-    find_call,
     first_line,
     functions_of,
     has_self,
     names_in,
-    spelled,
     stored_between,
 )
+from parfocal.explain.fixes.sources import CallSpot, Spot
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Key, Op, key_of
 from parfocal.explain.ops.scene import Scene
