@@ -74,7 +74,7 @@ def test_a_mask_that_lets_through_what_the_references_does_not_is_a_fault(
     report = parfocal.align(seeded(TorchDecoder), Decoder(masked, diagonal), numbers(2, 6, 8))
     first = own(report)[0]
     assert first.port is not None
-    assert (first.port.path, first.what) == ("", "input 1 of first, made by the code of (root) itself")
+    assert (first.port.path, first.what) == ("", "input 1 of first, made by the model's own code")
     assert not [finding for finding in report.findings if finding.code == "input.spelling"]
 
 

@@ -44,7 +44,7 @@ def test_the_code_around_an_ignored_layer_is_still_judged() -> None:
     (divergence,) = own(align(Net(slope=0.5, factor=3.0), ("act",)))
     assert divergence.port is not None
     assert (divergence.port.path, divergence.what) == (
-        "", "input 0 of second, made by the code of (root) itself",
+        "", "input 0 of second, made by the model's own code",
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong
 from parfocal.explain.ops.sharing import in_shared_code
 from parfocal.explain.reproducing import Reproduction, reproduction
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.judge.verdict import Divergence, Site
+from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of
 from parfocal.matching.pairing import Pairing
 from parfocal.replay.follow import Direction, Side
 from parfocal.replay.precise import Precise
@@ -113,7 +113,7 @@ class Explainer:
                 handed = Handed(seen.port, case.counterpart or 0, slot, other_slot)
                 node = self.precise.port.trace.nodes[parent]
                 site = Site(node.path, node.kind, None, case.node.file, case.node.line, node.settings)
-                what = f"input {slot} of {case.node.path}, made by the code of {node.path or '(root)'} itself"
+                what = f"input {slot} of {case.node.path}, {made_by_the_code_of(node.path)}"
                 message = (
                     f"shape {list(mine.data.shape)} in the port, {list(theirs.data.shape)} in the reference"
                 )

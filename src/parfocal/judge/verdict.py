@@ -19,6 +19,11 @@ PHASES = (
 )
 
 
+def made_by_the_code_of(path: str) -> str:
+    """Words for an error that no layer made: ``path`` is the module between whose layers it arose."""
+    return f"made by the code of {path}" if path else "made by the model's own code"
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """A place in a model: the module's path and where in the user's code it was called."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from parfocal.errors import DivergedError, InputError, StorageError, UnsupportedError
 from parfocal.judge.comparison import to_plain
@@ -27,6 +27,7 @@ class Compared:
     parameters: int = 0  # gradients of parameters
     port_calls: int = 0  # all innermost calls of the port
     directions: tuple[str, ...] = ()
+    mode: str = ""  # of the models; not known of recorded runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ class Report:
     compared: Compared = Compared()
     along: tuple[Step, ...] = ()
     limit: float = 0.0
-    tolerance: Tolerance | None = None  # None: judged in units of noise
+    scale: Literal["noise", "growth"] = "noise"  # scores: error by noise, or by the error that went in
+    tolerance: Tolerance | None = None  # None: judged by scores
     reproduction: Reproduction | None = field(default=None, repr=False)  # a layer taken out of its model
 
     @property

@@ -7,27 +7,46 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from textwrap import wrap
 
-from parfocal.judge.tolerance import Tolerance
+from parfocal.backends.vocabulary import CONVENTIONS
+from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.report.report import Report, Step
 
-WIDTH = 100
+WIDTH = 80
 SHOWN = 5  # of a list, before it is summed up
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _FIX = "  fix        "
-_LABEL = re.compile(r"\s*\S+\s{2,}")
+_LABEL = re.compile(r"\s{4,}|\s*\S+\s{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """How scores are told: those of calls that were run again, and those of recorded ones."""
+
+    score: str
+    floor: str
+    largest: str
+
+
+_WORDS = {
+    "noise": _Words("{} the noise", "noise", "largest own error {} the noise"),
+    "growth": _Words("{} what went in", "given", "an error grew by {} at most"),
+}
+# What a comparison in this mode does not see.
+_UNSEEN = {"eval": '; mode="train" compares what only training does'}
 
 
 def render(report: Report) -> str:
     lines = [_headline(report), ""]
     if report.first is not None:
-        lines += [*_divergence(report.first, report.tolerance), ""]
+        lines += [*_divergence(report.first, report), ""]
         lines += _others(report)
     lines += _depth(report.along, report.limit)
     lines += _compared(report)
-    lines += _listed("note", [finding.message for finding in report.findings])
+    lines += _listed("note", _notes(report))
     lines.append(_next_step(report))
     return "\n".join(part for line in lines for part in _fitted(line))
 
@@ -50,10 +69,9 @@ def _headline(report: Report) -> str:
     return f"{verdict}: {report.port_name} against {report.reference_name}"
 
 
-def _divergence(first: Divergence, tolerance: Tolerance | None) -> list[str]:
-    place = _place(first)
-    head = f"first divergence: {first.phase}, {place}: {first.what}"
-    lines = [f"{head}{_size(first, tolerance)}"]
+def _divergence(first: Divergence, report: Report) -> list[str]:
+    head = f"first divergence: {first.phase}, {_place(first)}: {first.what}"
+    lines = [f"{head}{_size(first, report)}"]
     for side, site in (("reference", first.reference), ("port", first.port)):
         if site is not None:
             lines.append(f"  {side:<10} {_site(site)}")
@@ -61,7 +79,7 @@ def _divergence(first: Divergence, tolerance: Tolerance | None) -> list[str]:
     if first.message:
         lines.append(f"  {first.message}")
     if first.error is not None:
-        lines += _error(first, tolerance)
+        lines += _error(first.error, first, report)
     if first.cause is not None:
         lines += [f"  cause      {first.cause.message}", f"{_FIX}{first.cause.fix}"]
     return lines
@@ -69,8 +87,8 @@ def _divergence(first: Divergence, tolerance: Tolerance | None) -> list[str]:
 
 def _site(site: Site) -> str:
     where = f"  {_short_path(site.file)}:{site.line}" if site.file else ""
-    op = f" {site.op}" if site.op else ""
-    return f"{site.path or '(root)'}  {site.kind}{op}{where}"
+    op = f", {site.op}" if site.op else ""
+    return f"{site.path or '(the model)'}  {site.kind}{op}{where}"
 
 
 def _short_path(path: str | None) -> str:
@@ -87,35 +105,33 @@ def _differing_settings(first: Divergence) -> list[str]:
     return [
         f"{name}: {ours[name]!r} in the reference, {theirs[name]!r} in the port"
         for name in ours
-        if name in theirs and ours[name] != theirs[name]
+        if name in theirs and ours[name] != theirs[name] and name not in CONVENTIONS
     ]
 
 
-def _size(divergence: Divergence, tolerance: Tolerance | None) -> str:
+def _size(divergence: Divergence, report: Report) -> str:
     """How large a divergence is, in the units in which it was judged."""
-    error = divergence.error
+    error, tolerance = divergence.error, report.tolerance
     if tolerance is not None and error is not None:
         bounds = f"rtol={tolerance.rtol:g}, atol={tolerance.atol:g}"
         return f", {error.mismatched} of {error.size} values beyond {bounds}"
-    return f", {_score(divergence.score)} the noise" if math.isfinite(divergence.score) else ""
+    if not math.isfinite(divergence.score):
+        return ""
+    return f", {_WORDS[report.scale].score.format(_score(divergence.score))}"
 
 
-def _error(first: Divergence, tolerance: Tolerance | None) -> list[str]:
-    error = first.error
-    assert error is not None
+def _error(error: Comparison, first: Divergence, report: Report) -> list[str]:
     shape = "x".join(map(str, error.a.shape)) or "scalar"
+    floor = f", {_WORDS[report.scale].floor} {first.noise.rms:.3g}" if report.tolerance is None else ""
     lines = [
-        f"  error      {error.a.dtype} {shape}: rms {error.rmse:.3g}, relative {error.rel_l2:.3g}"
-        + (f"; unavoidable: rms {first.noise.rms:.3g}" if tolerance is None else "")
+        f"  error      {error.a.dtype} {shape}: rms {error.rmse:.3g}, relative {error.rel_l2:.3g}{floor}"
     ]
     if error.max_index is not None and error.max_a is not None and error.max_b is not None:
-        place = ", ".join(map(str, error.max_index))
-        lines.append(
-            f"  worst      at [{place}]: {error.max_b:.9g} in the reference, {error.max_a:.9g} in the port "
-            f"(apart by {error.max_abs:.3g})"
-        )
+        place = f" at [{', '.join(map(str, error.max_index))}]" if error.max_index else ""
+        values = f"reference {error.max_b:.9g}, port {error.max_a:.9g}"
+        lines.append(f"  worst      {error.max_abs:.3g}{place}: {values}")
     if error.nonfinite_disagreeing:
-        lines.append(f"  not finite on one side only: {error.nonfinite_disagreeing} elements")
+        lines.append(f"  not finite on one side only: {_count(error.nonfinite_disagreeing, 'element')}")
     return lines
 
 
@@ -130,14 +146,16 @@ def _others(report: Report) -> list[str]:
             lines.append(f"also: ... and {len(groups) - number} more")
             break
         if number:
-            lines.append(f"also: {_one_line(first, report.tolerance)}")
+            lines.append(f"also: {_one_line(first, report)}")
             if first.cause is not None:
                 lines += [f"  cause      {first.cause.message}", f"{_FIX}{first.cause.fix}"]
-        if more:
-            lines.append(f"also: the same in {_paths(more)}")
+        elsewhere = [each for each in more if _place(each) != _place(first)]
+        if elsewhere:
+            lines.append(f"also: the same in {_paths(elsewhere)}")
     inherited = len(rest) - len(own)
     if inherited:
-        lines.append(f"inherited: {inherited} further differences follow from these")
+        verb, cause = ("follows" if inherited == 1 else "follow"), ("this" if len(groups) == 1 else "these")
+        lines.append(f"inherited: {_count(inherited, 'further difference')} {verb} from {cause}")
     return lines
 
 
@@ -156,13 +174,13 @@ def _paths(divergences: Sequence[Divergence]) -> str:
 
 
 def _place(divergence: Divergence) -> str:
-    return (divergence.port or divergence.reference or Site("", "")).path or "the whole model"
+    return (divergence.port or divergence.reference or Site("", "")).path or "the model"
 
 
-def _one_line(divergence: Divergence, tolerance: Tolerance | None) -> str:
+def _one_line(divergence: Divergence, report: Report) -> str:
     place = _place(divergence)
     detail = f" ({divergence.message})" if divergence.message else ""
-    return f"{divergence.phase}, {place}: {divergence.what}{_size(divergence, tolerance)}{detail}"
+    return f"{divergence.phase}, {place}: {divergence.what}{_size(divergence, report)}{detail}"
 
 
 def _depth(steps: Sequence[Step], limit: float) -> list[str]:
@@ -186,13 +204,15 @@ def _compared(report: Report) -> list[str]:
     own = [score for pair in report.pairs for score in (pair.forward, pair.backward) if score is not None]
     finite = [score for score in own if math.isfinite(score)]
     worst = (
-        f"; largest own error {_score(max(finite))} the noise, allowed {report.limit:g}x"
+        f"; {_WORDS[report.scale].largest.format(_score(max(finite)))}, allowed {report.limit:g}x"
         if finite and report.tolerance is None
         else ""
     )
+    gradients = f", {_count(compared.parameters, 'parameter gradient')}" if compared.parameters else ""
+    mode = f" in {compared.mode} mode" if compared.mode else ""
     lines = [
-        f"compared   {compared.calls} of {compared.port_calls} calls{share}, {compared.tensors} tensors, "
-        f"{compared.parameters} parameter gradients, {' and '.join(compared.directions)}{worst}"
+        f"compared   {compared.calls} of {compared.port_calls} calls{share}, "
+        f"{_count(compared.tensors, 'tensor')}{gradients}, {' and '.join(compared.directions)}{mode}{worst}"
     ]
     for side, sites in (("reference", report.unpaired_reference), ("port", report.unpaired_port)):
         if sites:
@@ -205,6 +225,13 @@ def _compared(report: Report) -> list[str]:
     return lines
 
 
+def _notes(report: Report) -> list[str]:
+    """What is worth knowing and is not said above already."""
+    own = [each for each in report.divergences if not each.inherited]
+    told = tuple(f" {line}" for each in own for line in _differing_settings(each))
+    return [finding.message for finding in report.findings if not finding.message.endswith(told)]
+
+
 def _listed(label: str, items: Sequence[str]) -> list[str]:
     if not items:
         return []
@@ -214,19 +241,26 @@ def _listed(label: str, items: Sequence[str]) -> list[str]:
     return [f"{label}: {item}" for item in shown]
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _score(score: float) -> str:
-    return f"{score:.3g}x" if score < 1e4 else f"{score:.1e}x"
+    return f"{score:.3g}x" if score < 1e3 else f"{score:,.0f}x" if score < 1e6 else f"{score:.1e}x"
 
 
 def _next_step(report: Report) -> str:
     first = report.first
+    again = "align again" if report.scale == "noise" else "record and compare again"
     if first is None:
-        return "next: nothing to mend here"
+        return "next: nothing to mend here" + _UNSEEN.get(report.compared.mode, "")
     if first.cause is not None:
-        several = any(not each.inherited for each in report.divergences[1:])
-        return f"next: make the {'fixes' if several else 'fix'} above, then align again"
+        several = len(_by_mistake([each for each in report.divergences if not each.inherited])) > 1
+        return f"next: make the {'fixes' if several else 'fix'} above, then {again}"
     if first.phase == "weights":
-        return "next: make the weights correspond (see the plan: report.transfer), then align again"
+        return f"next: make the weights correspond (see the plan: report.transfer), then {again}"
     site = first.port or first.reference
     where = f"{_short_path(site.file)}:{site.line}" if site and site.file else "the place named above"
-    return f"next: look at {where}, mend it, then align again"
+    if report.scale == "growth":  # what the two runs started from was not recorded with them
+        return f"next: see that both runs had the same weights, look at {where}, then {again}"
+    return f"next: look at {where}, mend it, then {again}"

@@ -80,7 +80,7 @@ def compare(
             hint="record both sides with the same filters",
         )
     reports = [_compare_step(steps[0][step], steps[1][step], step, tolerance, layers) for step in common]
-    return _joined(runs, reports, _run_findings(runs, steps))
+    return _joined(runs, reports, _run_findings(runs, steps), tolerance)
 
 
 def _steps(run: Run) -> dict[int, _Recorded]:
@@ -363,7 +363,9 @@ def _run_findings(runs: list[Run], steps: list[dict[int, _Recorded]]) -> Iterato
         )
 
 
-def _joined(runs: list[Run], reports: list[Report], findings: Iterator[Finding]) -> Report:
+def _joined(
+    runs: list[Run], reports: list[Report], findings: Iterator[Finding], tolerance: Tolerance | None
+) -> Report:
     first = reports[0]
     names = [f"{run.header.model_class or run.path.name} ({run.header.framework} run)" for run in runs]
     return Report(
@@ -382,4 +384,6 @@ def _joined(runs: list[Run], reports: list[Report], findings: Iterator[Finding])
         ),
         along=first.along,
         limit=first.limit,
+        scale="growth",
+        tolerance=tolerance,
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from parfocal.judge.floors import NOTHING
-from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
+from parfocal.judge.verdict import Divergence, Finding, PairResult, Site, made_by_the_code_of
 from parfocal.matching.pairing import Pairing
 from parfocal.matching.values import distance
 from parfocal.replay.trace import Node, Trace
@@ -200,7 +200,7 @@ def _divergence(measure: Measure, ours: Trace, theirs: Trace, *, inherited: bool
     if measure.given:
         what = f"{what} of the whole model"
     elif not measure.own:
-        what = f"{what} of {own.path or '(root)'}, made by the code of {guilty.path or '(root)'} itself"
+        what = f"{what} of {own.path or 'the model'}, {made_by_the_code_of(guilty.path)}"
         reference_site = site(ours.nodes[ours.around(other.order, measure.levels)])
         # the line that calls the layer whose input is wrong is nearer to the mistake
         port_site = replace(port_site, file=own.file, line=own.line)
@@ -264,16 +264,23 @@ def pair_results(alignment: Alignment, observation: Observation) -> Iterator[Pai
 
 
 def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step]:
-    """The paired leaves in order of execution: own error, and the difference carried so far."""
+    """The paired leaves in order of execution: own error, and the difference carried so far.
+
+    What the code of a block makes of its layers' outputs shows at the last of these.
+    """
+    trace = alignment.port.trace
+    leaves = {pair.port for pair in observation.pairing.pairs if trace.nodes[pair.port].is_leaf}
     own: dict[int, float] = {}
     beyond: dict[int, float] = {}  # relative differences of natural runs, where those were compared
     for measure in observation.measures:
         if measure.direction == "forward":
-            own[measure.port] = max(own.get(measure.port, 0.0), measure.score)
+            inside = (node.order for node in trace.subtree(measure.port) if node.order in leaves)
+            last = max(inside, default=measure.port) if measure.own else measure.port
+            own[last] = max(own.get(last, 0.0), measure.score)
             if alignment.tolerance is not None and measure.relative is not None:
                 beyond[measure.port] = measure.relative
     for pair in observation.pairing.pairs:
-        node = alignment.port.trace.nodes[pair.port]
+        node = trace.nodes[pair.port]
         if not node.is_leaf or pair.gives is None:
             continue
         given = alignment.reference.trace.nodes[pair.gives].outputs
@@ -328,6 +335,7 @@ def compared(alignment: Alignment, observation: Observation) -> Compared:
         parameters=len(observation.parameters),
         port_calls=count,
         directions=("forward", "backward") if alignment.backward else ("forward",),
+        mode=alignment.mode,
     )
 
 

@@ -180,7 +180,7 @@ def test_a_mistake_in_the_backward_pass_alone():
     report = pf.align(reference, port, X)
     first = report.first
     assert (first.phase, first.port.path) == ("backward", "")
-    assert first.what == "gradient of output 0 of a, made by the code of (root) itself"
+    assert first.what == "gradient of output 0 of a, made by the model's own code"
     assert pf.align(reference, port, X, backward=False).ok
 
 

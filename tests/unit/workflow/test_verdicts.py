@@ -85,7 +85,7 @@ def test_a_call_is_blamed_for_what_it_gives():
 def test_the_code_around_is_blamed_for_what_a_call_takes():
     (found,) = judge(measure(HEAD, "input", "forward"))
     assert (found.port.path, found.reference.path) == ("", "")
-    assert found.what == "input 0 of head, made by the code of (root) itself"
+    assert found.what == "input 0 of head, made by the model's own code"
     (found,) = judge(measure(ACT, "input", "forward"))
     assert (found.port.path, found.reference.path) == ("block", "block")
 
@@ -96,7 +96,7 @@ def test_going_backward_it_is_the_other_way_round():
     ]
     (found,) = judge(measure(FC, "output", "backward"))
     assert found.port.path == "block"
-    assert found.what == "gradient of output 0 of block.fc, made by the code of block itself"
+    assert found.what == "gradient of output 0 of block.fc, made by the code of block"
 
 
 def test_forward_comes_before_backward_and_in_order_of_execution():
@@ -240,7 +240,7 @@ def watched(measures=(), unpaired=(), outputs=(1, 1), notes=(), problems=()):
         overlooked=[],
     )
     return SimpleNamespace(
-        reference=both[0], port=both[1], plan=Plan(notes=notes), backward=True
+        reference=both[0], port=both[1], plan=Plan(notes=notes), backward=True, mode="eval"
     ), observation
 
 
@@ -290,7 +290,7 @@ def test_who_cuts_a_gradient_off_is_blamed_and_not_those_who_get_none():
     cut = absent(ACT, "output"), absent(ACT, "input"), absent(FC, "output"), absent(FC, "input")
     found = judge(*cut, parameters=[end("gradient", "block.fc.weight")])
     assert told(found)[0] == (
-        "backward", "block", "gradient of output 0 of block.act, made by the code of block itself", False,
+        "backward", "block", "gradient of output 0 of block.act, made by the code of block", False,
     )  # fmt: skip
     assert [each.inherited for each in found] == [False, *[True] * 4]
 
@@ -310,14 +310,14 @@ def test_what_weights_excuse_is_inherited():
 def test_an_error_from_outside_a_call_blames_the_code_around_it():
     (found,) = judge(measure(ACT, "input", "backward", outside=True))
     assert (found.port.path, found.what) == (
-        "block", "gradient of input 0 of block.act, made by the code of block itself",
+        "block", "gradient of input 0 of block.act, made by the code of block",
     )  # fmt: skip
 
 
 def test_a_block_in_which_a_layer_sends_nothing_back_lacks_that_part():
     found = judge(measure(BLOCK, "input", "backward"), absent(FC, "output"), absent(FC, "input"))
     assert told(found)[0] == (
-        "backward", "block", "gradient of output 0 of block.fc, made by the code of block itself", False,
+        "backward", "block", "gradient of output 0 of block.fc, made by the code of block", False,
     )  # fmt: skip
     assert [each.inherited for each in found] == [False, True, True]
     (found,) = judge(measure(BLOCK, "input", "backward"))
@@ -328,6 +328,6 @@ def test_what_a_block_as_a_whole_does_not_get_its_layers_do_not_get_either():
     cut = [absent(call, side) for call in (FC, ACT, BLOCK) for side in ("output", "input")]
     found = judge(*cut)
     assert told(found)[0] == (
-        "backward", "", "gradient of output 0 of block, made by the code of (root) itself", False,
+        "backward", "", "gradient of output 0 of block, made by the model's own code", False,
     )  # fmt: skip
     assert [each.inherited for each in found] == [False, *[True] * 5]

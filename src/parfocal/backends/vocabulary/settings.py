@@ -102,3 +102,6 @@ SETTINGS: dict[str, str] = {
     "cutoffs": "where rarer classes begin",
     "div_value": "how much smaller the projections of rarer classes are",
 }
+
+# How a layer is written, not what it computes: a difference is one of spelling.
+CONVENTIONS = frozenset({"weight_layout", "channels_last", "boolean_mask"})

@@ -12,14 +12,11 @@ from typing import Any
 
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Backend
-from parfocal.backends.vocabulary import family
+from parfocal.backends.vocabulary import CONVENTIONS, family
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
 from parfocal.weights.transfer import transfer
-
-# What a layer is, not how it computes: a difference is one of spelling.
-CONVENTIONS = frozenset({"weight_layout", "channels_last", "boolean_mask"})
 
 ACTIVATIONS = frozenset(
     {
@@ -109,7 +106,7 @@ def _exchanged(case: Case) -> Iterator[Proof]:
     activates = case.node.kind in ACTIVATIONS or not case.node.framework_layer
     code = "op.activation" if activates and other.kind in ACTIVATIONS else "op.kind"
     line = builder.spell(other.kind, other.settings)
-    message = f"{place(case.node)} is a {other.kind} in the reference, a {case.node.kind} in the port"
+    message = f"{place(case.node)} is {other.kind} in the reference, {case.node.kind} in the port"
     yield Proof(code, message, f"{spelled_path(case.node.path)} = {line}", measured)
 
 
