@@ -1,8 +1,10 @@
 """Tensors put aside for later: in memory up to a budget, beyond it in a nameless file.
 
 Memory is taken in large pieces: the system needs longer to provide many small ones than it takes to
-fill them. The file is unlinked as soon as it is open, so nothing is left on disk however the process
-ends; what is read from it is an array of its own, never a mapping.
+fill them. They are smaller than what the C library would give back to the system at once: so the next
+alignment of the same process finds memory that is at hand. The file is unlinked as soon as it is open,
+so nothing is left on disk however the process ends; what is read from it is an array of its own, never
+a mapping.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from parfocal.backends.protocol import Array
 from parfocal.errors import InputError, StorageError
 from parfocal.native.library import LIBRARY
 
-DEFAULT_BUDGET = 704 * 2**20
-_PIECE = 32 * 2**20
+DEFAULT_BUDGET = 768 * 2**20
+_PIECE = 16 * 2**20  # from 32 MB on the C library keeps nothing
 _ALIGNMENT = 64
 _LARGE = 2**20
 _UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -83,6 +85,12 @@ class Ledger:
             self._read(array, offset)
             self._last = ticket.number, array
         return self._last[1]
+
+    def take(self, ticket: Stored) -> Array:
+        """The array for the last time: from now on the ledger does not hold it."""
+        array = self.get(ticket)
+        self._arrays.pop(ticket.number, None)
+        return array
 
     def has_in_memory(self, ticket: Stored | None) -> bool:
         return ticket is not None and ticket.number in self._arrays

@@ -46,6 +46,7 @@ class Observer:
         self._arrivals: OrderedDict[Any, tuple[Any, int, Data]] = OrderedDict()  # gradients, by memory
         self._through: list[tuple[Value, Value]] = []  # handed through: as input and as output
         self._held: list[tuple[Value, Any, int]] = []  # gradients kept as they are, and their versions
+        self._complete = False  # the forward pass: gradients that the model itself asks for come before
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any], drive: Drive) -> Trace:
         """Call the model; ``drive`` gets its output, runs backward and returns the loss if there is one."""
@@ -54,6 +55,7 @@ class Observer:
             with self.backend.watch(self.model, self._enter, self._exit):
                 output = self.model(*args, **kwargs)
                 self.trace.outputs = self._values(flatten(output).leaves)
+                self._complete = True
                 self.trace.loss = drive(output)
             self._drop_changed()
             for given, made in self._through:  # handed through: one tensor, one gradient
@@ -183,6 +185,8 @@ class Observer:
 
     def _arrived(self, value: Value, gradient: Any) -> None:
         assert self.ledger is not None
+        if not self._complete:
+            return
         value.gradient = self._note_gradient(gradient, self.ledger)
         if self.backend.leaves_gradients_alone and self.ledger.has_in_memory(value.gradient.stored):
             self._held.append((value, gradient, self.backend.version(gradient)))

@@ -79,8 +79,11 @@ class Witness(Outline):
             node.outputs[slot] = Value(self._shape_only(tensor))
             self._compare(call.order, slot, value.data, "forward", tensor)
             if self.gradients and value.gradient is not None and self.backend.requires_grad(tensor):
-                compare = partial(self._compare, call.order, slot, value.gradient, "backward")
-                self.backend.watch_gradient(tensor, compare)
+                self.backend.watch_gradient(tensor, partial(self._returned, call.order, slot, value.gradient))
+
+    def _returned(self, order: int, slot: str, recorded: Data, gradient: Any) -> None:
+        if self._complete:
+            self._compare(order, slot, recorded, "backward", gradient)
 
     def _floating(self, output: Any) -> list[tuple[str, Any]]:
         return [

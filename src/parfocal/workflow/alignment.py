@@ -7,6 +7,7 @@ the reference's values, which gives every call's own error. Both models are left
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -162,7 +163,7 @@ class Alignment:
         collector = Collector(partners, self.tolerance)
         recorded = {port: calls.get(reference, []) for port, reference in paths.items()}
         witness = Witness(
-            *(theirs.backend, theirs.model, recorded, _supply(ledger), collector, partners),
+            *(theirs.backend, theirs.model, recorded, _letting_go(ledger, ours.trace), collector, partners),
             gradients=self.backward,
         )
         with left_as_it_was(theirs, self.mode):
@@ -249,6 +250,21 @@ def _supply(ledger: Ledger) -> Supply:
     def supply(data: Data) -> Array:
         assert data.stored is not None
         return ledger.get(data.stored)
+
+    return supply
+
+
+def _letting_go(ledger: Ledger, trace: Trace) -> Supply:
+    """An output that was compared for the last time is let go: the port needs the memory.
+
+    Gradients stay: a model that calls autograd itself sees them more than once.
+    """
+    uses = Counter(id(value.data) for node in trace.nodes for value in node.outputs.values())
+
+    def supply(data: Data) -> Array:
+        assert data.stored is not None
+        uses[id(data)] -= 1
+        return ledger.take(data.stored) if uses[id(data)] == 0 else ledger.get(data.stored)
 
     return supply
 

@@ -184,6 +184,29 @@ def test_a_mistake_in_the_backward_pass_alone():
     assert pf.align(reference, port, X, backward=False).ok
 
 
+def penalised(framework):
+    """A model that asks for gradients of its own in the forward pass."""
+    kit = kit_for(framework)
+
+    def forward(self, x):
+        y = self.b(kit.functional.sigmoid(self.a(x)))
+        (slope,) = (kit.torch.autograd.grad if framework == TORCH else kit.paddle.grad)(
+            y.sum(), x, create_graph=True
+        )
+        return y + (slope * slope).sum(1, keepdim=True)
+
+    return forward
+
+
+@pytest.mark.parametrize("tolerance", [None, pf.Tolerance(rtol=1e-4, atol=1e-5)], ids=["noise", "fixed"])
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_a_model_that_asks_for_gradients_itself(scale, tolerance):
+    models = [custom(side, penalised(side), 3, a=(4, 6), b=(6, 1)) for side in (TORCH, PADDLE)]
+    loss = (lambda y: (y * y).mean(), lambda y: (y * y).mean() * scale)
+    report = pf.align(*models, X, loss=loss, tolerance=tolerance)
+    assert report.ok == (scale == 1.0), str(report)
+
+
 def test_the_first_of_two_mistakes_comes_first_and_both_are_own():
     report = pf.align(*faulty_pair("b", "a"), X)
     own = [each for each in report.divergences if not each.inherited]

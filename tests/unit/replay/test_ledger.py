@@ -85,6 +85,21 @@ def test_an_array_is_kept_as_it_was_when_it_was_put(budget):
         assert ledger.get(ticket).tolist() == [1.0] * 10
 
 
+@pytest.mark.parametrize("size", [10, 10**7])  # in a piece of memory with others, and by itself
+def test_what_is_taken_is_no_longer_held(size):
+    array = np.ones(size, "float32")
+    with Ledger() as ledger:
+        taken, stays = ledger.put(array), ledger.put(array * 2)
+        assert ledger.take(taken)[-1] == 1
+        assert not ledger.has_in_memory(taken)
+        assert ledger.get(stays)[-1] == 2
+
+
+def test_what_is_taken_from_the_disk():
+    with Ledger(0) as ledger:
+        assert ledger.take(ledger.put(np.arange(3))).tolist() == [0, 1, 2]
+
+
 def test_non_finite_bits_survive_the_disk():
     array = np.array([np.nan, -np.inf, -0.0, 1e-45], "float32")
     with Ledger(0) as ledger:
