@@ -16,6 +16,7 @@ CODES: dict[str, str] = {
     "stride": "config.stride",
     "padding": "config.padding",
     "pad": "config.padding",
+    "pad by axis": "config.padding",
     "output_padding": "config.padding",
     "dilation": "config.dilation",
     "groups": "config.groups",

@@ -71,8 +71,12 @@ CASES = {
         *("torch.triu(x, diagonal=1)", "paddle.triu(x, diagonal=1)"),
     ),
     "border of a sequence": (
-        *(told("pad", ["x"], [ROWS], ROWS, pad=(1, 0)),),
+        *(told("pad", ["x"], [ROWS], ROWS, **{"pad by axis": ((0, 0), (0, 0), (1, 0))}),),
         *("F.pad(x, [1, 0])", 'F.pad(x, [1, 0], data_format="NCL")'),
+    ),
+    "border of every axis": (
+        *(told("pad", ["x"], [ROWS], ROWS, **{"pad by axis": ((1, 0), (0, 0), (0, 2))}),),
+        *("F.pad(x, [0, 2, 0, 0, 1, 0])", "F.pad(x, [1, 0, 0, 0, 0, 2])"),
     ),
 }
 

@@ -74,11 +74,13 @@ RENAMED = {
     "to_tensor": "tensor",
     **{f"new_{name}": name for name in ("zeros", "ones", "full", "empty", "tensor")},
     "assign": "clone",
+    "gather": "index_select",
 }
 NAMESPACES = (
     *("paddle.nn.functional", "paddle", "paddle.linalg", "paddle.fft", "paddle.incubate.nn.functional"),
     *("paddle.compat", "paddle.compat.nn.functional"),
 )
+UNLISTED = ("norm", "sigmoid", "cholesky", "eigvalsh", "inverse")  # functions of paddle, not in its __all__
 # Give back a tensor without computing one, or are about something else than values.
 NOT_OPS = frozenset(
     {
@@ -150,7 +152,7 @@ def _targets() -> list[tuple[Any, str, str, Any]]:
     found: list[tuple[Any, str, str, Any]] = []
     for namespace in NAMESPACES:
         module = functools.reduce(getattr, namespace.split(".")[1:], paddle)
-        for name in getattr(module, "__all__", ()):
+        for name in (*getattr(module, "__all__", ()), *(UNLISTED if module is paddle else ())):
             original = vars(module).get(name)
             if isinstance(original, FUNCTIONS) and name not in NOT_OPS:
                 found.append((module, f"{namespace}.{name}", name, original))

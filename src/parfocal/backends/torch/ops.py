@@ -28,7 +28,7 @@ RENAMED = {
     **dict.fromkeys(("divide", "true_divide", "__truediv__", "__itruediv__", "__idiv__"), "div"),
     **dict.fromkeys(("__rdiv__", "__rtruediv__"), "rdiv"),
     **dict.fromkeys(("floor_divide", "__floordiv__", "__ifloordiv__"), "floor_divide"),
-    **dict.fromkeys(("fmod", "remainder", "__mod__", "__imod__"), "remainder"),
+    **dict.fromkeys(("remainder", "__mod__", "__imod__"), "remainder"),  # fmod rounds the other way
     **dict.fromkeys(("__ipow__", "__pow__"), "pow"),
     "__rpow__": "rpow",
     "negative": "neg",
@@ -70,7 +70,8 @@ RENAMED = {
     "upsample": "interpolate",
     **{f"new_{name}": name for name in ("zeros", "ones", "full", "empty", "tensor")},
     "as_tensor": "tensor",
-    "unbind": "unbind",
+    "gather": "take_along_axis",
+    "vector_norm": "norm",
 }
 # Attributes that compute; every other one only looks.
 COMPUTED_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})

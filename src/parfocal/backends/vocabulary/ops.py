@@ -113,7 +113,6 @@ OPS: dict[str, str] = {
     "unbind": "all slices along an axis",
     "getitem": "part of a tensor",
     "setitem": "write part of a tensor",
-    "gather": "values at indices",
     "scatter": "write at indices",
     "index_select": "slices at indices",
     "take_along_axis": "values at indices along an axis",

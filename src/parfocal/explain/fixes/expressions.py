@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.explain.fixes.borders import BY_AXIS, shortest
 from parfocal.explain.fixes.literals import Code, indexed, written
 from parfocal.explain.fixes.spelling import SIGNS, arguments_of, function_of
 from parfocal.explain.fixes.splicing import ATOMS
@@ -231,9 +232,10 @@ def _inverted(step: Step, framework: str, spell: Spell) -> str | None:
 
 
 def _bordered(step: Step, framework: str, spell: Spell) -> str | None:
-    name, pad = spell(f"{framework}.nn.functional.pad"), step.arguments.get("pad")
-    if name is None or not isinstance(pad, (tuple, list)):
+    name, borders = spell(f"{framework}.nn.functional.pad"), step.arguments.get(BY_AXIS)
+    if name is None or borders is None:
         return None
+    pad = shortest(borders, framework)
     said = [f"{name}({step.operands[0]}", written(list(pad))]
     said += (
         [f'mode="{step.arguments["mode"]}"'] if step.arguments.get("mode", "constant") != "constant" else []

@@ -147,6 +147,12 @@ def transposed(op: Op, slot: str, axes: Sequence[int], framework: str, words: st
     return _said(None if spot is None else patching.appending(spot, _permuting(axes, framework), slot), words)
 
 
+def turned(op: Op, slots: Sequence[str], axes: Sequence[int], framework: str, words: str) -> str:
+    """Axes in another order in some of what goes into an op, and in what it gives."""
+    spot = spot_of(op)
+    return _said(None if spot is None else patching.turning(spot, slots, _permuting(axes, framework)), words)
+
+
 def rearranged(op: Op, axes: Sequence[int], framework: str, words: str) -> str:
     """An op that orders axes, with another order."""
     spot = spot_of(op)

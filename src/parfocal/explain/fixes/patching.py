@@ -119,6 +119,29 @@ def appending(spot: Spot, method: str, slot: str | None = None) -> Patch | None:
     return changing(spot, {node: f"{in_parentheses(spot.source.segment(node))}.{method}"})
 
 
+def turning(spot: Spot, slots: Sequence[str], method: str) -> Patch | None:
+    """A method more of some arguments of a call, and of what it gives."""
+    call, source = spot.node, spot.source
+    if not isinstance(call, ast.Call):
+        return None
+    turned = {id(operand_of(spot, slot)) for slot in slots}
+    said = {id(each): in_parentheses(source.segment(each)) for each in _values(call) if id(each) in turned}
+    if len(said) != len(slots):
+        return None
+    parts = [f"{said[id(a)]}.{method}" if id(a) in said else source.segment(a) for a in call.args]
+    parts += [
+        f"{each.arg}={said[id(each.value)]}.{method}"
+        if id(each.value) in said
+        else keyword_text(source, each)
+        for each in call.keywords
+    ]
+    return changing(spot, {call: f"{source.segment(call.func)}({', '.join(parts)}).{method}"})
+
+
+def _values(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
 def calling_method(spot: Spot, method: str) -> Patch | None:
     """A method of the same tensor instead."""
     tensor = operand_of(spot, "0")

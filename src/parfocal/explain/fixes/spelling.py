@@ -34,7 +34,10 @@ FUNCTIONS: dict[str, dict[str, str]] = {
     "clamp": {"torch": "torch.clamp", "paddle": "paddle.clip"},
     **{
         name: {f: f"{f}.{name}" for f in _FUNCTIONAL}
-        for name in ("triu", "tril", "flip", "roll", "var", "std")
+        for name in (
+            *("triu", "tril", "flip", "roll", "var", "std", "median", "nanmedian", "kthvalue", "trunc"),
+            *("prod", "quantile"),
+        )
     },
     **{
         name: {f: f"{module}.{name}" for f, module in _FUNCTIONAL.items()}
@@ -45,7 +48,10 @@ FUNCTIONS: dict[str, dict[str, str]] = {
 _NOT_SAID = object()
 ARGUMENTS: dict[str, dict[str, Any]] = {
     **{key: {"axis": _NOT_SAID} for key in ("softmax", "log_softmax", "cumsum", "logsumexp")},
-    **{key: {"axis": _NOT_SAID, "keepdim": False} for key in ("mean", "sum", "amax", "amin")},
+    **{key: {"axis": _NOT_SAID, "keepdim": False} for key in ("mean", "sum", "amax", "amin", "prod")},
+    **{key: {"axis": _NOT_SAID, "keepdim": False, "mode": "avg"} for key in ("median", "nanmedian")},
+    "kthvalue": {"k": _NOT_SAID, "axis": _NOT_SAID, "keepdim": False},
+    "quantile": {"q": _NOT_SAID, "axis": _NOT_SAID, "keepdim": False, "interpolation": "linear"},
     **{key: {"alpha": 1.0} for key in ("elu", "celu")},
     **{key: {"output_size": _NOT_SAID} for key in _ADAPTIVE},
     **{
@@ -73,7 +79,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "pixel_shuffle": {"upscale_factor": _NOT_SAID},
     "normalize": {"p": 2.0, "axis": 1, "epsilon": 1e-12},
 }
-REQUIRED = frozenset({"kernel_size", "output_size", "negative_slope", "shifts", "upscale_factor"})
+REQUIRED = frozenset({"kernel_size", "output_size", "negative_slope", "shifts", "upscale_factor", "k", "q"})
 LISTS = frozenset({"flip.axis"})  # never a single number
 ONE_OF = {"flip": ("axis",), "interpolate": ("size", "scale_factor")}  # without any there is no call
 # Common names of arguments in each framework's words, where they are others.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from parfocal.explain.fixes.borders import BY_AXIS, axes_of, by_axis, listed
 from parfocal.explain.ops.log import Op
 
 Convert = Callable[[Any], Any]
@@ -36,6 +37,11 @@ WORDS: dict[str, tuple[str, Convert, Convert]] = {
     "max_val": ("maximum", _same, _same),
     "eps": ("epsilon", _same, _same),
     "correction": ("unbiased", bool, int),
+    **{f"{word}s": (word, _same, _same) for word in ("stride", "padding", "dilation")},
+    "kernel_sizes": ("kernel_size", _same, _same),
+    "stop": ("end", _same, _same),
+    "num": ("steps", _same, _same),
+    "ord": ("p", _same, _same),
     "exclusive": ("count_include_pad", lambda value: not value, lambda value: not value),
     "approximate": (
         "approximate",
@@ -61,6 +67,12 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     "pixel_shuffle": ("upscale_factor",),
     "pixel_unshuffle": ("downscale_factor",),
     "one_hot": ("num_classes",),
+    **dict.fromkeys(("index_select", "take_along_axis"), ("axis",)),
+    **dict.fromkeys(("median", "nanmedian", "mode"), ("axis", "keepdim")),
+    "kthvalue": ("k", "axis", "keepdim"),
+    "quantile": ("q", "axis", "keepdim"),
+    "cosine_similarity": ("other", "axis", "epsilon"),
+    "linspace": ("end", "steps"),
     "getitem": ("index",),
     **dict.fromkeys(("tril", "triu"), ("diagonal",)),
     **{
@@ -77,10 +89,13 @@ POSITIONS: dict[str, tuple[str, ...]] = {
 # What these functions do when nothing is said.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "gelu": {"approximate": "none"},
+    "norm": {"p": 2.0},
+    **{name: {"mode": "min"} for name in ("median", "nanmedian")},  # of two in the middle
+    "cosine_similarity": {"axis": 1},
     **{name: {"unbiased": True} for name in ("var", "std")},
     **{f"avg_pool{rank}d": {"ceil_mode": False, "count_include_pad": True} for rank in (1, 2, 3)},
 }
-FIRST = {"einsum": "equation"}  # what comes first, where it is no tensor
+FIRST = {"einsum": "equation", "linspace": "start"}  # what comes first, where it is no tensor
 SCALAR_WORDS = {
     **dict.fromkeys(("y", "other", "other_var", "exponent"), "scalar"),
     **dict.fromkeys(("item", "key"), "index"),
@@ -98,8 +113,24 @@ def said(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Said]:
         name, there, back = WORDS.get(word, (word, _same, _same))
         if isinstance(value, str):
             back = _same  # torch says the formula of GELU by its name
+        if (op.name, name) == ("pad", "pad"):
+            name, there, back = _by_axis(op, value)
         found[name] = Said(name, _plain(there(value)), native, back)
     return found
+
+
+def _by_axis(op: Op, pad: Any) -> tuple[str, Convert, Convert]:
+    """A list of paddings, which stands for other axes in another framework."""
+    rank = getattr(next(iter((*op.args, *op.kwargs.values()))), "ndim", 0)
+    if not isinstance(pad, (list, tuple)) or len(pad) % 2 or not 2 <= len(pad) <= 2 * rank:
+        return "pad", _same, _same
+    framework = op.native.partition(".")[0]
+    axes = axes_of(len(pad) // 2, rank, framework, {word: value for _, word, value in _named(op)})
+    return (
+        BY_AXIS,
+        lambda value: by_axis(value, rank, axes),
+        lambda borders: listed(borders, axes, framework),
+    )
 
 
 def told(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Any]:

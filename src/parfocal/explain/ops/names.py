@@ -12,7 +12,7 @@ LAYOUT = frozenset(
 # Those of which a mistake puts the same values elsewhere.
 MOVING = LAYOUT | {"flip", "roll", "concat", "stack", "split", "unbind", "pixel_shuffle", "pixel_unshuffle"}
 # Those that take a part as it is.
-SELECTING = frozenset({"getitem", "split", "unbind", "index_select", "gather", "take_along_axis"})
+SELECTING = frozenset({"getitem", "split", "unbind", "index_select", "take_along_axis"})
 POINTWISE = frozenset(
     {
         *("relu", "relu6", "leaky_relu", "prelu", "elu", "celu", "selu", "gelu", "silu", "mish", "sigmoid"),

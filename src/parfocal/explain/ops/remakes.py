@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from parfocal.backends.protocol import Array, Backend, OpCall
-from parfocal.capture.tree import flatten_call, replace_call
+from parfocal.capture.tree import flatten, flatten_call, replace_call
+from parfocal.capture.tree import replace as replace_leaves
 from parfocal.explain.ops.arguments import Said, retold
 from parfocal.explain.ops.log import Op
 
@@ -43,9 +46,14 @@ def retelling_all(op: Op, changes: Mapping[str, tuple[Said, Any]]) -> Remake:
         for argument, value in changes.values():
             args, kwargs = retold(live, argument, value)
             live = replace(live, args=args, kwargs=kwargs)
-        return call.function(*live.args, **live.kwargs)
+        return _like(call.output, call.function(*live.args, **live.kwargs))
 
     return remake
+
+
+def _like(before: Any, new: Any) -> Any:
+    """Of a tensor and its indices, which some functions give when told so, the tensor."""
+    return new[0] if isinstance(new, tuple) and not isinstance(before, (list, tuple)) else new
 
 
 def again(op: Op, argument: Said, value: Any) -> Callable[[], Any]:
@@ -63,7 +71,7 @@ def retelling(op: Op, argument: Said, value: Any) -> Remake:
     def remake(call: OpCall) -> Any:
         assert call.function is not None
         args, kwargs = retold(_live(op, call), argument, value)
-        return call.function(*args, **kwargs)
+        return _like(call.output, call.function(*args, **kwargs))
 
     return remake
 
@@ -80,6 +88,23 @@ def reordering(slots: list[str], order: tuple[int, ...]) -> Remake:
         moved = {slot: leaves[slots[index]] for slot, index in zip(slots, order, strict=True)}
         args, kwargs = replace_call(call.args, call.kwargs, moved)
         return call.function(*args, **kwargs)
+
+    return remake
+
+
+def turning(backend: Backend, slots: Sequence[str], order: tuple[int, ...]) -> Remake:
+    """With axes of some tensors in an order that is its own opposite, and back in what it gives."""
+
+    def turned(tensor: Any) -> Any:
+        return backend.from_array(np.ascontiguousarray(backend.to_array(tensor).transpose(order)))
+
+    def remake(call: OpCall) -> Any:
+        assert call.function is not None
+        leaves = flatten_call(call.args, call.kwargs).leaves
+        args, kwargs = replace_call(call.args, call.kwargs, {slot: turned(leaves[slot]) for slot in slots})
+        given = call.function(*args, **kwargs)
+        first = next(iter(flatten(given).leaves.items()))
+        return replace_leaves(given, {first[0]: turned(first[1])})
 
     return remake
 
@@ -128,7 +153,7 @@ def giving(backend: Backend, array: Array) -> Remake:
 
 
 def bridging(backend: Backend, reference: Backend, other: Op) -> Remake:
-    """What an op of the reference gives for the same tensors."""
+    """What an op of the reference gives for the same tensors: of several results, as many as the port's."""
 
     def remake(call: OpCall) -> Any:
         assert other.function is not None
@@ -136,7 +161,10 @@ def bridging(backend: Backend, reference: Backend, other: Op) -> Remake:
         tensors = [leaf for leaf in leaves.values() if backend.is_tensor(leaf)]
         arrays = [reference.from_array(backend.to_array(tensor)) for tensor in tensors]
         args, kwargs = replace_call(other.args, other.kwargs, dict(zip(other.inputs, arrays, strict=True)))
-        return backend.from_array(reference.to_array(other.function(*args, **kwargs)))
+        given = flatten(other.function(*args, **kwargs)).leaves.values()
+        back = [backend.from_array(reference.to_array(each)) for each in given if reference.is_tensor(each)]
+        slots = [slot for slot, leaf in flatten(call.output).leaves.items() if backend.is_tensor(leaf)]
+        return replace_leaves(call.output, dict(zip(slots, back, strict=False)))
 
     return remake
 

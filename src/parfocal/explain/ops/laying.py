@@ -1,0 +1,65 @@
+"""Ops whose axes have fixed roles, and that are given tensors with these axes in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from parfocal.explain.causes import Proof
+from parfocal.explain.fixes import fixing
+from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.remakes import turning
+from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.telling import line
+
+# Every tensor of as many axes as the first is laid out like it, the result too.
+ALL_ALIKE = frozenset({"scaled_dot_product_attention", "flash_attention", "memory_efficient_attention"})
+# The first alone is, and the result.
+FIRST_ALONE = frozenset(
+    {
+        *("linear", "layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm", "interpolate"),
+        *("local_response_norm", "pixel_shuffle", "pixel_unshuffle", "prelu", "glu"),
+        *(f"conv{rank}d" for rank in (1, 2, 3)),
+        *(
+            f"{how}{kind}_pool{rank}d"
+            for how in ("", "adaptive_")
+            for kind in ("avg", "max")
+            for rank in (1, 2, 3)
+        ),
+    }
+)
+FEWEST, MOST = 3, 5  # axes
+
+
+def other_axes(scene: Scene) -> Iterator[Proof]:
+    """The op is right when two axes of what it takes, and of what it gives, change places."""
+    for op in scene.suspects:
+        if op.function is None or op.name not in ALL_ALIKE | FIRST_ALONE or not op.inputs:
+            continue
+        shapes = {slot: scene.port.values[key].shape for slot, key in op.inputs.items()}
+        first = next(iter(shapes))
+        rank = len(shapes[first])
+        given = [scene.port.values[key].ndim for key in op.outputs.values()]
+        if not FEWEST <= rank <= MOST or given[:1] != [rank]:
+            continue
+        slots = [s for s, shape in shapes.items() if len(shape) == rank] if op.name in ALL_ALIKE else [first]
+        for pair in combinations(range(rank), 2):
+            order = list(range(rank))
+            order[pair[0]], order[pair[1]] = pair[1], pair[0]
+            score = scene.try_remade(op, turning(scene.case.backend, slots, tuple(order)))
+            if score <= scene.case.limit:
+                yield _proof(scene, op, slots, tuple(order), score)
+                return
+
+
+def _proof(scene: Scene, op: Op, slots: list[str], order: tuple[int, ...], score: float) -> Proof:
+    shape = scene.port.values[op.inputs[slots[0]]].shape
+    right = [shape[axis] for axis in order]
+    first, second = (axis for axis, other in enumerate(order) if axis != other)
+    message = (
+        f"{op.name} takes {list(shape)} in the port ({line(op)}), as if {right} in the reference: "
+        f"axes {first} and {second} have each other's places"
+    )
+    fix = f"exchange axes {first} and {second} of what {op.name} takes and gives in {line(op)}"
+    fix = fixing.turned(op, slots, order, scene.case.backend.name, fix)
+    return Proof("layout.permuted", message, fix, score, op.where)

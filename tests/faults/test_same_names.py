@@ -1,0 +1,114 @@
+"""Functions that both frameworks have, and that take their arguments or their axes otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import paddle
+import pytest
+import torch
+from paddle.nn import functional as there
+from torch.nn import functional as here
+
+from tests.faults.test_code import WIDTH, Forward, PaddleBlock, TorchBlock
+from tests.faults.tools import align, numbers, seeded, the_cause
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a reference does with a hidden value, a port rightly and wrongly, and what is said of it."""
+
+    reference: Forward
+    right: Forward
+    wrong: Forward
+    code: str
+    says: tuple[str, ...]
+    fix: str = ""
+
+
+def _heads(kit: Any, x: Any) -> Any:
+    return x.reshape([3, 5, 4, 4]) if kit is paddle else x.reshape(3, 5, 4, 4)
+
+
+def _attention(self: Any, x: Any) -> Any:
+    heads = _heads(torch, x).transpose(1, 2)
+    return here.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2).reshape(3, 5, WIDTH)
+
+
+def _attention_right(self: Any, x: Any) -> Any:
+    heads = _heads(paddle, x)
+    return there.scaled_dot_product_attention(heads, heads, heads).reshape([3, 5, WIDTH])
+
+
+def _attention_wrong(self: Any, x: Any) -> Any:
+    heads = _heads(paddle, x).transpose([0, 2, 1, 3])
+    mixed = there.scaled_dot_product_attention(heads, heads, heads)
+    return mixed.transpose([0, 2, 1, 3]).reshape([3, 5, WIDTH])
+
+
+CASES = {
+    "padding of every axis": Named(
+        lambda self, x: here.pad(x, (0, 0, 1, 0))[:, :5],
+        lambda self, x: there.pad(x, [0, 0, 1, 0, 0, 0])[:, :5],
+        lambda self, x: there.pad(x, [0, 0, 0, 1, 0, 0])[:, :5],
+        "config.padding",
+        ("((0, 0), (1, 0), (0, 0)) in the reference", "((0, 0), (0, 1), (0, 0)) in the port"),
+        "there.pad(x, [0, 0, 1, 0, 0, 0])[:, :5]",
+    ),
+    "the lower of two in the middle": Named(
+        lambda self, x: x - torch.median(x, -1, keepdim=True)[0],
+        lambda self, x: x - paddle.median(x, -1, keepdim=True, mode="min")[0],
+        lambda self, x: x - paddle.median(x, -1, keepdim=True),
+        "config.other",
+        ("mode of median is 'min' in the reference, 'avg' in the port",),
+        'paddle.median(x, axis=-1, keepdim=True, mode="min")[0]',
+    ),
+    "the sum of absolutes for the root of squares": Named(
+        lambda self, x: x / torch.norm(x, dim=-1, keepdim=True),
+        lambda self, x: x / paddle.norm(x, axis=-1, keepdim=True),
+        lambda self, x: x / paddle.norm(x, p=1, axis=-1, keepdim=True),
+        "config.other",
+        ("p of norm is 'fro' in the reference, 1 in the port",),
+    ),
+    "a norm of vectors": Named(
+        lambda self, x: x / torch.linalg.vector_norm(x, dim=-1, keepdim=True),
+        lambda self, x: x / paddle.linalg.norm(x, axis=-1, keepdim=True),
+        lambda self, x: x / paddle.linalg.norm(x, p=1, axis=-1, keepdim=True),
+        "config.other",
+        ("p of norm is 2 in the reference, 1 in the port",),
+    ),
+    "picked along another axis": Named(
+        lambda self, x: torch.gather(x, 1, torch.argsort(x, 1)),
+        lambda self, x: paddle.take_along_axis(x, paddle.argsort(x, 1), 1),
+        lambda self, x: paddle.take_along_axis(x, paddle.argsort(x, 1), 2),
+        "op.axis",
+        ("axis of take_along_axis is 1 in the reference, 2 in the port",),
+    ),
+    "heads where places belong": Named(
+        *(_attention, _attention_right, _attention_wrong, "layout.permuted"),
+        ("takes [3, 4, 5, 4] in the port", "as if [3, 5, 4, 4] in the reference", "axes 1 and 2"),
+        "heads.transpose([0, 2, 1, 3])).transpose([0, 2, 1, 3])",
+    ),
+}
+
+
+def _around(code: Forward) -> Forward:
+    return lambda self, x: self.second(code(self, self.first(x)))
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+def test_it_is_named(case: Named) -> None:
+    reference = seeded(lambda: TorchBlock(_around(case.reference)))
+    report = align(reference, PaddleBlock(_around(case.wrong)), numbers(3, 5, WIDTH))
+    cause = the_cause(report)
+    assert cause.code == case.code
+    assert all(words in cause.message for words in case.says), cause.message
+    assert cause.score_after <= 4.0
+    assert case.fix in cause.fix
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+def test_what_is_right_is_left_alone(case: Named) -> None:
+    reference = seeded(lambda: TorchBlock(_around(case.reference)))
+    assert align(reference, PaddleBlock(_around(case.right)), numbers(3, 5, WIDTH)).ok
