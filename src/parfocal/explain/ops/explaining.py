@@ -10,6 +10,7 @@ from parfocal.explain.ops.differing import differences, otherwise
 from parfocal.explain.ops.gaps import narrowed
 from parfocal.explain.ops.hypotheses import HYPOTHESES
 from parfocal.explain.ops.laying import other_axes
+from parfocal.explain.ops.lengths import lengths_missing
 from parfocal.explain.ops.locating import located
 from parfocal.explain.ops.rewriting import mended
 from parfocal.explain.ops.scene import Scene, make_scene
@@ -26,7 +27,7 @@ def ops(case: Case) -> Iterator[Proof]:
         return
     for hypothesis in (
         differences,
-        *(_with_line(each) for each in (*HYPOTHESES, other_axes, at_several_places)),
+        *(_with_line(each) for each in (lengths_missing, *HYPOTHESES, other_axes, at_several_places)),
         otherwise,
     ):
         for proof in hypothesis(scene):

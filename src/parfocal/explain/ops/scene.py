@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.backends.protocol import Array, OpCall
+from parfocal.backends.protocol import Array, OnOp, OpCall
 from parfocal.capture.tree import flatten, replace_call
-from parfocal.explain.case import Case, Check
+from parfocal.explain.case import Case, Check, Prepare
 from parfocal.explain.ops.expanding import expanded, expanded_layer
 from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
 from parfocal.explain.ops.remakes import Feeding, Remake
@@ -149,17 +149,24 @@ class Scene:
                 best = min(best, self._run(edits))
         return best
 
+    def try_prepared(self, prepare: Prepare) -> float:
+        """The score when the modules of the port's call are changed before it."""
+        return INFINITE if self.on_the_way else self._judged_run(prepare=prepare)
+
     def _run(self, edits: Edits) -> float:
-        self.trials += 1
-        if self.trials > self.allowed:
-            return INFINITE
         by_order = {self.port.ops[index].order: remake for index, remake in edits.items()}
 
         def on_op(call: OpCall) -> Any:
             remake = by_order.get(call.order)
             return None if remake is None else remake(call)
 
-        repeated = self.case.run(on_op=on_op)
+        return self._judged_run(on_op=on_op)
+
+    def _judged_run(self, prepare: Prepare | None = None, on_op: OnOp | None = None) -> float:
+        self.trials += 1
+        if self.trials > self.allowed:
+            return INFINITE
+        repeated = self.case.run(prepare, on_op=on_op)
         # at the place of the divergence alone: another mistake may show elsewhere
         score = self._score_at(repeated, self.check)
         if score <= self.case.limit:
