@@ -141,6 +141,12 @@ def added(
     return _said(patching.wrapping(spot, function, said, slot), words)
 
 
+def stored(op: Op, use: Spot, slot: str, index: Any, words: str) -> str:
+    """What an op gives is written at an index of the tensor that is used elsewhere."""
+    spot = spot_of(op)
+    return _said(None if spot is None else patching.storing(spot, use, slot, index), words)
+
+
 def transposed(op: Op, slot: str, axes: Sequence[int], framework: str, words: str) -> str:
     """Axes in another order in what goes into an op."""
     spot = spot_of(op)

@@ -12,6 +12,7 @@ from typing import Any
 from parfocal.explain.fixes.imports import spelled
 from parfocal.explain.fixes.literals import agrees, constant, indexed, written
 from parfocal.explain.fixes.operands import Argument, operand_of, said_by
+from parfocal.explain.fixes.scopes import assigned_name
 from parfocal.explain.fixes.sources import Source, Spot
 from parfocal.explain.fixes.splicing import Patch, changing, in_parentheses, keyword_text, whole
 
@@ -156,6 +157,16 @@ def exchanging(spot: Spot, slot: str | None, text: str) -> Patch | None:
         return whole(spot, f"{spot.source.segment(spot.node.target)} = {text}")
     node = _part(spot, slot)
     return None if node is None else changing(spot, {node: text})
+
+
+def storing(spot: Spot, use: Spot, slot: str, index: Any) -> Patch | None:
+    """``z = f(x)`` becomes ``y[:, 0] = f(x)``, where another expression uses ``y``."""
+    target, brackets = operand_of(use, slot), indexed(index)
+    if not isinstance(target, ast.Name) or brackets is None or assigned_name(spot) is None:
+        return None
+    if isinstance(spot.node, ast.AugAssign) or use.source is not spot.source:
+        return None
+    return whole(spot, f"{target.id}[{brackets}] = {spot.source.segment(spot.node)}")
 
 
 def exchanging_among(spots: Sequence[Spot], order: Sequence[int]) -> Patch | None:

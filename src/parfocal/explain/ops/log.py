@@ -122,10 +122,15 @@ class Log:
         return self.producers.get(self.results[slot])
 
     def _behind_same(self, op: Op) -> Op | None:
-        """The op itself, or who made what it hands on as it is: dropout that is off makes nothing."""
-        if op.name not in DROPPING or list(op.inputs.values()) != list(op.outputs.values()):
+        """The op itself, or who made what it hands on as it is.
+
+        Dropout that is off makes nothing, nor does writing what is there already.
+        """
+        first = next(iter(op.inputs), None)
+        same = first is not None and list(op.outputs.values()) == [op.inputs[first]]
+        if first is None or not same or op.name not in DROPPING | {"setitem"}:
             return op
-        return self.maker(op, next(iter(op.inputs)))
+        return self.maker(op, first)
 
     def giving(self, key: Key) -> Op | None:
         """The last op that gave a value."""

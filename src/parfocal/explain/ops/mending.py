@@ -29,6 +29,8 @@ def missing_fix(scene: Scene, ops: Sequence[Op], gap: Gap | None, words: str) ->
     if gap is None or len(ops) != 1:
         return words
     (op,) = ops
+    if op.name == "setitem":
+        return _stored_fix(scene, op, gap, words)
     place = _making(scene, op, gap) or _use(scene, gap)
     arguments = told(op, scene.case.reference_backend.is_tensor)
     other = None
@@ -36,6 +38,16 @@ def missing_fix(scene: Scene, ops: Sequence[Op], gap: Gap | None, words: str) ->
         keys = [key for key in op.inputs.values() if not scene.matches.are_one(gap.port, key)]
         other = _text(scene, gap, place, keys[0] if keys else next(iter(op.inputs.values())))
     return fixing.added(place, scene.case.backend.name, op.name, arguments, other, words)
+
+
+def _stored_fix(scene: Scene, op: Op, gap: Gap, words: str) -> str:
+    """What is computed and kept under a name of its own is written into the tensor that is used."""
+    value = scene.matches.to_port.get(list(op.inputs.values())[-1])
+    made = None if value is None else scene.port.producers.get(value)
+    use = None if gap.user is None else fixing.spot_of(gap.user)
+    if made is None or use is None or gap.slot is None:
+        return words
+    return fixing.stored(made, use, gap.slot, op.args[1], words)
 
 
 def value_fix(scene: Scene, gap: Gap, words: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from parfocal.explain.causes import Proof, Where, code_of, spelled_path
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes import fixing
+from parfocal.explain.fixes.literals import indexed
 from parfocal.explain.ops.arguments import Said, said, told
 from parfocal.explain.ops.gaps import Gap
 from parfocal.explain.ops.log import Key, Log, Op
@@ -67,6 +68,8 @@ def missing_proof(
     op = ops[-1]
     scalar = said(op, scene.case.reference_backend.is_tensor).get("scalar")
     value = f" with {words(scalar.value)}" if scalar is not None and len(ops) == 1 else ""
+    if op.name == "setitem" and (index := indexed(op.args[1])) is not None:
+        value = f" at [{index}]"
     code = "op.missing"
     if any(hides(scene.reference, each) for each in ops):
         code = "op.mask"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from parfocal.backends.opcalls import works_in_place
 from parfocal.backends.protocol import Array, Backend, Call, OpCall
 from parfocal.capture.sites import Site, Sites
 from parfocal.capture.tree import flatten, flatten_call
@@ -82,7 +83,33 @@ class Watcher:
             makers=self._made(taken),
             **self._seen_in_source(),
         )
+        view = self._makers.get(id(op.output)) if works_in_place(op.native, op.kwargs) else None
         self._remember(entry, given)
+        if view is not None:
+            self._written_through(entry, op.output, self.log.ops[view[1][0]])
+
+    def _written_through(self, writing: Op, part: Any, view: Op) -> None:
+        """An op in place changed a part of another tensor: that is written, as by an index."""
+        whole = view.args[0] if view.native.endswith("__getitem__") else None
+        if not self._backend.is_tensor(whole) or "0" not in view.inputs:
+            return
+        before, after = view.inputs["0"], self._keep(self._backend.to_array(whole))
+        made = self._makers.get(id(whole))
+        if made is not None:
+            before = self.log.ops[made[1][0]].outputs[made[1][1]]
+        if after == before:
+            return
+        entry = Op(
+            *(len(self.log.ops), "setitem", (whole, *view.args[1:], part), {}),
+            inputs={"0": before, "value": writing.outputs["0"]},
+            outputs={"0": after},
+            file=writing.file,
+            line=writing.line,
+            makers={"value": (writing.index, "0"), **({} if made is None else {"0": made[1]})},
+            span=writing.span,
+            around=writing.around,
+        )
+        self._remember(entry, {"0": whole})
 
     def _seen_in_source(self) -> dict[str, Any]:
         """Where the user's code stands, and the tensors it has names for."""
