@@ -80,17 +80,22 @@ def reference_of(folder: Path, pair: Pair) -> torch.nn.Module:
 def apply_fix(folder: Path, source: str, port: Any, reference: Any, fix: str) -> Any:
     """The port with the fix made: mechanically, with no understanding of it."""
     text = patched(source, fix)
-    if text is not None:
-        return build(folder, "port", text)
-    exec(fix, {"port": port, "reference": reference, "paddle": paddle, "torch": torch, "parfocal": pf})
+    port = port if text is None else build(folder, "port", text)
+    names = {"port": port, "reference": reference, "paddle": paddle, "torch": torch, "parfocal": pf}
+    exec(unplaced(fix), names)
     return port
+
+
+def unplaced(fix: str) -> str:
+    """What of a fix is to be done to the port itself."""
+    return "\n".join(line for line in fix.splitlines() if not PLACED.match(line))
 
 
 def patched(source: str, fix: str) -> str | None:
     """The source with every line of a fix where it says; None for a fix that is not about the source."""
     placed = [PLACED.match(line) for line in fix.splitlines()]
     lines = [(int(each["line"]), each["statement"]) for each in placed if each is not None]
-    if len(lines) != len(placed):
+    if not lines:
         return None
     for line, statement in sorted(lines, reverse=True):  # from below, so that the lines above stay
         source = replaced(source, line, statement)

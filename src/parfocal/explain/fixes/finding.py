@@ -118,6 +118,13 @@ def find_call(file: str, span: Span | None) -> CallSpot | None:
     return CallSpot(source, calls[0]) if calls else None
 
 
+def find_calling(file: str, span: Span | None) -> Spot | None:
+    """The call at the very columns, in a statement that can be written anew."""
+    found = find_call(file, span)
+    statement = None if found is None or span is None else _statement(found.source, span[0], span)
+    return None if found is None or statement is None else Spot(found.source, statement, found.node)
+
+
 def _statement(source: Source, line: int, span: Span | None) -> ast.stmt | None:
     first, last = (line, line) if span is None else span[:2]
     found = [

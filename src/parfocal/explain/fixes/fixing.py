@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from parfocal.explain.fixes import patching
+from parfocal.explain.fixes.attributes import Way, set_to, value_at, way_to
 from parfocal.explain.fixes.finding import find_layer, find_op, find_return
+from parfocal.explain.fixes.frames import Standing
 from parfocal.explain.fixes.literals import Code, agrees, written
 from parfocal.explain.fixes.operands import Argument, said_by
+from parfocal.explain.fixes.origins import Around, lines
 from parfocal.explain.fixes.scopes import class_around, has_self
 from parfocal.explain.fixes.sources import Span, Spot
 from parfocal.explain.fixes.spelling import SIGNS, arguments_of, function_of
@@ -25,19 +28,43 @@ from parfocal.explain.ops.log import Op
 
 
 class Line(str):
-    """A line of code to write, and the patch that it is."""
+    """A line of code to write, the patch that it is, and others that may be right where it is not."""
 
-    __slots__ = ("patch",)
+    __slots__ = ("others", "patch")
     patch: Patch
+    others: tuple[Patch, ...]
 
     @classmethod
-    def of(cls, patch: Patch) -> Line:
-        line = cls(patch.text)
-        line.patch = patch
+    def of(cls, patch: Patch, others: Sequence[Patch] = (), besides: str = "") -> Line:
+        """``besides``: what is to be done to the port itself as well."""
+        line = cls("\n".join(text for text in (patch.text, besides) if text))
+        line.patch, line.others = patch, tuple(others)
         return line
 
 
-def told(op: Op, argument: Said, value: Any, words: str, owner: tuple[str, Any] | None = None) -> str:
+class Setting(str):
+    """What a module is to have for its own, set on the port, and the line that says it instead."""
+
+    __slots__ = ("line", "value", "way")
+    way: Way
+    value: Any
+    line: Line | None
+
+    @classmethod
+    def of(cls, text: str, way: Way, value: Any, line: Line | None) -> Setting:
+        setting = cls(text)
+        setting.way, setting.value, setting.line = way, value, line
+        return setting
+
+
+def told(
+    op: Op,
+    argument: Said,
+    value: Any,
+    words: str,
+    owner: tuple[str, Any] | None = None,
+    around: Around = tuple,
+) -> str:
     """Another value for one of the op's arguments; ``owner``: the module whose code it is, and its path.
 
     What the code takes from the module itself, ``self.eps``, is set there: other modules share the code.
@@ -50,24 +77,31 @@ def told(op: Op, argument: Said, value: Any, words: str, owner: tuple[str, Any] 
         new = Code("self.training")
     keyword, position = _place(op, argument)
     change = Argument(keyword, position, argument.back(argument.value), new)
-    name = None if owner is None else _attribute(spot, change, owner[1])
-    if owner is not None and name is not None:
-        return f"{owner[0]}.{name} = {written(new)}"
-    return _said(patching.telling(spot, change), words)
+    patches = lines(spot, change, op.frames, around)
+    line = Line.of(patches[0], patches[1:]) if patches else None
+    setting = None if owner is None else _set_in(owner, spot, change, op.frames)
+    if setting is not None:
+        return Setting.of(*setting, line)
+    return words if line is None else line
 
 
-def _attribute(spot: Spot, change: Argument, module: Any) -> str | None:
-    """The module's own attribute that an argument is taken from, if it has the very value."""
+def _set_in(
+    owner: tuple[str, Any], spot: Spot, change: Argument, frames: Sequence[Standing]
+) -> tuple[str, Way, Any] | None:
+    """What the module has for its own, where an argument is taken from that and has the very value."""
+    path, module = owner
     node = spot.node
     sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [said_by(spot, change)]
     if class_around(spot) not in {kind.__name__ for kind in type(module).__mro__}:
         return None
     for side in sides:
-        match side:
-            case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                value = getattr(module, name, None)
-                if isinstance(value, (int, float, str)) and agrees(value, change.old):
-                    return name
+        way = way_to(side, frames[0].names if frames else {})
+        value = value_at(module, way) if way else None
+        if isinstance(value, (int, float, str)) and agrees(value, change.old):
+            with set_to(module, way, value) as possible:
+                if possible:
+                    text = "".join(step.text for step in way)
+                    return f"{path}{text} = {written(change.new)}", way, change.new
     return None
 
 

@@ -1,21 +1,71 @@
-"""Where the user's code stands while it runs."""
+"""Where the user's code stands while it runs, and what it has names for."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from types import FrameType
+from typing import Any
 
 from parfocal.explain.fixes.sources import Span
 
+SCALARS = (int, float, str)
+LONGEST = 64  # items of a list that is kept
+FLAG = "training"  # every module has it
+HOUSE = f"{__name__.partition('.')[0]}."
 
-def users_frame(is_users: Callable[[str], bool]) -> FrameType | None:
-    """The innermost frame of the user's code."""
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A frame of the user's: where it stands, and the numbers and words in it by how they are written."""
+
+    file: str
+    span: Span | None
+    names: dict[str, Any]
+
+
+def users_frames(is_users: Callable[[str], bool]) -> Iterator[FrameType]:
+    """The frames of the user's code, the innermost first, as far as the call that is repeated."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_users(frame.f_code.co_filename):
+    inside = False
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            inside = True
+            yield frame
+        elif inside and frame.f_globals.get("__name__", "").startswith(HOUSE):
+            return
         frame = frame.f_back
-    return frame
+
+
+def standing(frame: FrameType) -> Standing:
+    names = {name: value for name, value in frame.f_locals.items() if is_plain(value)}
+    for name, value in _attributes(frame.f_locals.get("self")):
+        if is_plain(value):
+            names[f"self.{name}"] = value
+        elif not hasattr(value, "forward"):  # a namespace of settings
+            inner = (each for each in _attributes(value) if is_plain(each[1]))
+            names |= {f"self.{name}.{word}": item for word, item in inner}
+    return Standing(frame.f_code.co_filename, span_of(frame), names)
+
+
+def _attributes(owner: Any) -> Iterator[tuple[str, Any]]:
+    for name, value in getattr(owner, "__dict__", {}).items():
+        if not name.startswith("_") and name != FLAG:
+            yield name, value
+
+
+def is_plain(value: Any) -> bool:
+    """A number, a word, or a collection of them; flags are too much alike."""
+    if isinstance(value, (list, tuple, dict)):
+        items = value.values() if isinstance(value, dict) else value
+        return 0 < len(value) <= LONGEST and all(_is_scalar(item) for item in items)
+    return _is_scalar(value)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, SCALARS) and not isinstance(value, bool)
 
 
 def span_of(frame: FrameType) -> Span | None:

@@ -28,10 +28,14 @@ class Patch:
     also: tuple[Patch, ...] = ()
 
     @property
+    def place(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+    @property
     def text(self) -> str:
-        """Lines of code that say where they belong."""
-        own = f"{self.new}  # {os.path.basename(self.file)}:{self.line}"
-        return "\n".join((*(each.text for each in self.also), own))
+        """Lines of code that say where they belong, the one that mends first."""
+        own = f"{self.new}  # {self.place}"
+        return "\n".join((own, *(each.text for each in self.also)))
 
 
 def changing(spot: Spot, changes: Mapping[ast.expr, str]) -> Patch | None:

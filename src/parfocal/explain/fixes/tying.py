@@ -48,8 +48,10 @@ def _multiplied(port: Repeater, kept: str, other: str) -> str | None:
     biased = any(entry.path == "bias" for entry in port.backend.state(port.modules[layer]))
     patch = exchanging(spot, None, f"{text} + {bias}" if biased else text)
     made = None if biased else _made(port.modules[owner], layer[len(owner) :].lstrip("."))
-    if patch is None or made is None:
-        return None if patch is None else Line.of(patch)
+    if patch is None:
+        return None
+    if made is None:  # by other code than a constructor's
+        return Line.of(patch, besides="" if biased else f"del {spelled_path(layer)}")
     source, statement = made  # nothing else needs the layer
     return Line.of(without_statements(patch, source, [statement]))
 

@@ -14,6 +14,7 @@ from typing import Any
 from parfocal.backends.opcalls import works_in_place
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import Where
+from parfocal.explain.fixes.frames import Standing
 from parfocal.explain.fixes.sources import Span
 from parfocal.explain.ops.names import DROPPING, LAYOUT
 
@@ -43,6 +44,7 @@ class Op:
     makers: dict[str, Maker] = field(default_factory=dict)  # input slot -> which op's output it is
     span: Span | None = None  # of its expression in the source, where Python keeps it
     around: dict[str, Any] = field(default_factory=dict)  # the user's tensors then, by their names
+    frames: tuple[Standing, ...] = ()  # of the user's code then, the innermost first
     looked_up: dict[str, Any] = field(default_factory=dict)  # what is found once
 
     @property

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from parfocal.explain.case import Case
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.calls import leaving_out, passing
 from parfocal.explain.fixes.fixing import Line
 from parfocal.explain.fixes.splicing import Patch
-from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.calling import call_in, caller
 from parfocal.explain.ops.rewriting import WORSE, verdict
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.writing import Place, Writer, writing_scene
+from parfocal.explain.ops.writing import Place, Writer
 
 
 def without_arguments(case: Case, names: Collection[str], words: str) -> str:
     """The call without some of its arguments: positions or keywords."""
-    scene, op = _caller(case)
+    scene, op = caller(case)
     spot = None if op is None else fixing.spot_of(op)
     return words if scene is None or spot is None else _tried(scene, leaving_out(spot, names), words)
 
 
 def with_arguments(case: Case, slots: Collection[str], words: str) -> str:
     """The call with tensors that the reference's has besides, at the same positions or keywords."""
-    scene, op = _caller(case)
+    scene, op = caller(case)
     spot = None if op is None else fixing.spot_of(op)
-    theirs = None if scene is None else _call_in(scene.reference.ops, case.counterpart)
+    theirs = None if scene is None else call_in(scene.reference.ops, case.counterpart)
     if scene is None or op is None or spot is None or theirs is None:
         return words
     writer = Writer(scene, Place(spot, None, op.index))
@@ -38,20 +37,6 @@ def with_arguments(case: Case, slots: Collection[str], words: str) -> str:
     }
     said = {slot: text for slot, text in texts.items() if text is not None}
     return _tried(scene, passing(spot, said), words) if said.keys() == set(slots) else words
-
-
-def _caller(case: Case) -> tuple[Scene | None, Op | None]:
-    """The code that makes the call, on both sides, and the call in it."""
-    node, other = case.node, case.reference_node
-    if node.parent is None or other is None or other.parent is None:
-        return None, None
-    outer = replace(case, call=node.parent, counterpart=other.parent, looked_up={}, _baseline=None)
-    scene = writing_scene(outer)
-    return scene, None if scene is None else _call_in(scene.port.ops, case.call)
-
-
-def _call_in(ops: list[Op], call: int | None) -> Op | None:
-    return next((op for op in ops if op.call == call), None)
 
 
 def _tried(scene: Scene, patch: Patch | None, words: str) -> str:

@@ -6,7 +6,8 @@ and must give what the reference gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -15,8 +16,9 @@ from parfocal.backends.protocol import Call
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, spelled_path
 from parfocal.explain.fixes import fixing
+from parfocal.explain.fixes.attributes import set_to
 from parfocal.explain.fixes.finding import find_returned
-from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.fixing import Line, Setting
 from parfocal.explain.fixes.patching import exchanging
 from parfocal.explain.fixes.scopes import function_at, statements_before
 from parfocal.explain.fixes.sources import bounds
@@ -35,11 +37,33 @@ MENDED, RIGHT, BETTER, WORSE = 3, 2, 1, 0
 
 def mended(scene: Scene, gap: Gap | None, proof: Proof) -> Proof:
     """The proof with a line that was tried, if there is one."""
+    if isinstance(proof.fix, Setting):
+        return _set_or_said(scene, gap, proof, proof.fix)
     if proof.fix.startswith(spelled_path("")) and not isinstance(proof.fix, Line):
-        return proof  # an attribute of a module
-    first = proof.fix.patch if isinstance(proof.fix, Line) else None
-    best, mark = first, WORSE
-    for patch in _candidates(scene, gap, first):
+        return proof  # of the port itself
+    return _tried(scene, gap, proof)[0]
+
+
+def _set_or_said(scene: Scene, gap: Gap | None, proof: Proof, setting: Setting) -> Proof:
+    """A setting of the module, unless that does not mend and a line does: others may use it, too."""
+    case = scene.case.at_outputs()
+    with ExitStack() as made:
+
+        def prepare(twin: Any) -> None:
+            made.enter_context(set_to(twin, setting.way, setting.value))
+
+        if setting.line is None or case.score(case.run(prepare, inside=False)) <= case.limit:
+            return proof
+    said, mark = _tried(scene, gap, replace(proof, fix=setting.line))
+    return said if mark == MENDED else proof
+
+
+def _tried(scene: Scene, gap: Gap | None, proof: Proof) -> tuple[Proof, int]:
+    """The proof with the line that mends best, and how well."""
+    told = (proof.fix.patch, *proof.fix.others) if isinstance(proof.fix, Line) else ()
+    first = best = told[0] if told else None
+    mark = WORSE
+    for patch in _candidates(scene, gap, told):
         found = verdict(scene, patch)
         if found > mark or (found == MENDED and _is_in(proof, patch)):
             best, mark = patch, found
@@ -47,7 +71,9 @@ def mended(scene: Scene, gap: Gap | None, proof: Proof) -> Proof:
             break  # a line of the blamed function rather than another that mends as well
     if best is not None and mark == MENDED and gap is not None and _may_be_elsewhere(scene, gap, proof):
         proof = _placed(proof, best)
-    return proof if best is None or best is first else replace(proof, fix=Line.of(best))
+    if best is None or best is first:
+        return proof, mark
+    return replace(proof, fix=Line.of(best, [each for each in told if each != best])), mark
 
 
 def _may_be_elsewhere(scene: Scene, gap: Gap, proof: Proof) -> bool:
@@ -77,9 +103,9 @@ def _placed(proof: Proof, patch: Patch) -> Proof:
     return replace(proof, port=there, message=proof.message.replace(line(where), line(there)))
 
 
-def _candidates(scene: Scene, gap: Gap | None, first: Patch | None) -> Iterator[Patch]:
+def _candidates(scene: Scene, gap: Gap | None, told: Sequence[Patch]) -> Iterator[Patch]:
     seen: set[Patch] = set()
-    for patch in chain([] if first is None else [first], _rewritten(scene, gap)):
+    for patch in chain(told, _rewritten(scene, gap)):
         if len(seen) == MOST:
             return
         if patch not in seen:

@@ -1,29 +1,30 @@
-"""A line that several modules run: a fix for one of them must leave those right that are.
+"""A line that several calls run: a fix for one of them must leave those right that are.
 
-The patched code is tried on the other modules' calls. Where it would spoil one, the new line is told
-for those modules alone that an attribute of theirs tells apart.
+The patched code is tried on the other calls. Where it would spoil one, another line that mends is told if
+it spoils none, or else the new line for those modules alone that an attribute of theirs tells apart.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from parfocal.explain.case import Case
+from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import place
 from parfocal.explain.fixes.fixing import Line
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
+from parfocal.replay.repeat import Repeated
 
 MOST = 6  # other modules that are asked
 FLAG = "training"  # an attribute of every module that says nothing about which it is
 
 
 def in_shared_code(case: Case, fix: str) -> str:
-    """The fix as it is, for some modules alone, or in words that say so."""
+    """The fix as it is, another line that is right for more, the line for some modules alone, or words."""
     if not isinstance(fix, Line) or case.direction != "forward":
         return fix
     others = list(_others(case, fix.patch))
@@ -31,7 +32,13 @@ def in_shared_code(case: Case, fix: str) -> str:
         return fix
     with patched(case.precise.port.modules.values(), fix.patch):
         wrong = [other for other in others if not _is_right(other)]
+    if not wrong:
+        return fix
     spoilt = [other for other in wrong if _is_right(other)]
+    mended = 0 if spoilt else 1 + len(others) - len(wrong)
+    better = _better(case, fix.others, others, spoilt, mended)
+    if better is not None:
+        return Line.of(better)
     if not spoilt:
         return fix
     kept = [other for other in others if other not in wrong]
@@ -39,8 +46,56 @@ def in_shared_code(case: Case, fix: str) -> str:
     line = _for_some(fix.patch, needing, [other.module for other in spoilt])
     if line is not None:
         return line
-    paths = ", ".join(place(other.node) for other in spoilt)
-    return f"for {place(case.node)} alone, because the line is right for {paths}: {fix}"
+    paths = ", ".join(dict.fromkeys(place(other.node) for other in spoilt))
+    return f"write {fix.patch.new} in {fix.patch.place} for {place(case.node)} alone: it is right for {paths}"
+
+
+def _better(
+    case: Case, patches: Sequence[Patch], others: Sequence[Case], spoilt: Sequence[Case], mended: int
+) -> Patch | None:
+    """Of other lines, the one that mends more calls and leaves right what is."""
+    whole, around = case.at_outputs(), _calling(case, others)
+    best = None
+    for patch in patches:
+        with patched(case.precise.port.modules.values(), patch) as functions:
+            if not functions:
+                continue
+            if _is_right(whole):
+                right = 1 + sum(map(_is_right, others)) if all(map(_is_right, spoilt)) else 0
+            else:  # the line may be one of the code that makes the calls
+                right = 0 if around is None else around.right(around.case.run())
+        if right > mended:
+            best, mended = patch, right
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class _Calling:
+    """The code that makes a call and others like it: ``checks``, by call, are what they give."""
+
+    case: Case
+    checks: Sequence[Sequence[Check]]
+
+    def right(self, repeated: Repeated | None) -> int:
+        """How many of the calls are right; none if the first is not, which all is about."""
+        right = [self._is_right(repeated, checks) for checks in self.checks]
+        return sum(right) if right[0] else 0
+
+    def _is_right(self, repeated: Repeated | None, checks: Sequence[Check]) -> bool:
+        return bool(checks) and replace(self.case, checks=tuple(checks)).score(repeated) <= self.case.limit
+
+
+def _calling(case: Case, others: Sequence[Case]) -> _Calling | None:
+    parent, other = case.node.parent, case.reference_node
+    if parent is None or other is None or other.parent is None:
+        return None
+    calls = [case.at_outputs(), *(each for each in others if each.node.parent == parent)]
+    checks = [each.checks for each in calls]
+    together = tuple(check for each in checks for check in each)
+    outer = replace(
+        case, call=parent, counterpart=other.parent, checks=together, looked_up={}, _baseline=None
+    )
+    return _Calling(outer, checks)
 
 
 def _is_right(case: Case) -> bool:
@@ -48,19 +103,23 @@ def _is_right(case: Case) -> bool:
 
 
 def _others(case: Case, patch: Patch) -> Iterator[Case]:
-    """Calls of other modules that run the patched function, or of others of the same class."""
+    """Other calls of modules that run the patched function, or of others of the same class."""
     nodes, modules = case.precise.port.trace.nodes, case.precise.port.modules
     with patched(modules.values(), patch) as functions:
         changed = {id(function) for function in functions}
-    seen = {case.node.path}
+    seen: set[str] = set()
+    count = 0
     for node in nodes:
-        if node.path in seen or not _runs(modules[node.path], case.module, changed):
+        own = node.path == case.node.path  # a module that is called several times
+        if node.order == case.call or node.path in seen or count == MOST:
             continue
-        seen.add(node.path)
         counterpart = case.counterpart_of(node.order)
-        if counterpart is not None and len(seen) <= MOST + 1:
-            other = replace(case, call=node.order, counterpart=counterpart, looked_up={}, _baseline=None)
-            yield other.at_outputs()
+        if counterpart is None or not _runs(modules[node.path], case.module, changed):
+            continue
+        seen |= set() if own else {node.path}
+        count += 1
+        other = replace(case, call=node.order, counterpart=counterpart, looked_up={}, _baseline=None)
+        yield other.at_outputs()
 
 
 def _runs(module: Any, guilty: Any, functions: set[int]) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from parfocal.backends.protocol import Backend
 from parfocal.explain.causes import Proof, Where, code_of, spelled_path
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.literals import indexed
 from parfocal.explain.ops.arguments import Said, said, told
+from parfocal.explain.ops.calling import frames_around
 from parfocal.explain.ops.gaps import Gap
 from parfocal.explain.ops.log import Key, Log, Op
 from parfocal.explain.ops.mending import mask_fix, missing_fix, moved_fix, split_fix
@@ -20,6 +23,7 @@ from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.values import MASKED, covered, is_mask
 
 PRODUCTS = frozenset({"matmul", "einsum", "scaled_dot_product_attention"})
+ROOTS = {"rsqrt": "sqrt"}  # but for what is divided by
 SMALL = 1e-2  # a number that small, added, keeps something from being zero
 
 
@@ -35,7 +39,7 @@ def argument_proof(scene: Scene, op: Op, other: Op | None, mine: Said, theirs: S
         message = f"{mine.name} of {op.name} is {ours} in the reference, {own} in the port"
     fix = f"write {words(mine.back(theirs.value))} instead of {words(mine.back(mine.value))} in {line(op)}"
     owner = spelled_path(scene.case.node.path), scene.case.module
-    fix = fixing.told(op, mine, theirs.value, fix, owner)
+    fix = fixing.told(op, mine, theirs.value, fix, owner, partial(frames_around, scene.case))
     return Proof(code, message, fix, score, op.where, None if other is None else other.where)
 
 
@@ -214,7 +218,26 @@ def formula_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: 
         f"{chain(others)} in the reference ({line(others[-1])})"
     )
     fix = f"compute {chain(others)} instead in {line(own[-1])}"
-    return Proof("op.activation", message, fix, score, own[0].where, others[-1].where)
+    names, wanted = ([ROOTS.get(op.name, op.name) for op in ops] for ops in (own, others))
+    code = "op.order" if names != wanted and sorted(names) == sorted(wanted) else "op.activation"
+    return Proof(code, message, fix, score, own[0].where, others[-1].where)
+
+
+def way_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof:
+    """The same values taken through other ops, or through the same ones told otherwise."""
+    mine, theirs = (
+        ", ".join(_with_words(op, backend) for op in ops)
+        for ops, backend in ((own, scene.case.backend), (others, scene.case.reference_backend))
+    )
+    message = f"{mine} in the port ({lines(own)}), {theirs} in the reference ({lines(others)})"
+    fix = f"compute {theirs} in {lines(own)}"
+    return Proof("op.kind", message, fix, score, own[0].where, others[0].where)
+
+
+def _with_words(op: Op, backend: Backend) -> str:
+    """An op and what it is told."""
+    said_of_it = ", ".join(f"{name}={words(value)}" for name, value in told(op, backend.is_tensor).items())
+    return f"{op.name}({said_of_it})" if said_of_it else op.name
 
 
 def moved_proof(
@@ -243,15 +266,15 @@ def moved_proof(
     return Proof(code, message, fix, score, place, there)
 
 
-def taken_proof(own: list[Op], others: list[Op], score: float) -> Proof:
-    """Parts of the same values, taken and joined otherwise."""
+def taken_proof(own: list[Op], others: list[Op], moved: bool, score: float) -> Proof:
+    """Parts of the same values, taken and joined otherwise; ``moved``: the same parts in other places."""
     message = (
         f"the same values taken apart and joined otherwise: {chain(own)} in the port ({lines(own)}), "
         f"{chain(others)} in the reference ({lines(others)})"
     )
     fix = f"take and join the values in {lines(own)} as the reference does: {chain(others)}"
     joined = {"concat", "stack"} & {op.name for op in (*own, *others)}
-    code = "op.order" if joined else "layout.permuted"
+    code = "op.order" if joined else "layout.permuted" if moved else "op.kind"
     return Proof(code, message, fix, score, own[0].where, others[0].where)
 
 

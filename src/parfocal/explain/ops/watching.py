@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from types import FrameType
 from typing import Any
 
@@ -15,12 +16,13 @@ from parfocal.capture.sites import Site, Sites
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
-from parfocal.explain.fixes.frames import span_of, users_frame
+from parfocal.explain.fixes.frames import span_of, standing, users_frames
 from parfocal.explain.ops.log import Key, Log, Maker, Op, Return, key_of
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.replay.trace import Node
 
 LARGEST = 1 << 29  # bytes of values that are kept for one call
+MOST_FRAMES = 4  # of the user's code around an op
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +115,11 @@ class Watcher:
 
     def _seen_in_source(self) -> dict[str, Any]:
         """Where the user's code stands, and the tensors it has names for."""
-        frame = users_frame(self._sites.is_users)
-        if frame is None:
+        frames = list(islice(users_frames(self._sites.is_users), MOST_FRAMES))
+        if not frames:
             return {}
-        return {"span": span_of(frame), "around": self._tensors(frame)}
+        inner, *_ = stand = tuple(map(standing, frames))
+        return {"span": inner.span, "around": self._tensors(frames[0]), "frames": stand}
 
     def _tensors(self, frame: FrameType) -> dict[str, Any]:
         return {name: value for name, value in frame.f_locals.items() if self._backend.is_tensor(value)}

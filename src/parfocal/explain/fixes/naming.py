@@ -1,0 +1,60 @@
+"""How code can write a value that is another in every run of its line: by the names that it has there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from parfocal.explain.fixes.literals import Code, agrees, written
+
+MOST = 6  # expressions for one value
+# Of a number with a name, and how it is written.
+FORMS = (
+    (lambda n: n + 1, "{} + 1"),
+    (lambda n: n - 1, "{} - 1"),
+    (lambda n: 1 / n, "1 / {}"),
+    (lambda n: n**-0.5, "{} ** -0.5"),
+    (lambda n: n**0.5, "{} ** 0.5"),
+    (lambda n: 1 / (n + 1), "1 / ({} + 1)"),
+    (lambda n: -n, "-{}"),
+    (lambda n: 2 * n, "2 * {}"),
+    (lambda n: n / 2, "{} / 2"),
+    (lambda n: 2**n, "2 ** {}"),
+    (lambda n: 2**-n, "2 ** -{}"),
+)
+
+
+def named(value: Any, names: Mapping[str, Any]) -> list[Code]:
+    """Expressions of names that have a value, the plainest first; a flag is no number."""
+    return [] if isinstance(value, bool) else [Code(text) for text in islice(_written(value, names), MOST)]
+
+
+def _written(value: Any, names: Mapping[str, Any]) -> Iterator[str]:
+    for name, known in names.items():
+        if not isinstance(known, dict) and agrees(known, value):
+            yield name
+    for name, known in names.items():
+        if isinstance(known, dict):
+            yield from (f"{name}[{written(key)}]" for key, item in known.items() if agrees(item, value))
+        elif isinstance(known, (list, tuple)):
+            indices = ((word, index) for word, index in names.items() if isinstance(index, int))
+            yield from (
+                f"{name}[{word}]"
+                for word, index in indices
+                if 0 <= index < len(known) and agrees(known[index], value)
+            )
+    if not isinstance(value, (int, float)):
+        return
+    for form, text in FORMS:
+        for name, known in names.items():
+            if isinstance(known, (int, float)) and 0 <= known <= 1e6 and _gives(form, known, value):
+                yield text.format(name)
+
+
+def _gives(form: Any, known: float, value: float) -> bool:
+    try:
+        given = form(known)
+    except ArithmeticError:
+        return False
+    return agrees(given, value) and (type(given) is type(value) or isinstance(value, float))

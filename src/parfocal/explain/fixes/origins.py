@@ -1,0 +1,83 @@
+"""The lines that give an argument another value: where it is said, or where the code's caller hands it in.
+
+A line that runs more than once with another value each time cannot say a number; then it says a name
+that has the right value, or the caller says what it hands in. Which of the lines mends is tried by others.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from parfocal.explain.fixes.finding import find_calling
+from parfocal.explain.fixes.frames import Standing
+from parfocal.explain.fixes.naming import named
+from parfocal.explain.fixes.operands import Argument, said_by
+from parfocal.explain.fixes.patching import telling
+from parfocal.explain.fixes.scopes import functions_around
+from parfocal.explain.fixes.sources import Spot
+from parfocal.explain.fixes.splicing import Patch
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Around = Callable[[], Sequence[Standing]]  # the frames beyond, which take a run to see
+
+
+def lines(spot: Spot, argument: Argument, frames: Sequence[Standing], around: Around = tuple) -> list[Patch]:
+    """Each once, the likeliest first. ``frames``: of the code at the spot, and of its callers."""
+    return list(dict.fromkeys(_lines(spot, argument, frames, around)))
+
+
+def _lines(spot: Spot, argument: Argument, frames: Sequence[Standing], around: Around) -> Iterator[Patch]:
+    function = max(functions_around(spot), key=lambda each: each.lineno, default=None)
+    names = frames[0].names if frames else {}
+    literal = telling(spot, argument)
+    by_name = {
+        str(text): patch
+        for text in named(argument.new, names)
+        if (patch := telling(spot, replace(argument, new=text))) is not None
+    }
+    idle = set() if function is None else _parameters(function).keys() - _read(function)
+    outer = [] if function is None else list(_handed(spot, function, argument, frames[1:], around))
+    told = any(explicit for explicit, _ in outer)
+    yield from (patch for text, patch in by_name.items() if text in idle)
+    yield from (patch for explicit, patch in outer if told)
+    yield from () if literal is None else (literal,)
+    yield from by_name.values()
+    yield from (patch for _, patch in outer)
+
+
+def _handed(
+    spot: Spot, function: Function, argument: Argument, frames: Sequence[Standing], around: Around
+) -> Iterator[tuple[bool, Patch]]:
+    """What the caller can hand in, and whether it hands in something now."""
+    said, parameters = said_by(spot, argument), _parameters(function)
+    if not isinstance(said, ast.Name) or said.id not in parameters or _is_stored(function, said.id):
+        return
+    callers, beyond = (frames, around) if frames else (around(), tuple)
+    call = find_calling(callers[0].file, callers[0].span) if callers else None
+    if call is None:
+        return
+    outer = Argument(said.id, parameters[said.id], argument.old, argument.new)
+    explicit = said_by(call, outer) is not None
+    yield from ((explicit, patch) for patch in _lines(call, outer, callers, beyond))
+
+
+def _parameters(function: Function) -> dict[str, int | None]:
+    """Names of what a caller can say -> its place among what is said by place."""
+    places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    if places and places[0] in ("self", "cls"):
+        places = places[1:]
+    return {
+        **{name: place for place, name in enumerate(places)},
+        **{each.arg: None for each in function.args.kwonlyargs},
+    }
+
+
+def _read(function: Function) -> set[str]:
+    return {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+
+
+def _is_stored(function: Function, name: str) -> bool:
+    names = (node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name)
+    return any(not isinstance(node.ctx, ast.Load) for node in names)

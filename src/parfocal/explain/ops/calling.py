@@ -1,0 +1,32 @@
+"""The code around a call: of the module that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from parfocal.explain.case import Case
+from parfocal.explain.fixes.frames import Standing
+from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.writing import writing_scene
+
+
+def caller(case: Case) -> tuple[Scene | None, Op | None]:
+    """The code that makes the call, on both sides, and the call in it."""
+    node, other = case.node, case.reference_node
+    if node.parent is None or other is None or other.parent is None:
+        return None, None
+    outer = replace(case, call=node.parent, counterpart=other.parent, looked_up={}, _baseline=None)
+    scene = writing_scene(outer)
+    return scene, None if scene is None else call_in(scene.port.ops, case.call)
+
+
+def call_in(ops: Sequence[Op], call: int | None) -> Op | None:
+    return next((op for op in ops if op.call == call), None)
+
+
+def frames_around(case: Case) -> tuple[Standing, ...]:
+    """Where the code stands that makes the call, the innermost first."""
+    _, op = caller(case)
+    return () if op is None else op.frames

@@ -1,0 +1,170 @@
+"""A line that runs several times with other values: its fix is right in every run of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import paddle
+import pytest
+
+import parfocal as pf
+from tests.faults.mending import Pair, build, patched, reference_of
+
+HEAD = """from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+{code}
+
+
+def build():
+    return Model()
+"""
+
+
+def pair(code: str, *shape: int) -> Pair:
+    reference = HEAD.format(code=code.strip())
+    port = reference.replace("torch", "paddle").replace("nn.Module", "nn.Layer")
+    return Pair(reference, port, (shape,))
+
+
+HELPER = pair(
+    """
+def act(x, slope=0.2):
+    return F.leaky_relu(x, slope)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def level(self, x, scale):
+        return torch.tanh(x) * scale
+
+    def forward(self, x):
+        rank = x.ndim
+        a = self.level(act(self.a(x)), 2.0)
+        b = self.level(act(self.b(a), 0.3), 3.0)
+        return self.c(a + b) * 2.0 + rank
+""",
+    *(4, 8),
+)
+LOOP = pair(
+    """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.gains = [0.5, 0.7, 0.9]
+
+    def forward(self, x):
+        for i, layer in enumerate((self.a, self.b, self.c)):
+            x = x + torch.tanh(layer(x)) * self.gains[i]
+            x = torch.sin(x / (i + 1))
+        return x
+""",
+    *(4, 8),
+)
+BLOCKS = pair(
+    """
+@dataclass
+class Config:
+    scale: float
+    slope: float = 0.2
+
+
+class Block(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config, self.width = config, 8
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x, gain):
+        y = F.leaky_relu(self.fc(x), self.config.slope) * self.config.scale
+        return x + y * gain
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = Block(Config(0.5)), Block(Config(0.8, slope=0.3))
+
+    def forward(self, x):
+        x = self.one(x, 0.5)
+        for step in range(1, 4):
+            x = self.two(x, 1 / step)
+        return x
+""",
+    *(4, 8),
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    pair: Pair
+    right: str
+    wrong: str
+    fix: str  # the line to write, without its place
+
+
+FAULTS = {
+    "a number for a name": Fault(HELPER, "* scale", "* 2.0", "return paddle.tanh(x) * scale"),
+    "a number that is never right": Fault(HELPER, "* scale", "* 1.0", "return paddle.tanh(x) * scale"),
+    "handed in": Fault(HELPER, ", 3.0)", ", 2.0)", "b = self.level(act(self.b(a), 0.3), 3.0)"),
+    "left to its default": Fault(
+        HELPER, "act(self.b(a), 0.3)", "act(self.b(a))", "b = self.level(act(self.b(a), slope=0.3), 3.0)"
+    ),
+    "a number that a name has by chance": Fault(
+        HELPER, "(a + b) * 2.0", "(a + b) * 2.5", "return self.c(a + b) * 2.0 + rank"
+    ),
+    "another item": Fault(
+        LOOP, "self.gains[i]", "self.gains[0]", "x = x + paddle.tanh(layer(x)) * self.gains[i]"
+    ),
+    "an item": Fault(LOOP, "[0.5, 0.7, 0.9]", "[0.5, 0.6, 0.9]", "port.gains[1] = 0.7"),
+    "a count": Fault(LOOP, "(i + 1)", "(i + 2)", "x = paddle.sin(x / (i + 1))"),
+    "a setting's name": Fault(
+        BLOCKS,
+        "self.config.scale",
+        "0.8",
+        "y = F.leaky_relu(self.fc(x), self.config.slope) * self.config.scale",
+    ),
+    "a setting's value": Fault(
+        BLOCKS, "slope: float = 0.2", "slope: float = 0.1", "port.one.config.slope = 0.2"
+    ),
+    "handed to a module": Fault(BLOCKS, "y * gain", "y * 0.5", "return x + y * gain"),
+    "handed to a module by another": Fault(BLOCKS, "1 / step", "0.5", "x = self.two(x, 1 / step)"),
+}
+
+
+def aligned(reference: Any, port: Any, pair: Pair) -> pf.Report:
+    return pf.align(reference, port, pair.inputs(), mode="eval", backward=False)
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_the_fix_mends_every_run_of_the_line(fault: Fault, tmp_path: Path) -> None:
+    assert fault.right in fault.pair.port
+    source = fault.pair.port.replace(fault.right, fault.wrong, 1)
+    reference, port = reference_of(tmp_path, fault.pair), build(tmp_path, "port", source)
+    report = aligned(reference, port, fault.pair)
+    assert report.first is not None
+    assert report.first.cause is not None, str(report)
+    fix = report.first.cause.fix
+    assert fix.partition("  #")[0] == fault.fix
+    text = patched(source, fix)
+    if text is None:
+        exec(fix, {"port": port, "paddle": paddle})
+    else:
+        port = build(tmp_path, "port", text)
+    aligned(reference, port, fault.pair).raise_if_diverged()
+
+
+@pytest.mark.parametrize("pair", [HELPER, LOOP, BLOCKS])
+def test_the_pairs_are_right_without_a_fault(pair: Pair, tmp_path: Path) -> None:
+    port = build(tmp_path, "port", pair.port)
+    aligned(reference_of(tmp_path, pair), port, pair).raise_if_diverged()
