@@ -14,7 +14,7 @@ from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause
 from parfocal.explain.describing import described
 from parfocal.explain.fixes.constructing import in_the_constructor
-from parfocal.explain.layers import conventions, given, mirror, relations, settings
+from parfocal.explain.layers import conventions, given, handed, mirror, relations, settings
 from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong
 from parfocal.explain.ops.sharing import in_shared_code
 from parfocal.explain.reproducing import Reproduction, reproduction
@@ -31,7 +31,7 @@ Hypothesis = Callable[[Case], Iterator[Proof]]
 FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
     (settings.differing_settings, settings.training_flag),
     conventions.HYPOTHESES,
-    (given.other_arguments,),
+    (given.other_arguments, handed.tensors_in_another_order, handed.other_values),
     (settings.another_kind,),
     (mirror.solved_activation,),
     (ops,),

@@ -35,3 +35,14 @@ def passing(spot: Spot, texts: Mapping[str, str]) -> Patch | None:
     keywords = [keyword_text(spot.source, each) for each in call.keywords if each.arg not in named]
     keywords += [f"{name}={text}" for name, text in named.items()]
     return changing(spot, {call: f"{spot.source.segment(call.func)}({', '.join((*args, *keywords))})"})
+
+
+def argument_text(spot: Spot, slot: str) -> str | None:
+    """How an argument is written in a call, by its position or keyword."""
+    call = spot.node
+    if not isinstance(call, ast.Call) or any(isinstance(each, ast.Starred) for each in call.args):
+        return None
+    if slot.isdigit():
+        return spot.source.segment(call.args[int(slot)]) if int(slot) < len(call.args) else None
+    found = [each.value for each in call.keywords if each.arg == slot]
+    return spot.source.segment(found[0]) if found else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,12 +40,12 @@ def _without_extra(case: Case, tie: Tie) -> Iterator[Proof]:
         kept.pop()
     given = tuple(kept), {name: value for name, value in kwargs.items() if name not in names}
     inputs = {slot: value for slot, value in node.inputs.items() if slot not in extra}
-    score = _score(case, replace(node, arguments=given, inputs=inputs), tie)
+    score = score_with(case, replace(node, arguments=given, inputs=inputs), tie)
     if score <= case.limit:
         listed = ", ".join(f"{slot} {list(node.inputs[slot].data.shape)}" for slot in sorted(extra))
         message = f"{place(node)} is given {listed} in the port and nothing of the kind in the reference"
-        fix = without_arguments(case, names, f"leave {_spelled(names)} out of {_line(node)}")
-        yield Proof("op.extra", message, fix, score, _where(case))
+        fix = without_arguments(case, names, f"leave {_spelled(names)} out of {line_of(node)}")
+        yield Proof("op.extra", message, fix, score, where_called(case))
 
 
 def _with_missing(case: Case, tie: Tie) -> Iterator[Proof]:
@@ -61,20 +61,22 @@ def _with_missing(case: Case, tie: Tie) -> Iterator[Proof]:
     longer = (*args, *(None for slot in sorted(missing) if slot.isdigit() and int(slot) >= len(args)))
     named = {**kwargs, **{slot: None for slot in missing if not slot.isdigit()}}
     changed = replace(node, arguments=(longer, named), inputs={**node.inputs, **missing})
-    score = _score(case, changed, Tie({**tie.inputs, **missing}, tie.outputs, tie.in_place))
+    score = score_with(case, changed, Tie({**tie.inputs, **missing}, tie.outputs, tie.in_place))
     if score <= case.limit:
         listed = ", ".join(f"{slot} {list(value.data.shape)}" for slot, value in sorted(missing.items()))
         masks = any(_masks(case, value) for value in missing.values())
         message = f"{place(node)} is given {listed} in the reference and nothing of the kind in the port"
-        fix = f"pass {_spelled(set(missing))} in {_line(node)} as the reference does"
+        fix = f"pass {_spelled(set(missing))} in {line_of(node)} as the reference does"
         fix = with_arguments(case, missing, fix)
-        yield Proof("op.mask" if masks else "op.missing", message, fix, score, _where(case))
+        yield Proof("op.mask" if masks else "op.missing", message, fix, score, where_called(case))
 
 
-def _score(case: Case, node: Node, tie: Tie) -> float:
-    """Of the port's call with these arguments."""
+def score_with(case: Case, node: Node, tie: Tie, moved: Collection[str] = ()) -> float:
+    """Of the port's call with these arguments; ``moved``: slots that get the values of others."""
     usual = case.port_repeater()
-    repeater = usual.led_by(Script({**usual.script.ties, case.call: tie}, usual.script.layouts))
+    places = {(case.call, "input", slot) for slot in moved}
+    layouts = {key: layout for key, layout in usual.script.layouts.items() if key not in places}
+    repeater = usual.led_by(Script({**usual.script.ties, case.call: tie}, layouts))
     nodes = list(usual.trace.nodes)
     nodes[case.call] = node
     repeater.trace = replace(usual.trace, nodes=nodes)
@@ -103,10 +105,10 @@ def _spelled(names: set[str]) -> str:
     return ", ".join(f"argument {name}" if name.isdigit() else f"{name}=" for name in sorted(names))
 
 
-def _line(node: Node) -> str:
+def line_of(node: Node) -> str:
     return f"{Path(node.file or '?').name}:{node.line}"
 
 
-def _where(case: Case) -> Where:
+def where_called(case: Case) -> Where:
     nodes = case.precise.port.trace.nodes
     return Where(case.node.kind, case.node.file, case.node.line, nodes[case.node.parent or 0].path)

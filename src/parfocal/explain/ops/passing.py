@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from parfocal.explain.case import Case
 from parfocal.explain.fixes import fixing
-from parfocal.explain.fixes.calls import leaving_out, passing
+from parfocal.explain.fixes.calls import argument_text, leaving_out, passing
 from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.literals import written
+from parfocal.explain.fixes.sources import Spot
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops.calling import call_in, caller
-from parfocal.explain.ops.rewriting import WORSE, verdict
+from parfocal.explain.ops.rewriting import MENDED, WORSE, verdict
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.writing import Place, Writer
 
@@ -37,6 +40,44 @@ def with_arguments(case: Case, slots: Collection[str], words: str) -> str:
     }
     said = {slot: text for slot, text in texts.items() if text is not None}
     return _tried(scene, passing(spot, said), words) if said.keys() == set(slots) else words
+
+
+def in_order(case: Case, order: Mapping[str, str], words: str) -> str:
+    """The call with its own arguments at other positions: ``order`` says whose goes where."""
+    scene, op = caller(case)
+    spot = None if op is None else fixing.spot_of(op)
+    if scene is None or spot is None:
+        return words
+    texts = {slot: argument_text(spot, owner) for slot, owner in order.items()}
+    said = {slot: text for slot, text in texts.items() if text is not None}
+    return _tried(scene, passing(spot, said), words) if len(said) == len(texts) else words
+
+
+def as_the_reference(case: Case, slots: Mapping[str, str], values: Mapping[str, Any], words: str) -> str:
+    """The call with the expressions of the reference's code for some arguments, or else with their values.
+
+    ``slots``: where each is passed in the port. A value is only told where the line runs right by it as a
+    whole: it may be another every time.
+    """
+    scene, op = caller(case)
+    spot = None if op is None else fixing.spot_of(op)
+    theirs = None if scene is None else call_in(scene.reference.ops, case.counterpart)
+    beside = None if theirs is None else fixing.spot_of(theirs)
+    if scene is None or spot is None:
+        return words
+    spelled = {} if beside is None else {name: _theirs(beside, name, slot) for name, slot in slots.items()}
+    texts = {slots[name]: text for name, text in spelled.items() if text is not None}
+    if len(texts) == len(slots):
+        line = _tried(scene, passing(spot, texts), words)
+        if line != words:
+            return line
+    patch = passing(spot, {slots[name]: written(value) for name, value in values.items()})
+    return words if patch is None or verdict(scene, patch) != MENDED else Line.of(patch)
+
+
+def _theirs(spot: Spot, name: str, slot: str) -> str | None:
+    """What the reference's code passes by the keyword, or at the same position."""
+    return argument_text(spot, name) or argument_text(spot, slot)
 
 
 def _tried(scene: Scene, patch: Patch | None, words: str) -> str:

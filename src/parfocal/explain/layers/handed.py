@@ -1,0 +1,139 @@
+"""Calls that are right and are handed the wrong things: tensors in another order, or other plain values.
+
+Tensors of a call are led along by their values, so a call that gets two of them the wrong way round
+seems to compute something else. Given both where the reference gives them, it is right; then the
+code that makes the call is at fault. The same goes for numbers and words that are passed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from parfocal.explain.case import Case
+from parfocal.explain.causes import Proof, code_of, place, said
+from parfocal.explain.layers.given import line_of, score_with, where_called
+from parfocal.explain.ops.passing import as_the_reference, in_order
+from parfocal.replay.follow import Tie
+from parfocal.replay.trace import Node, Value
+
+PLAIN = (bool, int, float, str)
+
+
+def tensors_in_another_order(case: Case) -> Iterator[Proof]:
+    """The call is given the same tensors at other positions than the reference's."""
+    tie = case.precise.port.script.ties.get(case.call)
+    node, other = case.node, case.reference_node
+    if tie is None or other is None or node.parent is None:
+        return
+    crossed = {
+        slot: other.inputs[slot]
+        for slot, value in tie.inputs.items()
+        if slot in other.inputs and other.inputs[slot].data is not value.data
+    }
+    owners = {id(tie.inputs[slot].data): slot for slot in crossed}
+    wanted = [id(value.data) for value in crossed.values()]
+    if len(owners) < 2 or set(owners) != set(wanted) or _are_other_parameters(case, crossed):
+        return
+    score = score_with(case, node, Tie({**tie.inputs, **crossed}, tie.outputs, tie.in_place), crossed)
+    if score <= case.limit:
+        order = {slot: owners[id(value.data)] for slot, value in crossed.items()}
+        listed = ", ".join(f"at {order[slot]} what the reference gives at {slot}" for slot in sorted(order))
+        message = f"{place(node)} is given its tensors in another order: {listed}"
+        words = f"pass them to {place(node)} in {line_of(node)} in the reference's order"
+        yield Proof("op.order", message, in_order(case, order, words), score, where_called(case))
+
+
+def _are_other_parameters(case: Case, crossed: Mapping[str, Value]) -> bool:
+    """Whether the port's module takes the same parameters in an order of its own."""
+    ours, theirs = (_parameters(each) for each in (case.module, case.reference_module))
+    positions = [int(slot) for slot in crossed if slot.isdigit()]
+    if any(position >= min(len(ours), len(theirs)) for position in positions):
+        return False
+    mine, other = [ours[each] for each in positions], [theirs[each] for each in positions]
+    return mine != other and set(mine) == set(other)
+
+
+def other_values(case: Case) -> Iterator[Proof]:
+    """The call is given other numbers or words than the reference's."""
+    tie = case.precise.port.script.ties.get(case.call)
+    node, other = case.node, case.reference_node
+    if tie is None or other is None or node.parent is None:
+        return
+    ours, theirs = _passed(case.module, node), _passed(case.reference_module, other)
+    if ours is None or theirs is None:
+        return
+    differing = {
+        name: theirs.values[name]
+        for name in ours.values.keys() & theirs.values.keys() & (ours.explicit | theirs.explicit)
+        if theirs.values[name] != ours.values[name]
+    }
+    for changed in ({name: value} for name, value in differing.items()):
+        proof = _with_values(case, tie, ours, changed)
+        if proof is not None:
+            yield proof
+            return
+    if len(differing) > 1:
+        proof = _with_values(case, tie, ours, differing)
+        if proof is not None:
+            yield proof
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """Plain values of a call by the names of its parameters, and which of them were not left to defaults."""
+
+    values: Mapping[str, Any]
+    explicit: frozenset[str]
+    names: tuple[str, ...]  # of positional parameters
+
+
+def _with_values(case: Case, tie: Tie, ours: _Passed, changed: Mapping[str, Any]) -> Proof | None:
+    node = case.node
+    args, kwargs = list(node.arguments[0]), dict(node.arguments[1])
+    for name, value in changed.items():
+        if name in ours.names[: len(args)]:
+            args[ours.names.index(name)] = value
+        else:
+            kwargs[name] = value
+    score = score_with(case, replace(node, arguments=(tuple(args), kwargs)), tie)
+    if score > case.limit:
+        return None
+    listed = ", ".join(
+        f"{name} is {said(value)} in the reference, {said(ours.values[name])} in the port"
+        for name, value in changed.items()
+    )
+    message = f"{place(node)} is given other values: {listed}"
+    spelled = ", ".join(f"{name}={said(value)}" for name, value in changed.items())
+    words = f"call {place(node)} in {line_of(node)} with {spelled}"
+    fix = as_the_reference(case, {name: _slot(ours, name, len(args)) for name in changed}, changed, words)
+    return Proof(code_of(next(iter(changed)), node.kind), message, fix, score, where_called(case))
+
+
+def _slot(ours: _Passed, name: str, count: int) -> str:
+    """The position of an argument that is passed by it, or else its keyword."""
+    return str(ours.names.index(name)) if name in ours.names[:count] else name
+
+
+def _parameters(module: Any) -> tuple[str, ...]:
+    """Names of what ``forward`` takes by position."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        parameters = inspect.signature(module.forward).parameters.values()
+    except (TypeError, ValueError):  # no function of Python
+        return ()
+    return tuple(each.name for each in parameters if each.kind in kinds)
+
+
+def _passed(module: Any, node: Node) -> _Passed | None:
+    args, kwargs = node.arguments
+    try:
+        bound = inspect.signature(module.forward).bind(*args, **kwargs)
+    except (TypeError, ValueError):  # no function of Python, or called past its ``forward``
+        return None
+    explicit = frozenset(bound.arguments)
+    bound.apply_defaults()
+    values = {name: value for name, value in bound.arguments.items() if isinstance(value, PLAIN)}
+    return _Passed(values, explicit, _parameters(module))
