@@ -20,6 +20,7 @@ from parfocal.matching.values import SAME, UNLIKE, distance, nearest
 from parfocal.replay.trace import Node, Trace
 
 PACKED = "batch_sizes"  # the part by which torch's PackedSequence is known
+BY_PLACE = "order and kind"  # why two calls were paired that neither weights nor values speak for
 MIN_SHARE = 0.5  # of the paired calls inside two containers that must be common to both
 
 
@@ -230,7 +231,7 @@ def _pair_by_order(
             for order, partner in table.to_reference.items()
         )
         for call, other in _align(window, others, _likeness_where_sizes_are(spoilt, splits)):
-            table.add(call, other, "order and kind")
+            table.add(call, other, BY_PLACE)
 
 
 def _windows(

@@ -10,37 +10,30 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison, compare_arrays
-from parfocal.judge.sketch import Sketch, fingerprint, relative_distance, sketch
+from parfocal.judge.sketch import Sketch, relative_distance, sketch
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
 from parfocal.matching.anchors import Anchor
-from parfocal.matching.pairing import CallPair, pair_calls
+from parfocal.matching.pairing import BY_PLACE, CallPair, pair_calls
 from parfocal.matching.values import SAME, distance, tie_slots
 from parfocal.replay.layouts import fit
 from parfocal.replay.trace import Data, Node, Trace, Value
 from parfocal.report.report import Compared, Report, Step
 from parfocal.run.reader import Run, load_run
-from parfocal.run.records import CallRecord, GradientRecord, TensorValue
+from parfocal.run.records import TensorValue
+from parfocal.workflow.recorded import Recorded, steps_of
+from parfocal.workflow.run_gradients import Judged, User, judge
 
 # How much a correct call may add to the relative error it is given (docs/noise.md), and how many
 # units in the last place count as given to a call whose inputs agree exactly.
 JUMP = 32.0
 GIVEN = 8.0
 _EXACT_DTYPE = 2.0**-52
-
-
-@dataclass(frozen=True, slots=True)
-class _Recorded:
-    """One step of one run: the calls as a trace, and where the bytes of each value are."""
-
-    run: Run
-    trace: Trace
-    tensors: Mapping[int, TensorValue]  # id of a Data -> as it was recorded
 
 
 @dataclass(slots=True)
@@ -55,6 +48,7 @@ class _Errors:
     backward_given: float = 0.0
     backward_made: float | None = None
     backward_comparison: Comparison | None = None
+    stopped: str = ""  # the side in which no gradient arrives
     problems: list[str] = field(default_factory=list)
 
 
@@ -72,7 +66,7 @@ def compare(
     runs = [run if isinstance(run, Run) else load_run(run) for run in (run_a, run_b)]
     if runs[0].path.resolve() == runs[1].path.resolve():
         raise InputError(f"{runs[0].path} is compared with itself", hint="give two runs")
-    steps = [_steps(run) for run in runs]
+    steps = [steps_of(run) for run in runs]
     common = sorted(steps[0].keys() & steps[1].keys())
     if not common:
         raise EmptyComparisonError(
@@ -83,95 +77,9 @@ def compare(
     return _joined(runs, reports, _run_findings(runs, steps), tolerance)
 
 
-def _steps(run: Run) -> dict[int, _Recorded]:
-    calls: dict[int, list[CallRecord]] = {}
-    gradients: dict[int, list[GradientRecord]] = {}
-    for record in run.records(run.ranks[0] if run.ranks else None):
-        if isinstance(record, CallRecord):
-            calls.setdefault(record.step, []).append(record)
-        elif isinstance(record, GradientRecord):
-            gradients.setdefault(record.step, []).append(record)
-    return {step: _recorded(run, found, gradients.get(step, [])) for step, found in calls.items()}
-
-
-def _recorded(run: Run, calls: list[CallRecord], gradients: list[GradientRecord]) -> _Recorded:
-    calls = sorted(calls, key=lambda call: call.order)
-    position = {call.order: index for index, call in enumerate(calls)}
-    tensors: dict[int, TensorValue] = {}
-    known: dict[TensorValue | int, Data] = {}
-    nodes = [_node(run, call, index, position, tensors, known) for index, call in enumerate(calls)]
-    for node in nodes:
-        if node.parent is not None:
-            nodes[node.parent].children.append(node.order)
-    for node in reversed(nodes):  # the end of a call is the end of its last child
-        node.finished = max([node.order + 1, *(nodes[child].finished for child in node.children)])
-    for gradient in gradients:
-        index = position.get(gradient.call)
-        if index is None or gradient.value is None or gradient.backward != 0:
-            continue
-        values = nodes[index].inputs if gradient.side == "input" else nodes[index].outputs
-        if gradient.slot in values:
-            values[gradient.slot].gradient = _data(run, gradient.value, tensors, known)
-    return _Recorded(run, Trace(nodes), tensors)
-
-
-def _node(
-    run: Run,
-    call: CallRecord,
-    index: int,
-    position: Mapping[int, int],
-    tensors: dict[int, TensorValue],
-    known: dict[TensorValue | int, Data],
-) -> Node:
-    def values(leaves: Mapping[str, object]) -> dict[str, Value]:
-        return {
-            slot: Value(_data(run, leaf, tensors, known))
-            for slot, leaf in leaves.items()
-            if isinstance(leaf, TensorValue)
-        }
-
-    return Node(
-        order=index,
-        parent=None if call.parent is None else position.get(call.parent),
-        depth=call.depth,
-        path=call.path,
-        kind=call.op or call.kind,
-        class_name=call.class_name,
-        framework_layer=True,  # not recorded; nothing is excused for a user's own code
-        occurrence=call.occurrence,
-        settings=call.settings,
-        training=call.training,
-        in_place=False,
-        file=call.file,
-        line=call.line,
-        inputs=values(call.inputs.leaves),
-        outputs=values(call.outputs.leaves),
-    )
-
-
-def _data(
-    run: Run, value: TensorValue, tensors: dict[int, TensorValue], known: dict[TensorValue | int, Data]
-) -> Data:
-    """The same bytes give the same object, so that what feeds what can be seen."""
-    key: TensorValue | int = hash(value.ref) if value.ref is not None else id(value)
-    if key not in known:
-        if value.sketch is not None:
-            marks = Sketch.from_json(dict(value.sketch)).fingerprint
-        elif value.ref is not None:
-            marks = fingerprint(run.read(value))
-        else:
-            raise InputError(
-                f"{run.path} has statistics only (tensors={run.header.tensors!r}): values cannot be compared",
-                hint='record with tensors="full" or tensors="sketch"',
-            )
-        known[key] = Data(value.shape, value.dtype, marks, None)
-        tensors[id(known[key])] = value
-    return known[key]
-
-
 def _compare_step(
-    reference: _Recorded,
-    port: _Recorded,
+    reference: Recorded,
+    port: Recorded,
     step: int,
     tolerance: Tolerance | None,
     layers: Mapping[str, str] | None,
@@ -179,23 +87,29 @@ def _compare_step(
     ours, theirs = reference.trace, port.trace
     same = {node.path for node in ours.nodes} & {node.path for node in theirs.nodes}
     pairing = pair_calls(ours, theirs, [Anchor((path,), (path,)) for path in same], layers)
-    found = [_errors(pair, reference, port, tolerance) for pair in pairing.pairs]
+    found = _likely([_errors(pair, reference, port, tolerance) for pair in pairing.pairs], theirs)
     _give_what_is_inside(found, theirs)
     limit = 1.0 if tolerance else JUMP
-    divergences = sorted(
-        (each for errors in found for each in _divergences(errors, ours, theirs, step, limit)),
-        key=lambda each: each.phase == "backward",
-    )
+    parameters = _parameters(found, reference, port, tolerance)
+    divergences = [
+        each for errors in found for each in _divergences(errors, parameters, ours, theirs, step, limit)
+    ]
+    guilty = {each.port.path for each in divergences if each.port is not None}
+    wrong = [p for p in parameters if p.error > limit * p.given and p.user.port.path not in guilty]
     return Report(
         reference_name="",
         port_name="",
-        divergences=tuple(divergences),
+        divergences=(
+            *sorted(divergences, key=lambda each: each.phase == "backward"),
+            *(replace(each.as_divergence(), step=step) for each in wrong),
+        ),
         pairs=tuple(_pair_result(errors, ours, theirs) for errors in found),
         unpaired_reference=tuple(_site(ours.nodes[order]) for order in pairing.unpaired_reference),
         unpaired_port=tuple(_site(theirs.nodes[order]) for order in pairing.unpaired_port),
         compared=Compared(
-            calls=len(pairing.pairs),
+            calls=len(found),
             tensors=sum(1 + (errors.backward_made is not None) for errors in found),
+            parameters=len(parameters),
             port_calls=len(theirs.nodes),
             directions=("forward", "backward")
             if any(errors.backward_made is not None for errors in found)
@@ -210,7 +124,42 @@ def _compare_step(
     )
 
 
-def _errors(pair: CallPair, reference: _Recorded, port: _Recorded, tolerance: Tolerance | None) -> _Errors:
+def _parameters(
+    found: list[_Errors], reference: Recorded, port: Recorded, tolerance: Tolerance | None
+) -> list[Judged]:
+    """Where both sides recorded gradients: those of the paired layers' parameters."""
+    if not (reference.gradients and port.gradients):
+        return []
+    sides = [
+        (reference.trace.nodes[each.pair.reference], port.trace.nodes[each.pair.port], each) for each in found
+    ]
+    users = [
+        User(other, own, each.given, each.backward_given)
+        for other, own, each in sides
+        if other.is_leaf and own.is_leaf and each.pair.whole
+    ]
+    return list(
+        judge(
+            reference.gradients,
+            port.gradients,
+            users,
+            lambda own, other: _relative(own, other, reference, port, tolerance),
+            lambda dtype: GIVEN * EPSILON.get(dtype, _EXACT_DTYPE),
+        )
+    )
+
+
+def _arrives(order: int, parameters: list[Judged], limit: float) -> bool:
+    """Whether an error going backward from a call shows in a parameter, or might, there being none.
+
+    A tensor's gradient is the sum over its uses, and two models may use it otherwise for the same
+    result: one takes a concatenation apart that the other makes anew.
+    """
+    before = [each for each in parameters if each.user.port.order <= order]
+    return not before or any(each.error > limit * each.forward for each in before)
+
+
+def _errors(pair: CallPair, reference: Recorded, port: Recorded, tolerance: Tolerance | None) -> _Errors:
     errors = _Errors(pair)
     own, other = port.trace.nodes[pair.port], reference.trace.nodes[pair.reference]
     given = {} if pair.gives is None else reference.trace.nodes[pair.gives].outputs
@@ -226,6 +175,26 @@ def _errors(pair: CallPair, reference: _Recorded, port: _Recorded, tolerance: To
         errors.problems.append(_other_shapes(own.outputs, given))
     _add_backward(errors, own, other, tied, reference, port, tolerance)
     return errors
+
+
+def _likely(found: list[_Errors], port: Trace) -> list[_Errors]:
+    """Without pairs that only their place speaks for, where the block around them agrees all the same.
+
+    An attention in one piece stands where the first of another's projections stands.
+    """
+    agrees = {each.pair.port: _jump(each.given, each.made) <= JUMP for each in found}
+
+    def block_agrees(order: int | None) -> bool:
+        while order is not None and (order := port.nodes[order].parent) is not None:
+            if order in agrees:
+                return agrees[order]
+        return False
+
+    return [
+        each
+        for each in found
+        if agrees[each.pair.port] or each.pair.why != BY_PLACE or not block_agrees(each.pair.port)
+    ]
 
 
 def _give_what_is_inside(found: list[_Errors], port: Trace) -> None:
@@ -248,8 +217,8 @@ def _add_backward(
     own: Node,
     other: Node,
     tied: Mapping[str, Value],
-    reference: _Recorded,
-    port: _Recorded,
+    reference: Recorded,
+    port: Recorded,
     tolerance: Tolerance | None,
 ) -> None:
     for slot, value in tied.items():
@@ -257,19 +226,28 @@ def _add_backward(
         if mine is not None and value.gradient is not None:
             error, _ = _relative(mine, value.gradient, reference, port)
             errors.backward_given = max(errors.backward_given, error)
+        elif mine is not value.gradient:  # cut off further on
+            errors.backward_given = math.inf
+    # as large a share of the values may be on the other side of a kink (a ReLU that flips)
+    errors.backward_given = max(errors.backward_given, math.sqrt(errors.given))
     for slot, value in tie_slots(own.inputs, other.inputs).items():
         mine = own.inputs[slot].gradient
         if mine is not None and value.gradient is not None:
             error, comparison = _relative(mine, value.gradient, reference, port, tolerance)
-            if errors.backward_made is None or error > errors.backward_made:
-                errors.backward_made, errors.backward_comparison = error, comparison
+        elif mine is not value.gradient and own.inputs[slot].data.fingerprint in port.made:
+            error, comparison = math.inf, None
+            errors.stopped = "port" if mine is None else "reference"
+        else:
+            continue
+        if errors.backward_made is None or error > errors.backward_made:
+            errors.backward_made, errors.backward_comparison = error, comparison
 
 
 def _relative(
     own: Data,
     other: Data,
-    reference: _Recorded,
-    port: _Recorded,
+    reference: Recorded,
+    port: Recorded,
     tolerance: Tolerance | None = None,
 ) -> tuple[float, Comparison | None]:
     """Relative error of a port's tensor; with a tolerance, 0 within and infinite beyond it."""
@@ -285,8 +263,8 @@ def _relative(
         return comparison.rel_l2, comparison
     if tolerance is not None:
         raise InputError("a fixed tolerance needs full tensors", hint='record both runs with tensors="full"')
-    if own.shape != other.shape:
-        return 0.0, None  # sketches say nothing across layouts; the fingerprints agreed
+    if own.shape != other.shape:  # projections say nothing across layouts
+        return distance(own.fingerprint, other.fingerprint), None
     sketches = [_sketch(side.run, value) for side, value in ((port, mine), (reference, yours))]
     apart = relative_distance(*sketches)
     order_free = distance(own.fingerprint, other.fingerprint)
@@ -306,7 +284,7 @@ def _jump(given: float, made: float, epsilon: float = EPSILON["float32"]) -> flo
 
 
 def _divergences(
-    errors: _Errors, ours: Trace, theirs: Trace, step: int, limit: float
+    errors: _Errors, parameters: list[Judged], ours: Trace, theirs: Trace, step: int, limit: float
 ) -> Iterator[Divergence]:
     own, other = theirs.nodes[errors.pair.port], ours.nodes[errors.pair.reference]
     dtype = next((value.data.dtype for value in own.outputs.values()), "float32")
@@ -316,7 +294,7 @@ def _divergences(
         ("backward", errors.backward_given, errors.backward_made or 0.0, errors.backward_comparison),
     ):
         jump = _jump(given, made, epsilon)
-        if jump > limit:
+        if jump > limit and (phase == "forward" or _arrives(own.order, parameters, limit)):
             allowed = max(given, GIVEN * epsilon)
             size = 1.0 if comparison is None or not comparison.rel_l2 else comparison.rmse / comparison.rel_l2
             yield Divergence(
@@ -327,9 +305,15 @@ def _divergences(
                 comparison,
                 NOTHING if math.isinf(made) else Size(allowed * size, allowed * size),
                 jump,
-                "; ".join(errors.problems) if phase == "forward" else "",
+                "; ".join(errors.problems) if phase == "forward" else _backward_message(errors),
                 step=step,
             )
+
+
+def _backward_message(errors: _Errors) -> str:
+    if errors.stopped:
+        return f"no gradient goes on from here in the {errors.stopped}: it is stopped here or further up"
+    return "what came back from every use of this tensor is one sum: look at the code around too"
 
 
 def _pair_result(errors: _Errors, ours: Trace, theirs: Trace) -> PairResult:
@@ -349,7 +333,7 @@ def _site(node: Node) -> Site:
     return Site(node.path, node.kind, None, node.file, node.line, node.settings)
 
 
-def _run_findings(runs: list[Run], steps: list[dict[int, _Recorded]]) -> Iterator[Finding]:
+def _run_findings(runs: list[Run], steps: list[dict[int, Recorded]]) -> Iterator[Finding]:
     for run in runs:
         if not run.complete:
             yield Finding("run.incomplete", f"{run.path} is incomplete: only finished calls were compared")
@@ -379,6 +363,7 @@ def _joined(
         compared=Compared(
             calls=sum(report.compared.calls for report in reports),
             tensors=sum(report.compared.tensors for report in reports),
+            parameters=sum(report.compared.parameters for report in reports),
             port_calls=sum(report.compared.port_calls for report in reports),
             directions=first.compared.directions,
         ),

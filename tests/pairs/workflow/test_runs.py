@@ -12,6 +12,7 @@ import numpy as np
 import paddle
 import pytest
 import torch
+from examples.pairs import PAIRS
 
 import parfocal as pf
 from parfocal.errors import EmptyComparisonError, InputError
@@ -111,6 +112,88 @@ def test_runs_without_a_common_step_are_an_error(tmp_path: Path) -> None:
         pass
     with pytest.raises(EmptyComparisonError, match="no step"):
         pf.compare(first, tmp_path / "empty")
+
+
+@pytest.mark.parametrize("tensors", ["full", "sketch"])
+def test_a_frozen_weight_is_named(tmp_path: Path, tensors: str) -> None:
+    port = Port()
+    port.fc3.weight.stop_gradient = True
+    report = pf.compare(*recorded(tmp_path, port, tensors))
+    assert [(each.phase, each.what) for each in report.divergences] == [
+        ("gradient", "gradient of the parameter last.weight")
+    ]
+    assert report.first.message == "no gradient arrives in the port: frozen, or not used"
+    assert (report.first.reference.path, report.first.port.path) == ("last", "fc3")
+
+
+@pytest.mark.parametrize("tensors", ["full", "sketch"])
+@pytest.mark.parametrize(("factor", "ok"), [(1.0, True), (0.5, False)])
+def test_a_gradient_that_a_hook_changes_is_named(
+    tmp_path: Path, tensors: str, factor: float, ok: bool
+) -> None:
+    port = Port()
+    port.fc3.weight.register_hook(lambda gradient: gradient * factor)
+    report = pf.compare(*recorded(tmp_path, port, tensors))
+    assert report.ok == ok, str(report)
+    assert report.compared.parameters == 8
+    if not ok:
+        assert report.first.what == "gradient of the parameter fc3.weight"
+        assert report.first.score > 100
+
+
+@pytest.mark.parametrize("tensors", ["full", "sketch"])
+def test_a_gradient_that_arrives_on_one_side_only_is_named_once(tmp_path: Path, tensors: str) -> None:
+    class Cut(Port):
+        def forward(self, x: Any) -> Any:
+            y = self.gelu(self.ln(self.fc1(x)).detach())
+            return self.fc3(y + self.fc2(y))
+
+    report = pf.compare(*recorded(tmp_path, Cut(), tensors))
+    first = report.first
+    assert first is not None
+    assert (first.phase, first.port.path) == ("backward", "fc2")
+    assert first.message == "no gradient goes on from here in the port: it is stopped here or further up"
+    assert [each.port.path for each in report.divergences if each.phase == "backward"] == ["fc2"]
+
+
+@pytest.mark.filterwarnings("ignore:When training, we now always track:UserWarning")
+def test_a_gradient_of_nothing_but_rounding_is_no_difference(tmp_path: Path) -> None:
+    """A bias before a BatchNorm in training changes nothing: what it gets is noise, all of it."""
+    torch.manual_seed(0)
+    reference = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 3))
+    port = paddle.nn.Sequential(paddle.nn.Linear(4, 8), paddle.nn.BatchNorm1D(8), paddle.nn.Linear(8, 3))
+    x = np.random.default_rng(0).standard_normal((16, 4)).astype("float32")
+    pf.transfer(reference, port, x)
+    with pf.record(reference, tmp_path / "torch") as ours:
+        reference(torch.from_numpy(x)).square().sum().backward()
+    with pf.record(port, tmp_path / "paddle") as theirs:
+        port(paddle.to_tensor(x)).square().sum().backward()
+    report = pf.compare(ours.path, theirs.path)
+    assert report.ok, str(report)
+    assert report.compared.parameters == 6
+
+
+@pytest.mark.parametrize("tensors", ["full", "sketch"])
+def test_an_attention_in_one_piece_is_not_taken_for_a_projection(tmp_path: Path, tensors: str) -> None:
+    pair = PAIRS["transformer_encoder"]
+    reference, port, x = pair.reference(0).eval(), pair.port(0), pair.inputs(0)
+    port.eval()
+    pf.transfer(reference, port, x)
+    with pf.record(reference, tmp_path / "torch", tensors=tensors, grads=False) as ours:
+        reference(torch.from_numpy(x))
+    with pf.record(port, tmp_path / "paddle", tensors=tensors, grads=False) as theirs:
+        port(paddle.to_tensor(x))
+    report = pf.compare(ours.path, theirs.path)
+    assert report.ok, str(report)
+    assert "transformer.layers.0.norm1" in {pair.port.path for pair in report.pairs}
+
+
+def test_a_tolerance_is_told_in_its_own_words(tmp_path: Path) -> None:
+    report = pf.compare(*recorded(tmp_path, Port(epsilon=1e-3)), tolerance=pf.Tolerance(atol=1e-7))
+    assert report.tolerance == pf.Tolerance(atol=1e-7)
+    text = " ".join(str(report).split())
+    assert "values beyond rtol=0, atol=1e-07" in text
+    assert "what went in" not in text
 
 
 def test_the_command_needs_no_framework(tmp_path: Path) -> None:
