@@ -53,7 +53,10 @@ def _may_tie(a: Value, b: Value) -> bool:
 
 
 def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict[str, Value]:
-    """Port slot -> the reference's value there: nearest values first, equal ones by position and name."""
+    """Port slot -> the reference's value there: nearest values first, equal ones by position and name.
+
+    What the port takes in several places (as query, key and value) is the same there in each.
+    """
     ranks = {slot: rank for rank, slot in enumerate(reference)}
     candidates = sorted(
         (
@@ -74,4 +77,8 @@ def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict
         if slot not in tied and name not in taken:
             tied[slot] = reference[name]
             taken.add(name)
+    known = {id(port[slot]): value for slot, value in tied.items()}
+    for slot, own in port.items():
+        if slot not in tied and id(own) in known:
+            tied[slot] = known[id(own)]
     return tied

@@ -177,6 +177,7 @@ class Follower:
     ) -> dict[str, Any]:
         """Look at the tied tensors, and what to put in their place; those of ``bare`` stay as they are."""
         exchanged: dict[str, Any] = {}
+        made: dict[tuple[int, Layout], Any] = {}  # what was one tensor there is one here
         for slot, value in values.items():
             tensor = leaves.get(slot)
             if tensor is None or not self.backend.is_tensor(tensor):
@@ -187,7 +188,12 @@ class Follower:
                     exchanged[slot] = self._in_another_shape(tensor, value)
                 continue
             self.layouts[order, side, slot] = layout
-            new = self._replacement(side, tensor, value, layout, keep=keep, bare=slot in bare)
+            if side == "input" and (id(value), layout) in made:
+                exchanged[slot] = made[id(value), layout]
+                continue
+            new = made[id(value), layout] = self._replacement(
+                side, tensor, value, layout, keep=keep, bare=slot in bare
+            )
             if self.gradients and value.differentiable:
                 alive = self.backend.requires_grad(new)
                 if alive or (side == "output" and not self.backend.grad_enabled()):  # no_grad around it

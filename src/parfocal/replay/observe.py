@@ -77,7 +77,14 @@ class Observer:
         leaves = flatten_call(call.args, call.kwargs).leaves
         tensors = {slot: leaf for slot, leaf in leaves.items() if self.backend.is_tensor(leaf)}
         node.arguments = replace_call(call.args, call.kwargs, dict.fromkeys(tensors))
+        first: dict[int, str] = {}  # a tensor that is taken twice stays one, with one gradient
         for slot, leaf in tensors.items():
+            known = first.setdefault(id(leaf), slot)
+            if known != slot:
+                node.inputs[slot] = node.inputs[known]
+                if known in aliases:
+                    aliases[slot] = aliases[known]
+                continue
             value = node.inputs[slot] = Value(self._note(leaf), differentiable=self._takes_gradient(leaf))
             if not value.differentiable:
                 continue

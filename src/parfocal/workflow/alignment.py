@@ -24,7 +24,7 @@ from parfocal.replay.follow import Follower, Side, Supply, Tie
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING, Observer
 from parfocal.replay.precise import Precise
-from parfocal.replay.repeat import Layouts, Repeater, Script, own_script
+from parfocal.replay.repeat import Layouts, Repeater, Script, own_script, without_gradients
 from parfocal.replay.trace import Data, Node, Trace, Value
 from parfocal.replay.witness import Outline, Witness
 from parfocal.weights.plan import Plan
@@ -34,7 +34,14 @@ from parfocal.workflow.ignoring import Ignored
 from parfocal.workflow.measures import Collector, Measure, refine
 from parfocal.workflow.players import Driving, Player, Results, left_as_it_was
 from parfocal.workflow.progress import Tell, silent
-from parfocal.workflow.second_look import AS_SEEN, Lying, fused_after_all, lying_as_recorded, turned_round
+from parfocal.workflow.second_look import (
+    AS_SEEN,
+    Lying,
+    arranged_otherwise,
+    fused_after_all,
+    lying_as_recorded,
+    turned_round,
+)
 from parfocal.workflow.telling import INPUTS_HINT
 
 SUSPECTS = 3  # settings that are told of a port that does not run
@@ -104,6 +111,7 @@ class Alignment:
             with left_as_it_was(self.port, self.mode):
                 script, followed, precise, measures = self._led(pairing, ledger, AS_SEEN)
                 better = fused_after_all(pairing, measures, precise)
+                better = arranged_otherwise(better, measures, precise)
                 lying = Lying(lying_as_recorded(measures, precise), turned_round(measures, precise))
             with left_as_it_was(self.port, self.mode):
                 if better is not pairing or lying != AS_SEEN:
@@ -135,7 +143,7 @@ class Alignment:
             self._start_over(self.port)
             script, partners = _script(pairing, *traces, other_shapes=False)
             collector, followed, layouts = self._follow(script, partners, ledger, lying)
-        precise = self._precise(Script(script, layouts), ledger)
+        precise = self._precise(Script(script, layouts), ledger, pairing)
         self.tell("measuring noise")
         excuses = Excuses(precise, (self.reference, self.port), self.plan.entries)
         measures = [excuses.applied(measure) for measure in refine(collector.measures, precise)]
@@ -177,7 +185,7 @@ class Alignment:
             ends,
             set(),
             theirs.natural.buffers,
-            self._precise(Script({}), ledger),
+            self._precise(Script({}), ledger, Pairing((), (), ())),
         )
 
     def _observer(self, player: Player, ledger: Ledger | None) -> Observer:
@@ -217,10 +225,13 @@ class Alignment:
     def ignored(self) -> Ignored:
         return Ignored(self.ignore, self.reference.trace, self.port.trace)
 
-    def _precise(self, script: Script, ledger: Ledger) -> Precise:
+    def _precise(self, script: Script, ledger: Ledger, pairing: Pairing) -> Precise:
         ours, theirs = self.reference, self.port
+        takes = {pair.reference for pair in pairing.pairs}
+        gives = {pair.reference for pair in pairing.pairs if pair.whole}
+        gives.update(pair.gives for pair in pairing.pairs if pair.gives is not None)
         return Precise(
-            Repeater(ours.backend, ours.model, ours.trace, own_script(ours.trace)),
+            Repeater(ours.backend, ours.model, ours.trace, own_script(ours.trace, takes, gives)),
             Repeater(theirs.backend, theirs.model, theirs.trace, script),
             ours.natural.gradients,
             ledger,
@@ -287,7 +298,7 @@ def _script(
     partners: Partners = {}
     for pair in pairing.pairs:
         own, other = port.nodes[pair.port], reference.nodes[pair.reference]
-        taken = other.inputs if pair.whole else _without_gradients(other.inputs)
+        taken = other.inputs if pair.whole else without_gradients(other.inputs)
         replaces = other_shapes and _same_layers(own, other)
         every = own.parent is None or replaces
         tied = _tied if other_shapes else _tied_by_shape
@@ -334,11 +345,6 @@ def _same_layers(own: Node, other: Node) -> bool:
     return library and family(own.kind) == family(other.kind)
 
 
-def _without_gradients(values: Mapping[str, Value]) -> dict[str, Value]:
-    """Of a call that does its part only: its share of the gradient is not the whole."""
-    return {slot: Value(value.data) for slot, value in values.items()}
-
-
 def _note_partners(
     partners: Partners,
     order: int,
@@ -347,7 +353,9 @@ def _note_partners(
     reference: int,
     values: Mapping[str, Value],
 ) -> None:
-    names = {id(value): slot for slot, value in values.items()}
+    names: dict[int, str] = {}
+    for slot, value in values.items():
+        names.setdefault(id(value), slot)  # a tensor that is taken twice is seen at the first place
     for slot, value in tied.items():
         partners[order, side, slot] = (reference, names[id(value)])
 

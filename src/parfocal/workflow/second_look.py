@@ -15,11 +15,12 @@ from math import inf
 from parfocal.judge.floors import score
 from parfocal.matching.dividing import may_divide_differently, run_after
 from parfocal.matching.pairing import CallPair, Pairing
+from parfocal.matching.values import SAME, distance
 from parfocal.replay.follow import Side
 from parfocal.replay.layouts import Layout, fit
 from parfocal.replay.precise import Precise
-from parfocal.replay.repeat import Layouts, Script
-from parfocal.replay.trace import Data
+from parfocal.replay.repeat import Layouts, Place, Script
+from parfocal.replay.trace import Data, Value
 from parfocal.workflow.measures import LIMIT, Measure, judge_arrays
 
 Places = frozenset[tuple[int, Side, str]]
@@ -73,6 +74,73 @@ def _real_end(pair: CallPair, suspect: Measure, precise: Precise, paired: set[in
                 if score(judged.error, judged.floor) <= NEAR:
                     return following.order
     return None
+
+
+def arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
+    """The pairing without calls that take the reference's values in another arrangement, and rightly so.
+
+    One side may divide an image into windows inside of an attention, the other before it. If the call
+    around, not led along inside, is right all the same, forward and backward, then the two only divide
+    the work differently, and what is around is judged as one.
+    """
+    parted: set[int] = set()
+    right: dict[int, bool] = {}
+    for measure in measures:
+        if not _is_rearranged(measure, precise):
+            continue
+        around = _tied_around(measure.port, precise)
+        if around is not None:
+            if around not in right:
+                right[around] = _is_right_by_itself(around, precise)
+            if right[around]:
+                parted.add(measure.port)
+    if not parted:
+        return pairing
+    left = [pair for pair in pairing.pairs if pair.port in parted]
+    return Pairing(
+        tuple(pair for pair in pairing.pairs if pair.port not in parted),
+        tuple(sorted((*pairing.unpaired_reference, *(pair.reference for pair in left)))),
+        tuple(sorted((*pairing.unpaired_port, *parted))),
+    )
+
+
+def _is_rearranged(measure: Measure, precise: Precise) -> bool:
+    """Whether a call is given the right values in wrong places, by the code around it."""
+    if measure.side != "input" or measure.direction != "forward" or measure.given or measure.score <= LIMIT:
+        return False
+    own = precise.port.trace.nodes[measure.port].inputs[measure.slot]
+    other = precise.reference.trace.nodes[measure.reference].inputs[measure.reference_slot]
+    return distance(own.data.fingerprint, other.data.fingerprint) <= SAME
+
+
+def _tied_around(order: int, precise: Precise) -> int | None:
+    """The next call around that is led along the reference's values."""
+    trace, ties = precise.port.trace, precise.port.script.ties
+    parent = trace.nodes[order].parent
+    while parent is not None and not (parent in ties and ties[parent].outputs):
+        parent = trace.nodes[parent].parent
+    return parent
+
+
+def _is_right_by_itself(order: int, precise: Precise) -> bool:
+    """Whether a call on the reference's values gives, and sends back, what the reference's does."""
+    script = precise.port.script
+    tie = script.ties[order]
+    try:
+        repeated = precise.port.repeat([order], None, precise.recorded, inside=False)
+    except Exception:  # noqa: BLE001  whatever a framework raises for a trial
+        return False
+    places: list[tuple[Place, Value, Data | None]] = [
+        *(((order, "output", slot, "forward"), value, value.data) for slot, value in tie.outputs.items()),
+        *(((order, "input", slot, "backward"), value, value.gradient) for slot, value in tie.inputs.items()),
+    ]
+    compared = [
+        (repeated.places[place], script.layout(*place[:3], value).apply(precise.recorded(data)))
+        for place, value, data in places
+        if data is not None and place in repeated.places
+    ]
+    judged = [judge_arrays(observed, expected, None) for observed, expected in compared]
+    return bool(judged) and all(score(each.error, each.floor) <= NEAR for each in judged)
 
 
 def lying_as_recorded(measures: Iterable[Measure], precise: Precise) -> frozenset[int]:

@@ -103,5 +103,6 @@ class Surgery(Tensors):
             drop_own_hooks(part._forward_post_hooks, part._forward_post_hooks_always_called)
         twin.clear_gradients(set_to_zero=False)
         if dtype is not None:
-            twin.to(dtype=dtype)
+            # unlike Layer.to, which makes floats of indices and masks too
+            twin._to_impl(dtype=dtype, floating_only=True)
         return twin
