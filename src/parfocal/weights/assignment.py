@@ -101,8 +101,10 @@ def _align(
         for block in blocks
         for step in range(block.size)
     }
-    shorter = min(len(mine), len(yours))
-    trusted = bool(shorter) and len(partner) >= TRUSTED_ORDER * shorter
+    # a buffer without counterpart (a table of indices, a mask) disturbs no order
+    shorter = min(sum(bool(unit.required) for unit in side) for side in (mine, yours))
+    aligned = sum(bool(unit.required) and unit.path in partner for unit in mine)
+    trusted = bool(shorter) and aligned >= TRUSTED_ORDER * shorter
     return _Alignment(order.words, partner, trusted)
 
 

@@ -86,19 +86,27 @@ def settle_by_execution(draft: Draft, runs: Runs) -> None:
     only one of its kind there.
     """
     order = _execution_order(draft.references, draft.ports, runs)
-    decided = [link for link in draft.links.values() if link.decided]
+    while any(_settle_group(draft, links, order) for links in _undecided(draft, order).values()):
+        pass  # what is settled now says where the next is
+
+
+def _undecided(draft: Draft, order: Order) -> dict[Key, list[Link]]:
     groups: dict[Key, list[Link]] = {}
     for link in draft.links.values():
         if not link.decided and link.reference.path in order.reference and link.port.path in order.port:
             groups.setdefault(link.port.key, []).append(link)
-    for links in groups.values():
-        ours = {
-            _before(link.reference, decided, order.reference, "reference"): link.reference for link in links
-        }
-        theirs = {_before(link.port, decided, order.port, "port"): link.port for link in links}
-        if len(ours) == len(links) and ours.keys() == theirs.keys():
-            for place, port in theirs.items():
-                draft.links[port.path] = Link(ours[place], port, ("execution order",), STEALABLE)
+    return groups
+
+
+def _settle_group(draft: Draft, links: Sequence[Link], order: Order) -> bool:
+    decided = [link for link in draft.links.values() if link.decided]
+    ours = {_before(link.reference, decided, order.reference, "reference"): link.reference for link in links}
+    theirs = {_before(link.port, decided, order.port, "port"): link.port for link in links}
+    if len(ours) != len(links) or ours.keys() != theirs.keys():
+        return False
+    for place, port in theirs.items():
+        draft.links[port.path] = Link(ours[place], port, ("execution order",), STEALABLE)
+    return True
 
 
 def _before(unit: Unit, decided: Sequence[Link], positions: Mapping[str, int], side: str) -> int:
@@ -117,7 +125,7 @@ def _taken_apart(units: Sequence[Unit], keys: set[Key]) -> list[Unit]:
 def _execution_order(references: Sequence[Unit], ports: Sequence[Unit], runs: Runs) -> Order:
     positions: list[dict[str, int]] = []
     for units, run in zip((references, ports), runs, strict=True):
-        called = [(seen.order, unit.rank, unit.path) for unit in units if (seen := run.first(unit.module))]
+        called = [(seen.order, unit.rank, unit.path) for unit in units if (seen := run.around(unit.module))]
         positions.append({path: place for place, (_, _, path) in enumerate(sorted(called))})
     return Order("execution order", *positions)
 

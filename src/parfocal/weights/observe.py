@@ -42,6 +42,14 @@ class Observation:
     def first(self, path: str) -> Seen | None:
         return self.by_path.get(path, [None])[0]
 
+    def around(self, path: str) -> Seen | None:
+        """The first call of a module, or of the next one around, short of the model, whose code uses it."""
+        while path not in self.by_path:
+            path = path.rpartition(".")[0]
+            if not path:
+                return None
+        return self.first(path)
+
     def at(self, path: str, occurrence: int) -> Seen | None:
         calls = self.by_path.get(path, [])
         return calls[occurrence] if occurrence < len(calls) else None

@@ -34,7 +34,7 @@ class Scopes:
     def _image(self, scope: str) -> frozenset[str]:
         found: set[str] = set()
         for port in self._draft.ports:
-            if inside(port.module, scope):
+            if port.required and inside(port.module, scope):  # a table of indices may have no counterpart
                 choice = self._draft.choice_of(port.path)
                 link = self._draft.links.get(port.path)
                 units = choice.references if choice else (link.reference,) if link else ()
@@ -46,7 +46,7 @@ def _units_under(references: Sequence[Unit], seen: Observation) -> dict[frozense
     """Sets of units -> the called modules that hold exactly these."""
     found: dict[frozenset[str], list[str]] = {}
     for path in seen.by_path:
-        under = frozenset(unit.path for unit in references if inside(unit.module, path))
+        under = frozenset(unit.path for unit in references if unit.required and inside(unit.module, path))
         if under:
             found.setdefault(under, []).append(path)
     return found

@@ -23,6 +23,8 @@ MOST_TRIALS = 400  # in one scope
 ALL_TRIALS = 2000  # in one pass over the port
 CHECKED = 24  # alternatives tried to a choice that fits
 MOST_TIED = 4
+CLEARLY = 30.0  # times nearer than another: that is no longer as good
+ROUNDING = 1e-5  # what is nearer than this differs by rounding alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class Trials:
         found = start if off <= scope.noise else self._search(scope, start)
         if found is None or not scope.live:
             return None
-        self._look_for_rivals(scope, found)
+        found = self._look_for_rivals(scope, found)
         output = None if found is start else self._run(scope, found.picks)
         self._accept(scope)
         return output
@@ -121,28 +123,34 @@ class Trials:
         self._budget -= 1
         return self._budget >= 0 and next(left, None) is not None
 
-    def _look_for_rivals(self, scope: Scope, found: Trial) -> None:
-        """Other options of each choice that fit as well; names break the tie, nothing else does."""
-        for number, subject in enumerate(scope.subjects):
-            if not isinstance(subject, Choice):
-                continue
-            pattern = _pattern(subject, found.picks[number])
-            if pattern in self._proven:
-                continue
-            near = sorted(
-                range(len(subject.options)), key=lambda pick: (abs(pick - found.picks[number]), pick)
-            )
-            tried = [pick for pick in {*near[:CHECKED], *range(CHECKED)} if pick < len(subject.options)]
-            subject.rivals = [pick for pick in tried if self._is_rival(scope, found, number, pick)]
-            if not subject.rivals:
-                self._proven.add(pattern)
+    def _look_for_rivals(self, scope: Scope, found: Trial) -> Trial:
+        """Other options of each choice that fit as well, or clearly better: then that is what was found.
 
-    def _is_rival(self, scope: Scope, found: Trial, number: int, pick: int) -> bool:
-        chosen, subject = found.picks[number], scope.subjects[number]
-        if pick == chosen or not isinstance(subject, Choice):
-            return False
-        trial = self._try(scope, (*found.picks[:number], pick, *found.picks[number + 1 :]))
-        return trial.off <= scope.noise and not same_effect(subject.options[pick], subject.options[chosen])
+        Names break the tie between equals, nothing else does.
+        """
+        for number, subject in enumerate(scope.subjects):
+            if not isinstance(subject, Choice) or _pattern(subject, found.picks[number]) in self._proven:
+                continue
+            others = self._others(scope, subject, found, number)
+            nearest = min(others, key=lambda trial: trial.off, default=found)
+            if nearest.off * CLEARLY < found.off:
+                others, found = [found, *(trial for trial in others if trial is not nearest)], nearest
+            enough = min(scope.noise, max(CLEARLY * found.off, ROUNDING))
+            subject.rivals = [trial.picks[number] for trial in others if trial.off <= enough]
+            if not subject.rivals:
+                self._proven.add(_pattern(subject, found.picks[number]))
+        return found
+
+    def _others(self, scope: Scope, subject: Choice, found: Trial, number: int) -> list[Trial]:
+        """Trials of the other options of a choice that do something else."""
+        chosen = found.picks[number]
+        near = sorted(range(len(subject.options)), key=lambda pick: (abs(pick - chosen), pick))
+        picks = [pick for pick in {*near[:CHECKED], *range(CHECKED)} if pick < len(subject.options)]
+        return [
+            self._try(scope, (*found.picks[:number], pick, *found.picks[number + 1 :]))
+            for pick in picks
+            if pick != chosen and not same_effect(subject.options[pick], subject.options[chosen])
+        ]
 
     def _accept(self, scope: Scope) -> None:
         for subject in scope.subjects:
@@ -178,8 +186,12 @@ class Trials:
             else:
                 pinned |= self._permute(subject, pick)
         if pinned:
-            kept = {path: r for path, r in self.book.confirmed.items() if path not in scope.inside}
-            self.book.confirmed = kept
+            links = self.book.draft.links
+            self.book.confirmed = {
+                path: reference
+                for path, reference in self.book.confirmed.items()
+                if links[path].port.module not in scope.inside
+            }
         self.book.sync()
         self.trying, self.pinned, self.agreeing = True, frozenset(pinned), 0
         try:

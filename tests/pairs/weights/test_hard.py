@@ -452,3 +452,142 @@ def test_two_layers_of_an_lstm_against_two_lstms() -> None:
             return self.two(self.one(x)[0])[0]
 
     agree(T.LSTM(6, 4, 2, batch_first=True), Pair(), floats(2, 5, 6))
+
+
+class TorchRms(T.Module):
+    """A norm written by hand, with a single weight."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = T.Parameter(torch.ones(width))
+
+    def forward(self, x: Any) -> Any:
+        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class RMSNorm(P.Layer):
+    def __init__(self, width: int, name: str = "weight") -> None:
+        super().__init__()
+        self.name_of_weight = name
+        setattr(self, name, self.create_parameter([width], default_initializer=P.initializer.Constant(1.0)))
+
+    def forward(self, x: Any) -> Any:
+        return getattr(self, self.name_of_weight) * x * paddle.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)
+
+
+class TorchPreNorm(T.Module):
+    """Its names say when a norm comes: after what was before it."""
+
+    def __init__(self, width: int = 12) -> None:
+        super().__init__()
+        self.attn, self.mlp = T.Linear(width, width), T.Linear(width, width)
+        self.input_norm, self.post_attn_norm = TorchRms(width), TorchRms(width)
+
+    def forward(self, x: Any) -> Any:
+        x = x + self.attn(self.input_norm(x))
+        return x + self.mlp(self.post_attn_norm(x)).tanh()
+
+
+class PaddlePreNorm(P.Layer):
+    """Its names say what a norm is for: what comes after it."""
+
+    def __init__(self, width: int = 12, name: str = "weight") -> None:
+        super().__init__()
+        self.attn_norm, self.attn = RMSNorm(width, name), P.Linear(width, width)
+        self.mlp_norm, self.mlp = RMSNorm(width, name), P.Linear(width, width)
+
+    def forward(self, x: Any) -> Any:
+        x = x + self.attn(self.attn_norm(x))
+        return x + self.mlp(self.mlp_norm(x)).tanh()
+
+
+@pytest.mark.parametrize("name", ["weight", "gamma"])
+def test_values_tell_norms_written_by_hand_apart_where_names_mislead(name: str) -> None:
+    plan = agree(TorchPreNorm(), PaddlePreNorm(name=name), floats(3, 5, 12))
+    copies = {entry.target: entry.source for entry in plan.entries}
+    assert copies[f"attn_norm.{name}"] == "input_norm.weight"
+    assert copies[f"mlp_norm.{name}"] == "post_attn_norm.weight"
+
+
+class Shift(T.Module):
+    """A single parameter under a name of its own."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.amount = T.Parameter(torch.zeros(width))
+
+    def forward(self, x: Any) -> Any:
+        return x + self.amount
+
+
+class PaddleShift(P.Layer):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.amount = self.create_parameter([width])
+
+    def forward(self, x: Any) -> Any:
+        return x + self.amount
+
+
+class TorchShifts(T.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.early, self.late, self.fc = Shift(6), Shift(6), T.Linear(6, 6)
+
+    def forward(self, x: Any) -> Any:
+        return self.late(self.fc(self.early(x)).tanh())
+
+
+class PaddleShifts(P.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.late, self.early, self.fc = PaddleShift(6), PaddleShift(6), P.Linear(6, 6)
+
+    def forward(self, x: Any) -> Any:
+        return self.early(self.fc(self.late(x)).tanh())
+
+
+def test_values_tell_the_only_parameters_of_modules_apart_where_names_mislead() -> None:
+    plan = agree(TorchShifts(), PaddleShifts(), floats(3, 6))
+    assert {entry.target: entry.source for entry in plan.entries}["late.amount"] == "early.amount"
+
+
+class TorchFaintTable(torch.nn.Module):
+    """A square table that moves what comes out by a thousandth."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(6, 4)
+        self.table = torch.nn.Parameter(torch.randn(4, 4, generator=torch.Generator().manual_seed(1)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        return x + 3e-4 * (x @ self.table)
+
+
+class PaddleFaintTable(paddle.nn.Layer):
+    def __init__(self, weight: float, turned: bool) -> None:
+        super().__init__()
+        self.weight, self.turned = weight, turned
+        self.first = paddle.nn.Linear(6, 4)
+        self.bias_of_pairs = self.create_parameter([4, 4])
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        x = self.first(x)
+        return x + self.weight * paddle.matmul(x, self.bias_of_pairs, transpose_y=self.turned)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_ways_that_nearly_fit_the_clearly_better_one_is_taken(turned: bool) -> None:
+    reference, port = TorchFaintTable(), PaddleFaintTable(3e-4, turned)
+    x = np.random.default_rng(2).standard_normal((5, 6)).astype(np.float32)
+    assert transfer(reference, port, x).ambiguous == ()
+    given = reference.table.detach().numpy()
+    assert np.array_equal(port.bias_of_pairs.numpy(), given.T if turned else given)
+
+
+def test_two_ways_that_fit_equally_well_stay_open() -> None:
+    reference, port = TorchFaintTable(), PaddleFaintTable(0.0, turned=False)
+    x = np.random.default_rng(2).standard_normal((5, 6)).astype(np.float32)
+    plan = transfer(reference, port, x, partial=True)
+    assert [ambiguity.targets for ambiguity in plan.ambiguous] == [("bias_of_pairs",)]
