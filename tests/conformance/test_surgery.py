@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -309,3 +311,33 @@ def test_the_fused_path_is_open_while_unwatched():
     assert enabled()
     with kit.backend.unwatched():
         assert enabled()
+
+
+def dropped(kit, x):
+    return kit.array(kit.functional.dropout(kit.tensor(x), 0.5, training=True))
+
+
+def test_dropout_by_a_function_lets_everything_pass_for_a_while(kit, backend):
+    x = np.ones((40, 40), "float32")
+    with backend.no_functional_dropout():
+        assert np.array_equal(dropped(kit, x), x)
+    assert (dropped(kit, x) == 0.0).any()
+
+
+def test_an_attention_drops_nothing_for_a_while(kit, backend):
+    x = kit.tensor(np.random.default_rng(0).normal(size=(2, 5, 3, 4)).astype("float32"))
+    attend = partial(kit.functional.scaled_dot_product_attention, x, x, x)
+    with backend.no_functional_dropout():
+        assert np.array_equal(kit.array(attend(dropout_p=0.5)), kit.array(attend()))
+        assert np.array_equal(kit.array(attend(None, 0.5)), kit.array(attend()))
+    assert not np.array_equal(kit.array(attend(dropout_p=0.5)), kit.array(attend()))
+
+
+def test_dropout_by_a_function_works_again_after_an_exception(kit, backend):
+    def fail():
+        with backend.no_functional_dropout():
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert (dropped(kit, np.ones((40, 40), "float32")) == 0.0).any()

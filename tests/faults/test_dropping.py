@@ -94,3 +94,44 @@ def test_a_recurrent_layer_drops_inside() -> None:
 
     report = align(seeded(Last), PaddleLast(), numbers(3, 4, 6), mode="train")
     assert [each.cause.code for each in own(report) if each.cause] == ["random.dropout"]
+
+
+class TorchHead(nn.Module):
+    """Drops by a function, at a rate that its own attribute says."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(12, 8), nn.Linear(8, 8)
+        self.rate = rate
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(nn.functional.dropout(self.first(x), self.rate, training=self.training))
+
+
+class PaddleHead(pnn.Layer):
+    """The same with stochastic depth written out besides."""
+
+    def __init__(self, factor: float = 1.0) -> None:
+        super().__init__()
+        self.first, self.second = pnn.Linear(12, 8), pnn.Linear(8, 8)
+        self.drop_ratio, self.factor = 0.3, factor
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        x = pnn.functional.dropout(self.first(x), 0.2, training=self.training)
+        if self.training and self.drop_ratio > 0:
+            x = x * (paddle.rand([x.shape[0], 1]) > self.drop_ratio).astype(x.dtype) / (1 - self.drop_ratio)
+        return self.second(self.factor * x)
+
+
+@pytest.mark.parametrize("mode", ["eval", "train"])
+def test_nothing_is_dropped_by_functions_or_by_code_of_the_users(mode: str) -> None:
+    port = PaddleHead()
+    report = align(seeded(lambda: TorchHead(0.2)), port, numbers(4, 12), mode=mode)
+    assert report.ok, str(report)
+    assert port.drop_ratio == 0.3
+
+
+@pytest.mark.parametrize("mode", ["eval", "train"])
+def test_a_mistake_beside_a_function_that_drops_is_no_noise(mode: str) -> None:
+    report = align(seeded(lambda: TorchHead(0.2)), PaddleHead(0.9), numbers(4, 12), mode=mode)
+    assert the_cause(report).code == "op.scale"

@@ -246,6 +246,9 @@ class ModelBackend(TensorBackend, Protocol):
     def recurrence_in_training(self, model: Any) -> AbstractContextManager[None]:
         """Recurrent layers as in training but without dropout: some kernels go backward in no other mode."""
 
+    def no_functional_dropout(self) -> AbstractContextManager[None]:
+        """Functions that drop at random let everything pass for a while, whoever calls them."""
+
     def gradients_kept(self, model: Any) -> AbstractContextManager[None]:
         """Parameters without gradients for a while; on leaving they have those from before."""
 

@@ -62,13 +62,14 @@ def random_state(backend: Backend) -> Callable[[], None]:
 def no_dropout(model: Any) -> Iterator[None]:
     """Let nothing be dropped, in train mode too: dropout, drop path and stochastic depth.
 
-    Found by kind, and by class name for classes that users write. Dropout that a model's own
-    code asks of a function (``F.dropout``) is out of reach: use ``evaluating`` for that.
+    Found by kind, and by the names of classes and attributes for what users write themselves. Dropout
+    that code asks of a function (``F.dropout``) does nothing meanwhile.
     """
     backend = registry.of(model)
     with ExitStack() as undo:
+        undo.enter_context(backend.no_functional_dropout())
         for module in backend.modules(model).values():
-            for name in _probabilities(backend, module):
+            for name in (*_probabilities(backend, module), *_shares(backend, module)):
                 undo.callback(setattr, module, name, getattr(module, name))
                 setattr(module, name, 0.0)
         yield
@@ -116,6 +117,17 @@ def _probabilities(backend: Backend, module: Any) -> list[str]:
     if backend.is_framework_layer(module) or not any(part in name for part in DROPPING_CLASSES):
         return []
     return [attribute for attribute in PROBABILITIES if _is_probability(module, attribute)]
+
+
+def _shares(backend: Backend, module: Any) -> list[str]:
+    """Attributes of a user's module, of whatever name, that say in a word what share is dropped."""
+    if backend.is_framework_layer(module):
+        return []
+    return [
+        name
+        for name, value in vars(module).items()
+        if "drop" in name.lower() and isinstance(value, float) and 0 < value < 1
+    ]
 
 
 def _is_probability(module: Any, attribute: str) -> bool:

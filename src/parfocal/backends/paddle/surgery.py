@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import paddle
@@ -72,6 +73,21 @@ class Surgery(Tensors):
         finally:
             for layer, training, dropout in before:
                 layer.training, layer.dropout = training, dropout
+
+    @contextmanager
+    def no_functional_dropout(self) -> Iterator[None]:
+        kernels = {name: getattr(paddle._C_ops, name) for name in ("dropout", "dropout_")}
+
+        def undropped(kernel: Any, x: Any, seed: Any, probability: Any, *rest: Any) -> Any:
+            return kernel(x, seed, 0.0, *rest)
+
+        try:
+            for name, kernel in kernels.items():
+                setattr(paddle._C_ops, name, partial(undropped, kernel))
+            yield
+        finally:
+            for name, kernel in kernels.items():
+                setattr(paddle._C_ops, name, kernel)
 
     @contextmanager
     def gradients_kept(self, model: Any) -> Iterator[None]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from parfocal.backends.calls import drop_own_hooks
 from parfocal.backends.protocol import Array
@@ -29,6 +30,31 @@ class _Substitute(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         same = gradients[0].shape == ctx.shape
         return (gradients[0] if same else gradients[0].new_zeros(ctx.shape)), None
+
+
+_ATTENTION = torch.nn.functional.scaled_dot_product_attention
+_DROPPING = frozenset(
+    found
+    for space in (torch.nn.functional, torch)
+    for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
+    for spelled in (name, f"{name}_")
+    if (found := getattr(space, spelled, None)) is not None
+)
+
+
+class _Undropped(TorchFunctionMode):
+    """What drops gives back what it is given, and attention drops nothing."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _DROPPING:
+            return args[0] if args else kwargs["input"]
+        if func is _ATTENTION:
+            args, kwargs = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args, dict(kwargs)
+            kwargs.pop("dropout_p", None)
+        return func(*args, **kwargs)
 
 
 class Surgery(Tensors):
@@ -69,6 +95,9 @@ class Surgery(Tensors):
         finally:
             for layer, training, dropout in before:
                 layer.training, layer.dropout = training, dropout
+
+    def no_functional_dropout(self) -> AbstractContextManager[None]:
+        return _Undropped()
 
     @contextmanager
     def gradients_kept(self, model: Any) -> Iterator[None]:
