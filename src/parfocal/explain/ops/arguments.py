@@ -42,6 +42,9 @@ WORDS: dict[str, tuple[str, Convert, Convert]] = {
     "stop": ("end", _same, _same),
     "num": ("steps", _same, _same),
     "ord": ("p", _same, _same),
+    **dict.fromkeys(
+        ("split_size_or_sections", "split_size", "num_or_sections", "chunks"), ("sections", _same, _same)
+    ),
     "exclusive": ("count_include_pad", lambda value: not value, lambda value: not value),
     "approximate": (
         "approximate",
@@ -73,7 +76,8 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     "quantile": ("q", "axis", "keepdim"),
     "cosine_similarity": ("other", "axis", "epsilon"),
     "linspace": ("end", "steps"),
-    "getitem": ("index",),
+    "split": ("sections", "axis"),
+    **dict.fromkeys(("getitem", "setitem"), ("index",)),
     **dict.fromkeys(("tril", "triu"), ("diagonal",)),
     **{
         f"max_pool{rank}d": ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
@@ -113,15 +117,15 @@ def said(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Said]:
         name, there, back = WORDS.get(word, (word, _same, _same))
         if isinstance(value, str):
             back = _same  # torch says the formula of GELU by its name
-        if (op.name, name) == ("pad", "pad"):
-            name, there, back = _by_axis(op, value)
+        if (op.name, name) in READINGS:
+            name, there, back = READINGS[op.name, name](op, value)
         found[name] = Said(name, _plain(there(value)), native, back)
     return found
 
 
-def _by_axis(op: Op, pad: Any) -> tuple[str, Convert, Convert]:
+def _by_axis(op: Op, pad: Any) -> Reading:
     """A list of paddings, which stands for other axes in another framework."""
-    rank = getattr(next(iter((*op.args, *op.kwargs.values()))), "ndim", 0)
+    rank = len(_shape(op))
     if not isinstance(pad, (list, tuple)) or len(pad) % 2 or not 2 <= len(pad) <= 2 * rank:
         return "pad", _same, _same
     framework = op.native.partition(".")[0]
@@ -131,6 +135,35 @@ def _by_axis(op: Op, pad: Any) -> tuple[str, Convert, Convert]:
         lambda value: by_axis(value, rank, axes),
         lambda borders: listed(borders, axes, framework),
     )
+
+
+def _sizes(op: Op, sections: Any) -> Reading:
+    """Parts of an axis: how many, how long, or the length of each."""
+    words = {word: value for _, word, value in _named(op)}
+    axis = words.get("axis", words.get("dim", 0))
+    shape = _shape(op)
+    length = shape[axis] if isinstance(axis, int) and -len(shape) <= axis < len(shape) else 0
+
+    def there(value: Any) -> Any:
+        if not isinstance(value, int) or not length:
+            return tuple(value) if isinstance(value, (list, tuple)) else value
+        by_length = op.native.startswith("torch") and op.native.endswith(".split")
+        each = value if by_length else -(-length // value)
+        return tuple(min(each, length - begin) for begin in range(0, length, each))
+
+    return "sizes", there, list
+
+
+def _shape(op: Op) -> tuple[int, ...]:
+    return tuple(getattr(next(iter((*op.args, *op.kwargs.values())), None), "shape", ()))
+
+
+Reading = tuple[str, Convert, Convert]  # common name, and the value's way there and back
+# What can only be read together with the tensor.
+READINGS: dict[tuple[str, str], Callable[[Op, Any], Reading]] = {
+    ("pad", "pad"): _by_axis,
+    ("split", "sections"): _sizes,
+}
 
 
 def told(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Any]:

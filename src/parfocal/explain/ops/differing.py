@@ -36,11 +36,22 @@ from parfocal.explain.ops.telling import (
     lacking_proof,
     missing_proof,
     replaced_proof,
+    way_proof,
 )
 from parfocal.explain.ops.values import rearranged
-from parfocal.explain.ops.ways import between, elsewhere, is_one_of, same_sources, transplanted
+from parfocal.explain.ops.ways import (
+    apart,
+    between,
+    elsewhere,
+    is_one_of,
+    moved_op,
+    same_sources,
+    starts_alike,
+    transplanted,
+)
 
 Rule = Callable[[Scene, Gap], Iterator[Proof]]
+MOST_OPS = 4  # in a row: more of them say nothing
 
 
 def differences(scene: Scene) -> Iterator[Proof]:
@@ -182,7 +193,7 @@ def ops_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
     where = beside or line_of_use(scene, gap)
     moved = [op for op in others if op.is_module] if len(others) > 1 else others
     for op in moved:
-        if (found := elsewhere(scene, op, missing=False)) is not None:
+        if (found := elsewhere(scene, op, missing=False) or moved_op(scene, op, missing=True)) is not None:
             yield early_proof(found, op, min(where or found.where, found.where, key=_line), score)
             return
     proof = missing_proof(scene, others, where, score, gap)
@@ -211,7 +222,8 @@ def ops_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:
         score = score if score <= scene.case.limit else transplanted(scene, gap)
     if score > scene.case.limit:
         return
-    if len(own) == 1 and (found := elsewhere(scene, last, missing=True)) is not None:
+    found = elsewhere(scene, last, missing=True) or moved_op(scene, last, missing=False)
+    if len(own) == 1 and found is not None:
         yield early_proof(last, found, last.where, score)
         return
     yield extra_proof(scene, own, score, right[-1])
@@ -256,6 +268,19 @@ def another_formula(scene: Scene, gap: Gap) -> Iterator[Proof]:
         yield formula_proof(scene, own, others, score)
 
 
+def another_way(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """One op on one side and a few on the other, of the same values, or the same ops told otherwise."""
+    own, others = between(scene, gap)
+    if not own or not others or max(len(own), len(others)) > MOST_OPS or min(apart(own, others)) > 1:
+        return
+    if any(op.is_module for op in (*own, *others)) or not starts_alike(scene, own, others):
+        return
+    score = transplanted(scene, gap)
+    proof = way_proof(scene, own, others, score) if score <= scene.case.limit else None
+    if proof is not None:
+        yield proof
+
+
 # The smallest edits first: one word of one op, one op, several ops, another value altogether.
 RULES: tuple[tuple[Rule, ...], ...] = (
     (other_arguments, made_for_others, other_factor, other_mask, other_order_of_tensors),
@@ -268,4 +293,5 @@ LAST_RULES: tuple[tuple[Rule, ...], ...] = (
     (another_formula,),
     (masked_otherwise,),
     (another_value, taken_otherwise),
+    (another_way,),
 )

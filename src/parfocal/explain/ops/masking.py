@@ -27,11 +27,20 @@ def are_masks(scene: Scene, gap: Gap) -> bool:
         return False
     if mine.dtype != np.bool_ and not any(_is_mixed(covered(mask)) for mask in (mine, right)):
         return False  # all zeros or all ones: a constant like any other
-    return not _points(scene.port, gap.port) and not _points(scene.reference, gap.reference)
+    sides = (scene.port, gap.port), (scene.reference, gap.reference)
+    return not any(_points(log, key) or _is_one_hot(log, key) for log, key in sides)
 
 
 def _is_mixed(places: Array) -> bool:
     return bool(places.any()) and not bool(places.all())
+
+
+def _is_one_hot(log: Log, key: Key) -> bool:
+    """Whether ones stand for indices: they choose, and hide nothing."""
+    made = log.producers.get(key)
+    while made is not None and made.name in LAYOUT | {"cast"} and len(made.inputs) == 1:
+        made = log.maker(made, next(iter(made.inputs)))
+    return made is not None and made.name == "one_hot"
 
 
 def _points(log: Log, key: Key) -> bool:

@@ -12,7 +12,7 @@ from parfocal.explain.causes import said as words
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.gaps import Gap, producers, told_alike
 from parfocal.explain.ops.locating import line_of_use, order_of_making
-from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.masking import are_masks
 from parfocal.explain.ops.mending import made_fix, value_fix
 from parfocal.explain.ops.names import MOVING, SELECTING
@@ -143,17 +143,20 @@ def taken_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
         return
     score = transplanted(scene, gap)
     if score <= scene.case.limit:
-        yield taken_proof(own, others, score)
+        moved = rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference])
+        yield taken_proof(own, others, moved, score)
 
 
 def another_value(scene: Scene, gap: Gap) -> Iterator[Proof]:
     """The port takes a value that both sides have, but not here."""
     if not scene.knows(gap.port) or not scene.known_to_port(gap.reference) or gap.user is None:
         return
-    if rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference]):
+    wanted = _other_output(scene, gap)
+    moved = rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference])
+    if moved and wanted is None:
         return
     if gap.user.function is not None and gap.slot is not None:
-        mine_too = scene.port.values[scene.matches.to_port[gap.reference]]
+        mine_too = scene.port.values[wanted or scene.matches.to_port[gap.reference]]
         score = scene.try_fed(gap.user, gap.slot, lambda: scene.case.backend.from_array(mine_too))
     else:
         score = transplanted(scene, gap)
@@ -171,3 +174,13 @@ def another_value(scene: Scene, gap: Gap) -> Iterator[Proof]:
         names = ([mine.spelled] if mine else ["an input"], [theirs.spelled] if theirs else ["an input"])
         proof = order_proof(gap.user, gap.other_user, (), line_of_use(scene, gap), score, names)
         yield replace(proof, fix=value_fix(scene, gap, proof.fix))
+
+
+def _other_output(scene: Scene, gap: Gap) -> Key | None:
+    """What the port's op gives where the reference's, of the same name, gives what is taken there."""
+    mine, theirs = producers(scene, gap)
+    if mine is None or theirs is None or mine.name != theirs.name or len(mine.outputs) < 2:
+        return None
+    slot = next((slot for slot, key in theirs.outputs.items() if key == gap.reference), "")
+    key = mine.outputs.get(slot)
+    return None if key in (None, gap.port) else key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -10,7 +11,7 @@ from parfocal.backends.protocol import Array
 from parfocal.explain.ops.gaps import Gap, narrowed
 from parfocal.explain.ops.locating import behind
 from parfocal.explain.ops.log import Key, Op
-from parfocal.explain.ops.names import MOVING
+from parfocal.explain.ops.names import ARITHMETIC, LAYOUT, MOVING, SELECTING
 from parfocal.explain.ops.remakes import feeding, giving
 from parfocal.explain.ops.scene import Edits, Scene
 from parfocal.explain.ops.values import laid_out, rearranged, same
@@ -97,6 +98,26 @@ def elsewhere(scene: Scene, op: Op, *, missing: bool) -> Op | None:
     return None
 
 
+def moved_op(scene: Scene, op: Op, *, missing: bool) -> Op | None:
+    """The other side's op of the same name, if both have it as often, where this side has none.
+
+    ``missing``: the op is the reference's, and looked for in the port.
+    """
+    if scene.on_the_way or op.is_module or op.name in ARITHMETIC | LAYOUT | SELECTING:
+        return None
+    mine, theirs = ([o for o in log.ops if o.name == op.name] for log in (scene.port, scene.reference))
+    if len(mine) != len(theirs):
+        return None
+    here, there = (mine, theirs) if missing else (theirs, mine)
+    return next((o for o in here if not any(_on_the_same(scene, o, other) for other in there)), None)
+
+
+def _on_the_same(scene: Scene, one: Op, other: Op) -> bool:
+    mine, theirs = (one, other) if one in scene.port.ops else (other, one)
+    keys = list(theirs.inputs.values())
+    return all(is_one_of(scene, key, keys) for key in mine.inputs.values())
+
+
 def is_one_of(scene: Scene, key: Key, others: Iterable[Key]) -> bool:
     return any(scene.matches.are_one(key, other) for other in others)
 
@@ -108,6 +129,23 @@ def same_sources(scene: Scene, own: list[Op], others: list[Op]) -> bool:
     return all(is_one_of(scene, key, theirs) for key in mine) and all(
         any(scene.matches.are_one(key, other) for key in mine) for other in theirs
     )
+
+
+def starts_alike(scene: Scene, own: list[Op], others: list[Op]) -> bool:
+    """Whether one side starts from nothing that the other does not start from, among what both have."""
+    mine = [key for key in _taken(own) if scene.knows(key)]
+    theirs = [key for key in _taken(others) if scene.known_to_port(key)]
+    if not mine or not theirs:
+        return False
+    return all(is_one_of(scene, key, theirs) for key in mine) or all(
+        any(scene.matches.are_one(key, other) for key in mine) for other in theirs
+    )
+
+
+def apart(own: list[Op], others: list[Op]) -> tuple[int, int]:
+    """How many ops of either side the other does not have, by their names."""
+    names, wanted = (Counter(op.name for op in ops) for ops in (own, others))
+    return (names - wanted).total(), (wanted - names).total()
 
 
 def _taken(ops: list[Op]) -> set[Key]:
