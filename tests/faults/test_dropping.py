@@ -135,3 +135,18 @@ def test_nothing_is_dropped_by_functions_or_by_code_of_the_users(mode: str) -> N
 def test_a_mistake_beside_a_function_that_drops_is_no_noise(mode: str) -> None:
     report = align(seeded(lambda: TorchHead(0.2)), PaddleHead(0.9), numbers(4, 12), mode=mode)
     assert the_cause(report).code == "op.scale"
+
+
+class TorchNoisy(TorchHead):
+    """Adds noise in training, and nothing says how much."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.first(x)
+        return self.second(hidden + 0.1 * torch.randn_like(hidden) if self.training else hidden)
+
+
+def test_a_reference_that_does_not_repeat_itself_is_not_taken_for_noisy() -> None:
+    report = align(seeded(lambda: TorchNoisy(0.0)), PaddleHead(), numbers(4, 12), mode="train")
+    assert report.first is not None
+    assert "it draws random numbers" in report.first.message
+    assert align(seeded(lambda: TorchNoisy(0.0)), PaddleHead(), numbers(4, 12), mode="eval").ok

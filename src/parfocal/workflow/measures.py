@@ -34,6 +34,7 @@ END_LIMIT = 12.0
 _VIOLATION = Size(0.5, 0.5)
 
 
+CHANCE = "on the same values the reference gives something else each time: it draws random numbers"
 ABSENT = {side: f"no gradient arrives in the {side}" for side in ("port", "reference")}
 
 
@@ -202,9 +203,12 @@ def _refined(measure: Measure, precise: Precise) -> Measure:
     asked = Asked.about(measure, precise)
     acquitted = _acquitted(measure, asked, precise)
     large = acquitted.floor.rms > LARGE * measure.floor.rms
-    if acquitted.score <= LIMIT and large and measure.direction == "backward":
+    if acquitted.score > LIMIT or not large:
+        return acquitted
+    if measure.direction == "backward":
         return _reconsidered(measure, acquitted, asked, precise)
-    return acquitted
+    # what the same call gives on the same values is chance, not noise
+    return acquitted if _repeats_itself(measure, asked, precise) else replace(measure, message=CHANCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +253,7 @@ def _reconsidered(measure: Measure, acquitted: Measure, asked: Asked, precise: P
     trace = precise.port.trace
     alone = _alone(asked, precise)
     stays = alone is None or score(alone, measure.floor) > LIMIT
-    as_recorded = score(precise.still(asked.calls, asked.place), measure.floor) <= LIMIT
-    if not (stays and as_recorded):
+    if not (stays and _repeats_itself(measure, asked, precise)):
         if trace.nodes[asked.port_calls[0]].parent is None:
             return acquitted
         return _refined(replace(measure, outside=measure.outside + 1), precise)
@@ -261,6 +264,11 @@ def _reconsidered(measure: Measure, acquitted: Measure, asked: Asked, precise: P
     ):
         return acquitted
     return tied
+
+
+def _repeats_itself(measure: Measure, asked: Asked, precise: Precise) -> bool:
+    """Whether the reference's call, repeated as it was, gives what was recorded."""
+    return score(precise.still(asked.calls, asked.place), measure.floor) <= LIMIT
 
 
 def _alone(asked: Asked, precise: Precise) -> Size | None:
