@@ -209,7 +209,7 @@ class Precise:
         array = self.recorded(data)
         if data.dtype not in FLOATING or _is_exact(array):
             return array
-        signs = np.resize(np.roll(_SIGNS, -65537 * trial), array.size).reshape(array.shape)
+        signs = _signs(array.size, trial).reshape(array.shape)
         return (array.astype(np.float64) * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
 
     def _moved_by_value(self, data: Data, trial: int) -> Array:
@@ -221,6 +221,14 @@ class Precise:
         mixed = wide.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40 + trial)
         signs = np.where(mixed & np.uint64(1), 1.0, -1.0)
         return (wide * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
+
+
+def _signs(count: int, trial: int) -> Array:
+    """As many signs as wanted, from another place on for every trial; a short row is taken as it lies."""
+    start = 65537 * trial % _SIGNS.size
+    if start + count <= _SIGNS.size:
+        return _SIGNS[start : start + count]
+    return np.resize(np.roll(_SIGNS, -start), count)
 
 
 def _is_exact(array: Array) -> bool:
