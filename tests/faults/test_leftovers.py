@@ -59,3 +59,38 @@ def test_a_weight_that_is_not_there() -> None:
 def test_nothing_is_said_without_explaining() -> None:
     report = align(seeded(TorchScaled), Plain(), numbers(4, 8), backward=False, explain=False)
     assert all(divergence.cause is None for divergence in report.divergences)
+
+
+class WithSpare(nn.Module):
+    """Has a weight that only another mode would use."""
+
+    def __init__(self, *, frozen: bool = False) -> None:
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.spare = nn.Parameter(torch.ones(5), requires_grad=not frozen)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first(x) * (1.0 if self.spare.requires_grad else self.spare.mean())
+
+
+def test_a_weight_that_nothing_uses_is_a_finding() -> None:
+    report = align(seeded(WithSpare), Plain(), numbers(4, 8))
+    assert report.ok, str(report)
+    assert [each.message for each in report.findings if each.code == "weight.idle"] == [
+        "spare of the reference has no counterpart in the port: nothing used it in this run"
+    ]
+
+
+def test_of_a_weight_without_gradient_it_is_not_known_whether_it_is_used() -> None:
+    frozen = align(seeded(lambda: WithSpare(frozen=True)), Plain(), numbers(4, 8))
+    forward = align(seeded(WithSpare), Plain(), numbers(4, 8), backward=False)
+    assert [each.what for each in own(forward)] == ["spare [5] has no counterpart in the port"]
+    for report in (frozen, forward):
+        assert not report.ok
+        assert not any(each.code == "weight.idle" for each in report.findings)
+
+
+def test_a_weight_that_is_used_and_not_there_stays_a_divergence() -> None:
+    first = own(align(seeded(TorchScaled), Plain(), numbers(4, 8)))[0]
+    assert first.cause is not None
+    assert first.cause.code == "weight.missing"

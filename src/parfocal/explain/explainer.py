@@ -165,13 +165,23 @@ class Explainer:
         call = blamed(seen, self.precise.port.trace.nodes)
         counterpart = self._reference_of.get(call)
         if counterpart is None:
-            parent = self.precise.reference.trace.nodes[seen.reference].parent
-            counterpart = seen.reference if seen.own else parent
+            counterpart = seen.reference if seen.own else self._maker(seen)
         others = [each for each in self._seen.get(call, ()) if each is not seen and each.relative is not None]
         checks = tuple(_check(each) for each in (seen, *others))
         return Case(
             divergence, self.precise, call, counterpart, checks, self.limit, self.buffers, self._paired
         )
+
+    def _maker(self, seen: Seen) -> int | None:
+        """The reference's call whose own code makes what another is given: not one that only hands it on."""
+        nodes = self.precise.reference.trace.nodes
+        parent = nodes[seen.reference].parent
+        if seen.side != "input" or seen.direction != "forward":
+            return parent
+        given = nodes[seen.reference].inputs[seen.reference_slot].data
+        while parent is not None and any(value.data is given for value in nodes[parent].inputs.values()):
+            parent = nodes[parent].parent
+        return parent
 
 
 @dataclass(frozen=True, slots=True)

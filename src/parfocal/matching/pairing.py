@@ -144,7 +144,13 @@ def _pair_anchors(
         calls = table.free(ours.get(path, []), table.to_port)
         others = table.free(theirs.get(other_path, []), table.to_reference)
         for call, other in _align(calls, others, _closeness):
-            table.add(call, other, why)
+            if why == "layers" or not _is_part_of(call, other):
+                table.add(call, other, why)
+
+
+def _is_part_of(a: Node, b: Node) -> bool:
+    """A layer that does in one what several inside of a block do, and the block goes on from there."""
+    return a.is_leaf != b.is_leaf and nearest(a.outputs, b.outputs) == UNLIKE
 
 
 def _decide(
@@ -266,7 +272,7 @@ def _likeness_where_sizes_are(
 
     def likeness(a: Node, b: Node) -> float:
         if _sizes(a) == _sizes(b):
-            return 2.0 if same_kind(a, b) else 0.5
+            return 2.0 if same_kind(a, b) else 0.5 * (_hands_on(a) == _hands_on(b))
         if not (same_kind(a, b) and a.framework_layer and b.framework_layer):
             return 0.0
         if a.path in sharing[0] or b.path in sharing[1]:
@@ -275,6 +281,11 @@ def _likeness_where_sizes_are(
         return 1.5 if apart <= SAME else 1.0 if spoilt and apart == UNLIKE else 0.0
 
     return likeness
+
+
+def _hands_on(node: Node) -> bool:
+    """Gives what it was given, like a dropout that is off: no layer that computes something stands for it."""
+    return nearest(node.inputs, node.outputs) == 0.0
 
 
 def _of_other_size(a: Node, b: Node) -> bool:
@@ -327,9 +338,29 @@ def _pair_containers(table: Table, reference: Trace, port: Trace) -> None:
             for (a, b), count in inside.items()
         ),
     )
+    weighty = [(order, other) for other, order in table.to_reference.items() if table.why[other] == "weights"]
     for share, *_, a, b in ranked:
-        if -share >= MIN_SHARE and a not in table.to_port and b not in table.to_reference:
-            table.add(reference.nodes[a], port.nodes[b], "what is inside")
+        if -share < MIN_SHARE or a in table.to_port or b in table.to_reference:
+            continue
+        call, other = reference.nodes[a], port.nodes[b]
+        if _do_the_same(call, other) or _hold_the_same(call, other, weighty):
+            table.add(call, other, "what is inside")
+
+
+def _do_the_same(call: Node, other: Node) -> bool:
+    """Blocks that take and give the same values, whatever they are made of."""
+    return all(
+        nearest(*each) <= SAME for each in ((call.inputs, other.inputs), (call.outputs, other.outputs))
+    )
+
+
+def _hold_the_same(call: Node, other: Node, weighty: Iterable[tuple[int, int]]) -> bool:
+    """Whether no layer that the one calls has its partner outside of the other: that is another cut."""
+    return all(_is_inside(call, mine) == _is_inside(other, theirs) for mine, theirs in weighty)
+
+
+def _is_inside(container: Node, order: int) -> bool:
+    return container.order < order < container.finished
 
 
 def _part_unlike_containers(table: Table, reference: Trace, port: Trace) -> None:

@@ -8,7 +8,7 @@ they were or moved.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,18 +36,34 @@ class Script:
     """What a model is led along: its own recorded values, or those of the model it is compared with.
 
     ``layouts`` says how values of the other model lie in this one; none means as they are.
+    ``inner`` says what calls are led along inside of one that is repeated, where that is less.
     """
 
     ties: Mapping[int, Tie]
     layouts: Layouts = field(default_factory=dict)
+    inner: Mapping[int, Tie] | None = None
 
     def layout(self, order: int, side: Side, slot: str, value: Value) -> Layout:
         return self.layouts.get((order, side, slot)) or Layout(None, value.data.shape)
 
 
-def own_script(trace: Trace) -> Script:
-    """Every call led along what it recorded itself."""
-    return Script({node.order: Tie(node.inputs, node.outputs, node.in_place) for node in trace.nodes})
+def own_script(trace: Trace, takes: Collection[int] | None = None, gives: Collection[int] = ()) -> Script:
+    """Every call led along what it recorded itself; inside of others only those that take or give
+    what the other model is led along: what is computed in between is computed here too.
+    """
+    ties = {node.order: Tie(node.inputs, node.outputs, node.in_place) for node in trace.nodes}
+    if takes is None:
+        return Script(ties)
+    inner = {order: ties[order] for order in gives}
+    for order in takes:
+        if order not in gives:
+            inner[order] = Tie(without_gradients(ties[order].inputs), {}, ties[order].in_place)
+    return Script(ties, inner=inner)
+
+
+def without_gradients(values: Mapping[str, Value]) -> dict[str, Value]:
+    """Of a call that does its part only: its share of the gradient is not the whole."""
+    return {slot: Value(value.data) for slot, value in values.items()}
 
 
 class Repeater:
@@ -112,11 +128,14 @@ class Repeater:
         backward: bool,
         listener: Listener | None,
     ) -> None:
+        led = self.script.ties if self.script.inner is None else self.script.inner
         ties = {
-            inner.order - node.order: self.script.ties[inner.order]
-            for inner in (self.trace.subtree(node.order) if inside else (node,))
-            if inner.order in self.script.ties
+            inner.order - node.order: led[inner.order]
+            for inner in (self.trace.subtree(node.order) if inside else ())
+            if inner.order in led
         }
+        if node.order in self.script.ties:
+            ties[0] = self.script.ties[node.order]
 
         def report(sighting: Sighting) -> None:
             if sighting.observed is not None:

@@ -21,10 +21,14 @@ SHOWN = 4
 
 
 def conclude(
-    draft: Draft, contents: tuple[Contents, Contents], same_values: Callable[[Entry, Entry], bool]
+    draft: Draft,
+    contents: tuple[Contents, Contents],
+    same_values: Callable[[Entry, Entry], bool],
+    *,
+    ran: bool = False,
 ) -> Plan:
-    """The plan that follows from a draft."""
-    notes: list[str] = []
+    """The plan that follows from a draft. ``ran``: both models did, so that what could be tried was."""
+    notes: list[str] = [_taken_by_name(choice) for choice in draft.choices if ran and _only_named(choice)]
     entries = [*_useful(draft, notes)]
     left_references = _not_accounted(draft.left_references, {e.source for e in entries}, "reference", notes)
     left_ports = _not_accounted(draft.left_ports, {e.target for e in entries}, "port", notes)
@@ -38,7 +42,7 @@ def conclude(
         entries=tuple(entries),
         unmatched_reference=tuple(found.reference),
         unmatched_port=(*found.port, *conflicts),
-        ambiguous=(*_ambiguous_links(draft), *_ambiguous_choices(draft.choices)),
+        ambiguous=(*_ambiguous_links(draft), *_ambiguous_choices(draft.choices, ran)),
         notes=tuple(notes),
     )
 
@@ -144,7 +148,7 @@ def _ambiguous_links(draft: Draft) -> list[Ambiguity]:
     ]
 
 
-def _ambiguous_choices(choices: Sequence[Choice]) -> list[Ambiguity]:
+def _ambiguous_choices(choices: Sequence[Choice], ran: bool) -> list[Ambiguity]:
     return [
         Ambiguity(
             tuple(unit.path for unit in choice.ports),
@@ -152,13 +156,31 @@ def _ambiguous_choices(choices: Sequence[Choice]) -> list[Ambiguity]:
             _why(choice),
         )
         for choice in choices
-        if len(choice.options) > 1 and (choice.open or choice.rivals) and not _named(choice)
+        if _is_open(choice) and not (choice.tried and _is_named(choice)) and not (ran and _only_named(choice))
     ]
 
 
-def _named(choice: Choice) -> bool:
-    """Names decide between options that were tried, never instead of trying."""
-    return choice.tried and choice.options[choice.current].named
+def _is_open(choice: Choice) -> bool:
+    return len(choice.options) > 1 and bool(choice.open or choice.rivals)
+
+
+def _is_named(choice: Choice) -> bool:
+    """Names decide between options that fit, and where none can: never instead of trying."""
+    return choice.options[choice.current].named
+
+
+def _only_named(choice: Choice) -> bool:
+    """No option was shown to be right, for a mistake of the port there or before; names speak for one."""
+    return _is_open(choice) and choice.open and _is_named(choice)
+
+
+def _taken_by_name(choice: Choice) -> str:
+    taken = (
+        f"{_list([unit.path for unit in choice.ports])} is taken for {choice.options[choice.current].words}"
+    )
+    return (
+        f"{taken}, as names say: what the port computes there or before differs, so that values cannot tell"
+    )
 
 
 def _why(choice: Choice) -> str:

@@ -10,6 +10,7 @@ twin in the reference is run again with each option (``trials.py``).
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -45,7 +46,7 @@ class Follower:
         self.book = Book(draft, reference, port)
         self.trials = Trials(self.book)
         self.unsettled_runs = False  # a unit ran with weights that were replaced later
-        self._units = {unit.path: unit for unit in draft.ports if unit.path == unit.module}
+        self._units = {unit.module: unit for unit in _called(draft.ports)}
         self._references = _by_key(draft.references, seen)
         self._scopes = Scopes(draft, seen)
         self._ties = _ties(draft.references, seen)
@@ -71,8 +72,8 @@ class Follower:
             if not call.path or self._subjects(call.path) or self._latent(call.path):
                 call.note["kept"] = convert((call.args, call.kwargs), self.port.backend)
         unit = self._units.get(call.path)
-        if unit and not self.book.in_choice(call.path):
-            if call.path not in self.book.confirmed:
+        if unit and not self.book.in_choice(unit.path):
+            if unit.path not in self.book.confirmed:
                 self._identify(unit, inputs)
             self._count_agreeing(unit, inputs)
 
@@ -93,7 +94,8 @@ class Follower:
         if found is None:
             return
         holder = self.book.holders.get(found.path)
-        if holder is not None and self._counts.get(holder) and not self.trials.trying:
+        ran = holder is not None and self._counts.get(self.draft.links[holder].port.module)
+        if ran and not self.trials.trying:
             self.unsettled_runs = True
         self._confirm(unit, Link(found, unit, (BY_VALUES,), 0.95))
         self.book.sync([path for path in (unit.path, holder) if path])
@@ -249,11 +251,17 @@ def _same_signature(module: Any, kept: Arguments) -> bool:
 
 def _by_key(references: Sequence[Unit], seen: Observation) -> dict[Key, list[tuple[Unit, Seen]]]:
     found: dict[Key, list[tuple[Unit, Seen]]] = {}
-    for unit in references:
+    for unit in _called(references):
         call = seen.first(unit.module)
-        if call and unit.path == unit.module:
+        if call:
             found.setdefault(unit.key, []).append((unit, call))
     return found
+
+
+def _called(units: Sequence[Unit]) -> list[Unit]:
+    """Units that are known by a call of their own: whole modules, and the only parameter of a module."""
+    owned = Counter(unit.module for unit in units if unit.required)
+    return [unit for unit in units if unit.path == unit.module or (unit.required and owned[unit.module] == 1)]
 
 
 def _ties(references: Sequence[Unit], seen: Observation) -> list[Tie]:

@@ -95,7 +95,12 @@ def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], pa
     draft = build(references, ports, runs, regions)
     if runs:
         _follow(work, draft, runs)
-    found = conclude(draft, work.contents, lambda first, second: _same_values(work.reference, first, second))
+    found = conclude(
+        draft,
+        work.contents,
+        lambda first, second: _same_values(work.reference, first, second),
+        ran=runs is not None,
+    )
     found = replace(found, notes=(*ruling.notes(ruled), *found.notes, *work.notes))
     if not found.complete and not partial:
         raise _failure(found, with_inputs=work.inputs is not None)

@@ -110,6 +110,7 @@ def _units_of(contents: Contents, owner: Owner, tensors: list[Stored]) -> list[U
     slots = [slot for tensor in tensors for slot in _slots(contents, owner, tensor)]
     # paddle's recurrent layers list a tensor twice; the cells' own names are the ones to trust.
     slots = list({slot.role: slot for slot in slots}.values())
+    slots = _common_roles(slots)
     # Estimates of a spectral norm are buffers, also where a bare file does not say so.
     normed = [slot.role.removesuffix("_orig") for slot in slots if slot.role.endswith("_orig")]
     estimates = {f"{name}{end}" for name in normed for end in ("_u", "_v")}
@@ -117,6 +118,17 @@ def _units_of(contents: Contents, owner: Owner, tensors: list[Stored]) -> list[U
     if not slots:
         return []
     return [_unit(contents, owner, owner.path, tables.FAMILIES[owner.kind], slots)]
+
+
+def _common_roles(slots: list[Slot]) -> list[Slot]:
+    """A user's class may bear a framework's name and call its weight ``gamma``."""
+    roles = {slot.role for slot in slots}
+    return [
+        replace(slot, role=common)
+        if (common := tables.COMMON_NAMES.get(slot.role, slot.role)) not in roles
+        else slot
+        for slot in slots
+    ]
 
 
 def _slots(contents: Contents, owner: Owner, tensor: Stored) -> list[Slot]:
@@ -172,12 +184,20 @@ def _user_units(contents: Contents, owner: Owner, tensors: list[Stored]) -> list
         units.append(
             _common_unit(contents, owner, dict(zip([str(role) for role in roles], parameters, strict=True)))
         )
+    elif roles == ["weight"] and len(parameters[0].shape) == 1 and _is_alone(contents, owner):
+        slot = Slot("weight", parameters[0], IDENTITY, parameters[0].shape)
+        units.append(_unit(contents, owner, owner.path, "norm", [slot]))
     else:
         rest = [tensor for tensor in tensors if tensor.name not in tables.COUNTERS]
     for tensor in rest:
         slot = Slot("value", tensor, IDENTITY, tensor.shape, tensor.role == "parameter")
         units.append(_unit(contents, owner, tensor.path, "raw" if slot.required else "buffer", [slot]))
     return units
+
+
+def _is_alone(contents: Contents, owner: Owner) -> bool:
+    """Whether no module inside of this one has tensors: then a call of it is all that uses its own."""
+    return owner.path != "" and not any(path.startswith(f"{owner.path}.") for path in contents.owners)
 
 
 def _common_unit(contents: Contents, owner: Owner, named: Mapping[str, Stored]) -> Unit:

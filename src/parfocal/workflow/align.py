@@ -208,7 +208,9 @@ def _leftovers(
     alignment: Alignment, found: list[Divergence], explain: bool
 ) -> tuple[list[Divergence], list[Divergence]]:
     """Weights without a counterpart, and why; what was found besides, inherited where it follows from it."""
-    left = list(_following(verdicts.weight_divergences(alignment.plan), found))
+    left = list(
+        _following(verdicts.weight_divergences(alignment.plan, verdicts.idle_weights(alignment)), found)
+    )
     if not explain or not left:
         return left, found
     sides = [

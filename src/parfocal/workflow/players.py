@@ -69,6 +69,11 @@ class Player:
         return {e.path: backend.to_array(e.value) for e in backend.state(self.model) if e.role == "buffer"}
 
     def gradients(self) -> Arrays:
+    def trainable(self) -> set[str]:
+        """Paths of the parameters that may have a gradient."""
+        entries = self.backend.state(self.model)
+        return {entry.path for entry in entries if entry.role == "parameter" and entry.trainable}
+
         """Of the parameters that have one, by path."""
         found = {
             entry.path: self.backend.gradient(entry.value, copy=False)

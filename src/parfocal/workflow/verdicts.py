@@ -8,7 +8,7 @@ no single call explains them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from parfocal.judge.floors import NOTHING
@@ -42,11 +42,13 @@ def site(node: Node) -> Site:
     return Site(node.path, node.kind, None, node.file, node.line, node.settings)
 
 
-def weight_divergences(plan: Plan) -> list[Divergence]:
-    """Tensors without a counterpart: named, one divergence each."""
+def weight_divergences(plan: Plan, idle: Collection[tuple[str, str]] = ()) -> list[Divergence]:
+    """Tensors without a counterpart: named, one divergence each; but for the idle, which changed nothing."""
     found = []
     for ours, items in ((True, plan.unmatched_reference), (False, plan.unmatched_port)):
         for item in items:
+            if ("reference" if ours else "port", item.path) in idle:
+                continue
             place = Site(item.path, "parameter")
             what = (
                 f"{item.path} {list(item.shape)} has no counterpart in the {'port' if ours else 'reference'}"
@@ -292,9 +294,29 @@ def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step
         yield Step(node.path, own.get(pair.port, 0.0), min(drift, 1e9))
 
 
+def idle_weights(alignment: Alignment) -> list[tuple[str, str]]:
+    """Side and path of parameters without a counterpart that had no part in what their model computed."""
+    if not alignment.backward:
+        return []
+    sides = (
+        (alignment.reference, alignment.plan.unmatched_reference),
+        (alignment.port, alignment.plan.unmatched_port),
+    )
+    return [
+        (player.side, item.path)
+        for player, items in sides
+        for item in items
+        if item.path in player.trainable() and item.path not in player.natural.gradients
+    ]
+
+
 def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding]:
     """Worth knowing also when all is well."""
     nodes = alignment.port.trace.nodes
+    for side, path in idle_weights(alignment):
+        across = "port" if side == "reference" else "reference"
+        message = f"{path} of the {side} has no counterpart in the {across}: nothing used it in this run"
+        yield Finding("weight.idle", message)
     for note in alignment.plan.notes:
         if note.startswith(FIRST):  # found from fingerprints; here it is known from the values
             continue
@@ -306,6 +328,8 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
     ):
         message = f"{path or 'the model'} differs and is ignored: what the whole model gives is not judged"
         yield Finding("ignored", message)
+    for pattern in alignment.ignored().unmatched():
+        yield Finding("ignored.nothing", f"ignore={pattern!r} matches the path of no call on either side")
     for measure in observation.measures:
         if measure.message == SPELLING:
             other, own = alignment.reference.trace.nodes[measure.reference], nodes[measure.port]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parfocal.matching.anchors import anchors_of
+from parfocal.matching.anchors import anchors_of, splits_of
 from parfocal.matching.pairing import pair_calls
 from tests.unit.matching.traces import Does, trace
 
@@ -269,6 +269,62 @@ def test_of_two_containers_around_the_same_layers_the_one_with_the_same_values_w
     found = plain(reference, port, [("outer.block.0.weight", "unit.fc.weight")])
     assert found["unit"] in ("outer", "")  # both give the sum; never the inner block, which does not
     assert found["unit.fc"] == "outer.block.0"
+
+
+def attention_and_norm(*, norm_inside: bool, wrong: str = "", gives: str | None = None):
+    """A block whose norm is called by its attention, or by the block itself."""
+    layers = [Does(f"b.a.{name}", "Linear", ["x"], [name + wrong]) for name in ("q", "k", "v")]
+    norm = Does("b.a.norm" if norm_inside else "b.norm", "LayerNorm", ["v" + wrong], ["n" + wrong])
+    given = gives or ("n" if norm_inside else "v") + wrong
+    attention = Does("b.a", "Attend", ["x"], [given], [*layers, *([norm] if norm_inside else [])])
+    block = Does("b", "Block", ["x"], ["n" + wrong], [attention, *([] if norm_inside else [norm])])
+    return trace(Does("", "Net", ["x"], ["n" + wrong], [block]))
+
+
+BY_WEIGHTS = [*((f"b.a.{name}.weight", f"b.a.{name}.weight") for name in "qkv")]
+
+
+@pytest.mark.parametrize("wrong", ["", "!"])
+def test_blocks_that_are_cut_otherwise_are_no_pair_whatever_the_values(wrong):
+    copies = [*BY_WEIGHTS, ("b.a.norm.weight", "b.norm.weight")]
+    reference = attention_and_norm(norm_inside=True)
+    found = plain(reference, attention_and_norm(norm_inside=False, wrong=wrong), copies)
+    assert "b.a" not in found
+    assert found["b"] == "b"
+    assert found["b.norm"] == "b.a.norm"
+
+
+@pytest.mark.parametrize("wrong", ["", "!"])
+def test_blocks_that_hold_the_same_layers_are_a_pair_though_they_give_something_else(wrong):
+    copies = [*BY_WEIGHTS, ("b.a.norm.weight", "b.a.norm.weight")]
+    reference = attention_and_norm(norm_inside=True)
+    port = attention_and_norm(norm_inside=True, wrong=wrong, gives="else")
+    assert plain(reference, port, copies)["b.a"] == "b.a"
+
+
+def test_a_layer_that_does_the_work_of_three_is_not_the_block_around_the_three():
+    parts = [Does(f"b.{name}", "Linear", ["x"], [name]) for name in ("q", "k", "v")]
+    reference = trace(Does("", "Net", ["x"], ["y"], [Does("b", "Attend", ["x"], ["y"], parts)]))
+    whole = Does("b.qkv", "Linear", ["x"], ["qkv:144"])
+    port = trace(Does("", "Net", ["x"], ["y!"], [Does("b", "Attend", ["x"], ["y!"], [whole])]))
+    copies = [(f"b.{name}.weight", "b.qkv.weight") for name in ("q", "k", "v")]
+    pairing = pair_calls(reference, port, anchors_of(copies), None, splits_of(copies))
+    (found,) = [pair for pair in pairing.pairs if port.nodes[pair.port].path == "b.qkv"]
+    assert (found.why, found.gives, found.whole) == ("shared weights", None, False)
+    single = trace(Does("", "Net", ["x"], ["y!"], [Does("b", "Linear", ["x"], ["y!"])]))
+    alone = [(f"b.{name}.weight", "b.weight") for name in ("q", "k", "v")]
+    assert plain(reference, single, alone)["b"] == "b"
+
+
+def test_a_dropout_that_is_off_does_not_stand_for_an_activation():
+    def block(second, *calls):
+        first, last = Does("1", "Linear", ["x"], ["a!"]), Does(second, "Linear", ["a^!"], ["y!"])
+        return trace(Does("", "Net", ["x"], ["y!"], [first, *calls, last]))
+
+    copies = [("1.weight", "1.weight"), ("3.weight", "3.weight")]
+    reference = block("3", Does("2", "GELU", ["a"], ["a^"]))
+    assert "drop" not in plain(reference, block("3", Does("drop", "Dropout", ["a^!"], ["a^!"])), copies)
+    assert plain(reference, block("3", Does("act", "ReLU", ["a!"], ["a^!"])), copies)["act"] == "2"
 
 
 def test_wrong_pairs_are_not_made():
