@@ -71,6 +71,24 @@ class Model(nn.Module):
 """,
     *(4, 8),
 )
+PARTS = pair(
+    """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.weights = [0.5, 1.5, 2.0]
+
+    def forward(self, x):
+        layers = (self.a, self.b, self.c)
+        parts = [torch.tanh(layer(x)) * weight for layer, weight in zip(layers, self.weights)]
+        total = 0
+        for part in parts:
+            total = total + part
+        return torch.sigmoid(total) + parts[0] - parts[2]
+""",
+    *(4, 8),
+)
 BLOCKS = pair(
     """
 @dataclass
@@ -128,6 +146,13 @@ FAULTS = {
     ),
     "an item": Fault(LOOP, "[0.5, 0.7, 0.9]", "[0.5, 0.6, 0.9]", "port.gains[1] = 0.7"),
     "a count": Fault(LOOP, "(i + 1)", "(i + 2)", "x = paddle.sin(x / (i + 1))"),
+    "in a comprehension": Fault(
+        PARTS,
+        "* weight for",
+        "* 0.5 for",
+        "parts = [paddle.tanh(layer(x)) * weight for layer, weight in zip(layers, self.weights)]",
+    ),
+    "a sum that is not carried on": Fault(PARTS, "total + part", "part", "total = total + part"),
     "a setting's name": Fault(
         BLOCKS,
         "self.config.scale",
@@ -164,7 +189,7 @@ def test_the_fix_mends_every_run_of_the_line(fault: Fault, tmp_path: Path) -> No
     aligned(reference, port, fault.pair).raise_if_diverged()
 
 
-@pytest.mark.parametrize("pair", [HELPER, LOOP, BLOCKS])
+@pytest.mark.parametrize("pair", [HELPER, LOOP, PARTS, BLOCKS])
 def test_the_pairs_are_right_without_a_fault(pair: Pair, tmp_path: Path) -> None:
     port = build(tmp_path, "port", pair.port)
     aligned(reference_of(tmp_path, pair), port, pair).raise_if_diverged()

@@ -12,7 +12,7 @@ from typing import Any
 from parfocal.explain.fixes.imports import spelled
 from parfocal.explain.fixes.literals import agrees, constant, indexed, written
 from parfocal.explain.fixes.operands import Argument, operand_of, said_by
-from parfocal.explain.fixes.scopes import assigned_name
+from parfocal.explain.fixes.scopes import assigned_in_loop, assigned_name
 from parfocal.explain.fixes.sources import Source, Spot
 from parfocal.explain.fixes.splicing import Patch, changing, in_parentheses, keyword_text, whole
 
@@ -75,6 +75,17 @@ def combining(spot: Spot, sign: str, operand: str, slot: str | None = None) -> P
         if node is None
         else changing(spot, {node: f"{in_parentheses(spot.source.segment(node))} {sign} {operand}"})
     )
+
+
+def accumulating(spot: Spot, slot: str | None, sign: str) -> Patch | None:
+    """What a loop gives a name, put to what the name had: ``total = part`` becomes ``total + part``."""
+    node = _part(spot, slot)
+    statement = assigned_in_loop(spot, node.id) if isinstance(node, ast.Name) else None
+    if statement is None or not isinstance(node, ast.Name) or not spot.source.stands_alone(statement):
+        return None
+    inner = Spot(spot.source, statement, statement.value)
+    text = in_parentheses(spot.source.segment(statement.value))
+    return changing(inner, {statement.value: f"{node.id} {sign} {text}"})
 
 
 def reordering(spot: Spot, slots: Sequence[str], order: Sequence[int]) -> Patch | None:
@@ -205,6 +216,8 @@ def inverting(spot: Spot, slot: str) -> Patch | None:
     node = operand_of(spot, slot)
     if node is None or isinstance(spot.node, ast.AugAssign):
         return None
+    if isinstance(spot.node, ast.UnaryOp) and isinstance(spot.node.op, ast.Invert):
+        return changing(spot, {spot.node: spot.source.segment(node)})
     match node:
         case ast.UnaryOp(op=ast.Invert(), operand=inner):
             return changing(spot, {node: spot.source.segment(inner)})

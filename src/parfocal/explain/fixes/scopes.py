@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from parfocal.explain.fixes.sources import FUNCTIONS, SIMPLE, Source, Spot, read
 
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
 
 def function_at(file: str, line: int) -> tuple[str, int] | None:
     """File and first line of the innermost function around a line."""
@@ -68,6 +70,20 @@ def assigned_name(spot: Spot) -> str | None:
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is spot.node:
             return name
     return None
+
+
+def assigned_in_loop(spot: Spot, name: str) -> ast.Assign | None:
+    """The one statement that gives a name its value again and again, in the function around."""
+    function = max(functions_around(spot), key=lambda each: each.lineno, default=None)
+    loops = [] if function is None else [node for node in ast.walk(function) if isinstance(node, LOOPS)]
+    found = {
+        node: None
+        for loop in loops
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Assign)
+        and [each.id for each in node.targets if isinstance(each, ast.Name)] == [name]
+    }
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def functions_of(source: Source) -> set[str]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from parfocal.explain.fixes.sources import Source, Spot, bounds
 
+Change = tuple[Spot, Mapping[ast.expr, str]]  # the texts that some nodes are to have
 ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict)
 
 
@@ -26,6 +27,7 @@ class Patch:
     old: str
     new: str
     also: tuple[Patch, ...] = ()
+    change: Change | None = field(default=None, compare=False, repr=False)  # that it came from
 
     @property
     def place(self) -> str:
@@ -49,8 +51,9 @@ def changing(spot: Spot, changes: Mapping[ast.expr, str]) -> Patch | None:
         for widened in (True, False):
             new = _spliced(spot, texts, widened=widened)
             if "\n" not in new and _is(new, expected):
-                return whole(spot, new)
-    return whole(spot, ast.unparse(ast.fix_missing_locations(expected)))
+                return replace(whole(spot, new), change=(spot, changes))
+    text = ast.unparse(ast.fix_missing_locations(expected))
+    return replace(whole(spot, text), change=(spot, changes))
 
 
 def whole(spot: Spot, new: str) -> Patch:

@@ -19,9 +19,10 @@ from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.attributes import set_to
 from parfocal.explain.fixes.finding import find_returned
 from parfocal.explain.fixes.fixing import Line, Setting
-from parfocal.explain.fixes.patching import exchanging
+from parfocal.explain.fixes.patching import accumulating, exchanging
 from parfocal.explain.fixes.scopes import function_at, statements_before
 from parfocal.explain.fixes.sources import bounds
+from parfocal.explain.fixes.spelling import SIGNS
 from parfocal.explain.fixes.splicing import Patch, without_statements
 from parfocal.explain.fixes.trying import patched
 from parfocal.explain.ops.gaps import Gap, narrowed
@@ -32,6 +33,7 @@ from parfocal.explain.ops.writing import Place, Writer
 
 MOST = 12  # lines that are tried
 MOST_STATEMENTS = 2  # that may go
+CARRYING = frozenset({"add", "mul"})
 MENDED, RIGHT, BETTER, WORSE = 3, 2, 1, 0
 
 
@@ -63,13 +65,16 @@ def _tried(scene: Scene, gap: Gap | None, proof: Proof) -> tuple[Proof, int]:
     told = (proof.fix.patch, *proof.fix.others) if isinstance(proof.fix, Line) else ()
     first = best = told[0] if told else None
     mark = WORSE
-    for patch in _candidates(scene, gap, told):
+    carried = list(_carried(scene, gap))
+    for patch in _candidates(scene, gap, (*told, *carried)):
         found = verdict(scene, patch)
         if found > mark or (found == MENDED and _is_in(proof, patch)):
             best, mark = patch, found
         if found == MENDED and (_is_in(proof, patch) or proof.code != "op.missing"):
             break  # a line of the blamed function rather than another that mends as well
     if best is not None and mark == MENDED and gap is not None and _may_be_elsewhere(scene, gap, proof):
+        proof = proof if _is_in(proof, best) else _placed(proof, best)
+    if best is not None and mark == MENDED and best in carried:
         proof = _placed(proof, best)
     if best is None or best is first:
         return proof, mark
@@ -93,11 +98,9 @@ def _is_in(proof: Proof, patch: Patch) -> bool:
 
 
 def _placed(proof: Proof, patch: Patch) -> Proof:
-    """What is missing is missing where it mends, if that is in another function than was thought."""
+    """What is missing is missing where it mends."""
     where = proof.port
-    if where is None or where.file is None or where.line is None:
-        return proof
-    if function_at(where.file, where.line) == function_at(patch.file, patch.line):
+    if where is None:
         return proof
     there = replace(where, file=patch.file, line=patch.line)
     return replace(proof, port=there, message=proof.message.replace(line(where), line(there)))
@@ -111,6 +114,16 @@ def _candidates(scene: Scene, gap: Gap | None, told: Sequence[Patch]) -> Iterato
         if patch not in seen:
             seen.add(patch)
             yield patch
+
+
+def _carried(scene: Scene, gap: Gap | None) -> Iterator[Patch]:
+    """A name that a loop gives the latest value alone, where the reference adds it to the others."""
+    made = None if gap is None else gap.other_made
+    if gap is not None and made is not None and made.name in CARRYING and len(made.inputs) == 2:
+        for place in _uses(scene, gap):
+            patch = accumulating(place.spot, place.slot, SIGNS[made.name])
+            if patch is not None:
+                yield patch
 
 
 def _rewritten(scene: Scene, gap: Gap | None) -> Iterator[Patch]:

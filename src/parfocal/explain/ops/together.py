@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from parfocal.explain.causes import Proof
+from parfocal.explain.fixes.joining import joined
 from parfocal.explain.ops.arguments import said, told
 from parfocal.explain.ops.differing import LAST_RULES, RULES
 from parfocal.explain.ops.gaps import Gap, innermost, producers, ways_through
@@ -138,4 +139,5 @@ def _joined(proofs: Sequence[Proof], score: float) -> Proof:
     # two lines to write in one place would undo each other
     apart = len(lines) == len(proofs)
     words = "; ".join(proof.message for proof in proofs)
-    return replace(first, code=code, message=words, fix="\n".join(fixes) if apart else f"all of: {words}")
+    fix = joined(fixes) or ("\n".join(fixes) if apart else f"all of: {words}")
+    return replace(first, code=code, message=words, fix=fix)

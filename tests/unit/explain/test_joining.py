@@ -1,0 +1,146 @@
+"""Several lines as one fix, loops that carry on what they had, and where a value comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from parfocal.explain.fixes.finding import find_op
+from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.frames import Standing
+from parfocal.explain.fixes.joining import joined
+from parfocal.explain.fixes.operands import Argument
+from parfocal.explain.fixes.origins import lines
+from parfocal.explain.fixes.patching import accumulating, inverting, telling
+from parfocal.explain.fixes.sources import Span, Spot
+from parfocal.explain.fixes.splicing import Patch
+from tests.unit.explain.test_patching import FIRST, op, written
+
+
+def scaled(file: str, fragment: str, old: float, new: float) -> Line:
+    spot = find_op(op(file, fragment, "mul", "Tensor.__mul__"))
+    assert spot is not None
+    patch = telling(spot, Argument(None, 1, old, new))
+    assert patch is not None
+    return Line.of(patch)
+
+
+def test_changes_of_one_statement_are_made_in_one_line(tmp_path: Path) -> None:
+    file = written(tmp_path, "a, b = x * 0.5, y * 0.7")
+    fix = joined([scaled(file, "x * 0.5", 0.5, 0.7), scaled(file, "y * 0.7", 0.7, 0.5)])
+    assert fix is not None
+    assert fix == f"a, b = x * 0.7, y * 0.5  # model.py:{FIRST}"
+    assert fix.patch.also == ()
+
+
+def test_changes_of_several_statements_are_several_lines(tmp_path: Path) -> None:
+    file = written(tmp_path, "a = x * 0.5\nb = y * 0.7")
+    fix = joined([scaled(file, "x * 0.5", 0.5, 0.7), scaled(file, "y * 0.7", 0.7, 0.5)])
+    assert fix is not None
+    assert fix == f"a = x * 0.7  # model.py:{FIRST}\nb = y * 0.5  # model.py:{FIRST + 1}"
+
+
+def test_a_line_that_all_offer_is_taken_rather_than_one_that_says_two_things(tmp_path: Path) -> None:
+    file = written(tmp_path, "a = x * 0.5")
+    named = Patch(file, FIRST, "a = x * 0.5", "a = x * scale")
+    fixes = [Line.of(scaled(file, "x * 0.5", 0.5, new).patch, [named]) for new in (0.7, 0.9)]
+    fix = joined(fixes)
+    assert fix == f"a = x * scale  # model.py:{FIRST}"
+
+
+def test_what_excludes_each_other_or_is_no_line_is_not_joined(tmp_path: Path) -> None:
+    file = written(tmp_path, "a = x * 0.5")
+    one, other = (scaled(file, "x * 0.5", 0.5, new) for new in (0.7, 0.9))
+    assert joined([one, other]) is None
+    assert joined([one, "exchange the two"]) is None
+
+
+LOOP = "total = 0\nfor part in parts:\n    {}\nreturn act(total)"
+
+
+@pytest.mark.parametrize(
+    ("statement", "new"),
+    [
+        ("total = part", "total = total + part"),
+        ("total = part if part else y", "total = total + (part if part else y)"),
+    ],
+)
+def test_a_loop_carries_on_what_it_had(tmp_path: Path, statement: str, new: str) -> None:
+    file = written(tmp_path, LOOP.format(statement))
+    spot = find_op(op(file, "act(total)", "relu", "paddle.nn.functional.relu"))
+    assert spot is not None
+    patch = accumulating(spot, "0", "+")
+    assert patch is not None
+    assert (patch.new, patch.line) == (new, FIRST + 2)
+
+
+@pytest.mark.parametrize("statement", ["other = part", "total = part\n    total = 2 * total"])
+def test_other_loops_do_not(tmp_path: Path, statement: str) -> None:
+    file = written(tmp_path, LOOP.format(statement))
+    spot = find_op(op(file, "act(total)", "relu", "paddle.nn.functional.relu"))
+    assert spot is not None
+    assert accumulating(spot, "0", "+") is None
+
+
+def test_a_mask_that_is_inverted_already_is_not_inverted_twice(tmp_path: Path) -> None:
+    file = written(tmp_path, "kept = (~mask).sum()")
+    spot = find_op(op(file, "~mask", "logical_not", "Tensor.__invert__"))
+    assert spot is not None
+    patch = inverting(spot, "0")
+    assert patch is not None
+    assert patch.new == "kept = mask.sum()"
+
+
+HELPER = """import paddle
+
+
+class Block(paddle.nn.Layer):
+    def level(self, x, scale, power=1.0):
+        return (x * {} + power) ** power
+
+    def forward(self, x, y, mask):
+"""
+
+
+def called(tmp_path: Path, factor: str, call: str) -> tuple[Spot, Span]:
+    file = written(tmp_path, f"return {call}", HELPER.format(factor))
+    spot = find_op(op(file, f"x * {factor}", "mul", "Tensor.__mul__"))
+    span = op(file, call, "level", "level").span
+    assert spot is not None
+    assert span is not None
+    return spot, span
+
+
+def told(tmp_path: Path, factor: str, call: str, new: float = 3.0) -> list[str]:
+    spot, span = called(tmp_path, factor, call)
+    inner = Standing(spot.source.file, None, {"scale": 3.0, "power": 1.0})
+    outer = Standing(spot.source.file, span, {"size": 9})
+    patches = lines(spot, Argument(None, 1, 2.0, new), [inner, outer])
+    return [patch.new for patch in patches]
+
+
+def test_what_the_caller_hands_in_is_changed_where_it_does(tmp_path: Path) -> None:
+    found = told(tmp_path, "scale", "self.level(x, 2.0)")
+    assert found[0] == "return self.level(x, 3.0)"
+    assert "return self.level(x, size ** 0.5)" in found
+    assert "return (x * 3.0 + power) ** power" in found
+
+
+def test_a_parameter_that_is_not_used_is_the_likeliest_word_for_its_value(tmp_path: Path) -> None:
+    assert told(tmp_path, "2.0", "self.level(x, 3.0)")[0] == "return (x * scale + power) ** power"
+
+
+def test_a_number_that_is_right_in_one_place_comes_before_names_that_have_it(tmp_path: Path) -> None:
+    found = told(tmp_path, "2.0", "self.level(x, scale=1.0)", 1.0)
+    assert found[:2] == ["return (x * 1.0 + power) ** power", "return (x * power + power) ** power"]
+
+
+def test_what_the_caller_does_not_say_is_said_last(tmp_path: Path) -> None:
+    spot, span = called(tmp_path, "power", "self.level(x, 2.0)")
+    frames = [Standing(spot.source.file, None, {}), Standing(spot.source.file, span, {})]
+    patches = lines(spot, Argument(None, 1, 1.0, 4.0), frames)
+    assert [patch.new for patch in patches] == [
+        "return (x * 4.0 + power) ** power",
+        "return self.level(x, 2.0, power=4.0)",
+    ]
