@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import cProfile
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -225,6 +227,28 @@ TWINS = (
 def test_correct_code_has_no_divergence(twin: tuple[Forward, Forward]) -> None:
     report = align(seeded(lambda: TorchBlock(twin[0])), PaddleBlock(twin[1]), numbers(3, 5, WIDTH))
     assert report.ok, str(report)
+
+
+def test_a_profiler_that_runs_does_not_hinder_and_goes_on() -> None:
+    with cProfile.Profile() as profile:
+        report = align(
+            seeded(lambda: TorchBlock(_torch_residual)), PaddleBlock(_doubled), numbers(2, 5, WIDTH)
+        )
+        assert sys.getprofile() is profile
+    assert the_cause(report).code == "op.extra"
+    assert report.findings == ()
+
+
+def test_a_function_that_profiles_is_set_again() -> None:
+    def profile(*seen: Any) -> None:
+        del seen
+
+    sys.setprofile(profile)
+    try:
+        align(seeded(lambda: TorchBlock(_torch_residual)), PaddleBlock(_doubled), numbers(2, 5, WIDTH))
+        assert sys.getprofile() is profile
+    finally:
+        sys.setprofile(None)
 
 
 def test_what_no_hypothesis_fits_has_no_cause() -> None:

@@ -41,13 +41,12 @@ class Precise:
         self._known: dict[tuple[str, tuple[int, ...]], Any] = {}
 
     def moved(self, calls: Sequence[int], place: Place) -> Size:
-        trials = self._once("moved", calls, self._trials)
-        return _typical([difference(t.places[place], self.at(place)) for t in trials if place in t.places])
+        trials = self._trials(calls, lambda trial: trial.places.get(place))
+        return _typical([difference(array, self.at(place)) for array in trials])
 
     def moved_parameter(self, calls: Sequence[int], path: str) -> Size:
-        trials = self._once("moved", calls, self._trials)
-        recorded = self.gradients[path]
-        return _typical([difference(t.parameters[path], recorded) for t in trials if path in t.parameters])
+        trials = self._trials(calls, lambda trial: trial.parameters.get(path))
+        return _typical([difference(array, self.gradients[path]) for array in trials])
 
     def still(self, calls: Sequence[int], place: Place) -> Size:
         """How far the call, repeated as it was, is from what was recorded: more than itself may make it."""
@@ -164,15 +163,22 @@ class Precise:
             ),
         ]
 
-    def _trials(self, calls: Sequence[int]) -> list[Repeated]:
-        trials = [self.reference.repeat(calls, None, lambda data: self._moved(data, 0))]
-        sizes = [array.size for array in (*trials[0].places.values(), *trials[0].parameters.values())]
-        if min(sizes, default=FEW) < FEW:
-            trials += [
-                self.reference.repeat(calls, None, lambda data, trial=trial: self._moved(data, trial))  # type: ignore[misc]
-                for trial in range(1, TRIALS)
-            ]
-        return trials
+    def _trials(self, calls: Sequence[int], of: Callable[[Repeated], Array | None]) -> list[Array]:
+        """One array of the call with everything moved; several times, if it has few numbers."""
+        trials = self._once("moved", calls, lambda calls: self._moved_trials(calls, range(1)))
+        found = [array for array in map(of, trials) if array is not None]
+        if not found or found[0].size >= FEW:
+            return found
+        further = self._once(
+            "further moved", calls, lambda calls: self._moved_trials(calls, range(1, TRIALS))
+        )
+        return [*found, *(array for array in map(of, further) if array is not None)]
+
+    def _moved_trials(self, calls: Sequence[int], trials: range) -> list[Repeated]:
+        return [
+            self.reference.repeat(calls, None, lambda data, trial=trial: self._moved(data, trial))  # type: ignore[misc]
+            for trial in trials
+        ]
 
     def _port_trials(self, calls: Sequence[int]) -> list[Repeated]:
         return [

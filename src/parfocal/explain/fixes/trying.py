@@ -108,5 +108,6 @@ def _function(member: Any) -> FunctionType | None:
         member = member.fget
     if isinstance(member, (staticmethod, classmethod)):
         member = member.__func__
-    plain = inspect.unwrap(member) if isinstance(member, FunctionType) else None
-    return plain if isinstance(plain, FunctionType) else None
+    if hasattr(member, "__wrapped__"):  # few are: to unwrap them all takes long
+        member = inspect.unwrap(member)
+    return member if isinstance(member, FunctionType) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from cProfile import Profile
 from dataclasses import dataclass
 from itertools import islice
 from types import FrameType
@@ -173,7 +174,9 @@ class Watcher:
         try:
             yield
         finally:
-            sys.setprofile(before)
+            sys.setprofile(before if callable(before) else None)
+            if isinstance(before, Profile):  # it is no function: it has its own way to be switched on
+                before.enable()
 
     def _profile(self, frame: FrameType, event: str, given: Any) -> None:
         if event != "return" or given is None or not self._calls:
