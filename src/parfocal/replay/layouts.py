@@ -63,6 +63,15 @@ def _layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layo
             yield Layout(tuple(order.index(axis) for axis in range(axes)), port, tuple(split))
 
 
+def crosses(reference: tuple[int, ...], port: tuple[int, ...]) -> bool:
+    """Whether one shape becomes the other only across axes: an image of windows, say, and not by merging."""
+    if _without_ones(reference) == _without_ones(port) or len(reference) == len(port):
+        return False
+    return not any(layout.permutation or layout.split for layout in layouts(reference, port)) and not (
+        _merges(reference, port) or _merges(port, reference)
+    )
+
+
 def _merges(fine: Sequence[int], coarse: Sequence[int]) -> bool:
     """Whether neighbours of the one shape make up the other; as many axes must be the same."""
     if len(fine) == len(coarse):

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, prod
 
 from parfocal.judge.floors import score
 from parfocal.matching.dividing import may_divide_differently, run_after
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.matching.values import SAME, distance
 from parfocal.replay.follow import Side
-from parfocal.replay.layouts import Layout, fit
+from parfocal.replay.layouts import Layout, crosses, fit
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Layouts, Place, Script
 from parfocal.replay.trace import Data, Value
@@ -79,38 +79,44 @@ def _real_end(pair: CallPair, suspect: Measure, precise: Precise, paired: set[in
 def arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
     """The pairing without calls that take the reference's values in another arrangement, and rightly so.
 
-    One side may divide an image into windows inside of an attention, the other before it. If the call
-    around, not led along inside, is right all the same, forward and backward, then the two only divide
-    the work differently, and what is around is judged as one.
+    One side may divide an image into windows inside of an attention, the other before it: then one takes
+    an image and the other windows, which no layout of axes makes the same. And where one side turns the
+    image before, the call around, not led along inside, is right all the same, forward and backward.
+    Then the two only divide the work differently, and what is around is judged as one.
     """
-    parted: set[int] = set()
     right: dict[int, bool] = {}
+    parted: set[int] = set()
     for measure in measures:
-        if not _is_rearranged(measure, precise):
+        if measure.side != "input" or measure.direction != "forward" or measure.given:
+            continue
+        own, other = _inputs(measure, precise)
+        if measure.score <= LIMIT or prod(own.shape) != prod(other.shape):
             continue
         around = _tied_around(measure.port, precise)
-        if around is not None:
+        if crosses(other.shape, own.shape):
+            parted.add(measure.port)
+        elif around is not None and distance(own.fingerprint, other.fingerprint) <= SAME:
             if around not in right:
                 right[around] = _is_right_by_itself(around, precise)
             if right[around]:
                 parted.add(measure.port)
-    if not parted:
-        return pairing
-    left = [pair for pair in pairing.pairs if pair.port in parted]
+    return _without(pairing, parted) if parted else pairing
+
+
+def _without(pairing: Pairing, parted: set[int]) -> Pairing:
+    left = [pair.reference for pair in pairing.pairs if pair.port in parted]
     return Pairing(
         tuple(pair for pair in pairing.pairs if pair.port not in parted),
-        tuple(sorted((*pairing.unpaired_reference, *(pair.reference for pair in left)))),
+        tuple(sorted((*pairing.unpaired_reference, *left))),
         tuple(sorted((*pairing.unpaired_port, *parted))),
     )
 
 
-def _is_rearranged(measure: Measure, precise: Precise) -> bool:
-    """Whether a call is given the right values in wrong places, by the code around it."""
-    if measure.side != "input" or measure.direction != "forward" or measure.given or measure.score <= LIMIT:
-        return False
+def _inputs(measure: Measure, precise: Precise) -> tuple[Data, Data]:
+    """What the call takes there, in the port and in the reference."""
     own = precise.port.trace.nodes[measure.port].inputs[measure.slot]
     other = precise.reference.trace.nodes[measure.reference].inputs[measure.reference_slot]
-    return distance(own.data.fingerprint, other.data.fingerprint) <= SAME
+    return own.data, other.data
 
 
 def _tied_around(order: int, precise: Precise) -> int | None:
