@@ -151,14 +151,16 @@ def test_json_stays_json_beside_a_script(align, folder):
     assert json.loads(done.out)["ok"] is False
 
 
-def test_nothing_to_reproduce_is_one_error(align, folder):
+def test_nothing_to_reproduce_is_said_and_the_verdict_stands(align, folder):
     done = align("ref.py:build", "port.py:build", *INPUT, "--repro", "repro")
-    assert done.status == 2
+    assert done.status == 0
     assert done.out.startswith("SAME: ")
-    assert done.err == "parfocal: there is nothing to reproduce: the port is the same as the reference\n"
+    assert done.err == (
+        "parfocal: no script: there is nothing to reproduce: the port is the same as the reference\n"
+    )
     done = align("ref.py:build", "port.py:build", *INPUT, "--no-transfer", "--repro", "repro")
-    assert done.status == 2
-    assert "there is nothing that can be run apart from the models" in done.err
+    assert done.status == 1
+    assert "parfocal: no script: there is nothing that can be run apart from the models" in done.err
     assert not (folder / "repro").exists()
 
 
@@ -186,6 +188,25 @@ def test_misuse_is_status_2_and_one_message(align, arguments, message):
     assert done.err.startswith("parfocal: ")
     assert message in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("option", ["--repro", "--save"])
+def test_a_place_that_cannot_be_written_is_status_2(align, folder, option):
+    (folder / "file").write_text("mine")
+    done = align("ref.py:build", "port.py:wrong", *INPUT, option, "file/deep")
+    assert done.status == 2
+    assert "cannot write the re" in done.err
+    assert (folder / "file").read_text() == "mine"
+
+
+def test_two_files_of_one_name_with_neighbours_of_one_name(align, folder):
+    for side, source in (("ours", REFERENCE), ("theirs", PORT)):
+        (folder / side).mkdir()
+        (folder / side / "layers.py").write_text(source)
+        (folder / side / "model.py").write_text("from layers import *\n")
+    done = align("ours/model.py:build", "theirs/model.py:wrong", *INPUT)
+    assert done.status == 1, done.err
+    assert done.out.startswith("DIFFERENT: Sequential (paddle ")
 
 
 SPECS = {

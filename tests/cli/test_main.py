@@ -51,6 +51,27 @@ def test_an_error_is_one_message_with_its_hint_and_status_2(monkeypatch, capsys)
     assert (done.status, done.out, done.err) == (2, "", "parfocal: it broke\n  hint: mend it\n")
 
 
+def test_a_mistake_of_our_own_is_not_taken_for_a_difference(monkeypatch, capsys):
+    def fails(*args, **kwargs):
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("parfocal.run.files.load_arrays", fails)
+    done = run_here(monkeypatch, capsys, "diff", "a", "b")
+    assert (done.status, done.out) == (3, "")
+    assert "ZeroDivisionError: ours" in done.err
+    assert done.err.endswith("parfocal: a mistake of parfocal's own; please report it with the lines above\n")
+
+
+def test_an_interruption_is_neither_a_verdict_nor_a_trace(monkeypatch, capsys):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("parfocal.run.files.load_arrays", interrupted)
+    done = run_here(monkeypatch, capsys, "diff", "a", "b")
+    assert (done.status, done.out) == (130, "")
+    assert "Traceback" not in done.err
+
+
 HEAVY = ("torch", "paddle", "scipy", "jinja2")
 
 

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import parfocal as pf
 from parfocal.run.reader import load_run
 
 TRAINING = {
@@ -191,12 +192,56 @@ def test_a_model_of_a_file(tmp_path):
     assert json.loads(done.stdout)["calls"] == 2
 
 
+def test_two_models_with_the_weights_of_one_checkpoint(tmp_path):
+    import torch
+
+    torch.manual_seed(0)
+    torch.save(torch.nn.Linear(4, 3).state_dict(), tmp_path / "weights.pth")
+    (tmp_path / "ours.py").write_text("import torch\n\ndef build():\n    return torch.nn.Linear(4, 3)\n")
+    (tmp_path / "theirs.py").write_text("import paddle\n\ndef build():\n    return paddle.nn.Linear(4, 3)\n")
+    for side in ("ours", "theirs"):
+        options = ("--model", f"{side}.py:build", "--weights", "weights.pth", "-i", "float32[6,4]")
+        done = run(tmp_path, *options, "--out", side)
+        assert done.returncode == 0, done.stderr
+    report = pf.compare(tmp_path / "ours", tmp_path / "theirs")
+    assert report.ok, str(report)
+    assert report.compared.parameters == 2
+    assert [load_run(tmp_path / side).header.model_class for side in ("ours", "theirs")] == [
+        "torch.nn.modules.linear.Linear",
+        "paddle.nn.layer.common.Linear",
+    ]
+
+
+@pytest.mark.parametrize(("mode", "dropped"), [("eval", False), ("train", True)])
+def test_a_model_is_recorded_in_the_wished_mode(tmp_path, mode, dropped):
+    (tmp_path / "mine.py").write_text(
+        "import torch\nfrom torch import nn\n\n"
+        "def build():\n    return nn.Sequential(nn.Linear(9, 9), nn.Dropout())\n"
+    )
+    done = run(tmp_path, "--model", "mine.py:build", "-i", "float32[9,9]", "--mode", mode)
+    assert done.returncode == 0, done.stderr
+    recorded = load_run(tmp_path / "run")
+    outputs = recorded.read(recorded.calls()[-1].outputs.leaves["0"])
+    assert (outputs == 0).any() == dropped
+
+
+def test_a_model_that_raises_is_one_message(tmp_path):
+    (tmp_path / "mine.py").write_text(FACTORY)
+    done = run(tmp_path, "--model", "mine.py:build", "-i", "float32[2,5]")
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "parfocal: the forward pass of the model raised RuntimeError in linear (Linear)"
+    )
+    assert "Traceback" not in done.stderr
+    assert not load_run(tmp_path / "run").complete
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((), "record needs either a script or --model"),
         (("missing.py",), "there is no script missing.py"),
-        (("--model", "mine:build"), "--model needs --inputs"),
+        (("--model", "mine:build"), "--model needs inputs: either --input (once per input) or --inputs FILE"),
         (("--model", "mine", "--inputs", "x.npz"), "--model 'mine' is neither file.py:name nor"),
         (("--model", "nowhere:build", "--inputs", "x.npz"), "no module named 'nowhere'"),
         (("--model", "mine:other", "--inputs", "x.npz"), "mine has no 'other'"),

@@ -15,6 +15,7 @@ from types import FrameType
 Site = tuple[str | None, int | None]
 
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_FOREIGN, _USERS, _COMMAND = range(3)  # whose a file is
 
 
 class Sites:
@@ -23,10 +24,11 @@ class Sites:
     def __init__(self, frameworks: tuple[str, ...]) -> None:
         homes = [_home(name) for name in ("parfocal", *frameworks)]
         self._foreign = tuple(home for home in homes if home is not None)
+        self._command = os.path.join(_home("parfocal") or "", "cli", "")
         self._library = tuple(
             sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib") if sysconfig.get_path(name)
         )
-        self._known: dict[str, bool] = {}
+        self._known: dict[str, int] = {}
 
     def find(self, skip: int = 1) -> Site:
         """File and line of the innermost user's frame, or nothing when the user is not on the stack."""
@@ -35,28 +37,35 @@ class Sites:
         while frame is not None:
             # By file name: the hash of a string is kept, that of a code object is not.
             name = frame.f_code.co_filename
-            users = known.get(name)
-            if users is None:
-                users = self.is_users(name)
-            if users:
+            whose = known.get(name)
+            if whose is None:
+                whose = self._whose(name)
+            if whose == _USERS:
                 return name, frame.f_lineno
+            if whose == _COMMAND:  # what called our command is nobody's model
+                break
             frame = frame.f_back
         return None, None
 
     def is_users(self, name: str) -> bool:
         """Whether a file, by its name, is the user's."""
-        users = self._known.get(name)
-        if users is None:
-            users = self._known[name] = self._is_users(name)
-        return users
+        return self._whose(name) == _USERS
 
-    def _is_users(self, name: str) -> bool:
+    def _whose(self, name: str) -> int:
+        if name not in self._known:
+            self._known[name] = self._decide(name)
+        return self._known[name]
+
+    def _decide(self, name: str) -> int:
         if name.startswith("<frozen "):
-            return False
+            return _FOREIGN
         path = name if name.startswith("<") else os.path.abspath(name)
+        if path.startswith(self._command):
+            return _COMMAND
         if path.startswith(self._foreign):
-            return False
-        return not path.startswith(self._library) or any(part in path for part in _PACKAGES)
+            return _FOREIGN
+        in_library = path.startswith(self._library) and not any(part in path for part in _PACKAGES)
+        return _FOREIGN if in_library else _USERS
 
 
 def _home(module: str) -> str | None:

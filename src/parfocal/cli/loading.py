@@ -8,6 +8,7 @@ import re
 import sys
 import traceback
 from contextlib import nullcontext
+from itertools import count
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ _INPUT = re.compile(
     r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<dtype>[a-z]+\d*)"
     r"\[\s*(?P<shape>(?:\d+(?:\s*,\s*\d+)*)?)\s*\](?::(?P<range>.+))?"
 )
+
+_folders: set[Path] = set()  # of the files that models were loaded from
 
 
 def load_model(spec: str, option: str, seed: int | None = None) -> Any:
@@ -59,17 +62,7 @@ def _import(place: str, spec: str, option: str) -> Any:
         path = Path(place).resolve()
         if not path.is_file():
             raise InputError(f"{option} {spec}: there is no file {place}")
-        folder = str(path.parent)
-        if folder not in sys.path:  # as for a script: its neighbours can be imported
-            sys.path.insert(0, folder)
-        name = f"parfocal_user_{path.stem}_{abs(hash(str(path)))}"
-        module_spec = importlib.util.spec_from_file_location(name, path)
-        assert module_spec is not None
-        assert module_spec.loader is not None
-        module = importlib.util.module_from_spec(module_spec)
-        sys.modules[name] = module
-        module_spec.loader.exec_module(module)
-        return module
+        return _import_file(path)
     except InputError:
         raise
     except ModuleNotFoundError as error:
@@ -79,6 +72,45 @@ def _import(place: str, spec: str, option: str) -> Any:
             f"{option} {spec}: importing {place} raised {type(error).__name__}: {error}\n{_where(error)}",
             hint="run in the folder that has the module, with its dependencies installed",
         ) from error
+
+
+def _import_file(path: Path) -> Any:
+    """As a script is run: its neighbours can be imported, and are its own."""
+    name = _free_name(path)
+    _forget_namesakes(path.parent)
+    if sys.path[:1] != [str(path.parent)]:
+        sys.path.insert(0, str(path.parent))
+    found = importlib.util.spec_from_file_location(name, path)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    found.loader.exec_module(module)
+    return module
+
+
+def _free_name(path: Path) -> str:
+    """The file's name, or with a number where another module has it: a port's file may be called the same."""
+    for number in count(1):
+        name = path.stem if number == 1 else f"{path.stem}_{number}"
+        if name in sys.modules:
+            continue
+        known = importlib.util.find_spec(name) if name.isidentifier() else None
+        if known is None or (known.origin and Path(known.origin).resolve() == path):
+            return name
+    raise AssertionError("numbers do not end")
+
+
+def _forget_namesakes(folder: Path) -> None:
+    """A neighbour of the other model's file would be imported in place of one called the same."""
+    for other in _folders - {folder}:
+        for file in (*other.glob("*.py"), *other.glob("*/__init__.py")):
+            name = file.stem if file.parent == other else file.parent.name
+            mine = (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()
+            if mine and getattr(sys.modules.get(name), "__file__", None) == str(file):
+                for each in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+                    del sys.modules[each]
+    _folders.add(folder)
 
 
 def _missing(error: ModuleNotFoundError, spec: str, option: str) -> ParfocalError:
@@ -99,6 +131,16 @@ def _missing(error: ModuleNotFoundError, spec: str, option: str) -> ParfocalErro
 def _where(error: BaseException) -> str:
     """The last lines of the user's own trace."""
     return "".join(traceback.format_tb(error.__traceback__)[-2:]).rstrip()
+
+
+def given_inputs(command: str, described: list[str] | None, path: Path | None, seed: int) -> Any:
+    """Random ones as described, or those of a file."""
+    if (path is None) == (not described):
+        raise InputError(
+            f"{command} needs inputs: either --input (once per input) or --inputs FILE",
+            hint="e.g. --input x=float32[4,3,224,224]",
+        )
+    return read_inputs(path) if path is not None else make_inputs(described or [], seed)
 
 
 def read_inputs(path: Path) -> Any:

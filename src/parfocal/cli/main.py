@@ -1,12 +1,14 @@
 """The command ``parfocal``: one file per sub-command, gathered here.
 
 Nothing heavy is imported before a command needs it, so that ``parfocal --help`` answers at
-once. Exit status: 0 aligned, 1 diverged, 2 the call or its input was wrong.
+once. Exit status: 0 aligned, 1 diverged, 2 the call or its input was wrong, 3 a mistake of our own.
 """
 
 from __future__ import annotations
 
 import sys
+import traceback
+import warnings
 from typing import Annotated
 
 import typer
@@ -15,8 +17,8 @@ from parfocal import __version__
 from parfocal.cli import align, compare, convert, diff, doctor, record
 from parfocal.errors import ParfocalError
 
-DIVERGED = 1
 WRONG_INPUT = 2
+OUR_MISTAKE = 3
 
 app = typer.Typer(
     name="parfocal",
@@ -26,11 +28,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("align")(align.align)
-app.command("convert")(convert.convert)
+app.command("record", context_settings=record.CONTEXT)(record.record)
 app.command("compare")(compare.compare)
 app.command("diff")(diff.diff)
+app.command("convert")(convert.convert)
 app.command("doctor")(doctor.doctor)
-app.command("record", context_settings=record.CONTEXT)(record.record)
 
 
 def _print_version(wanted: bool) -> None:
@@ -49,11 +51,19 @@ def options(
 
 
 def main() -> None:
+    # paddle says so whenever it is imported; nothing is compiled here
+    warnings.filterwarnings("ignore", message="No ccache found", category=UserWarning)
     try:
         app(prog_name="parfocal")
     except ParfocalError as error:
         typer.echo(f"parfocal: {error}", err=True)
         sys.exit(WRONG_INPUT)
+    except Exception:
+        if sys.argv[1:2] == ["record"]:
+            raise  # by the recorded script: it ends as it would have ended by itself
+        traceback.print_exc()
+        typer.echo("parfocal: a mistake of parfocal's own; please report it with the lines above", err=True)
+        sys.exit(OUR_MISTAKE)
 
 
 if __name__ == "__main__":

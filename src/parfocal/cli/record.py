@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,7 +28,19 @@ def record(
         str | None,
         typer.Option("--model", help="file.py:name or package.module:name that builds a model, instead."),
     ] = None,
-    inputs: Annotated[Path | None, typer.Option("--inputs", help="The model's inputs, as an .npz.")] = None,
+    described: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", help="A random input of the model: x=float32[4,3,224,224]."),
+    ] = None,
+    inputs: Annotated[
+        Path | None, typer.Option("--inputs", help="Its inputs from an .npz, .npy or .safetensors.")
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option("--weights", help="Its weights: a checkpoint of either framework, the same for both."),
+    ] = None,
+    mode: Annotated[str, typer.Option("--mode", help="Of the model: eval, train or keep.")] = "eval",
+    seed: Annotated[int, typer.Option("--seed", help="Of the model's random inputs and weights.")] = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="The run's folder.")] = Path("run"),
     tensors: Annotated[str, typer.Option("--tensors", help="full, sketch or stats.")] = "full",
     level: Annotated[str, typer.Option("--level", help="modules or ops.")] = "modules",
@@ -39,6 +53,7 @@ def record(
 ) -> None:
     """Record what a model does. Options come before the script; what follows it is the script's."""
     from parfocal.capture.script import record_script
+    from parfocal.cli.loading import given_inputs
     from parfocal.run.reader import load_run
 
     options: dict[str, Any] = {"tensors": tensors, "level": level, "grads": grads, "check": check}
@@ -48,26 +63,49 @@ def record(
         folder = record_script(script, context.args, out, steps=steps, **options)
     else:
         assert model is not None
-        folder = _record_model(model, inputs, out, options)
+        given = given_inputs("--model", described, inputs, seed)
+        folder = _record_model(_loaded(model, weights, seed), given, mode, out, options)
     _print_summary(load_run(folder), as_json)
 
 
-def _record_model(name: str, inputs: Path | None, out: Path, options: dict[str, Any]) -> Path:
-    """One forward pass, and with gradients one backward pass from random output gradients."""
-    from parfocal import inputs as given
+def _loaded(name: str, weights: Path | None, seed: int) -> Any:
+    """The model, with the weights of a checkpoint if there is one."""
     from parfocal.backends import registry
-    from parfocal.capture.recording import record as recording
-    from parfocal.cli.loading import load_model, read_inputs
+    from parfocal.cli.loading import load_model
+    from parfocal.run.files import load_arrays
+    from parfocal.weights.convert import convert
 
-    if inputs is None:
-        raise InputError("--model needs --inputs", hint="save them with numpy.savez")
-    model = load_model(name, "--model")
+    model = load_model(name, "--model", seed)
     backend = registry.of(model)
-    args, kwargs = given.arguments(read_inputs(inputs), backend)
-    with recording(model, out, **options) as recorder:
-        output = model(*args, **kwargs)
+    if weights is not None:
+        with TemporaryDirectory() as folder:
+            own = Path(folder) / "weights.safetensors"  # in the names and layouts of this model
+            convert(weights, model, own)
+            arrays = load_arrays(own)
+            for entry in backend.state(model):
+                if entry.path in arrays:
+                    backend.write(entry.value, arrays[entry.path])
+    return model
+
+
+def _record_model(model: Any, given: Any, mode: Any, out: Path, options: dict[str, Any]) -> Path:
+    """One forward pass, and with gradients one backward pass from random output gradients."""
+    from parfocal import inputs
+    from parfocal.backends import registry
+    from parfocal.backends.checks import check_mode
+    from parfocal.capture.recording import record as recording
+    from parfocal.workflow.telling import INPUTS_HINT, telling
+
+    check_mode(mode)
+    backend = registry.of(model)
+    args, kwargs = inputs.arguments(given, backend)
+    modules = partial(backend.modules, model)
+    with backend.mode(model, mode), recording(model, out, **options) as recorder:
+        with telling("model", "the forward pass", modules, INPUTS_HINT):
+            output = model(*args, **kwargs)
         if options["grads"]:
-            _go_backward(backend, output)
+            with telling("model", "the backward pass", modules, "--no-grads records the forward pass alone"):
+                _go_backward(backend, output)
     return recorder.path
 
 
@@ -106,5 +144,6 @@ def _print_summary(run: Run, as_json: bool) -> None:
     else:
         typer.echo(
             f"recorded {summary['model']} ({summary['framework']}) to {summary['path']}: "
-            f"{summary['calls']} calls, {summary['gradients']} gradients, {summary['steps']} steps"
+            f"{summary['calls']} calls, {summary['gradients']} gradients, "
+            f"{summary['steps']} step{'' if summary['steps'] == 1 else 's'}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,6 +36,7 @@ from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.dropping import Dropping
 from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import Excuses
+from parfocal.workflow.ignoring import patterns_of
 from parfocal.workflow.players import Arguments, Loss, Player
 from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.state import buffer_results, weight_differences, weights_kept
@@ -59,7 +61,7 @@ def align(
     tolerance: Tolerance | None = None,
     explain: bool = True,
     layers: Mapping[str, str] | None = None,
-    ignore: Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
     memory: str | int | None = None,
     progress: bool | None = None,
 ) -> Report:
@@ -74,7 +76,8 @@ def align(
     _refuse_what_is_to_come(optimizers, schedulers, steps, level)
     if reference is port:
         raise InputError("a model compared with itself is always the same", hint="pass two models")
-    _check_arguments(loss, tolerance)
+    _check_arguments(loss, tolerance, transfer, layers)
+    ignore = patterns_of(ignore)
     check_mode(mode)
     budget = parse_amount(memory)
     players = _players(reference, port, inputs, loss, backward)
@@ -272,7 +275,7 @@ def _owners(differing: Iterable[Divergence]) -> set[str]:
     return {site.path.rpartition(".")[0] for site in sites if site is not None}
 
 
-def _check_arguments(loss: Any, tolerance: Any) -> None:
+def _check_arguments(loss: Any, tolerance: Any, transfer: Any, layers: Any) -> None:
     losses = loss if isinstance(loss, tuple) else (loss, loss)
     if len(losses) != 2 or not all(each is None or callable(each) for each in losses):
         raise InputError(
@@ -283,6 +286,16 @@ def _check_arguments(loss: Any, tolerance: Any) -> None:
         raise InputError(
             f"tolerance={tolerance!r} is not a pf.Tolerance",
             hint="e.g. tolerance=pf.Tolerance(rtol=1e-5, atol=1e-6)",
+        )
+    if not isinstance(transfer, (bool, str, os.PathLike, Plan)):
+        raise InputError(
+            f"transfer={transfer!r} is neither True, False, a pf.Plan nor the path of one",
+            hint="transfer=True copies the reference's weights, transfer=False compares them",
+        )
+    named = isinstance(layers, Mapping) and all(isinstance(path, str) for path in (*layers, *layers.values()))
+    if not (layers is None or named):
+        raise InputError(
+            f"layers={layers!r} is not a dict of paths", hint="layers={reference path: port path}"
         )
 
 
@@ -344,10 +357,11 @@ def _plan(
 def _check_alive(player: Player) -> None:
     """A verdict on nothing is an error: dead or constant outputs agree whatever the weights are."""
     outputs = {slot: array for slot, array in player.natural.outputs.items() if array.dtype.name in EPSILON}
-    if not outputs:
+    if not any(array.size for array in outputs.values()):
+        shapes = ", ".join(str(list(array.shape)) for array in outputs.values())
         raise EmptyComparisonError(
-            "the reference gives no floating-point output, so there is nothing to compare",
-            hint="return the tensor that matters from forward",
+            f"the reference's outputs have no elements (shapes {shapes}), so there is nothing to compare",
+            hint="give a batch of at least one sample",
         )
     for slot, array in outputs.items():
         _check_finite(slot, array)

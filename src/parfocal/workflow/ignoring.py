@@ -10,10 +10,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from parfocal.errors import InputError
 from parfocal.matching.pairing import Pairing
 from parfocal.replay.trace import Trace
 from parfocal.workflow.ends import End
 from parfocal.workflow.measures import LIMIT, Measure
+
+
+def patterns_of(ignore: object) -> tuple[str, ...]:
+    """The patterns a user gave; a lone string counts as one."""
+    if isinstance(ignore, str):
+        return (ignore,)
+    patterns = tuple(ignore) if isinstance(ignore, Iterable) else (ignore,)
+    if all(isinstance(pattern, str) for pattern in patterns):
+        return patterns
+    raise InputError(
+        f"ignore={ignore!r} is not a list of path patterns", hint='e.g. ignore=["head.*", "*.dropout"]'
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +39,11 @@ class Ignored:
 
     def path(self, path: str) -> bool:
         return any(fnmatchcase(path, pattern) for pattern in self.patterns)
+
+    def unmatched(self) -> list[str]:
+        """Patterns that are nobody's."""
+        paths = {node.path for trace in (self.reference, self.port) for node in trace.nodes}
+        return [each for each in self.patterns if not any(fnmatchcase(path, each) for path in paths)]
 
     def judged_pairs(self, pairing: Pairing) -> Pairing:
         kept = [pair for pair in pairing.pairs if not self._either(pair.reference, pair.port)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, Backend, Mode
 from parfocal.capture.determinism import no_dropout
 from parfocal.capture.tree import flatten, flatten_call, replace_call
-from parfocal.errors import InputError
+from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.sketch import fingerprint
 from parfocal.matching.values import tie_slots
 from parfocal.replay.layouts import Layout, fit
@@ -68,12 +69,12 @@ class Player:
         backend = self.backend
         return {e.path: backend.to_array(e.value) for e in backend.state(self.model) if e.role == "buffer"}
 
-    def gradients(self) -> Arrays:
     def trainable(self) -> set[str]:
         """Paths of the parameters that may have a gradient."""
         entries = self.backend.state(self.model)
         return {entry.path for entry in entries if entry.role == "parameter" and entry.trainable}
 
+    def gradients(self) -> Arrays:
         """Of the parameters that have one, by path."""
         found = {
             entry.path: self.backend.gradient(entry.value, copy=False)
@@ -134,6 +135,7 @@ class Driving:
             backend = player.backend
             leaves = {slot: leaf for slot, leaf in flatten(output).leaves.items() if backend.is_tensor(leaf)}
             results.outputs = {slot: backend.to_array(leaf) for slot, leaf in leaves.items()}
+            _check_comparable(player, output, results.outputs)
             if self.reference_outputs is None:
                 self.reference_outputs = results.outputs
             if player.loss is not None:
@@ -155,10 +157,21 @@ class Driving:
                 f"the loss of the {player.side} gives {shape}, not one number of {backend.name}",
                 hint="reduce it, e.g. with .mean()",
             )
+        value = float(backend.to_array(loss).reshape(-1)[0])
+        if player.side == "reference" and not math.isfinite(value):
+            raise InputError(
+                f"the loss of the reference is {value}", hint="a comparison with NaN or infinity says nothing"
+            )
         if self.backward:
+            if not backend.requires_grad(loss):
+                raise InputError(
+                    f"the loss of the {player.side} depends on nothing trainable: "
+                    "there is nothing to go backward through",
+                    hint="see that nothing is detached on the way to it, or pass backward=False",
+                )
             with player.telling("the backward pass", "backward=False compares the forward pass alone"):
                 backend.backward([loss], [None])
-        return float(backend.to_array(loss).reshape(-1)[0])
+        return value
 
     def _send_back(self, player: Player, leaves: Mapping[str, Any], outputs: Arrays) -> None:
         backend = player.backend
@@ -197,6 +210,23 @@ class Driving:
         return others | {
             slot: layout.apply(seeds[name]) for slot, (name, layout) in tied.items() if name in seeds
         }
+
+
+def _check_comparable(player: Player, output: Any, outputs: Arrays) -> None:
+    if not outputs:
+        raise EmptyComparisonError(
+            f"the {player.side} gives {_in_words(output)} with no {player.backend.name} tensor in it",
+            hint="return tensors, alone or in tuples, lists, dicts or dataclasses",
+        )
+    if player.side == "reference" and not any(array.dtype.name in FLOATING for array in outputs.values()):
+        raise EmptyComparisonError(
+            "the reference gives no floating-point output, so there is nothing to compare",
+            hint="return the tensor that matters from forward",
+        )
+
+
+def _in_words(output: Any) -> str:
+    return "None" if output is None else f"a {type(output).__qualname__}"
 
 
 def tied_outputs(reference: Arrays, port: Arrays) -> dict[str, tuple[str, Layout]]:

@@ -263,11 +263,11 @@ def _relative(
         return comparison.rel_l2, comparison
     if tolerance is not None:
         raise InputError("a fixed tolerance needs full tensors", hint='record both runs with tensors="full"')
-    if own.shape != other.shape:  # projections say nothing across layouts
-        return distance(own.fingerprint, other.fingerprint), None
+    order_free = distance(own.fingerprint, other.fingerprint)
+    if own.shape != other.shape:  # projections say nothing across layouts, fingerprints little
+        return (order_free if order_free > SAME else 0.0), None
     sketches = [_sketch(side.run, value) for side, value in ((port, mine), (reference, yours))]
     apart = relative_distance(*sketches)
-    order_free = distance(own.fingerprint, other.fingerprint)
     # the same values in another order lie differently (NHWC); a mistake changes the values
     return (order_free if apart > 0.1 and order_free <= SAME else apart), None
 

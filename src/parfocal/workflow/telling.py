@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -9,6 +10,7 @@ from typing import Any
 
 from parfocal.errors import InputError, ParfocalError
 
+_PLACE = re.compile(r"\s*\(at /\S+:\d+\)$")
 INPUTS_HINT = "a tuple is passed by position, a dict by keyword; pf.sides(a, b) gives each side its own"
 
 
@@ -38,7 +40,8 @@ def telling(
 
 def _words(error: Exception) -> str:
     """The first line: frameworks add places in their own sources below."""
-    return next(iter(str(error).strip().splitlines()), "(no message)")
+    first = next(iter(str(error).strip().splitlines()), "(no message)")
+    return _PLACE.sub("", first)
 
 
 def _innermost(trace: TracebackType | None, modules: dict[str, Any]) -> tuple[str, str, bool]:

@@ -221,6 +221,11 @@ def test_nothing_to_go_backward_through():
         ({"mode": "test"}, "there is no mode 'test'; the modes are: eval, train, keep"),
         ({"memory": "lots"}, "memory='lots' is not an amount of memory"),
         ({"tolerance": 1e-5}, "tolerance=1e-05 is not a pf.Tolerance"),
+        ({"layers": ["0"]}, "layers=['0'] is not a dict of paths"),
+        ({"layers": {"0": None}}, "layers={'0': None} is not a dict of paths"),
+        ({"transfer": 3}, "transfer=3 is neither True, False, a pf.Plan nor the path of one"),
+        ({"ignore": 3}, "ignore=3 is not a list of path patterns"),
+        ({"ignore": ["0", None]}, "ignore=['0', None] is not a list of path patterns"),
         ({"layers": {"9": "0"}}, "layers= names '9', which the reference does not have"),
         ({"layers": {"0": "9"}}, "layers= names '9', which the port does not have"),
     ],
@@ -241,6 +246,87 @@ def test_a_plan_that_is_not_there(tmp_path):
     with pytest.raises(pf.ParfocalError) as caught:
         pf.align(mlp(TORCH), mlp(PADDLE), X, transfer=tmp_path / "plan.json")
     assert "plan.json" in str(caught.value)
+
+
+def test_an_empty_batch():
+    error = refusal(EmptyComparisonError, mlp(TORCH), mlp(PADDLE), X[:0])
+    assert error.message == (
+        "the reference's outputs have no elements (shapes [0, 3]), so there is nothing to compare"
+    )
+    assert error.hint == "give a batch of at least one sample"
+
+
+@pytest.mark.parametrize("backward", [True, False])
+@pytest.mark.parametrize(
+    ("give", "words"),
+    [
+        (lambda y: None, "None"),
+        (lambda y: (each for each in [y]), "a generator"),
+        (lambda y: y.detach().numpy(), "a ndarray"),
+        (lambda y: 3.5, "a float"),
+        (lambda y: (), "a tuple"),
+    ],
+)
+def test_an_output_without_a_tensor(give, words, backward):
+    def nothing(self, x):
+        return give(self.a(x))
+
+    def plain(self, x):
+        return self.a(x)
+
+    forwards = ((nothing, plain), (plain, nothing))
+    for (for_reference, for_port), side, framework in zip(
+        forwards, ("reference", "port"), (TORCH, PADDLE), strict=True
+    ):
+        models = custom(TORCH, for_reference, a=(4, 3)), custom(PADDLE, for_port, a=(4, 3))
+        error = refusal(EmptyComparisonError, *models, X, backward=backward)
+        assert error.message == f"the {side} gives {words} with no {framework} tensor in it"
+
+
+def test_integers_alone_are_refused_before_anything_goes_backward():
+    models = [
+        custom(framework, lambda self, x: self.a(x).argmax(-1), a=(4, 3)) for framework in (TORCH, PADDLE)
+    ]
+    error = refusal(EmptyComparisonError, *models, X)
+    assert error.message == "the reference gives no floating-point output, so there is nothing to compare"
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_loss_that_is_not_finite(value):
+    error = refusal(InputError, mlp(TORCH), mlp(PADDLE), X, loss=lambda y: y.square().mean() * float(value))
+    assert error.message == f"the loss of the reference is {value}"
+
+
+def test_a_loss_that_is_not_finite_in_the_port_is_a_difference():
+    losses = (lambda y: y.mean(), lambda y: y.mean() * float("inf"))
+    report = pf.align(mlp(TORCH), mlp(PADDLE), X, loss=losses)
+    assert (report.first.phase, report.ok) == ("loss", False)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_loss_that_is_detached(side):
+    losses = [lambda y: y.mean(), lambda y: y.mean()]
+    losses[side] = lambda y: y.detach().mean()
+    error = refusal(InputError, mlp(TORCH), mlp(PADDLE), X, loss=tuple(losses))
+    words = ("reference", "port")[side]
+    assert error.message == (
+        f"the loss of the {words} depends on nothing trainable: there is nothing to go backward through"
+    )
+    assert pf.align(mlp(TORCH), mlp(PADDLE), X, loss=tuple(losses), backward=False).ok
+
+
+def test_one_pattern_to_ignore_may_stand_alone():
+    reference, port = mlp(TORCH), mlp(PADDLE)
+    report = pf.align(reference, port, X, ignore="0")
+    assert report.ok, str(report)
+    assert {pair.port.path for pair in report.pairs} >= {"2"}
+    assert not [finding for finding in report.findings if finding.code == "ignored.nothing"]
+
+
+def test_a_pattern_that_matches_nothing_is_said():
+    report = pf.align(mlp(TORCH), mlp(PADDLE), X, ignore=["0", "head.*"])
+    messages = [finding.message for finding in report.findings if finding.code == "ignored.nothing"]
+    assert messages == ["ignore='head.*' matches the path of no call on either side"]
 
 
 @pytest.mark.parametrize("frameworks", SIDES)

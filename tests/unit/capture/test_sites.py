@@ -76,3 +76,18 @@ def test_parfocal_itself_is_passed_over():
     exec(compile("found = sites.find", own, "exec"), scope)
     exec(compile("def call(sites):\n    return sites.find()\n", own, "exec"), scope)
     assert scope["call"](sites) == (HERE, line())
+
+
+def test_what_called_our_command_is_nobody_s_model(framework):
+    import parfocal.cli.main
+
+    scope: dict[str, types.FunctionType] = {}
+    source = "def command(function):\n    return function()\n"
+    exec(compile(source, parfocal.cli.main.__file__, "exec"), scope)
+    sites = Sites(("fakeframework",))
+    called = lambda: framework.call(lambda: sites.find(skip=2))  # noqa: E731
+    assert called() == (HERE, line() - 1)
+    assert scope["command"](functools.partial(framework.call, functools.partial(sites.find, 1))) == (
+        None,
+        None,
+    )

@@ -12,6 +12,7 @@ from parfocal.judge.floors import NOTHING, Size
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.weights.plan import Ambiguity, Leftover, Plan
 from parfocal.workflow.ends import End
+from parfocal.workflow.ignoring import Ignored
 from parfocal.workflow.measures import ABSENT, END_LIMIT, LIMIT, Measure
 from parfocal.workflow.verdicts import (
     compared,
@@ -226,7 +227,7 @@ def test_limits():
     assert limits_of(fixed=True) == (1.0, 1.0)
 
 
-def watched(measures=(), unpaired=(), outputs=(1, 1), notes=(), problems=()):
+def watched(measures=(), unpaired=(), outputs=(1, 1), notes=(), problems=(), patterns=()):
     both = [
         SimpleNamespace(trace=trace(NET), natural=SimpleNamespace(outputs=dict.fromkeys(range(count))))
         for count in outputs
@@ -240,7 +241,12 @@ def watched(measures=(), unpaired=(), outputs=(1, 1), notes=(), problems=()):
         overlooked=[],
     )
     return SimpleNamespace(
-        reference=both[0], port=both[1], plan=Plan(notes=notes), backward=True, mode="eval"
+        reference=both[0],
+        port=both[1],
+        plan=Plan(notes=notes),
+        backward=True,
+        mode="eval",
+        ignored=lambda: Ignored(patterns, both[0].trace, both[1].trace),
     ), observation
 
 
@@ -266,13 +272,20 @@ def test_findings():
     found = {
         finding.code: finding.message
         for finding in findings(
-            *watched(unpaired=[HEAD], outputs=(1, 3), notes=("a note",), problems=("norm: no kernel",))
+            *watched(
+                unpaired=[HEAD],
+                outputs=(1, 3),
+                notes=("a note",),
+                problems=("norm: no kernel",),
+                patterns=("block.*", "tail"),
+            )
         )
     }
     assert found["transfer"] == "a note"
     assert found["output.extra"] == "2 more outputs in the port than in the reference; not compared"
     assert found["floor.imprecise"] == "no float64 floor for norm: no kernel; the other floors were used"
     assert "pairing.low" in found
+    assert found["ignored.nothing"] == "ignore='tail' matches the path of no call on either side"
 
 
 @pytest.mark.parametrize("floor", [NOTHING, Size(1.0, 1.0)])
