@@ -89,6 +89,32 @@ class Model(nn.Module):
 """,
     *(4, 8),
 )
+KEPT = pair(
+    """
+class Block(nn.Module):
+    def __init__(self, act="gelu"):
+        super().__init__()
+        self.fc, self.act = nn.Linear(8, 8), getattr(F, act)
+
+    def forward(self, x):
+        return x + self.act(self.fc(x))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two, self.three = Block(), Block("relu"), Block("silu")
+
+    def forward(self, x):
+        states, named = [x], {}
+        for block in (self.one, self.two, self.three):
+            x = block(x) * 0.5
+            states.append(x)
+            named[f"stage{len(states)}"] = torch.tanh(x)
+        return states[-1] + states[1] - named["stage3"]
+""",
+    *(4, 8),
+)
 BLOCKS = pair(
     """
 @dataclass
@@ -153,6 +179,15 @@ FAULTS = {
         "parts = [paddle.tanh(layer(x)) * weight for layer, weight in zip(layers, self.weights)]",
     ),
     "a sum that is not carried on": Fault(PARTS, "total + part", "part", "total = total + part"),
+    "a function that a module keeps": Fault(
+        KEPT, 'Block("silu")', "Block()", "port.three.act = paddle.nn.functional.silu"
+    ),
+    "another item of a list": Fault(
+        KEPT, "states[1]", "states[0]", 'return states[-1] + states[1] - named["stage3"]'
+    ),
+    "another item of a dictionary": Fault(
+        KEPT, 'named["stage3"]', 'named["stage2"]', 'return states[-1] + states[1] - named["stage3"]'
+    ),
     "a setting's name": Fault(
         BLOCKS,
         "self.config.scale",
@@ -189,7 +224,7 @@ def test_the_fix_mends_every_run_of_the_line(fault: Fault, tmp_path: Path) -> No
     aligned(reference, port, fault.pair).raise_if_diverged()
 
 
-@pytest.mark.parametrize("pair", [HELPER, LOOP, PARTS, BLOCKS])
+@pytest.mark.parametrize("pair", [HELPER, LOOP, PARTS, KEPT, BLOCKS])
 def test_the_pairs_are_right_without_a_fault(pair: Pair, tmp_path: Path) -> None:
     port = build(tmp_path, "port", pair.port)
     aligned(reference_of(tmp_path, pair), port, pair).raise_if_diverged()

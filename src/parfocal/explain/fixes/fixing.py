@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from parfocal.explain.fixes import patching
@@ -121,8 +123,18 @@ def not_dropping(op: Op, words: str) -> str:
     return told(op, training, False, words)
 
 
-def called(op: Op, framework: str, name: str, arguments: Mapping[str, Any], words: str) -> str:
-    """Another function of the same tensor, or another sign; names are the common ones."""
+def called(
+    op: Op,
+    framework: str,
+    name: str,
+    arguments: Mapping[str, Any],
+    words: str,
+    owner: tuple[str, Any] | None = None,
+) -> str:
+    """Another function of the same tensor, or another sign; names are the common ones.
+
+    A function that the module has for its own, ``self.act``, is set there.
+    """
     spot, function = spot_of(op), function_of(name, framework)
     if spot is None:
         return words
@@ -131,7 +143,23 @@ def called(op: Op, framework: str, name: str, arguments: Mapping[str, Any], word
     said = arguments_of(name, framework, arguments)
     if function is None or said is None or len(op.inputs) != 1:
         return words
-    return _said(patching.calling(spot, function, said), words)
+    patch = patching.calling(spot, function, said)
+    way = way_to(spot.node.func, {}) if isinstance(spot.node, ast.Call) else ()
+    if owner is None or said or not way or not _is_function(value_at(owner[1], way)):
+        return _said(patch, words)
+    text = f"{owner[0]}{''.join(step.text for step in way)} = {function}"
+    return Setting.of(text, way, _named(function), None if patch is None else Line.of(patch))
+
+
+def _is_function(value: Any) -> bool:
+    """Whether a module keeps it as a plain function, which another can take the place of."""
+    return inspect.isroutine(value) and not inspect.ismethod(value)
+
+
+def _named(dotted: str) -> Any:
+    """What a full name stands for, of a package that is there already."""
+    package, *rest = dotted.split(".")
+    return reduce(getattr, rest, sys.modules[package])
 
 
 def ordered(op: Op, slots: Sequence[str], order: Sequence[int], words: str) -> str:

@@ -207,7 +207,8 @@ def replaced_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
     message = f"{mine.spelled} in the port ({line(mine)}), {theirs.spelled} in the reference ({line(theirs)})"
     fix = f"apply {theirs.name} instead of {mine.name} in {line(mine)}"
     arguments = told(theirs, scene.case.reference_backend.is_tensor)
-    fix = fixing.called(mine, scene.case.backend.name, theirs.name, arguments, fix)
+    owner = spelled_path(scene.case.node.path), scene.case.module
+    fix = fixing.called(mine, scene.case.backend.name, theirs.name, arguments, fix, owner)
     return Proof(code, message, fix, score, mine.where, theirs.where)
 
 
@@ -238,9 +239,8 @@ def way_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: floa
         return None
     message = f"{mine} in the port ({lines(own)}), {theirs} in the reference ({lines(others)})"
     fix = f"compute {theirs} in {lines(own)}"
-    code = "op.kind"
-    if [op.name for op in own] == [op.name for op in others]:
-        code = next(_codes_of_words(own, others, backends), "config.other")
+    alike = [op.name for op in own] == [op.name for op in others]
+    code = next(_codes_of_words(own, others, backends), "config.other" if alike else "op.kind")
     return Proof(code, message, fix, score, own[0].where, others[0].where)
 
 
@@ -248,7 +248,12 @@ def _codes_of_words(
     own: Sequence[Op], others: Sequence[Op], backends: tuple[Backend, Backend]
 ) -> Iterator[str]:
     """Of what ops of the same names are told on both sides, and told otherwise."""
-    for mine, theirs in zip(own, others, strict=True):
+    left = list(others)
+    for mine in own:
+        theirs = next((op for op in left if op.name == mine.name), None)
+        if theirs is None:
+            continue
+        left.remove(theirs)
         ours, wanted = (told(op, b.is_tensor) for op, b in zip((mine, theirs), backends, strict=True))
         names = (name for name in ours if name in wanted and ours[name] != wanted[name])
         yield from (code_of(name, mine.name) for name in names)

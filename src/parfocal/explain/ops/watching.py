@@ -17,7 +17,8 @@ from parfocal.capture.sites import Site, Sites
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
-from parfocal.explain.fixes.frames import span_of, standing, users_frames
+from parfocal.explain.fixes.frames import LONGEST, span_of, standing, users_frames
+from parfocal.explain.fixes.literals import written
 from parfocal.explain.ops.log import Key, Log, Maker, Op, Return, key_of
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.replay.trace import Node
@@ -123,7 +124,16 @@ class Watcher:
         return {"span": inner.span, "around": self._tensors(frames[0]), "frames": stand}
 
     def _tensors(self, frame: FrameType) -> dict[str, Any]:
-        return {name: value for name, value in frame.f_locals.items() if self._backend.is_tensor(value)}
+        """Of a frame, by how they are written: those with a name, then those in a list with one."""
+        is_tensor, names = self._backend.is_tensor, frame.f_locals
+        found = {name: value for name, value in names.items() if is_tensor(value)}
+        for name, value in names.items():
+            if isinstance(value, (list, tuple)) and len(value) <= LONGEST:
+                found |= {f"{name}[{i}]": item for i, item in enumerate(value) if is_tensor(item)}
+            elif isinstance(value, dict) and len(value) <= LONGEST:
+                items = ((key, item) for key, item in value.items() if isinstance(key, str))
+                found |= {f"{name}[{written(key)}]": item for key, item in items if is_tensor(item)}
+        return found
 
     def entered(self, call: Call) -> None:
         order = self._part.order(call.order)

@@ -35,7 +35,8 @@ from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.values import ROUNDING, Marked, close, match
 from parfocal.explain.ops.watching import watched
 
-DEEPEST = 8  # ops in one expression
+DEEPEST = 8  # ops in one expression, one inside the other
+LONGEST = 600  # characters of an expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,23 @@ class Writer:
         back = scene.case.reference_backend.to_array
         plain = (each for each in scene.reference.returns if each.alone and not each.given)
         self.returned = {key_of(back(each.tensor)): each for each in plain}
+        # Values are used again and again, in a loop most of all: each is written once, or tried in vain
+        # once at every depth.
+        self._written: dict[tuple[Key, int | None], str] = {}
+        self._in_vain: dict[tuple[Key, int | None], int] = {}
 
     def write(self, key: Key, made: Op | None, depth: int = 0) -> str | None:
         """The text of a value that ``made`` gives in the reference."""
+        value = key, None if made is None else made.index
+        if value not in self._written and depth < self._in_vain.get(value, depth + 1):
+            text = self._write(key, made, depth)
+            if text is None or len(text) > LONGEST:
+                self._in_vain[value] = depth
+            else:
+                self._written[value] = text
+        return self._written.get(value)
+
+    def _write(self, key: Key, made: Op | None, depth: int) -> str | None:
         array = self.scene.reference.values[key]
         for known in self.known:
             if _is(known.array, array) and self._is_called_alike(known, made):
@@ -104,10 +119,12 @@ class Writer:
     def computed(self, key: Key, made: Op, depth: int = 0) -> str | None:
         """The op itself, written, also where its value has a name."""
         log = self.scene.reference
-        operands = [self.write(each, log.maker(made, slot), depth + 1) for slot, each in made.inputs.items()]
-        texts = [text for text in operands if text is not None]
-        if len(texts) != len(operands):
-            return None
+        texts = []
+        for slot, each in made.inputs.items():
+            written = self.write(each, log.maker(made, slot), depth + 1)
+            if written is None:
+                return None
+            texts.append(written)
         text = self._module_called(made, texts) if made.is_module else None
         if text is None:
             arguments = told(made, self.scene.case.reference_backend.is_tensor)
@@ -245,16 +262,21 @@ def _locals(place: Place, steps: list[Op]) -> Mapping[str, Any]:
     if not until:
         return {}
     stored = stored_between(place.spot, until[-1].line or 0, place.begin.lineno)
-    return {name: tensor for name, tensor in until[-1].around.items() if name not in stored}
+    around = until[-1].around.items()
+    return {name: tensor for name, tensor in around if name.partition("[")[0] not in stored}
 
 
 def _assigned(scene: Scene, place: Place, steps: list[Op]) -> Iterator[Known]:
     """Names that earlier statements give to what a step makes, if they still stand for it."""
+    seen: set[str] = set()  # in a loop a name stands for what it got last
     for op in reversed(steps):
         made = fixing.spot_of(op)
         name = None if made is None or len(op.outputs) != 1 else assigned_name(made)
         if made is None or name is None or made.statement in (place.spot.statement, *place.without):
             continue
+        if name in seen:
+            continue
+        seen.add(name)
         begin = (made.statement.end_lineno or 0) + 1
         if name not in stored_between(place.spot, begin, place.begin.lineno):
             yield Known(name, scene.port.values[next(iter(op.outputs.values()))])
