@@ -17,6 +17,8 @@ from parfocal.weights.plan import Plan
 if TYPE_CHECKING:
     from parfocal.explain.reproducing import Reproduction
 
+INCOMPLETE = "run.incomplete"  # the finding that a recording was cut short
+
 
 @dataclass(frozen=True, slots=True)
 class Compared:

@@ -13,7 +13,7 @@ from textwrap import wrap
 from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, Site
-from parfocal.report.report import Report, Step
+from parfocal.report.report import INCOMPLETE, Report, Step
 
 WIDTH = 80
 SHOWN = 5  # of a list, before it is summed up
@@ -29,11 +29,14 @@ class _Words:
     score: str
     floor: str
     largest: str
+    unpaired: str  # what becomes of calls without a partner
 
 
 _WORDS = {
-    "noise": _Words("{} the noise", "noise", "largest own error {} the noise"),
-    "growth": _Words("{} what went in", "given", "an error grew by {} at most"),
+    "noise": _Words(
+        "{} the noise", "noise", "largest own error {} the noise", "judged with the code around them"
+    ),
+    "growth": _Words("{} what went in", "given", "an error grew by {} at most", "not compared"),
 }
 # What a comparison in this mode does not see.
 _UNSEEN = {"eval": '; mode="train" compares what only training does'}
@@ -65,7 +68,8 @@ def _fitted(text: str) -> list[str]:
 
 
 def _headline(report: Report) -> str:
-    verdict = "SAME" if report.ok else "DIFFERENT"
+    so_far = " as far as recorded" if any(each.code == INCOMPLETE for each in report.findings) else ""
+    verdict = f"SAME{so_far}" if report.ok else "DIFFERENT"
     return f"{verdict}: {report.port_name} against {report.reference_name}"
 
 
@@ -220,7 +224,7 @@ def _compared(report: Report) -> list[str]:
             named = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(SHOWN))
             more = f" and {len(kinds) - SHOWN} more kinds" if len(kinds) > SHOWN else ""
             lines.append(
-                f"           no partner in the {side}: {named}{more}; judged with the code around them"
+                f"           no partner in the {side}: {named}{more}; {_WORDS[report.scale].unpaired}"
             )
     return lines
 
@@ -262,5 +266,6 @@ def _next_step(report: Report) -> str:
     site = first.port or first.reference
     where = f"{_short_path(site.file)}:{site.line}" if site and site.file else "the place named above"
     if report.scale == "growth":  # what the two runs started from was not recorded with them
-        return f"next: see that both runs had the same weights, look at {where}, then {again}"
+        start = "see that both runs are of one model with one set of weights"
+        return f"next: {start}, look at {where}, then {again}"
     return f"next: look at {where}, mend it, then {again}"

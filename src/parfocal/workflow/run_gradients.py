@@ -47,7 +47,8 @@ class Judged:
     parameter: str
     error: float  # as a share of what was summed; infinite where only one side has a gradient
     given: float  # the error that the layer was given, going forward or backward
-    forward: float  # what of it is explained by the way forward alone
+    relative: float = math.inf  # the error as a share of the gradient itself
+    unit: float = 0.0  # what of that sum is rounding
     comparison: Comparison | None = None
     message: str = ""
 
@@ -75,17 +76,16 @@ def judge(
             continue
         unit = epsilon(data.dtype)
         given = max(unit, *(max(user.forward, user.backward) for user in layer))
-        forward = max(unit, *(math.sqrt(user.forward) for user in layer))
         if own is None or other is None:
             message = (
                 f"no gradient arrives in the {'port' if own is None else 'reference'}: frozen, or not used"
             )
-            yield Judged(layer[0], theirs or ours, math.inf, given, forward, message=message)
+            yield Judged(layer[0], theirs or ours, math.inf, given, message=message)
             continue
         apart, comparison = relative(own, other)
         summed = max(sum(user.summed for user in layer), other.fingerprint.l2)
         error = apart * other.fingerprint.l2 / summed if apart and summed else 0.0
-        yield Judged(layer[0], theirs, error, given, forward, comparison)
+        yield Judged(layer[0], theirs, error, given, apart, unit, comparison)
 
 
 def _tied(

@@ -23,7 +23,7 @@ from parfocal.matching.pairing import BY_PLACE, CallPair, pair_calls
 from parfocal.matching.values import SAME, distance, tie_slots
 from parfocal.replay.layouts import fit
 from parfocal.replay.trace import Data, Node, Trace, Value
-from parfocal.report.report import Compared, Report, Step
+from parfocal.report.report import INCOMPLETE, Compared, Report, Step
 from parfocal.run.reader import Run, load_run
 from parfocal.run.records import TensorValue
 from parfocal.workflow.recorded import Recorded, steps_of
@@ -91,8 +91,12 @@ def _compare_step(
     _give_what_is_inside(found, theirs)
     limit = 1.0 if tolerance else JUMP
     parameters = _parameters(found, reference, port, tolerance)
+    drift = max((errors.given for errors in found if math.isfinite(errors.given)), default=0.0)
     divergences = [
-        each for errors in found for each in _divergences(errors, parameters, ours, theirs, step, limit)
+        each
+        for errors in found
+        for each in _divergences(errors, ours, theirs, step, limit)
+        if each.phase == "forward" or _arrives(errors.pair.port, parameters, drift, limit)
     ]
     guilty = {each.port.path for each in divergences if each.port is not None}
     wrong = [p for p in parameters if p.error > limit * p.given and p.user.port.path not in guilty]
@@ -149,14 +153,16 @@ def _parameters(
     )
 
 
-def _arrives(order: int, parameters: list[Judged], limit: float) -> bool:
+def _arrives(order: int, parameters: list[Judged], drift: float, limit: float) -> bool:
     """Whether an error going backward from a call shows in a parameter, or might, there being none.
 
     A tensor's gradient is the sum over its uses, and two models may use it otherwise for the same
     result: one takes a concatenation apart that the other makes anew.
     """
     before = [each for each in parameters if each.user.port.order <= order]
-    return not before or any(each.error > limit * each.forward for each in before)
+    return not before or any(
+        each.relative > limit * math.sqrt(drift) and each.error > limit * each.unit for each in before
+    )
 
 
 def _errors(pair: CallPair, reference: Recorded, port: Recorded, tolerance: Tolerance | None) -> _Errors:
@@ -284,7 +290,7 @@ def _jump(given: float, made: float, epsilon: float = EPSILON["float32"]) -> flo
 
 
 def _divergences(
-    errors: _Errors, parameters: list[Judged], ours: Trace, theirs: Trace, step: int, limit: float
+    errors: _Errors, ours: Trace, theirs: Trace, step: int, limit: float
 ) -> Iterator[Divergence]:
     own, other = theirs.nodes[errors.pair.port], ours.nodes[errors.pair.reference]
     dtype = next((value.data.dtype for value in own.outputs.values()), "float32")
@@ -294,7 +300,7 @@ def _divergences(
         ("backward", errors.backward_given, errors.backward_made or 0.0, errors.backward_comparison),
     ):
         jump = _jump(given, made, epsilon)
-        if jump > limit and (phase == "forward" or _arrives(own.order, parameters, limit)):
+        if jump > limit:
             allowed = max(given, GIVEN * epsilon)
             size = 1.0 if comparison is None or not comparison.rel_l2 else comparison.rmse / comparison.rel_l2
             yield Divergence(
@@ -336,7 +342,7 @@ def _site(node: Node) -> Site:
 def _run_findings(runs: list[Run], steps: list[dict[int, Recorded]]) -> Iterator[Finding]:
     for run in runs:
         if not run.complete:
-            yield Finding("run.incomplete", f"{run.path} is incomplete: only finished calls were compared")
+            yield Finding(INCOMPLETE, f"{run.path} is incomplete: only finished calls were compared")
     for step in sorted(steps[0].keys() ^ steps[1].keys()):
         yield Finding("run.steps", f"step {step} is in one of the runs only")
     losses = [{step.step: step.loss for step in run.steps() if step.loss is not None} for run in runs]

@@ -268,7 +268,7 @@ def test_recorded_runs_have_no_noise():
     assert "  error      float32 2x4: rms 0.0884, relative 0.135, given 1e-07" in lines
     assert "noise" not in "\n".join(lines)
     assert " ".join(lines[-2:]).endswith(
-        "see that both runs had the same weights, look at models/net.py:34, then     record and compare again"
+        "one model with one set of weights, look at     models/net.py:34, then record and compare again"
     )
 
 
@@ -280,3 +280,14 @@ def test_the_code_of_a_block_and_the_model_itself_have_names():
         "    code, 123x the noise",
     ]
     assert "  port       (the model)  Net, gelu  models/net.py:12" in lines
+
+
+def test_an_incomplete_run_is_the_same_only_so_far():
+    note = dataclasses.replace(NOTE, code="run.incomplete")
+    assert lines_of(findings=(note,))[0].startswith("SAME as far as recorded: Net (paddle")
+    assert lines_of(divergence(), findings=(note,))[0].startswith("DIFFERENT: Net (paddle")
+
+
+def test_calls_without_partner_in_recorded_runs_are_not_said_to_be_judged():
+    text = str(report(unpaired_port=(site("y", "Identity"),), scale="growth"))
+    assert "no partner in the port: 1 Identity; not compared" in text
