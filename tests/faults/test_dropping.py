@@ -150,3 +150,70 @@ def test_a_reference_that_does_not_repeat_itself_is_not_taken_for_noisy() -> Non
     assert report.first is not None
     assert "it draws random numbers" in report.first.message
     assert align(seeded(lambda: TorchNoisy(0.0)), PaddleHead(), numbers(4, 12), mode="eval").ok
+
+
+class TorchPath(nn.Module):
+    """Stochastic depth; in torchvision's way a module also where it drops nothing."""
+
+    def __init__(self, rates: tuple[float, ...]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(12, 12) for _ in rates)
+        self.depths = nn.ModuleList(StochasticDepth(rate) for rate in rates)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer, depth in zip(self.layers, self.depths, strict=True):
+            x = x + depth(layer(x))
+        return x
+
+
+class StochasticDepth(nn.Module):
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.bernoulli(torch.full((len(x), 1), 1 - self.p)) / (1 - self.p) if self.training else x
+
+
+class DropPath(pnn.Layer):
+    def __init__(self, drop_prob: float) -> None:
+        super().__init__()
+        self.drop_prob = drop_prob
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        if not self.training or self.drop_prob == 0.0:
+            return x
+        return x * paddle.bernoulli(paddle.full([x.shape[0], 1], 1 - self.drop_prob)) / (1 - self.drop_prob)
+
+
+class PaddlePath(pnn.Layer):
+    """In the way of most ports, an identity where nothing is dropped."""
+
+    def __init__(self, rates: tuple[float, ...]) -> None:
+        super().__init__()
+        self.layers = pnn.LayerList([pnn.Linear(12, 12) for _ in rates])
+        self.depths = pnn.LayerList([DropPath(rate) if rate > 0 else pnn.Identity() for rate in rates])
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        for layer, depth in zip(self.layers, self.depths, strict=True):
+            x = x + depth(layer(x))
+        return x
+
+
+def paths(*rates: float) -> tuple[torch.nn.Module, paddle.nn.Layer]:
+    return seeded(lambda: TorchPath((0.0, 0.1, 0.2))), PaddlePath(rates)
+
+
+def test_identities_where_nothing_is_dropped() -> None:
+    report = align(*paths(0.0, 0.1, 0.2), numbers(4, 12), mode="train")
+    assert report.ok, str(report)
+
+
+def test_another_rate_beside_identities() -> None:
+    report = align(*paths(0.0, 0.05, 0.1), numbers(4, 12), mode="train")
+    causes = [each.cause for each in own(report) if each.cause]
+    assert [cause.code for cause in causes] == ["random.dropout"] * 2
+    assert [cause.fix for cause in causes] == [
+        "port.depths[1].drop_prob = 0.1",
+        "port.depths[2].drop_prob = 0.2",
+    ]

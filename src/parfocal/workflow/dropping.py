@@ -13,6 +13,7 @@ from parfocal.matching.pairing import Pairing
 from parfocal.replay.trace import Node, Trace
 
 WORDS = {True: "train", False: "eval"}
+IDLE = ("", 0.0)
 OFF = "nothing is dropped while the two are compared"
 
 
@@ -40,16 +41,17 @@ class Dropping:
     def _different(self, pairing: Pairing, reference: Trace, port: Trace) -> Iterator[Divergence]:
         seen: set[str] = set()
         # with one too many or too few, which is which of several that do nothing now is a guess
-        calls = [
-            sum(node.path in side for node in trace.nodes)
-            for side, trace in ((self.ours, reference), (self.theirs, port))
-        ]
+        sides = (self.ours, reference), (self.theirs, port)
+        calls = [sum(node.path in side for node in trace.nodes) for side, trace in sides]
+        # what drops nothing by itself may as well be an identity, or not be there
+        at_work = [sum(side.get(node.path, IDLE)[1] > 0 for node in trace.nodes) for side, trace in sides]
+        sure = calls[0] == calls[1] or at_work[0] == at_work[1]
         for pair in pairing.pairs:
             ours, theirs = reference.nodes[pair.reference], port.nodes[pair.port]
             if ours.path not in self.ours or theirs.path not in self.theirs or theirs.path in seen:
                 continue
             seen.add(theirs.path)
-            cause = self._cause(ours, theirs, sure=calls[0] == calls[1])
+            cause = self._cause(ours, theirs, sure=sure)
             if cause is not None:
                 sites = _site(ours), _site(theirs)
                 yield Divergence(
