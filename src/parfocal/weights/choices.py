@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -98,3 +98,19 @@ def raw(link: Link) -> Choice | None:
     # More than two axes in the same shape: nobody transposes those on the way.
     choice.open = len(options) > 1 and (len(target.shape) == 2 or source.shape != target.shape)
     return choice
+
+
+def take_as_they_are(found: Sequence[Choice], *, ran: bool) -> None:
+    """Of two models of one framework: a tensor of the same name and shape lies the same way.
+
+    If there were runs, values may say otherwise; they cannot behind a mistake.
+    """
+    for choice in found:
+        if choice.subject != "orientation" or [u.path for u in choice.references] != [
+            u.path for u in choice.ports
+        ]:
+            continue
+        first = choice.options[0]
+        if all(each.source_view == each.target_view for each in first.entries):
+            choice.options[0] = replace(first, named=True)
+            choice.open = choice.open and ran

@@ -18,6 +18,7 @@ from parfocal.backends import registry
 from parfocal.errors import InputError, TransferError
 from parfocal.inputs import arguments, split
 from parfocal.weights import ruling, views
+from parfocal.weights.choices import take_as_they_are
 from parfocal.weights.drafting import Draft, Runs, build, settle_by_execution
 from parfocal.weights.finishing import conclude
 from parfocal.weights.follow import Follower
@@ -93,6 +94,8 @@ def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], pa
     ruling.copy(ruled)
     runs = _run_both(work)
     draft = build(references, ports, runs, regions)
+    if work.contents[0].framework == work.contents[1].framework:
+        take_as_they_are(draft.choices, ran=runs is not None)
     if runs:
         _follow(work, draft, runs)
     found = conclude(
