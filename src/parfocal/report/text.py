@@ -208,24 +208,23 @@ def _compared(report: Report) -> list[str]:
     own = [score for pair in report.pairs for score in (pair.forward, pair.backward) if score is not None]
     finite = [score for score in own if math.isfinite(score)]
     worst = (
-        f"; {_WORDS[report.scale].largest.format(_score(max(finite)))}, allowed {report.limit:g}x"
+        [f"           {_WORDS[report.scale].largest.format(_score(max(finite)))}, allowed {report.limit:g}x"]
         if finite and report.tolerance is None
-        else ""
+        else []
     )
     gradients = f", {_count(compared.parameters, 'parameter gradient')}" if compared.parameters else ""
     mode = f" in {compared.mode} mode" if compared.mode else ""
     lines = [
         f"compared   {compared.calls} of {compared.port_calls} calls{share}, "
-        f"{_count(compared.tensors, 'tensor')}{gradients}, {' and '.join(compared.directions)}{mode}{worst}"
+        f"{_count(compared.tensors, 'tensor')}{gradients}, {' and '.join(compared.directions)}{mode}",
+        *worst,
     ]
     for side, sites in (("reference", report.unpaired_reference), ("port", report.unpaired_port)):
         if sites:
             kinds = Counter(site.kind for site in sites)
             named = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(SHOWN))
             more = f" and {len(kinds) - SHOWN} more kinds" if len(kinds) > SHOWN else ""
-            lines.append(
-                f"           no partner in the {side}: {named}{more}; {_WORDS[report.scale].unpaired}"
-            )
+            lines.append(f"           unpaired in the {side}: {named}{more}; {_WORDS[report.scale].unpaired}")
     return lines
 
 
