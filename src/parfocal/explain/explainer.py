@@ -71,6 +71,7 @@ class Explainer:
         self._paired = frozenset(pair.reference for pair in pairing.pairs)
         self._found: dict[int, list[Divergence]] = {}  # explained, by call
         self._left: dict[int, frozenset[Place]] = {}  # what is wrong in a call besides what was explained
+        self._nothing_more: set[tuple[object, ...]] = set()  # a line of a loop is looked at in one round
         self._seen: dict[int, list[Seen]] = {}
         for each in seen:
             self._seen.setdefault(blamed(each, precise.port.trace.nodes), []).append(each)
@@ -130,9 +131,14 @@ class Explainer:
         call = blamed(seen, self.precise.port.trace.nodes)
         if (seen.port, seen.side, seen.slot, seen.direction) not in self._left.get(call, ()):
             return None
+        node = self.precise.port.trace.nodes[seen.port]
+        line = node.path, node.file, node.line, seen.side, seen.slot, seen.direction
+        if line in self._nothing_more:
+            return None
         known = self._found[call].copy()
         explained = self.explain(divergence, seen)
         if explained.cause is None or any(_are_alike(explained, each) for each in known):
+            self._nothing_more.add(line)
             return None
         return replace(explained, inherited=False)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice, product
 from typing import Any
 
 from parfocal.backends.protocol import Call
@@ -33,6 +33,7 @@ from parfocal.explain.ops.writing import Place, Writer
 
 MOST = 12  # lines that are tried
 MOST_STATEMENTS = 2  # that may go
+MOST_PLACES = 60  # that a line is looked for at
 CARRYING = frozenset({"add", "mul"})
 MENDED, RIGHT, BETTER, WORSE = 3, 2, 1, 0
 
@@ -137,17 +138,21 @@ def _rewritten(scene: Scene, gap: Gap | None) -> Iterator[Patch]:
     for one, at in ways:
         for place in _places(one, at):
             places.setdefault((at.reference, bounds(place.spot.node), place.slot), (one, at, place))
-    for count in range(MOST_STATEMENTS + 1):
-        for one, at, place in places.values():
-            gone = statements_before(place.spot, count)
-            if len(gone) == count:
-                patch = _patch(one, at, replace(place, without=gone))
-                if patch is not None:
-                    yield patch
+    writers: dict[object, Writer] = {}  # what can be written at a place is the same for all values
+    for count, (one, at, place) in islice(product(range(MOST_STATEMENTS + 1), places.values()), MOST_PLACES):
+        gone = statements_before(place.spot, count)
+        if len(gone) == count:
+            here = id(one), id(place.spot.node), place.slot, place.moment, count
+            if here not in writers:
+                writers[here] = Writer(one, replace(place, without=gone))
+            patch = _patch(writers[here], at)
+            if patch is not None:
+                yield patch
 
 
-def _patch(scene: Scene, gap: Gap, place: Place) -> Patch | None:
-    text = Writer(scene, place).write(*_as_it_lies(scene, gap))
+def _patch(writer: Writer, gap: Gap) -> Patch | None:
+    place = writer.place
+    text = writer.write(*_as_it_lies(writer.scene, gap))
     patch = None if text is None else exchanging(place.spot, place.slot, text)
     return None if patch is None else without_statements(patch, place.spot.source, place.without)
 
