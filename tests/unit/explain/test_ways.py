@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from parfocal.explain.ops.composites import steps
+from parfocal.explain.ops.composites import FILLS, steps
 from parfocal.explain.ops.log import Log, Op, key_of
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.explain.ops.values import covered, is_mask, match, rearranged, same
@@ -142,3 +142,37 @@ def test_layers_are_the_ops_they_do() -> None:
     assert name_of_kind("ReLU") == "relu"
     assert name_of_kind("BatchNorm2d") == "batch_norm"
     assert name_of_kind("MyBlock") == "MyBlock"
+
+
+def attention_of(query: np.ndarray, key: np.ndarray, value: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    scores = np.where(hidden, -np.inf, query @ np.swapaxes(key, -1, -2) * query.shape[-1] ** -0.5)
+    return (special.softmax(scores, -1) @ value).astype(np.float32)
+
+
+@pytest.mark.parametrize("fills", [True, False])
+@pytest.mark.parametrize("causal", [True, False])
+def test_an_attention_hides_as_the_port_does(fills: bool, causal: bool) -> None:
+    query, key, value = np.random.default_rng(0).standard_normal((3, 2, 2, 4, 3)).astype(np.float32)
+    allowed = np.tri(4, dtype=np.bool_)
+    tensors = [query, key, value, *([] if causal else [allowed])]
+    found = steps(
+        "scaled_dot_product_attention",
+        tensors,
+        {"is_causal": causal, FILLS: fills},
+        attention_of(query, key, value, ~allowed),
+    )
+    names = ["matmul", "mul", "masked_fill" if fills else "add", "softmax", "matmul"]
+    assert [step.name for step in found] == names
+
+
+def test_an_attention_whose_heads_share_keys_repeats_them() -> None:
+    numbers = np.random.default_rng(1)
+    query = numbers.standard_normal((2, 4, 5, 3)).astype(np.float32)
+    key, value = numbers.standard_normal((2, 2, 2, 5, 3)).astype(np.float32)
+    given = attention_of(query, np.repeat(key, 2, 1), np.repeat(value, 2, 1), np.zeros((5, 5), np.bool_))
+    found = steps("scaled_dot_product_attention", [query, key, value], {}, given)
+    assert [step.name for step in found][:3] == ["repeat_interleave", "repeat_interleave", "matmul"]
+    tiled = attention_of(
+        query, np.tile(key, (1, 2, 1, 1)), np.tile(value, (1, 2, 1, 1)), np.zeros((5, 5), bool)
+    )
+    assert steps("scaled_dot_product_attention", [query, key, value], {}, tiled) == []

@@ -28,6 +28,7 @@ class Step:
     words: Mapping[str, Any] = field(default_factory=dict)
 
 
+FILLS = "fills"  # said with an op that hides: whether the port fills in what is hidden
 Tensors = Sequence[Array]
 Words = Mapping[str, Any]
 Taking = Callable[[Tensors, Words], "list[Step] | None"]
@@ -120,21 +121,35 @@ def _attention(tensors: Tensors, words: Words) -> list[Step] | None:
     query, key, value = tensors[:3]
     scale = words.get("scale")
     scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
+    found = []
+    if query.ndim == 4 and key.shape[1] != query.shape[1]:  # heads that share keys and values
+        shared = query.shape[1] // key.shape[1]
+        for each in (key, value):
+            repeated = np.repeat(each, shared, 1)
+            words_of_it = {"repeats": shared, "axis": 1}
+            found.append(Step("repeat_interleave", (each,), repeated, words=words_of_it))
+        key, value = found[0].output, found[1].output
     scores = query @ np.swapaxes(key, -1, -2)
-    found = [Step("matmul", (query, key), scores), Step("mul", (scores,), scores * scale, scale)]
+    found += [Step("matmul", (query, key), scores), Step("mul", (scores,), scores * scale, scale)]
     scaled = found[-1].output
     if words.get("is_causal"):
-        mask = np.triu(np.full(scores.shape[-2:], -np.inf), 1)
-        found.append(Step("add", (scaled, mask), scaled + mask))
+        found.append(_masked(scaled, ~np.tri(*scores.shape[-2:], dtype=np.bool_), words))
     elif len(tensors) > 3 and tensors[3].dtype == np.bool_:
-        hidden = ~tensors[3]
-        found.append(Step("masked_fill", (scaled, hidden), np.where(hidden, -np.inf, scaled)))
+        found.append(_masked(scaled, ~tensors[3], words))
     elif len(tensors) > 3:
         found.append(Step("add", (scaled, tensors[3]), scaled + tensors[3]))
     shares = special.softmax(found[-1].output, -1)
     found.append(Step("softmax", (found[-1].output,), shares, words={"axis": -1}))
     found.append(Step("matmul", (shares, value), shares @ value))
     return found
+
+
+def _masked(scaled: Array, hidden: Array, words: Words) -> Step:
+    """As the port does it: filled in where the mask says so, or added to what is hidden."""
+    if words.get(FILLS):
+        return Step("masked_fill", (scaled, hidden), np.where(hidden, -np.inf, scaled))
+    mask = np.where(hidden, -np.inf, 0.0)
+    return Step("add", (scaled, mask), scaled + mask)
 
 
 COMPOSITES: dict[str, Taking] = {

@@ -9,19 +9,26 @@ from typing import Any
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.ops.arguments import told
-from parfocal.explain.ops.composites import COMPOSITES, Step, steps
+from parfocal.explain.ops.composites import COMPOSITES, FILLS, Step, steps
 from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
 from parfocal.explain.ops.names import name_of_kind
 
+FILLING = frozenset({"masked_fill", "where"})
 
-def expanded(log: Log, is_tensor: Callable[[object], bool], kept: Collection[str]) -> Log:
-    """The same log, or one with more ops in it; those of ``kept`` names stay as they are."""
+
+def expanded(
+    log: Log, is_tensor: Callable[[object], bool], kept: Collection[str], *, fills: bool = False
+) -> Log:
+    """The same log, or one with more ops in it; those of ``kept`` names stay as they are.
+
+    ``fills``: what is hidden before a softmax is filled in, not added to.
+    """
     if not any(op.name in COMPOSITES and op.name not in kept for op in log.ops):
         return log
     new = Log(values=log.values, results=log.results, returns=log.returns)
     moved: dict[int, int] = {}
     for op in log.ops:
-        steps_of_it = () if op.name in kept else _steps_of(log, op, is_tensor)
+        steps_of_it = () if op.name in kept else _steps_of(log, op, is_tensor, fills)
         for step in steps_of_it:
             _add(new, step, op.file, op.line)
         if not steps_of_it:
@@ -29,6 +36,12 @@ def expanded(log: Log, is_tensor: Callable[[object], bool], kept: Collection[str
         moved[op.index] = len(new.ops) - 1
     new.result_makers = _moved(log.result_makers, moved)
     return new
+
+
+def fills_in(log: Log) -> bool:
+    """Whether a value with places filled in goes into a softmax."""
+    filled = (key for op in log.ops if op.name in FILLING for key in op.outputs.values())
+    return any(user.name == "softmax" for key in filled for user in log.taking(key))
 
 
 def expanded_layer(case: Case, log: Log) -> Log:
@@ -51,10 +64,10 @@ def expanded_layer(case: Case, log: Log) -> Log:
     return log
 
 
-def _steps_of(log: Log, op: Op, is_tensor: Callable[[object], bool]) -> Sequence[Step]:
+def _steps_of(log: Log, op: Op, is_tensor: Callable[[object], bool], fills: bool) -> Sequence[Step]:
     if op.name not in COMPOSITES or op.function is None or len(op.outputs) != 1:
         return ()
-    words: Mapping[str, Any] = told(op, is_tensor)
+    words: Mapping[str, Any] = {**told(op, is_tensor), FILLS: fills}
     arrays = [log.values[key] for key in op.inputs.values()]
     return steps(op.name, arrays, words, log.values[next(iter(op.outputs.values()))])
 

@@ -69,10 +69,11 @@ def _walked(scene: Scene, *, moved: bool = False, through: bool = False) -> tupl
         gap = waiting.pop(0)
         # a value that is right in itself is wrong for one user and right for another
         user = gap.user.index if gap.user is not None and scene.knows(gap.port) else None
-        made = None if gap.made is None else gap.made.index  # an op may give what it was given
-        if (gap.port, gap.reference, made, user) in seen:
+        makers = [None if op is None else op.index for op in (gap.made, gap.other_made)]
+        met = (gap.port, gap.reference, *makers, user)  # an op may give what it was given
+        if met in seen:
             continue
-        seen.add((gap.port, gap.reference, made, user))
+        seen.add(met)
         further = list(_further(scene, gap, moved=moved, through=through))
         waiting += further
         (outer if further else inner).append(gap)

@@ -16,7 +16,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, OnOp, OpCall
 from parfocal.capture.tree import flatten, replace_call
 from parfocal.explain.case import Case, Check, Prepare
-from parfocal.explain.ops.expanding import expanded, expanded_layer
+from parfocal.explain.ops.expanding import expanded, expanded_layer, fills_in
 from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
 from parfocal.explain.ops.remakes import Feeding, Remake
 from parfocal.explain.ops.values import ROUNDING, Matches, laid_out, match, same
@@ -262,7 +262,8 @@ def make_scene(case: Case) -> Scene | None:
         return None
     reference = Log() if case.counterpart is None else watched_log(case, own=False) or Log()
     alike = {op.name for op in port.ops if not op.is_module}  # what the port does in one step too
-    reference = expanded_layer(case, expanded(reference, case.reference_backend.is_tensor, alike))
+    reference = expanded(reference, case.reference_backend.is_tensor, alike, fills=fills_in(port))
+    reference = expanded_layer(case, reference)
     _add_boundary(case, reference)
     return _scene(case, port, reference)
 
