@@ -77,6 +77,9 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     "cosine_similarity": ("other", "axis", "epsilon"),
     "linspace": ("end", "steps"),
     "split": ("sections", "axis"),
+    "logit": ("epsilon",),
+    "diff": ("n", "axis"),
+    "nan_to_num": ("nan", "posinf", "neginf"),
     **dict.fromkeys(("getitem", "setitem"), ("index",)),
     **dict.fromkeys(("tril", "triu"), ("diagonal",)),
     **{
@@ -184,6 +187,12 @@ def unsaid(op: Op) -> list[str]:
         and (index >= len(op.args) or op.args[index] is None)
         and op.kwargs.get(parameter.name) is None
     ]
+
+
+def left_out(op: Op) -> dict[str, Said]:
+    """The same under common names, as arguments that are nothing."""
+    words = ((word, *WORDS.get(word, (word, _same, _same))) for word in unsaid(op))
+    return {name: Said(name, None, word, back) for word, name, _, back in words}
 
 
 def default_of(op: Op, argument: Said) -> Any:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from parfocal.explain.causes import Proof, Where
-from parfocal.explain.ops.arguments import Said, default_of, said, told, unsaid
+from parfocal.explain.fixes.joining import joined
+from parfocal.explain.ops.arguments import Said, default_of, left_out, said, told, unsaid
 from parfocal.explain.ops.gaps import Gap, narrowed, paired_inputs, producers
 from parfocal.explain.ops.locating import line_beside, line_of_use
 from parfocal.explain.ops.looking import equal
@@ -26,17 +27,18 @@ from parfocal.explain.ops.ordering import (
 )
 from parfocal.explain.ops.remakes import again, bridging, giving, handing, picking, retelling, retelling_all
 from parfocal.explain.ops.rewriting import mended
+from parfocal.explain.ops.rows import way_proof
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.solving import other_constant, other_number
+from parfocal.explain.ops.solving import is_number, other_constant, other_number
 from parfocal.explain.ops.telling import (
     argument_proof,
     early_proof,
     extra_proof,
     formula_proof,
     lacking_proof,
+    line,
     missing_proof,
     replaced_proof,
-    way_proof,
 )
 from parfocal.explain.ops.values import rearranged
 from parfocal.explain.ops.ways import (
@@ -91,8 +93,15 @@ def other_arguments(scene: Scene, gap: Gap) -> Iterator[Proof]:
         for name, value in wanted.items()
         if value is not None and not equal(name, own[name].value, value, scene, mine)
     ]
-    together = [tuple(differing)] if len(differing) > 1 else []
-    for names in (*((name,) for name in differing), *together):
+    silent = left_out(mine).items()
+    besides = {name: each for name, each in silent if name not in own and others.get(name) is not None}
+    own |= besides
+    wanted |= {name: others[name] for name in besides}
+    # what only one side says at all is said instead of something else, if it is about numbers
+    alone = [name for name in own if besides and wanted[name] is None and is_number(own[name].value)]
+    choices = [(name,) for name in (*differing, *besides)]
+    together = (*differing, *besides, *alone)
+    for names in (*choices, *([together] if len(together) > 1 else [])):
         changes = {name: (own[name], wanted[name]) for name in names}
         score = scene.try_remade(mine, retelling_all(mine, changes))
         if score <= scene.case.limit:
@@ -100,7 +109,10 @@ def other_arguments(scene: Scene, gap: Gap) -> Iterator[Proof]:
                 argument_proof(scene, mine, theirs, own[name], replace(own[name], value=wanted[name]), score)
                 for name in names
             ]
-            yield replace(proofs[0], message="; ".join(proof.message for proof in proofs))
+            message = "; ".join(proof.message for proof in proofs)
+            words = f"tell {mine.name} {', '.join(f'{n}={wanted[n]!r}' for n in names)} in {line(mine)}"
+            fix = proofs[0].fix if len(proofs) == 1 else joined([proof.fix for proof in proofs]) or words
+            yield replace(proofs[0], message=message, fix=fix)
             return
 
 
@@ -256,6 +268,8 @@ def another_formula(scene: Scene, gap: Gap) -> Iterator[Proof]:
     own, others = between(scene, gap)
     if not own or not others or len(own) + len(others) < 3:
         return
+    if [op.name for op in own] == [op.name for op in others]:
+        return  # told otherwise, or of other values
     if not all(op.name in POINTWISE | ARITHMETIC and not op.is_module for op in (*own, *others)):
         return
     known = {key for op in own for key in op.inputs.values() if scene.knows(key)}

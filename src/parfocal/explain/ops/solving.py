@@ -62,7 +62,7 @@ def other_number(scene: Scene, gap: Gap) -> Iterator[Proof]:
     for name, argument in said(mine, scene.case.backend.is_tensor).items():
         solve = SOLVES.get((mine.name, name))
         value = None if solve is None else solved(solve, taken, wanted)
-        if value is None or not _is_number(argument.value) or value == argument.value:
+        if value is None or not is_number(argument.value) or value == argument.value:
             continue
         score = scene.try_remade(mine, retelling(mine, argument, value))
         if score <= scene.case.limit:
@@ -118,5 +118,5 @@ def shown(array: Array) -> str:
     return f"{', '.join(flat)} {list(array.shape)}"
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)

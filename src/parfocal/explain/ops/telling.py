@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from parfocal.backends.protocol import Backend
 from parfocal.explain.causes import Proof, Where, code_of, spelled_path
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes import fixing
@@ -222,51 +221,6 @@ def formula_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: 
     names, wanted = ([ROOTS.get(op.name, op.name) for op in ops] for ops in (own, others))
     code = "op.order" if names != wanted and sorted(names) == sorted(wanted) else "op.activation"
     return Proof(code, message, fix, score, own[0].where, others[-1].where)
-
-
-def way_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof | None:
-    """The same values taken through other ops, or through the same ones told otherwise; None: neither."""
-    backends = scene.case.backend, scene.case.reference_backend
-    while min(len(own), len(others)) > 1 and own[-1].name == others[-1].name:
-        if told(own[-1], backends[0].is_tensor) != told(others[-1], backends[1].is_tensor):
-            break
-        own, others = own[:-1], others[:-1]  # what both do in the end is not what differs
-    mine, theirs = (
-        ", ".join(_with_words(op, backend) for op in ops)
-        for ops, backend in zip((own, others), backends, strict=True)
-    )
-    if mine == theirs:
-        return None
-    message = f"{mine} in the port ({lines(own)}), {theirs} in the reference ({lines(others)})"
-    fix = f"compute {theirs} in {lines(own)}"
-    alike = [op.name for op in own] == [op.name for op in others]
-    code = next(_codes_of_words(own, others, backends), "config.other" if alike else "op.kind")
-    return Proof(code, message, fix, score, own[0].where, others[0].where)
-
-
-def _codes_of_words(
-    own: Sequence[Op], others: Sequence[Op], backends: tuple[Backend, Backend]
-) -> Iterator[str]:
-    """Of what ops of the same names are told on both sides, and told otherwise."""
-    left = list(others)
-    for mine in own:
-        theirs = next((op for op in left if op.name == mine.name), None)
-        if theirs is None:
-            continue
-        left.remove(theirs)
-        ours, wanted = (told(op, b.is_tensor) for op, b in zip((mine, theirs), backends, strict=True))
-        names = (name for name in ours if name in wanted and ours[name] != wanted[name])
-        yield from (code_of(name, mine.name) for name in names)
-
-
-def _with_words(op: Op, backend: Backend) -> str:
-    """An op and what it is told."""
-    parts = []
-    for name, value in told(op, backend.is_tensor).items():
-        text = indexed(value) if name == "index" else words(value)
-        known = not name.startswith("argument ") and name != "index"
-        parts.append(f"{name}={text}" if known else f"[{text}]" if name == "index" else str(text))
-    return f"{op.name}({', '.join(parts)})" if parts else op.name
 
 
 def moved_proof(

@@ -1,0 +1,77 @@
+"""What two rows of ops from the same values differ by, in words: other ops, or the same told otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from parfocal.backends.protocol import Backend
+from parfocal.explain.causes import Proof, code_of
+from parfocal.explain.causes import said as words
+from parfocal.explain.fixes.literals import indexed
+from parfocal.explain.ops.arguments import told
+from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.looking import equal
+from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.telling import line, lines
+
+
+def way_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof | None:
+    """The same values taken through other ops, or through the same ones told otherwise; None: neither."""
+    backends = scene.case.backend, scene.case.reference_backend
+    while min(len(own), len(others)) > 1 and own[-1].name == others[-1].name:
+        if told(own[-1], backends[0].is_tensor) != told(others[-1], backends[1].is_tensor):
+            break
+        own, others = own[:-1], others[:-1]  # what both do in the end is not what differs
+    mine, theirs = (
+        ", ".join(_with_words(op, backend) for op in ops)
+        for ops, backend in zip((own, others), backends, strict=True)
+    )
+    alike = [op.name for op in own] == [op.name for op in others]
+    code = next(_codes_of_words(scene, own, others), None if alike else "op.kind")
+    if code is None:
+        return next(_shaped_otherwise(scene, own, others, score), None)
+    message = f"{mine} in the port ({lines(own)}), {theirs} in the reference ({lines(others)})"
+    fix = f"compute {theirs} in {lines(own)}"
+    return Proof(code, message, fix, score, own[0].where, others[0].where)
+
+
+def _shaped_otherwise(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: float) -> Iterator[Proof]:
+    """Of the first op that is told the same, and takes the same numbers in another shape."""
+    for mine, theirs in zip(own, others, strict=True):
+        for key, other in zip(mine.inputs.values(), theirs.inputs.values(), strict=False):
+            shape, right = (
+                list(log.values[k].shape) for log, k in ((scene.port, key), (scene.reference, other))
+            )
+            if shape != right and scene.matches.are_one(key, other):
+                code = "op.axis" if "axis" in told(mine, scene.case.backend.is_tensor) else "layout.permuted"
+                message = (
+                    f"{mine.name} takes {shape} in the port ({line(mine)}), the same values as {right} "
+                    f"in the reference ({line(theirs)})"
+                )
+                fix = f"give {mine.name} {right} in {line(mine)}"
+                yield Proof(code, message, fix, score, mine.where, theirs.where)
+
+
+def _codes_of_words(scene: Scene, own: Sequence[Op], others: Sequence[Op]) -> Iterator[str]:
+    """Of what ops of the same names are told on both sides, and told otherwise."""
+    left = list(others)
+    for mine in own:
+        theirs = next((op for op in left if op.name == mine.name), None)
+        if theirs is None:
+            continue
+        left.remove(theirs)
+        ours = told(mine, scene.case.backend.is_tensor)
+        wanted = told(theirs, scene.case.reference_backend.is_tensor)
+        for name in ours:
+            if name in wanted and not equal(name, ours[name], wanted[name], scene, mine):
+                yield code_of(name, mine.name)
+
+
+def _with_words(op: Op, backend: Backend) -> str:
+    """An op and what it is told."""
+    parts = []
+    for name, value in told(op, backend.is_tensor).items():
+        text = indexed(value) if name == "index" else words(value)
+        known = not name.startswith("argument ") and name != "index"
+        parts.append(f"{name}={text}" if known else f"[{text}]" if name == "index" else str(text))
+    return f"{op.name}({', '.join(parts)})" if parts else op.name
