@@ -26,7 +26,9 @@ from parfocal.replay.trace import Data, Node, Trace, Value
 from parfocal.report.report import INCOMPLETE, Compared, Report, Step
 from parfocal.run.reader import Run, load_run
 from parfocal.run.records import TensorValue
+from parfocal.workflow import run_between
 from parfocal.workflow.recorded import Recorded, steps_of
+from parfocal.workflow.run_between import NOTHING_ARRIVED, Arrived, Passage
 from parfocal.workflow.run_gradients import Judged, User, judge
 
 # How much a correct call may add to the relative error it is given (docs/noise.md), and how many
@@ -42,6 +44,8 @@ class _Errors:
 
     pair: CallPair
     given: float = 0.0
+    taken: Arrived = NOTHING_ARRIVED  # the input that is furthest off
+    returned: Arrived = NOTHING_ARRIVED  # the gradient of an output that is
     made: float = 0.0
     comparison: Comparison | None = None
     what: str = ""
@@ -92,19 +96,21 @@ def _compare_step(
     limit = 1.0 if tolerance else JUMP
     parameters = _parameters(found, reference, port, tolerance)
     drift = max((errors.given for errors in found if math.isfinite(errors.given)), default=0.0)
-    divergences = [
-        each
+    ranked = [
+        (errors.pair.port, each)
         for errors in found
         for each in _divergences(errors, ours, theirs, step, limit)
         if each.phase == "forward" or _arrives(errors.pair.port, parameters, drift, limit)
     ]
+    ranked += _between(found, parameters, drift, (ours, theirs), step) if tolerance is None else []
+    divergences = [each for _, each in sorted(ranked, key=_moment)]
     guilty = {each.port.path for each in divergences if each.port is not None}
     wrong = [p for p in parameters if p.error > limit * p.given and p.user.port.path not in guilty]
     return Report(
         reference_name="",
         port_name="",
         divergences=(
-            *sorted(divergences, key=lambda each: each.phase == "backward"),
+            *divergences,
             *(replace(each.as_divergence(), step=step) for each in wrong),
         ),
         pairs=tuple(_pair_result(errors, ours, theirs) for errors in found),
@@ -126,6 +132,37 @@ def _compare_step(
         ),
         limit=limit,
     )
+
+
+def _between(
+    found: list[_Errors], parameters: list[Judged], drift: float, traces: tuple[Trace, Trace], step: int
+) -> list[tuple[int, Divergence]]:
+    """What the code between the calls made, where no call is blamed for it."""
+    passages = [
+        Passage(
+            traces[0].nodes[each.pair.reference],
+            traces[1].nodes[each.pair.port],
+            each.taken,
+            each.made,
+            each.returned,
+            each.backward_made or 0.0,
+        )
+        for each in found
+    ]
+    unit = GIVEN * EPSILON["float32"]
+    made = list(run_between.forward(passages, traces, unit, JUMP))
+    made += [
+        (passage, divergence)
+        for passage, divergence in run_between.backward(passages, traces, max(unit, math.sqrt(drift)), JUMP)
+        if _arrives(passage.port.order, parameters, drift, JUMP)
+    ]
+    return [(passage.port.order, replace(each, step=step)) for passage, each in made]
+
+
+def _moment(ranked: tuple[int, Divergence]) -> tuple[bool, int]:
+    """In order of execution: going backward the last call is the first."""
+    order, divergence = ranked
+    return (True, -order) if divergence.phase == "backward" else (False, order)
 
 
 def _parameters(
@@ -170,7 +207,9 @@ def _errors(pair: CallPair, reference: Recorded, port: Recorded, tolerance: Tole
     own, other = port.trace.nodes[pair.port], reference.trace.nodes[pair.reference]
     given = {} if pair.gives is None else reference.trace.nodes[pair.gives].outputs
     for slot, value in tie_slots(own.inputs, other.inputs).items():
-        errors.given = max(errors.given, _relative(own.inputs[slot].data, value.data, reference, port)[0])
+        error, comparison = _relative(own.inputs[slot].data, value.data, reference, port)
+        if error > errors.given:
+            errors.given, errors.taken = error, Arrived(error, slot, comparison)
     tied = tie_slots(own.outputs, given)
     for slot, value in tied.items():
         made, comparison = _relative(own.outputs[slot].data, value.data, reference, port, tolerance)
@@ -230,8 +269,9 @@ def _add_backward(
     for slot, value in tied.items():
         mine = own.outputs[slot].gradient
         if mine is not None and value.gradient is not None:
-            error, _ = _relative(mine, value.gradient, reference, port)
-            errors.backward_given = max(errors.backward_given, error)
+            error, comparison = _relative(mine, value.gradient, reference, port)
+            if error > errors.backward_given:
+                errors.backward_given, errors.returned = error, Arrived(error, slot, comparison)
         elif mine is not value.gradient:  # cut off further on
             errors.backward_given = math.inf
     # as large a share of the values may be on the other side of a kink (a ReLU that flips)

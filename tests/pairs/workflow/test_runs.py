@@ -173,6 +173,38 @@ def test_a_gradient_of_nothing_but_rounding_is_no_difference(tmp_path: Path) -> 
     assert report.compared.parameters == 6
 
 
+def added_twice(port: Port, x: Any) -> Any:
+    y = port.gelu(port.ln(port.fc1(x)))
+    return port.fc3(y + y + port.fc2(y))
+
+
+def half_detached(port: Port, x: Any) -> Any:
+    y = port.gelu(port.ln(port.fc1(x)))
+    half = port.fc2(y) * 0.5
+    return port.fc3(y + half + half.detach())
+
+
+@pytest.mark.parametrize("tensors", ["full", "sketch"])
+@pytest.mark.parametrize(
+    ("forward", "phase", "what"),
+    [
+        (added_twice, "forward", "input 0 of fc3, made by the model's own code"),
+        (half_detached, "backward", "gradient of output 0 of fc2, made by the model's own code"),
+    ],
+)
+def test_what_the_code_between_layers_made_is_named(
+    tmp_path: Path, tensors: str, forward: Any, phase: str, what: str
+) -> None:
+    port = type("Other", (Port,), {"forward": forward})()
+    report = pf.compare(*recorded(tmp_path, port, tensors))
+    first = report.first
+    assert first is not None
+    assert (first.phase, first.port.path, first.what) == (phase, "", what)
+    assert (first.port.kind, first.reference.kind) == ("Other", "Reference")
+    assert first.port.file == __file__
+    assert first.score > 1000 or phase == "backward"
+
+
 @pytest.mark.parametrize("tensors", ["full", "sketch"])
 def test_an_attention_in_one_piece_is_not_taken_for_a_projection(tmp_path: Path, tensors: str) -> None:
     pair = PAIRS["transformer_encoder"]
