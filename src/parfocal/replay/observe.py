@@ -17,6 +17,7 @@ from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.judge.sketch import Fingerprint, fingerprint
 from parfocal.replay.ledger import Ledger
+from parfocal.replay.objects import copies_of
 from parfocal.replay.trace import Data, Node, Trace, Value, unmarked
 
 FLOATING = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
@@ -76,7 +77,8 @@ class Observer:
         aliases: dict[str, Any] = {}
         leaves = flatten_call(call.args, call.kwargs).leaves
         tensors = {slot: leaf for slot, leaf in leaves.items() if self.backend.is_tensor(leaf)}
-        node.arguments = replace_call(call.args, call.kwargs, dict.fromkeys(tensors))
+        kept = {**dict.fromkeys(tensors), **copies_of(leaves, self.backend.is_tensor)}
+        node.arguments = replace_call(call.args, call.kwargs, kept)
         first: dict[int, str] = {}  # a tensor that is taken twice stays one, with one gradient
         for slot, leaf in tensors.items():
             known = first.setdefault(id(leaf), slot)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, OnOp
-from parfocal.capture.tree import flatten, replace_call
+from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.errors import UnsupportedError
 from parfocal.replay.follow import Direction, Follower, Listener, Side, Sighting, Supply, Tie
 from parfocal.replay.layouts import Layout
+from parfocal.replay.objects import copies_of
 from parfocal.replay.trace import Node, Trace, Value
 
 Place = tuple[int, Side, str, Direction]  # order of the call, side, slot, direction
@@ -175,7 +176,8 @@ class Repeater:
             # a leaf and its views cannot be changed in place, a tensor in its place can
             tensors[slot] = self.backend.substitute(tensor, array) if wanted else tensor
         args, kwargs = node.arguments
-        return replace_call(args, kwargs, tensors)
+        objects = copies_of(flatten_call(args, kwargs).leaves, self.backend.is_tensor)
+        return replace_call(args, kwargs, {**tensors, **objects})
 
     def _driver(self, node: Node, own: Tie, supply: Supply, gradients: bool) -> Callable[[Any], None]:
         def drive(output: Any) -> None:
