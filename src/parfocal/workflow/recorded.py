@@ -1,15 +1,20 @@
-"""A recorded run as traces, one a step: what ``compare`` works on.
+"""A recorded run as traces, one a step, and how far two of its tensors are apart: what ``compare`` works on.
 
 Bytes stay in the run; a tensor is known by its fingerprint until its values are asked for.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from parfocal.errors import InputError
-from parfocal.judge.sketch import Fingerprint, Sketch, fingerprint
+from parfocal.judge.metrics import Comparison, compare_arrays
+from parfocal.judge.sketch import Fingerprint, Sketch, fingerprint, relative_distance, sketch
+from parfocal.judge.tolerance import Tolerance
+from parfocal.matching.values import SAME, distance
+from parfocal.replay.layouts import fit
 from parfocal.replay.trace import Data, Node, Trace, Value
 from parfocal.run.reader import Run
 from parfocal.run.records import CallRecord, GradientRecord, StateRecord, TensorValue
@@ -127,3 +132,36 @@ def _data(
         known[key] = Data(value.shape, value.dtype, marks, None)
         tensors[id(known[key])] = value
     return known[key]
+
+
+def relative_error(
+    own: Data,
+    other: Data,
+    reference: Recorded,
+    port: Recorded,
+    tolerance: Tolerance | None = None,
+) -> tuple[float, Comparison | None]:
+    """Relative error of a port's tensor; with a tolerance, 0 within and infinite beyond it."""
+    mine, yours = port.tensors[id(own)], reference.tensors[id(other)]
+    if mine.ref is not None and yours.ref is not None:
+        observed, recorded = port.run.read(mine), reference.run.read(yours)
+        layout = fit(recorded, observed)
+        if layout is None:
+            return math.inf, None
+        comparison = compare_arrays(observed, layout.apply(recorded), tolerance=tolerance)
+        if tolerance is not None:
+            return (math.inf if comparison.mismatched else 0.0), comparison
+        return comparison.rel_l2, comparison
+    if tolerance is not None:
+        raise InputError("a fixed tolerance needs full tensors", hint='record both runs with tensors="full"')
+    order_free = distance(own.fingerprint, other.fingerprint)
+    if own.shape != other.shape:  # projections say nothing across layouts, fingerprints little
+        return (order_free if order_free > SAME else 0.0), None
+    sketches = [_sketch(side.run, value) for side, value in ((port, mine), (reference, yours))]
+    apart = relative_distance(*sketches)
+    # the same values in another order lie differently (NHWC); a mistake changes the values
+    return (order_free if apart > 0.1 and order_free <= SAME else apart), None
+
+
+def _sketch(run: Run, value: TensorValue) -> Sketch:
+    return Sketch.from_json(dict(value.sketch)) if value.sketch is not None else sketch(run.read(value))

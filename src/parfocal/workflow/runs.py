@@ -14,20 +14,17 @@ from dataclasses import dataclass, field, replace
 
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.floors import EPSILON, NOTHING, Size
-from parfocal.judge.metrics import Comparison, compare_arrays
-from parfocal.judge.sketch import Sketch, relative_distance, sketch
+from parfocal.judge.metrics import Comparison
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
 from parfocal.matching.anchors import Anchor
 from parfocal.matching.pairing import BY_PLACE, CallPair, pair_calls
-from parfocal.matching.values import SAME, distance, tie_slots
-from parfocal.replay.layouts import fit
-from parfocal.replay.trace import Data, Node, Trace, Value
+from parfocal.matching.values import tie_slots
+from parfocal.replay.trace import Node, Trace, Value
 from parfocal.report.report import INCOMPLETE, Compared, Report, Step
 from parfocal.run.reader import Run, load_run
-from parfocal.run.records import TensorValue
 from parfocal.workflow import run_between
-from parfocal.workflow.recorded import Recorded, steps_of
+from parfocal.workflow.recorded import Recorded, relative_error, steps_of
 from parfocal.workflow.run_between import NOTHING_ARRIVED, Arrived, Passage
 from parfocal.workflow.run_gradients import Judged, User, judge
 
@@ -184,7 +181,7 @@ def _parameters(
             reference.gradients,
             port.gradients,
             users,
-            lambda own, other: _relative(own, other, reference, port, tolerance),
+            lambda own, other: relative_error(own, other, reference, port, tolerance),
             lambda dtype: GIVEN * EPSILON.get(dtype, _EXACT_DTYPE),
         )
     )
@@ -207,12 +204,12 @@ def _errors(pair: CallPair, reference: Recorded, port: Recorded, tolerance: Tole
     own, other = port.trace.nodes[pair.port], reference.trace.nodes[pair.reference]
     given = {} if pair.gives is None else reference.trace.nodes[pair.gives].outputs
     for slot, value in tie_slots(own.inputs, other.inputs).items():
-        error, comparison = _relative(own.inputs[slot].data, value.data, reference, port)
+        error, comparison = relative_error(own.inputs[slot].data, value.data, reference, port)
         if error > errors.given:
             errors.given, errors.taken = error, Arrived(error, slot, comparison)
     tied = tie_slots(own.outputs, given)
     for slot, value in tied.items():
-        made, comparison = _relative(own.outputs[slot].data, value.data, reference, port, tolerance)
+        made, comparison = relative_error(own.outputs[slot].data, value.data, reference, port, tolerance)
         if made >= errors.made:
             errors.made, errors.comparison, errors.what = made, comparison, f"output {slot}"
     if given and own.outputs and not tied:
@@ -269,7 +266,7 @@ def _add_backward(
     for slot, value in tied.items():
         mine = own.outputs[slot].gradient
         if mine is not None and value.gradient is not None:
-            error, comparison = _relative(mine, value.gradient, reference, port)
+            error, comparison = relative_error(mine, value.gradient, reference, port)
             if error > errors.backward_given:
                 errors.backward_given, errors.returned = error, Arrived(error, slot, comparison)
         elif mine is not value.gradient:  # cut off further on
@@ -279,7 +276,7 @@ def _add_backward(
     for slot, value in tie_slots(own.inputs, other.inputs).items():
         mine = own.inputs[slot].gradient
         if mine is not None and value.gradient is not None:
-            error, comparison = _relative(mine, value.gradient, reference, port, tolerance)
+            error, comparison = relative_error(mine, value.gradient, reference, port, tolerance)
         elif mine is not value.gradient and own.inputs[slot].data.fingerprint in port.made:
             error, comparison = math.inf, None
             errors.stopped = "port" if mine is None else "reference"
@@ -287,39 +284,6 @@ def _add_backward(
             continue
         if errors.backward_made is None or error > errors.backward_made:
             errors.backward_made, errors.backward_comparison = error, comparison
-
-
-def _relative(
-    own: Data,
-    other: Data,
-    reference: Recorded,
-    port: Recorded,
-    tolerance: Tolerance | None = None,
-) -> tuple[float, Comparison | None]:
-    """Relative error of a port's tensor; with a tolerance, 0 within and infinite beyond it."""
-    mine, yours = port.tensors[id(own)], reference.tensors[id(other)]
-    if mine.ref is not None and yours.ref is not None:
-        observed, recorded = port.run.read(mine), reference.run.read(yours)
-        layout = fit(recorded, observed)
-        if layout is None:
-            return math.inf, None
-        comparison = compare_arrays(observed, layout.apply(recorded), tolerance=tolerance)
-        if tolerance is not None:
-            return (math.inf if comparison.mismatched else 0.0), comparison
-        return comparison.rel_l2, comparison
-    if tolerance is not None:
-        raise InputError("a fixed tolerance needs full tensors", hint='record both runs with tensors="full"')
-    order_free = distance(own.fingerprint, other.fingerprint)
-    if own.shape != other.shape:  # projections say nothing across layouts, fingerprints little
-        return (order_free if order_free > SAME else 0.0), None
-    sketches = [_sketch(side.run, value) for side, value in ((port, mine), (reference, yours))]
-    apart = relative_distance(*sketches)
-    # the same values in another order lie differently (NHWC); a mistake changes the values
-    return (order_free if apart > 0.1 and order_free <= SAME else apart), None
-
-
-def _sketch(run: Run, value: TensorValue) -> Sketch:
-    return Sketch.from_json(dict(value.sketch)) if value.sketch is not None else sketch(run.read(value))
 
 
 def _jump(given: float, made: float, epsilon: float = EPSILON["float32"]) -> float:
