@@ -14,7 +14,7 @@ from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause
 from parfocal.explain.describing import described
 from parfocal.explain.fixes.constructing import in_the_constructor
-from parfocal.explain.layers import conventions, given, handed, mirror, relations, settings
+from parfocal.explain.layers import called, conventions, given, handed, mirror, relations, settings
 from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong
 from parfocal.explain.ops.sharing import in_shared_code
 from parfocal.explain.reproducing import Reproduction, reproduction
@@ -32,6 +32,7 @@ FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
     (settings.differing_settings, settings.training_flag),
     conventions.HYPOTHESES,
     (given.other_arguments, handed.tensors_in_another_order, handed.other_values),
+    (called.another_layer,),
     (settings.another_kind,),
     (mirror.solved_activation,),
     (ops,),

@@ -46,3 +46,8 @@ def argument_text(spot: Spot, slot: str) -> str | None:
         return spot.source.segment(call.args[int(slot)]) if int(slot) < len(call.args) else None
     found = [each.value for each in call.keywords if each.arg == slot]
     return spot.source.segment(found[0]) if found else None
+
+
+def recalling(spot: Spot, name: str) -> Patch | None:
+    """A call of something else with the same arguments."""
+    return changing(spot, {spot.node.func: name}) if isinstance(spot.node, ast.Call) else None

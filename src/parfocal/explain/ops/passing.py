@@ -6,10 +6,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from parfocal.explain.case import Case
+from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes import fixing
-from parfocal.explain.fixes.calls import argument_text, leaving_out, passing
+from parfocal.explain.fixes.calls import argument_text, leaving_out, passing, recalling
 from parfocal.explain.fixes.fixing import Line
 from parfocal.explain.fixes.literals import written
+from parfocal.explain.fixes.scopes import has_self
 from parfocal.explain.fixes.sources import Spot
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops.calling import call_in, caller
@@ -40,6 +42,19 @@ def with_arguments(case: Case, slots: Collection[str], words: str) -> str:
     }
     said = {slot: text for slot, text in texts.items() if text is not None}
     return _tried(scene, passing(spot, said), words) if said.keys() == set(slots) else words
+
+
+def calling(case: Case, order: int, path: str) -> Line | None:
+    """Another layer of the same code called instead, by its path in the port; None: no line that mends."""
+    scene, _ = caller(case)
+    op = None if scene is None else call_in(scene.port.ops, order)
+    spot = None if op is None else fixing.spot_of(op)
+    own = "" if scene is None else scene.case.node.path
+    if scene is None or spot is None or (own and not path.startswith(f"{own}.")) or not has_self(spot):
+        return None
+    name = spelled_path(path[len(own) + 1 :] if own else path).replace("port", "self", 1)
+    patch = recalling(spot, name)
+    return None if patch is None or verdict(scene, patch) != MENDED else Line.of(patch)
 
 
 def in_order(case: Case, order: Mapping[str, str], words: str) -> str:

@@ -1,0 +1,76 @@
+"""A layer that is called in the place of another one of the same shape: its weights tell which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array, Backend
+from parfocal.explain.case import Case
+from parfocal.explain.causes import Proof, Where, place
+from parfocal.explain.ops.passing import calling
+from parfocal.replay.trace import Node
+
+NEAR = 1e-5  # sizes of weights that are the same, but for their layout
+
+
+def another_layer(case: Case) -> Iterator[Proof]:
+    """The call is right with the weights of another layer, which are those of the reference's layer."""
+    node, other = case.node, case.reference_node
+    if node.parent is None or other is None or node.path == other.path:
+        return  # by the same name it is the same layer, whatever its weights are
+    wanted = _sizes(case.reference_backend, case.reference_module)
+    if not wanted or _are_alike(_sizes(case.backend, case.module), wanted):
+        return
+    for path, module in case.precise.port.modules.items():
+        if path == node.path or type(module) is not type(case.module):
+            continue
+        if not _are_alike(_sizes(case.backend, module), wanted):
+            continue
+        score = case.score(case.run(partial(_take_weights, case.backend, module)))
+        if score <= case.limit:
+            yield _proof(case, other, path, score)
+            return
+
+
+def _proof(case: Case, other: Node, path: str, score: float) -> Proof:
+    """Of two calls of one layer it cannot be known which takes the other's place: a line that mends tells."""
+    nodes, node = case.precise.port.trace.nodes, case.node
+    twice = [each for each in nodes if (each.path, each.parent) == (node.path, node.parent)]
+    lines = {each.order: f"{Path(each.file or '?').name}:{each.line}" for each in twice}
+    fix = f"call {path} instead of {node.path} in {lines[node.order]}"
+    for each in sorted(twice, key=lambda each: each.order != node.order):
+        patch = calling(case, each.order, path)
+        if patch is not None:
+            node, fix = each, patch
+            break
+    message = (
+        f"{place(node)} is called in the port ({lines[node.order]}) where the reference calls {other.path}, "
+        f"which is {path} in the port"
+    )
+    around = nodes[node.parent or 0].path
+    return Proof("op.order", message, fix, score, Where(node.kind, node.file, node.line, around))
+
+
+def _sizes(backend: Backend, module: Any) -> list[tuple[int, float]]:
+    """Of every weight how many values it has, and their size: the same in any layout."""
+    arrays: list[Array] = [
+        backend.to_array(entry.value) for entry in backend.state(module) if entry.role == "parameter"
+    ]
+    return sorted((array.size, float(np.linalg.norm(array.astype(np.float64)))) for array in arrays)
+
+
+def _are_alike(mine: list[tuple[int, float]], wanted: list[tuple[int, float]]) -> bool:
+    if [count for count, _ in mine] != [count for count, _ in wanted]:
+        return False
+    return all(abs(a - b) <= NEAR * max(a, b) for (_, a), (_, b) in zip(mine, wanted, strict=True))
+
+
+def _take_weights(backend: Backend, module: Any, twin: Any) -> None:
+    others = {entry.path: entry.value for entry in backend.state(module)}
+    for entry in backend.state(twin):
+        backend.write(entry.value, backend.to_array(others[entry.path]))
