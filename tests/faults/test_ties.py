@@ -85,3 +85,22 @@ def test_which_equals_last() -> None:
     recorded = np.array([1.0, 1.0, 2.0, 3.0, 3.0, 0.0, 5.0], "float32")
     exact = np.array([1.0, 1.0 + 1e-13, 2.0, 3.0, 3.0 + 1e-9, 0.0, 5.0])
     assert _lasting(recorded, exact).tolist() == [True, True, False, False, False, True, False]
+
+
+class Pooled(nn.Module):
+    """Words without those that fill up, which are zero already."""
+
+    def __init__(self, *, masked: bool = True) -> None:
+        super().__init__()
+        self.words, self.head, self.masked = nn.Embedding(9, 6, padding_idx=0), nn.Linear(6, 4), masked
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        mask = (ids != 0).float().unsqueeze(-1)
+        x = self.words(ids)
+        return self.head((x * mask if self.masked else x).sum(1) / mask.sum(1))
+
+
+def test_a_gradient_that_differs_at_equal_values_is_no_tie_where_nothing_chooses() -> None:
+    ids = np.array([[3, 5, 0, 0], [8, 2, 4, 0], [1, 7, 6, 5]])
+    found = own(parfocal.align(Pooled(), Pooled(masked=False), ids))
+    assert [each.cause for each in found] == [None]

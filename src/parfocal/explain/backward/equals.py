@@ -47,7 +47,7 @@ def ties(case: Case) -> Iterator[Proof]:
             return
         score = case.judge(np.where(single, observed, expected), expected, check)
         if score <= case.limit:
-            yield _proof(case, check, values, apart, score)
+            yield from _proofs(case, check, values, apart, score)
         return
 
 
@@ -67,15 +67,17 @@ def _single(values: Array, apart: Array) -> Array:
     return single & (values != where[0]) if len(where) == 1 else single
 
 
-def _proof(case: Case, check: Check, values: Array, apart: Array, score: float) -> Proof:
+def _proofs(case: Case, check: Check, values: Array, apart: Array, score: float) -> Iterator[Proof]:
+    """None where neither side's code has to choose: something else happens to values that are equal."""
     kinks = np.unique(values[apart])
     one = f"is exactly {kinks[0]:g}" if len(kinks) == 1 else "has the same value more than once"
-    where = _op_on(case, values)
-    doing = (
-        "the frameworks choose differently there"
-        if where is None
-        else f"{where.op} sends the gradient another way there"
-    )
+    where = _op_on(case, values, own=True)
+    theirs = _op_on(case, values, own=False) if where is None else None
+    chosen = where or theirs
+    if chosen is None:
+        return
+    doing = f"{chosen.op} sends the gradient another way there"
+    doing += "" if theirs is None else " in the reference"
     message = (
         f"the {case.what} differs at {int(np.count_nonzero(apart))} of {apart.size} places, all where "
         f"the tensor {one}: {doing}"
@@ -86,12 +88,13 @@ def _proof(case: Case, check: Check, values: Array, apart: Array, score: float) 
     )
     if where is not None:
         fix = written_at_ties(case, where.op, where.file, where.line, fix)
-    return Proof("grad.tie", message, fix, score, where)
+    yield Proof("grad.tie", message, fix, score, where, theirs)
 
 
-def _op_on(case: Case, values: Array) -> Where | None:
+def _op_on(case: Case, values: Array, *, own: bool) -> Where | None:
     """The first op of the call's own code that has to choose, and takes this tensor or a view of it."""
-    backend, owns, sites = case.backend, owner_of(case, own=True), Sites((case.backend.name,))
+    backend = case.backend if own else case.reference_backend
+    owns, sites = owner_of(case, own=own), Sites((backend.name,))
     wanted = np.sort(values, axis=None)
     found: list[Where] = []
 
@@ -109,5 +112,5 @@ def _op_on(case: Case, values: Array) -> Where | None:
         array = backend.to_array(leaf)
         return array.size == wanted.size and np.array_equal(np.sort(array, axis=None), wanted)
 
-    case.run(on_op=on_op)
+    (case.run if own else case.run_reference)(on_op=on_op)
     return found[0] if found else None
