@@ -115,6 +115,37 @@ class Model(nn.Module):
 """,
     *(4, 8),
 )
+STEPS = pair(
+    """
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.x, self.h = nn.Linear(6, 12), nn.Linear(6, 12)
+
+    def forward(self, x, h):
+        gate, new = (self.x(x) + self.h(h)).chunk(2, -1)
+        return torch.sigmoid(gate) * torch.tanh(new) + h
+
+
+class Model(nn.Module):
+    STRIDES = (1, 2, 4)
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.out, self.side = Cell(), nn.Linear(6, 3), nn.Linear(4, 3)
+
+    def pooled(self, x, stride):
+        return x if stride == 1 else F.avg_pool1d(x, stride, stride)
+
+    def forward(self, x):
+        h = x.mean(1)
+        for step in range(x.shape[1]):
+            h = self.cell(x[:, step], h)
+        sides = [self.side(self.pooled(x, stride).mean(-1)) for stride in self.STRIDES]
+        return self.out(h) + sides[0] - sides[1] * sides[2]
+""",
+    *(3, 4, 6),
+)
 BLOCKS = pair(
     """
 @dataclass
@@ -188,6 +219,16 @@ FAULTS = {
     "another item of a dictionary": Fault(
         KEPT, 'named["stage3"]', 'named["stage2"]', 'return states[-1] + states[1] - named["stage3"]'
     ),
+    "parts under each other's names": Fault(
+        STEPS, "gate, new =", "new, gate =", "gate, new = (self.x(x) + self.h(h)).chunk(2, -1)"
+    ),
+    "an index": Fault(STEPS, "x[:, step]", "x[:, 0]", "h = self.cell(x[:, step], h)"),
+    "another function of other numbers": Fault(
+        STEPS,
+        "F.avg_pool1d(x, stride, stride)",
+        "F.max_pool1d(x, stride, stride)",
+        "return x if stride == 1 else F.avg_pool1d(x, kernel_size=stride, stride=stride, exclusive=False)",
+    ),
     "a setting's name": Fault(
         BLOCKS,
         "self.config.scale",
@@ -224,7 +265,7 @@ def test_the_fix_mends_every_run_of_the_line(fault: Fault, tmp_path: Path) -> No
     aligned(reference, port, fault.pair).raise_if_diverged()
 
 
-@pytest.mark.parametrize("pair", [HELPER, LOOP, PARTS, KEPT, BLOCKS])
+@pytest.mark.parametrize("pair", [HELPER, LOOP, PARTS, KEPT, STEPS, BLOCKS])
 def test_the_pairs_are_right_without_a_fault(pair: Pair, tmp_path: Path) -> None:
     port = build(tmp_path, "port", pair.port)
     aligned(reference_of(tmp_path, pair), port, pair).raise_if_diverged()

@@ -12,7 +12,7 @@ from parfocal.explain.fixes.frames import Standing
 from parfocal.explain.fixes.joining import joined
 from parfocal.explain.fixes.operands import Argument
 from parfocal.explain.fixes.origins import lines
-from parfocal.explain.fixes.patching import accumulating, inverting, telling
+from parfocal.explain.fixes.patching import accumulating, exchanging_targets, inverting, telling
 from parfocal.explain.fixes.sources import Span, Spot
 from parfocal.explain.fixes.splicing import Patch
 from tests.unit.explain.test_patching import FIRST, op, written
@@ -90,6 +90,24 @@ def test_a_mask_that_is_inverted_already_is_not_inverted_twice(tmp_path: Path) -
     patch = inverting(spot, "0")
     assert patch is not None
     assert patch.new == "kept = mask.sum()"
+
+
+@pytest.mark.parametrize(
+    ("statement", "new"),
+    [
+        ("b, a = y.chunk(2, -1)", "a, b = y.chunk(2, -1)"),
+        ("self.b, a[0] = y.chunk(2, -1)", "a[0], self.b = y.chunk(2, -1)"),
+        ("*b, a = y.chunk(2, -1)", None),
+        ("b, a = y.chunk(2, -1) * 2", None),
+        ("parts = y.chunk(2, -1)", None),
+    ],
+)
+def test_parts_take_each_others_names(tmp_path: Path, statement: str, new: str | None) -> None:
+    file = written(tmp_path, statement)
+    spot = find_op(op(file, "y.chunk(2, -1)", "split", "Tensor.chunk"))
+    assert spot is not None
+    patch = exchanging_targets(spot, 0, 1)
+    assert (None if patch is None else patch.new) == new
 
 
 HELPER = """import paddle

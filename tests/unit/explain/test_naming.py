@@ -12,7 +12,8 @@ import pytest
 
 from parfocal.explain.fixes.attributes import MISSING, Step, set_to, value_at, way_to
 from parfocal.explain.fixes.frames import standing, users_frames
-from parfocal.explain.fixes.naming import MOST, named
+from parfocal.explain.fixes.naming import MOST, by_names, named
+from parfocal.explain.fixes.splicing import Patch
 
 NAMES: dict[str, Any] = {
     "i": 1,
@@ -56,6 +57,21 @@ def test_a_value_that_no_name_has_is_not_written(value: Any) -> None:
 
 def test_a_whole_number_is_not_written_by_a_division() -> None:
     assert "size / 2" not in named(8, NAMES)
+
+
+def test_new_numbers_of_a_line_are_said_by_names() -> None:
+    patch = Patch("model.py", 3, "y = f(x, 1)", "y = g(x, 16, 1, 16) * 2")
+    found = [each.new for each in by_names(patch, {"size": 16, "i": 1})]
+    assert found == [
+        "y = g(x, size, 1, size) * 2",
+        "y = g(x, 16, 1, 16) * (i + 1)",
+        "y = g(x, 16, 1, 16) * (2 * i)",
+    ]
+
+
+def test_a_line_without_new_numbers_stays_as_it_is() -> None:
+    patch = Patch("model.py", 3, "y = f(x, 16)", "y = g(x, 16)")
+    assert list(by_names(patch, {"size": 16})) == []
 
 
 def expression(text: str) -> ast.expr:
@@ -118,6 +134,8 @@ def test_what_cannot_be_set_is_left(module: Any, way: tuple[Step, ...]) -> None:
 
 
 class Module:
+    stride, hidden = 4, object()
+
     def __init__(self) -> None:
         self.scale, self.training, self.config, self.flag = 0.5, True, SimpleNamespace(slope=0.2), True
 
@@ -129,7 +147,7 @@ class Module:
 
 def test_a_frame_stands_where_it_does_with_the_numbers_it_has_names_for() -> None:
     found = Module().run(2)
-    assert found.names == {"stride": 2, "self.scale": 0.5, "self.config.slope": 0.2}
+    assert found.names == {"stride": 2, "self.scale": 0.5, "self.config.slope": 0.2, "self.stride": 4}
     assert found.file == __file__
 
 

@@ -240,6 +240,14 @@ def exchanged_among(ops: Sequence[Op], order: Sequence[int], words: str) -> str:
     return _said(patching.exchanging_among(spots, order), words)
 
 
+def exchanged_parts(op: Op, slots: Sequence[str], words: str) -> str:
+    """Two parts of what an op gives, each under the other's name."""
+    spot = spot_of(op)
+    if spot is None or len(slots) != 2 or not all(slot.isdigit() for slot in slots):
+        return words
+    return _said(patching.exchanging_targets(spot, *map(int, slots)), words)
+
+
 def exchanged(op: Op, slot: str, name: str, words: str) -> str:
     """Another tensor, by its name, at one of the op's inputs."""
     spot = spot_of(op)

@@ -51,7 +51,10 @@ def standing(frame: FrameType) -> Standing:
 
 
 def _attributes(owner: Any) -> Iterator[tuple[str, Any]]:
-    for name, value in getattr(owner, "__dict__", {}).items():
+    """What an object has for its own, and what its classes say of all of them."""
+    kinds = reversed(type(owner).__mro__) if hasattr(owner, "__dict__") else ()
+    common = {name: value for kind in kinds for name, value in vars(kind).items() if is_plain(value)}
+    for name, value in {**common, **getattr(owner, "__dict__", {})}.items():
         if not name.startswith("_") and name != FLAG:
             yield name, value
 

@@ -52,6 +52,8 @@ def _indexed(part: Any) -> str | None:
         return ":".join(bounds if part.step is not None else bounds[:2])
     if part is Ellipsis:
         return "..."
+    if isinstance(part, Code):
+        return str(part)
     return repr(part) if part is None or isinstance(part, (int, list)) else None
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from parfocal.explain.fixes.literals import Code, agrees, written
+from parfocal.explain.fixes.splicing import Patch, in_parentheses
 
 MOST = 6  # expressions for one value
+MOST_LINES = 2  # that a line is tried with
 # Of a number with a name, and how it is written.
 FORMS = (
     (lambda n: n + 1, "{} + 1"),
@@ -28,6 +32,27 @@ FORMS = (
 def named(value: Any, names: Mapping[str, Any]) -> list[Code]:
     """Expressions of names that have a value, the plainest first; a flag is no number."""
     return [] if isinstance(value, bool) else [Code(text) for text in islice(_written(value, names), MOST)]
+
+
+def by_names(patch: Patch, names: Mapping[str, Any]) -> Iterator[Patch]:
+    """The same line, with a number that is new in it said by a name that has it."""
+    before = [node.value for node in _numbers(patch.old)]
+    found = _numbers(patch.new)
+    for value in dict.fromkeys(node.value for node in found if node.value not in before):
+        for word in islice(named(value, names), MOST_LINES):
+            text = patch.new.encode()  # columns count bytes
+            for node in reversed(found):
+                if node.value == value and node.end_col_offset is not None:
+                    begin, end = text[: node.col_offset], text[node.end_col_offset :]
+                    text = begin + in_parentheses(word).encode() + end
+            yield replace(patch, new=text.decode(), change=None)
+
+
+def _numbers(text: str) -> list[ast.Constant]:
+    """In the order in which they stand."""
+    nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+    numbers = (node for node in nodes if type(node.value) in (int, float))
+    return sorted(numbers, key=lambda node: (node.lineno, node.col_offset))
 
 
 def _written(value: Any, names: Mapping[str, Any]) -> Iterator[str]:

@@ -7,11 +7,13 @@ that has the right value, or the caller says what it hands in. Which of the line
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from parfocal.explain.fixes.finding import find_calling
 from parfocal.explain.fixes.frames import Standing
+from parfocal.explain.fixes.literals import Code
 from parfocal.explain.fixes.naming import named
 from parfocal.explain.fixes.operands import Argument, said_by
 from parfocal.explain.fixes.patching import telling
@@ -34,8 +36,8 @@ def _lines(spot: Spot, argument: Argument, frames: Sequence[Standing], around: A
     literal = telling(spot, argument)
     by_name = {
         str(text): patch
-        for text in named(argument.new, names)
-        if (patch := telling(spot, replace(argument, new=text))) is not None
+        for text, new in _words_for(argument, names)
+        if (patch := telling(spot, replace(argument, new=new))) is not None
     }
     idle = set() if function is None else _parameters(function).keys() - _read(function)
     outer = [] if function is None else list(_handed(spot, function, argument, frames[1:], around))
@@ -45,6 +47,17 @@ def _lines(spot: Spot, argument: Argument, frames: Sequence[Standing], around: A
     yield from () if literal is None else (literal,)
     yield from by_name.values()
     yield from (patch for _, patch in outer)
+
+
+def _words_for(argument: Argument, names: Mapping[str, Any]) -> Iterator[tuple[Code, Any]]:
+    """Names for a value, or for the one number of an index that is to be another."""
+    yield from ((text, text) for text in named(argument.new, names))
+    old, new = argument.old, argument.new
+    if isinstance(new, tuple) and isinstance(old, tuple) and len(old) == len(new):
+        differing = [place for place, pair in enumerate(zip(old, new, strict=True)) if pair[0] != pair[1]]
+        for place in differing if len(differing) == 1 and isinstance(new[differing[0]], int) else ():
+            for text in named(new[place], names):
+                yield text, (*new[:place], text, *new[place + 1 :])
 
 
 def _handed(

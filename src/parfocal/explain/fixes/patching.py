@@ -189,6 +189,16 @@ def exchanging_among(spots: Sequence[Spot], order: Sequence[int]) -> Patch | Non
     return changing(spots[0], {node: texts[index] for node, index in zip(nodes, order, strict=True)})
 
 
+def exchanging_targets(spot: Spot, one: int, other: int) -> Patch | None:
+    """Two names that a statement gives parts of a value to, each for the other: ``b, a = f(x)``."""
+    match spot.statement:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=value) if value is spot.node:
+            if max(one, other) < len(names) and not any(isinstance(each, ast.Starred) for each in names):
+                texts = [spot.source.segment(names[index]) for index in (other, one)]
+                return changing(spot, dict(zip((names[one], names[other]), texts, strict=True)))
+    return None
+
+
 def rewritten_node(spot: Spot, slot: str | None) -> ast.AST:
     """What ``exchanging`` exchanges."""
     return _part(spot, slot) or spot.node

@@ -42,7 +42,7 @@ class Patch:
 
 def changing(spot: Spot, changes: Mapping[ast.expr, str]) -> Patch | None:
     """The statement with the texts of some nodes exchanged; None when nothing changes by it."""
-    meant = {node: ast.parse(f"({text})", mode="eval").body for node, text in changes.items()}
+    meant = {node: _meant(node, text) for node, text in changes.items()}
     expected = _rebuilt(spot.statement, meant)
     if ast.dump(expected) == ast.dump(spot.statement):
         return None
@@ -54,6 +54,15 @@ def changing(spot: Spot, changes: Mapping[ast.expr, str]) -> Patch | None:
                 return replace(whole(spot, new), change=(spot, changes))
     text = ast.unparse(ast.fix_missing_locations(expected))
     return replace(whole(spot, text), change=(spot, changes))
+
+
+def _meant(node: ast.expr, text: str) -> ast.expr:
+    """What a text stands for in the place of a node: read there, or stored to."""
+    body = ast.parse(f"({text})", mode="eval").body
+    context = getattr(node, "ctx", None)
+    if context is not None and isinstance(body, (ast.Name, ast.Attribute, ast.Subscript)):
+        body.ctx = context
+    return body
 
 
 def whole(spot: Spot, new: str) -> Patch:

@@ -6,7 +6,7 @@ and must give what the reference gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain, islice, product
@@ -19,6 +19,7 @@ from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.attributes import set_to
 from parfocal.explain.fixes.finding import find_returned
 from parfocal.explain.fixes.fixing import Line, Setting
+from parfocal.explain.fixes.naming import by_names
 from parfocal.explain.fixes.patching import accumulating, exchanging
 from parfocal.explain.fixes.scopes import function_at, statements_before
 from parfocal.explain.fixes.sources import bounds
@@ -109,12 +110,21 @@ def _placed(proof: Proof, patch: Patch) -> Proof:
 
 def _candidates(scene: Scene, gap: Gap | None, told: Sequence[Patch]) -> Iterator[Patch]:
     seen: set[Patch] = set()
-    for patch in chain(told, _rewritten(scene, gap)):
+    for patch in _with_names(scene, chain(told, _rewritten(scene, gap))):
         if len(seen) == MOST:
             return
         if patch not in seen:
             seen.add(patch)
             yield patch
+
+
+def _with_names(scene: Scene, patches: Iterable[Patch]) -> Iterator[Patch]:
+    """Lines, and where they run more than once also those that say names instead of numbers."""
+    for patch in patches:
+        yield patch
+        runs = [op for op in scene.port.ops if (op.file, op.line) == (patch.file, patch.line) and op.frames]
+        if len(runs) > len({op.span for op in runs}):
+            yield from by_names(patch, runs[0].frames[0].names)
 
 
 def _carried(scene: Scene, gap: Gap | None) -> Iterator[Patch]:

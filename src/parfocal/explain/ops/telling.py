@@ -171,6 +171,8 @@ def exchanged_proof(scene: Scene, one: tuple[Gap, Op], other: tuple[Gap, Op], sc
     made = one[0].made
     if made is not None and made is other[0].made:  # given out the wrong way round, not taken
         where, fix = made.where, f"exchange {given[0]} and {given[1]} in {line(made)}"
+        slots = [slot for gap, _ in (one, other) for slot, key in made.outputs.items() if key == gap.port]
+        fix = fixing.exchanged_parts(made, slots, fix)
     return Proof("op.order", message, fix, score, where, None if there is None else there.where)
 
 
