@@ -83,30 +83,46 @@ def settle_by_execution(draft: Draft, runs: Runs) -> None:
     """Links that values left undecided (behind a mistake, say): by their place among the decided ones.
 
     A layer that runs after the same five known layers on both sides is the same layer, if it is the
-    only one of its kind there.
+    only one of its kind there; each that is settled so tells more of the others. A layer that runs
+    elsewhere than it should still comes first, second or third of its kind.
     """
     order = _execution_order(draft.references, draft.ports, runs)
-    while any(_settle_group(draft, links, order) for links in _undecided(draft, order).values()):
-        pass  # what is settled now says where the next is
+    while _settle_places(draft, order, exactly=True):
+        pass
+    _settle_places(draft, order, exactly=False)
 
 
-def _undecided(draft: Draft, order: Order) -> dict[Key, list[Link]]:
+def _settle_places(draft: Draft, order: Order, *, exactly: bool) -> bool:
+    """Settle groups of equal units whose places are all different; whether there was any.
+
+    Not ``exactly``: different on one side, and in the same order on both.
+    """
+    decided = [link for link in draft.links.values() if link.decided]
     groups: dict[Key, list[Link]] = {}
     for link in draft.links.values():
         if not link.decided and link.reference.path in order.reference and link.port.path in order.port:
             groups.setdefault(link.port.key, []).append(link)
-    return groups
+    settled = False
+    for links in groups.values():
+        ours = sorted(_placed(link.reference, decided, order.reference, "reference") for link in links)
+        theirs = sorted(_placed(link.port, decided, order.port, "port") for link in links)
+        places = [place for place, _, _ in ours], [place for place, _, _ in theirs]
+        distinct = [len(set(side)) == len(links) for side in places]
+        if not (all(distinct) and places[0] == places[1] if exactly else any(distinct)):
+            continue
+        settled = True
+        units = {link.reference.path: link.reference for link in links}
+        ports = {link.port.path: link.port for link in links}
+        for (_, _, path), (_, _, other) in zip(ours, theirs, strict=True):
+            draft.links[other] = Link(units[path], ports[other], ("execution order",), STEALABLE)
+    return settled
 
 
-def _settle_group(draft: Draft, links: Sequence[Link], order: Order) -> bool:
-    decided = [link for link in draft.links.values() if link.decided]
-    ours = {_before(link.reference, decided, order.reference, "reference"): link.reference for link in links}
-    theirs = {_before(link.port, decided, order.port, "port"): link.port for link in links}
-    if len(ours) != len(links) or ours.keys() != theirs.keys():
-        return False
-    for place, port in theirs.items():
-        draft.links[port.path] = Link(ours[place], port, ("execution order",), STEALABLE)
-    return True
+def _placed(
+    unit: Unit, decided: Sequence[Link], positions: Mapping[str, int], side: str
+) -> tuple[int, int, str]:
+    """How many decided units run before this one, when it runs, and which it is."""
+    return _before(unit, decided, positions, side), positions[unit.path], unit.path
 
 
 def _before(unit: Unit, decided: Sequence[Link], positions: Mapping[str, int], side: str) -> int:

@@ -509,6 +509,21 @@ def test_values_tell_norms_written_by_hand_apart_where_names_mislead(name: str) 
     assert copies[f"mlp_norm.{name}"] == "post_attn_norm.weight"
 
 
+@pytest.mark.parametrize("wrong", [1.0, 1.5])
+def test_behind_a_mistake_a_block_is_like_those_before(wrong: float) -> None:
+    """Values say which norm is which in the first block only."""
+    reference = T.Sequential(*(TorchPreNorm() for _ in range(3)))
+    port = P.Sequential(*(PaddlePreNorm() for _ in range(3)))
+    port[0].mlp.register_forward_post_hook(lambda _layer, _inputs, output: output * wrong)
+    randomise(reference, 1)
+    plan = transfer(reference, port, floats(3, 5, 12), partial=True)
+    copies = {entry.target: entry.source for entry in plan.entries}
+    for number in range(3):
+        assert copies[f"{number}.attn_norm.weight"] == f"{number}.input_norm.weight"
+        assert copies[f"{number}.mlp_norm.weight"] == f"{number}.post_attn_norm.weight"
+    assert plan.verified is (wrong == 1.0)
+
+
 class Shift(T.Module):
     """A single parameter under a name of its own."""
 
@@ -591,3 +606,50 @@ def test_two_ways_that_fit_equally_well_stay_open() -> None:
     x = np.random.default_rng(2).standard_normal((5, 6)).astype(np.float32)
     plan = transfer(reference, port, x, partial=True)
     assert [ambiguity.targets for ambiguity in plan.ambiguous] == [("bias_of_pairs",)]
+
+
+class TorchStages(torch.nn.Module):
+    """Two blocks, each with a norm, and a norm between the stages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        parts: list[torch.nn.Module] = [T.Linear(6, 8)]
+        for width in (16, 12):
+            parts += [T.LayerNorm(8), T.Linear(8, width), T.GELU(), T.Linear(width, 8)]
+        self.features = T.Sequential(*parts, T.LayerNorm(8), T.Linear(8, 5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.features(x)
+
+
+class PaddleStages(paddle.nn.Layer):
+    """Defined in another order; with ``late`` the blocks' norms come last, by mistake."""
+
+    def __init__(self, late: bool) -> None:
+        super().__init__()
+        self.late = late
+        self.ends = P.LayerList([P.Linear(6, 8), P.Linear(8, 5)])
+        self.between = P.LayerNorm(8)
+        self.scaled = P.LayerList([P.LayerNorm(8) for _ in range(2)])
+        self.wide = P.LayerList([P.Linear(8, width) for width in (16, 12)])
+        self.narrow = P.LayerList([P.Linear(width, 8) for width in (16, 12)])
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        x = self.ends[0](x)
+        for norm, wide, narrow in zip(self.scaled, self.wide, self.narrow, strict=True):
+            x = x if self.late else norm(x)
+            x = narrow(G.gelu(wide(x)))
+            x = norm(x) if self.late else x
+        return self.ends[1](self.between(x))
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_layer_at_the_wrong_point_is_known_by_its_place_among_its_kind(late: bool) -> None:
+    reference, port = TorchStages(), PaddleStages(late)
+    randomise(reference, 1)
+    plan = transfer(reference, port, floats(4, 6))
+    assert plan.ambiguous == ()
+    sources = {entry.target: entry.source for entry in plan.entries}
+    assert [sources[f"{norm}.weight"] for norm in ("scaled.0", "scaled.1", "between")] == [
+        *("features.1.weight", "features.5.weight", "features.9.weight")
+    ]
