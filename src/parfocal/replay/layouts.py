@@ -64,12 +64,10 @@ def _layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layo
 
 
 def crosses(reference: tuple[int, ...], port: tuple[int, ...]) -> bool:
-    """Whether one shape becomes the other only across axes: an image of windows, say, and not by merging."""
-    if _without_ones(reference) == _without_ones(port) or len(reference) == len(port):
+    """Whether one shape becomes the other only across axes, the first too: an image and windows of it."""
+    if len(reference) == len(port) or reference[:1] == port[:1]:
         return False
-    return not any(layout.permutation or layout.split for layout in layouts(reference, port)) and not (
-        _merges(reference, port) or _merges(port, reference)
-    )
+    return not (_merges(reference, port) or _merges(port, reference))
 
 
 def _merges(fine: Sequence[int], coarse: Sequence[int]) -> bool:
