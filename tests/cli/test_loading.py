@@ -30,6 +30,9 @@ number = 3
 def needy(size):
     return Model()
 
+def gives_none():
+    build()
+
 def broken():
     raise KeyError("no weights here")
 """
@@ -92,6 +95,19 @@ def test_a_builder_that_needs_arguments(module):
         InputError, match=r"needy\(\) raised TypeError: .*missing 1 required positional argument"
     ):
         load_model("our_models:needy", "PORT")
+
+
+def test_a_builder_that_forgets_to_return(module):
+    with pytest.raises(InputError) as caught:
+        load_model("our_models:gives_none", "PORT")
+    assert caught.value.message == "PORT our_models:gives_none: gives_none() gives None"
+
+
+def test_only_lines_of_the_user_are_shown(module):
+    for name in ("broken", "needy"):
+        with pytest.raises(InputError) as caught:
+            load_model(f"our_models.py:{name}", "PORT")
+        assert "loading.py" not in caught.value.message
 
 
 def test_a_file_that_does_not_import(module):

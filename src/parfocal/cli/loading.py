@@ -37,12 +37,15 @@ def load_model(spec: str, option: str, seed: int | None = None) -> Any:
     if not callable(found) or (hasattr(found, "state_dict") and not isinstance(found, type)):
         return found  # a model that is there already
     try:
-        return _build(found, seed)
+        made = _build(found, seed)
     except Exception as error:
         raise InputError(
-            f"{option} {spec}: {attribute}() raised {type(error).__name__}: {error}\n{_where(error)}",
+            f"{option} {spec}: {attribute}() raised {type(error).__name__}: {error}{_where(error)}",
             hint="it must build the model without arguments",
         ) from error
+    if made is None:
+        raise InputError(f"{option} {spec}: {attribute}() gives None", hint="return the model")
+    return made
 
 
 def _build(maker: Any, seed: int | None) -> Any:
@@ -69,7 +72,7 @@ def _import(place: str, spec: str, option: str) -> Any:
         raise _missing(error, spec, option) from error
     except Exception as error:
         raise InputError(
-            f"{option} {spec}: importing {place} raised {type(error).__name__}: {error}\n{_where(error)}",
+            f"{option} {spec}: importing {place} raised {type(error).__name__}: {error}{_where(error)}",
             hint="run in the folder that has the module, with its dependencies installed",
         ) from error
 
@@ -129,8 +132,10 @@ def _missing(error: ModuleNotFoundError, spec: str, option: str) -> ParfocalErro
 
 
 def _where(error: BaseException) -> str:
-    """The last lines of the user's own trace."""
-    return "".join(traceback.format_tb(error.__traceback__)[-2:]).rstrip()
+    """The last lines of the user's own trace, below the message."""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if each.filename != __file__]
+    theirs = [each for each in frames if not each.filename.startswith("<frozen ")]
+    return "".join(f"\n{line}" for line in traceback.format_list(theirs[-2:])).rstrip().replace("\n\n", "\n")
 
 
 def given_inputs(command: str, described: list[str] | None, path: Path | None, seed: int) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import save as serialised
 
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
@@ -21,6 +21,7 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import spelled_path
 from parfocal.judge.verdict import Cause
 from parfocal.replay.trace import Node, Value
+from parfocal.run.storage import write_atomically
 
 DATA, SCRIPT = "data.safetensors", "reproduce.py"
 # How each framework loads weights, makes a tensor of an array and an array of a tensor.
@@ -85,12 +86,11 @@ class Reproduction:
     def save(self, folder: str | Path) -> Path:
         """Write both into a folder; returns the script's path."""
         target = Path(folder)
+        data = serialised({name: np.ascontiguousarray(array) for name, array in self.arrays.items()})
         try:
             target.mkdir(parents=True, exist_ok=True)
-            save_file(
-                {name: np.ascontiguousarray(array) for name, array in self.arrays.items()}, target / DATA
-            )
-            (target / SCRIPT).write_text(self.script, encoding="utf-8")
+            write_atomically(target / DATA, data)
+            write_atomically(target / SCRIPT, self.script.encode())
         except OSError as error:
             raise StorageError(f"cannot write the reproduction to {target}: {error.strerror}") from error
         return target / SCRIPT

@@ -12,6 +12,7 @@ from parfocal.errors import DivergedError, InputError, StorageError, Unsupported
 from parfocal.judge.comparison import to_plain
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
+from parfocal.run.storage import write_atomically
 from parfocal.weights.plan import Plan
 
 if TYPE_CHECKING:
@@ -84,10 +85,11 @@ class Report:
     def save(self, folder: str | Path) -> Path:
         """Write report.json and report.txt into a folder; returns the folder."""
         target = Path(folder)
+        texts = {"report.json": json.dumps(self.to_json(), indent=2), "report.txt": f"{self}\n"}
         try:
             target.mkdir(parents=True, exist_ok=True)
-            (target / "report.json").write_text(json.dumps(self.to_json(), indent=2), encoding="utf-8")
-            (target / "report.txt").write_text(f"{self}\n", encoding="utf-8")
+            for name, text in texts.items():  # whole or not at all
+                write_atomically(target / name, text.encode())
         except OSError as error:
             raise StorageError(f"cannot write the report to {target}: {error.strerror}") from error
         return target

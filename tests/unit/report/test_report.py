@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 
@@ -59,3 +60,16 @@ def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match=r"cannot write the report to .*/file/report: Not a directory"):
         report().save(tmp_path / "file" / "report")
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
+    def full(descriptor, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    report().save(tmp_path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    monkeypatch.setattr("parfocal.run.storage.os.write", full)
+    with pytest.raises(StorageError, match="No space left on device"):  # the disk is full
+        report(divergence()).save(tmp_path)
+    monkeypatch.undo()
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
