@@ -40,6 +40,17 @@ class Turned(Graph):
         return self.second(torch.tanh(self.first(x, source, target)), target, source)
 
 
+class TwiceWrong(Graph):
+    def forward(self, x: torch.Tensor, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        y = self.second(torch.tanh(self.first(x, source, target)), target, source)
+        return y.softmax(dim=0)
+
+
+class Distribution(Graph):
+    def forward(self, x: torch.Tensor, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return super().forward(x, source, target).softmax(dim=1)
+
+
 class OwnOrder(Gather):
     def forward(self, x: torch.Tensor, target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
         return super().forward(x, source, target)
@@ -95,6 +106,16 @@ def test_tensors_handed_in_another_order_are_the_callers_mistake() -> None:
         assert found.cause.fix.startswith(
             "return self.second(torch.tanh(self.first(x, source, target)), source, target)  # test_handed.py:"
         )
+
+
+def test_their_line_is_told_too_where_the_caller_has_another_mistake_behind_it() -> None:
+    first, second = own(parfocal.align(Distribution(), TwiceWrong(), edges()))
+    assert first.cause is not None
+    assert second.cause is not None
+    assert [first.cause.code, second.cause.code] == ["op.order", "op.axis"]
+    assert first.cause.fix.startswith(
+        "y = self.second(torch.tanh(self.first(x, source, target)), source, target)  # test_handed.py:"
+    )
 
 
 def test_a_module_that_takes_its_tensors_in_an_order_of_its_own_is_right() -> None:

@@ -72,6 +72,7 @@ class Explainer:
         self._paired = frozenset(pair.reference for pair in pairing.pairs)
         self._found: dict[int, list[Divergence]] = {}  # explained, by call
         self._left: dict[int, frozenset[Place]] = {}  # what is wrong in a call besides what was explained
+        self._callers: set[str] = set()  # to blame for what another call is given
         self._nothing_more: set[tuple[object, ...]] = set()  # a line of a loop is looked at in one round
         self._seen: dict[int, list[Seen]] = {}
         for each in seen:
@@ -94,6 +95,8 @@ class Explainer:
                     self.reproduction = reproduction(case, explained.cause)
                 self._found.setdefault(case.call, []).append(explained)
                 self._left[case.call] = still_wrong(case)
+                if explained.port is not None and explained.port.path != case.node.path:
+                    self._callers.add(explained.port.path)
                 return explained
         where = self._place(case)
         ways = "" if where is None else both_ways(case)
@@ -129,14 +132,18 @@ class Explainer:
         Every stretch of code between two calls starts from the reference's values, so what is still
         wrong with the first mistake mended is one of its own, if it has a cause of its own.
         """
-        call = blamed(seen, self.precise.port.trace.nodes)
-        if (seen.port, seen.side, seen.slot, seen.direction) not in self._left.get(call, ()):
+        nodes = self.precise.port.trace.nodes
+        call = blamed(seen, nodes)
+        place = seen.port, seen.side, seen.slot, seen.direction
+        if place not in self._left.get(call, ()) and (
+            call in self._left or nodes[call].path not in self._callers
+        ):
             return None
-        node = self.precise.port.trace.nodes[seen.port]
+        node = nodes[seen.port]
         line = node.path, node.file, node.line, seen.side, seen.slot, seen.direction
         if line in self._nothing_more:
             return None
-        known = self._found[call].copy()
+        known = self._found.get(call, []).copy()
         explained = self.explain(divergence, seen)
         if explained.cause is None or any(_are_alike(explained, each) for each in known):
             self._nothing_more.add(line)

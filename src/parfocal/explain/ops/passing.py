@@ -58,14 +58,19 @@ def calling(case: Case, order: int, path: str) -> Line | None:
 
 
 def in_order(case: Case, order: Mapping[str, str], words: str) -> str:
-    """The call with its own arguments at other positions: ``order`` says whose goes where."""
-    scene, op = caller(case)
+    """The call with its own arguments at other positions: ``order`` says whose goes where.
+
+    It is not tried in the caller: there each tensor is led along where it was, and the call itself was
+    tried with them so.
+    """
+    _, op = caller(case)
     spot = None if op is None else fixing.spot_of(op)
-    if scene is None or spot is None:
+    if spot is None:
         return words
     texts = {slot: argument_text(spot, owner) for slot, owner in order.items()}
     said = {slot: text for slot, text in texts.items() if text is not None}
-    return _tried(scene, passing(spot, said), words) if len(said) == len(texts) else words
+    patch = passing(spot, said) if len(said) == len(texts) else None
+    return words if patch is None else Line.of(patch)
 
 
 def as_the_reference(case: Case, slots: Mapping[str, str], values: Mapping[str, Any], words: str) -> str:
