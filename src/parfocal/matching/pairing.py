@@ -272,7 +272,7 @@ def _likeness_where_sizes_are(
 
     def likeness(a: Node, b: Node) -> float:
         if _sizes(a) == _sizes(b):
-            return 2.0 if same_kind(a, b) else 0.5 * (_hands_on(a) == _hands_on(b))
+            return 2.0 if same_kind(a, b) else 0.5 * _may_stand_for(a, b)
         if not (same_kind(a, b) and a.framework_layer and b.framework_layer):
             return 0.0
         if a.path in sharing[0] or b.path in sharing[1]:
@@ -283,8 +283,14 @@ def _likeness_where_sizes_are(
     return likeness
 
 
+def _may_stand_for(a: Node, b: Node) -> bool:
+    """Layers of other kinds; one that gives what it was given, like a dropout that is off, only on the
+    same values: there something was forgotten, elsewhere it is one layer more.
+    """
+    return _hands_on(a) == _hands_on(b) or nearest(a.inputs, b.inputs) <= SAME
+
+
 def _hands_on(node: Node) -> bool:
-    """Gives what it was given, like a dropout that is off: no layer that computes something stands for it."""
     return nearest(node.inputs, node.outputs) == 0.0
 
 

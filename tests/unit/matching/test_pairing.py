@@ -325,6 +325,8 @@ def test_a_dropout_that_is_off_does_not_stand_for_an_activation():
     reference = block("3", Does("2", "GELU", ["a"], ["a^"]))
     assert "drop" not in plain(reference, block("3", Does("drop", "Dropout", ["a^!"], ["a^!"])), copies)
     assert plain(reference, block("3", Does("act", "ReLU", ["a!"], ["a^!"])), copies)["act"] == "2"
+    forgotten = block("3", Does("act", "Identity", ["a"], ["a"]))
+    assert plain(reference, forgotten, copies)["act"] == "2"
 
 
 def test_wrong_pairs_are_not_made():
