@@ -143,7 +143,12 @@ class Explainer:
         line = node.path, node.file, node.line, seen.side, seen.slot, seen.direction
         if line in self._nothing_more:
             return None
-        known = self._found.get(call, []).copy()
+        known = [  # of the code itself, or of it for what it calls
+            each
+            for order, found in self._found.items()
+            if call in (order, nodes[order].parent)
+            for each in found
+        ]
         explained = self.explain(divergence, seen)
         if explained.cause is None or any(_are_alike(explained, each) for each in known):
             self._nothing_more.add(line)
