@@ -56,10 +56,11 @@ def code_of(setting: str, kind: str) -> str:
 class Where:
     """An op's own line, when it is nearer to the mistake than the module's."""
 
-    op: str
+    op: str | None
     file: str | None
     line: int | None
     module: str | None = None  # whose code it is, where that is another than was blamed
+    kind: str | None = None  # of that module
 
 
 @dataclass(frozen=True, slots=True)

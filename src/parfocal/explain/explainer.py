@@ -248,4 +248,11 @@ def _nearer(site: Site | None, where: Where | None) -> Site | None:
     if site is None or where is None:
         return site
     path = site.path if where.module is None else where.module
-    return replace(site, path=path, op=where.op, file=where.file or site.file, line=where.line or site.line)
+    return replace(
+        site,
+        path=path,
+        kind=where.kind or site.kind,
+        op=where.op,
+        file=where.file or site.file,
+        line=where.line or site.line,
+    )

@@ -86,7 +86,7 @@ def _proofs(case: Case, check: Check, values: Array, apart: Array, score: float)
         f"write it as the reference does in {spelled_path(case.node.path)}, if gradients at ties matter; "
         "without ties both are the same"
     )
-    if where is not None:
+    if where is not None and where.op is not None:
         fix = written_at_ties(case, where.op, where.file, where.line, fix)
     yield Proof("grad.tie", message, fix, score, where, theirs)
 

@@ -16,6 +16,7 @@ from parfocal.explain.ops.gaps import Gap, narrowed, paired_inputs, producers
 from parfocal.explain.ops.locating import line_beside, line_of_use
 from parfocal.explain.ops.looking import equal
 from parfocal.explain.ops.masking import are_masks, masked_otherwise, other_mask
+from parfocal.explain.ops.modules import layer_extra, layer_missing, other_layer
 from parfocal.explain.ops.names import ARITHMETIC, MASKING, POINTWISE, SCALING
 from parfocal.explain.ops.ordering import (
     another_value,
@@ -297,8 +298,18 @@ def another_way(scene: Scene, gap: Gap) -> Iterator[Proof]:
 
 # The smallest edits first: one word of one op, one op, several ops, another value altogether.
 RULES: tuple[tuple[Rule, ...], ...] = (
-    (other_arguments, made_for_others, other_factor, other_mask, other_order_of_tensors),
-    (split_otherwise, values_moved, op_missing, op_extra, another_op, tensor_missing, other_constant),
+    (other_layer, other_arguments, made_for_others, other_factor, other_mask, other_order_of_tensors),
+    (
+        split_otherwise,
+        values_moved,
+        layer_extra,
+        layer_missing,
+        op_missing,
+        op_extra,
+        another_op,
+        tensor_missing,
+        other_constant,
+    ),
     (ops_missing, ops_extra, ops_in_another_order),
 )
 # What is said only if nothing else fits.

@@ -17,11 +17,17 @@ FILLING = frozenset({"masked_fill", "where"})
 
 
 def expanded(
-    log: Log, is_tensor: Callable[[object], bool], kept: Collection[str], *, fills: bool = False
+    log: Log,
+    is_tensor: Callable[[object], bool],
+    kept: Collection[str],
+    parts: Collection[str],
+    *,
+    fills: bool = False,
 ) -> Log:
     """The same log, or one with more ops in it; those of ``kept`` names stay as they are.
 
-    ``fills``: what is hidden before a softmax is filled in, not added to.
+    So do those of which not one step is among ``parts``. ``fills``: what is hidden before a softmax is
+    filled in, not added to.
     """
     if not any(op.name in COMPOSITES and op.name not in kept for op in log.ops):
         return log
@@ -29,6 +35,8 @@ def expanded(
     moved: dict[int, int] = {}
     for op in log.ops:
         steps_of_it = () if op.name in kept else _steps_of(log, op, is_tensor, fills)
+        if not any(step.name in parts for step in steps_of_it):
+            steps_of_it = ()
         for step in steps_of_it:
             _add(new, step, op.file, op.line)
         if not steps_of_it:

@@ -64,8 +64,11 @@ def both_ways(case: Case) -> str:
 
 
 def scene_of(case: Case) -> Scene | None:
-    """What a call's own code does; None for a layer of the framework. Looked at once."""
-    if case.node.framework_layer or case.direction != "forward":
+    """What a call's own code does; None for a layer of the framework. Looked at once.
+
+    What makes its layers one after the other is written by the user.
+    """
+    if (case.node.framework_layer and case.node.kind != "Sequential") or case.direction != "forward":
         return None
     if "scene" not in case.looked_up:
         case.looked_up["scene"] = make_scene(case)

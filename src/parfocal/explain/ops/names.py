@@ -74,6 +74,11 @@ _KINDS = {
 }
 
 
+def kinds_of_name(name: str) -> list[str]:
+    """The framework's layers that are an op of this name."""
+    return [kind for kind, other in _KINDS.items() if other == name]
+
+
 def name_of_kind(kind: str) -> str:
     """The op that a framework's layer of this kind is; the kind itself where it is no single op."""
     return _KINDS.get(kind, kind)

@@ -18,6 +18,7 @@ from parfocal.capture.tree import flatten, replace_call
 from parfocal.explain.case import Case, Check, Prepare
 from parfocal.explain.ops.expanding import expanded, expanded_layer, fills_in
 from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
+from parfocal.explain.ops.names import POINTWISE
 from parfocal.explain.ops.remakes import Feeding, Remake
 from parfocal.explain.ops.values import ROUNDING, Matches, laid_out, match, same
 from parfocal.explain.ops.watching import watched as watched_log
@@ -261,8 +262,13 @@ def make_scene(case: Case) -> Scene | None:
     if port is None:
         return None
     reference = Log() if case.counterpart is None else watched_log(case, own=False) or Log()
-    alike = {op.name for op in port.ops if not op.is_module}  # what the port does in one step too
-    reference = expanded(reference, case.reference_backend.is_tensor, alike, fills=fills_in(port))
+    ties, names = case.precise.port.script.ties, {op.name for op in port.ops}
+    alone = {op.name for op in port.ops if op.is_module and op.call not in ties}
+    # what the port does in one step too, by a function or by a layer that stands for one
+    alike = (
+        {op.name for op in port.ops if not op.is_module} | alone | (POINTWISE if alone & POINTWISE else set())
+    )
+    reference = expanded(reference, case.reference_backend.is_tensor, alike, names, fills=fills_in(port))
     reference = expanded_layer(case, reference)
     _add_boundary(case, reference)
     return _scene(case, port, reference)

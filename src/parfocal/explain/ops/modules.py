@@ -1,0 +1,172 @@
+"""A layer of the framework that the port calls where the reference's code has a function, or nothing.
+
+Such a layer has no partner, so what it is set to is compared with what the function is told. The
+layer is built anew inside the port's call, by the line of code that is then recommended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from parfocal.backends.building import LayerBuilder
+from parfocal.backends.vocabulary import CONVENTIONS
+from parfocal.errors import UnsupportedError
+from parfocal.explain.causes import Proof, Where, code_of, place, spelled_path
+from parfocal.explain.causes import said as in_words
+from parfocal.explain.ops.arguments import told
+from parfocal.explain.ops.gaps import Gap, paired_inputs, producers
+from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.looking import equal
+from parfocal.explain.ops.names import POINTWISE, kinds_of_name
+from parfocal.explain.ops.scene import INFINITE, Scene
+from parfocal.explain.ops.telling import line
+from parfocal.explain.ops.ways import between, is_one_of, transplanted
+from parfocal.replay.trace import Node
+
+
+def other_layer(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """The layer is set otherwise than the function is told, or is another function."""
+    mine, theirs = producers(scene, gap)
+    if mine is None or theirs is None or not _can_change(scene, mine):
+        return
+    pairs = paired_inputs(scene, mine, theirs)
+    if not pairs or not all(scene.matches.are_one(mine.inputs[a], theirs.inputs[b]) for a, b in pairs):
+        return
+    words = told(theirs, scene.case.reference_backend.is_tensor)
+    if mine.name == theirs.name:
+        yield from _set_otherwise(scene, mine, theirs, words)
+    else:
+        yield from _another(scene, mine, theirs, words)
+
+
+def _can_change(scene: Scene, op: Op) -> bool:
+    """A layer without a partner and without weights: what it does is all said by its settings."""
+    case = scene.case
+    if not op.is_module or op.call is None or op.call in case.precise.port.script.ties:
+        return False
+    module = case.precise.port.modules[op.path or ""]
+    builder = case.backend
+    return isinstance(builder, LayerBuilder) and builder.can_build(module) and not case.backend.state(module)
+
+
+def _set_otherwise(scene: Scene, mine: Op, theirs: Op, words: Mapping[str, Any]) -> Iterator[Proof]:
+    """Every setting alone; all of them together if none alone is enough."""
+    node = _node(scene, mine)
+    differing = [
+        name
+        for name, value in node.settings.items()
+        if name in words and name not in CONVENTIONS and not equal(name, value, words[name], scene, mine)
+    ]
+    together = [tuple(differing)] if len(differing) > 1 else []
+    for names in (*((name,) for name in differing), *together):
+        settings = {**node.settings, **{name: words[name] for name in names}}
+        score = _built(scene, mine, node.kind, settings)
+        if score <= scene.case.limit:
+            values = "; ".join(_both(name, words[name], node.settings[name]) for name in names)
+            message = f"{values} ({node.kind} {node.path}, {theirs.spelled} in {line(theirs)})"
+            new = _spelt(scene, node.kind, settings)
+            yield _proof(scene, mine, theirs, code_of(names[0], node.kind), message, new, score)
+            return
+
+
+def _another(scene: Scene, mine: Op, theirs: Op, words: Mapping[str, Any]) -> Iterator[Proof]:
+    for kind in kinds_of_name(theirs.name):
+        score = _built(scene, mine, kind, words)
+        if score <= scene.case.limit:
+            node = _node(scene, mine)
+            message = (
+                f"{node.path} is {node.kind} in the port, {theirs.spelled} in the reference ({line(theirs)})"
+            )
+            code = "op.activation" if {mine.name, theirs.name} <= POINTWISE else "op.kind"
+            yield _proof(scene, mine, theirs, code, message, _spelt(scene, kind, words), score)
+            return
+
+
+def _both(name: str, theirs: Any, mine: Any) -> str:
+    return f"{name} is {in_words(theirs)} in the reference, {in_words(mine)} in the port"
+
+
+def layer_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """The port calls a layer on a value that the reference uses as it is."""
+    own, others = between(scene, gap)
+    if len(own) != 1 or others or not _can_change(scene, own[0]):
+        return
+    if not all(scene.matches.are_one(key, gap.reference) for key in own[0].inputs.values()):
+        return
+    score = _built(scene, own[0], "Identity", {})
+    if score <= scene.case.limit:
+        message = f"the port applies {own[0].spelled} in {line(own[0])}, the reference does not"
+        yield _proof(scene, own[0], None, "op.extra", message, _spelt(scene, "Identity", {}), score)
+
+
+def layer_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """The reference does one thing more between two of the layers that the port has one after the other."""
+    own, others = between(scene, gap)
+    case, builder = scene.case, scene.case.backend
+    if case.node.kind != "Sequential" or own or len(others) != 1 or not isinstance(builder, LayerBuilder):
+        return
+    (theirs,) = others
+    if not any(is_one_of(scene, gap.port, [key]) for key in theirs.inputs.values()):
+        return
+    words = told(theirs, case.reference_backend.is_tensor)
+    for kind in kinds_of_name(theirs.name):
+        if _new(scene, kind, words) is None or (score := transplanted(scene, gap)) > case.limit:
+            continue
+        line_of_it = _spelt(scene, kind, words)
+        names = [name for name in case.backend.modules(case.module) if name and "." not in name]
+        parts = [spelled_path(f"{case.node.path}.{name}") for name in names]
+        used = None if gap.user is None else (gap.user.path or "").rpartition(".")[2]
+        parts.insert(names.index(used) if used in names else len(names), line_of_it)
+        library = line_of_it.partition("(")[0].rpartition(".")[0]
+        fix = f"{spelled_path(case.node.path)} = {library}.Sequential({', '.join(parts)})"
+        there = f"{theirs.spelled} ({line(theirs)})"
+        message = f"the reference applies {there}, the port does not in {place(case.node)}"
+        yield Proof("op.missing", message, fix, score, reference=theirs.where)
+        return
+
+
+def _spelt(scene: Scene, kind: str, settings: Mapping[str, Any]) -> str:
+    assert isinstance(scene.case.backend, LayerBuilder)
+    return scene.case.backend.spell(kind, settings)
+
+
+def _new(scene: Scene, kind: str, settings: Mapping[str, Any]) -> Any:
+    """A layer of the port's framework; None: there is no such layer, or it needs to be told more."""
+    assert isinstance(scene.case.backend, LayerBuilder)
+    try:
+        return scene.case.backend.layer(kind, settings)
+    except (UnsupportedError, TypeError, ValueError):
+        return None
+
+
+def _built(scene: Scene, op: Op, kind: str, settings: Mapping[str, Any]) -> float:
+    """The score with a new layer in the place of the port's."""
+    backend, own, path = scene.case.backend, scene.case.node.path, op.path or ""
+    new = _new(scene, kind, settings)
+    if new is None:
+        return INFINITE
+    forward = new.forward
+    new.forward = lambda x: backend.alias(forward(x))  # what is handed through is a tensor to look at, too
+
+    def prepare(twin: Any) -> None:
+        modules = backend.modules(twin)
+        outer, _, name = (path[len(own) + 1 :] if own else path).rpartition(".")
+        new.train() if modules[outer].training else new.eval()
+        setattr(modules[outer], name, new)
+
+    return scene.try_prepared(prepare)
+
+
+def _proof(
+    scene: Scene, mine: Op, theirs: Op | None, code: str, message: str, new: str, score: float
+) -> Proof:
+    node = _node(scene, mine)
+    where = Where(None, mine.file, mine.line, module=node.path, kind=node.kind)
+    fix = f"{spelled_path(node.path)} = {new}"
+    return Proof(code, message, fix, score, where, None if theirs is None else theirs.where)
+
+
+def _node(scene: Scene, op: Op) -> Node:
+    assert op.call is not None
+    return scene.case.precise.port.trace.nodes[op.call]
