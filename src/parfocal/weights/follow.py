@@ -10,6 +10,7 @@ twin in the reference is run again with each option (``trials.py``).
 from __future__ import annotations
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,6 +35,7 @@ NEAR = 0.05  # inputs this close are the same tensor after a small difference up
 ALONE = 5.0  # how much farther the next best must be
 MOST_LAYOUTS = 12  # layers fused on both sides that are tried at once
 BY_VALUES = "same input values"
+NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
 class Follower:
@@ -203,6 +205,21 @@ class Follower:
         self.book.sync()
         return output
 
+    def settle_twins(self) -> None:
+        """What values say of one layer holds for its twins in the other blocks, where names say otherwise."""
+        shown: dict[str, set[str]] = {}
+        for path, reference in self.book.confirmed.items():
+            shown.setdefault(_pattern(path), set()).add(_pattern(reference))
+        known = {unit.path: unit for unit in self.draft.references}
+        taken = set(self.book.confirmed.values())
+        for path, link in list(self.draft.links.items()):
+            patterns = shown.get(_pattern(path), set())
+            if path in self.book.confirmed or len(patterns) != 1 or _pattern(link.reference.path) in patterns:
+                continue
+            twin = known.get(_numbered(next(iter(patterns)), link.reference.path))
+            if twin is not None and twin.key == link.port.key and twin.path not in taken:
+                self.book.relink(path, Link(twin, link.port, ("like its twins",), 0.9))
+
     def settle_the_rest(self, reference: Side, arguments: Arguments) -> None:
         """Choices behind a real difference of the port: try them on the reference's own inputs."""
         modules = self.port.backend.modules(self.port.model)
@@ -238,6 +255,18 @@ class Follower:
             if len(ports) == len(holders) and all_inside(ports, path) and path not in ports:
                 found.append(tie)
         return found
+
+
+def _pattern(path: str) -> str:
+    """A path without its numbers: the same for the same layer of every block."""
+    return NUMBER.sub("#", path)
+
+
+def _numbered(pattern: str, path: str) -> str:
+    """A pattern with the numbers of a path put in."""
+    for number in NUMBER.findall(path):
+        pattern = pattern.replace("#", number, 1)
+    return pattern
 
 
 def _same_signature(module: Any, kept: Arguments) -> bool:

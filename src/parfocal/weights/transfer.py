@@ -132,6 +132,7 @@ def _follow(work: _Work, draft: Draft, runs: Runs) -> None:
         _try_port(work, functools.partial(follower.run, _arguments(work, 1)))
         if not follower.unsettled_runs:
             break
+    follower.settle_twins()
     settle_by_execution(draft, runs)
     if any(choice.open for choice in draft.choices):
         _try_port(work, functools.partial(follower.settle_the_rest, work.reference, _arguments(work, 0)))

@@ -88,17 +88,20 @@ def solved_setting(case: Case) -> Iterator[Proof]:
 
 def _mirror(case: Case) -> Mirror | None:
     node = case.reference_node
-    if node is None or case.checks[0].reference[:2] != (case.counterpart, "output"):
+    if node is None:
         return None
+    at_the_end = case.checks[0].reference[:2] == (case.counterpart, "output")
     ours = _can_build(case.reference_backend, case.reference_module)
     theirs = _can_build(case.backend, case.module)
     observed = case.observed()
     if ours == theirs or observed is None:
         return None  # a library's layer has the settings that it says it has
+    if ours and not at_the_end:
+        return None
     if ours:
         landmarks = _landmarks(case, observed)
         return Mirror(node, lambda name, value: _reference_as(case, node, name, value), landmarks, False)
-    landmarks = _landmarks(case, case.recorded(case.checks[0].reference))
+    landmarks = _landmarks(case, case.recorded(case.checks[0].reference)) if at_the_end else ()
     return Mirror(case.node, lambda name, value: _port_as(case, name, value), landmarks, True)
 
 
@@ -183,8 +186,10 @@ def _reference_as(case: Case, node: Node, name: str, value: Any) -> float:
 def _port_as(case: Case, name: str, value: Any) -> float:
     """How far the port with this value is from what the reference gives."""
     settings = {**case.node.settings, name: value}
-    judged = case if case.node.is_leaf else case.at_outputs()
-    repeated = judged.run(lambda twin: rebuilt(case.backend, twin, settings), inside=case.node.is_leaf)
+    # a layer that calls others may call them otherwise then, unless all there is to see is inside
+    as_seen = case.node.is_leaf or case.call not in case.precise.port.script.ties
+    judged = case if as_seen else case.at_outputs()
+    repeated = judged.run(lambda twin: rebuilt(case.backend, twin, settings), inside=as_seen)
     return judged.score(repeated, "forward")
 
 
