@@ -209,6 +209,11 @@ def test_identities_where_nothing_is_dropped() -> None:
     assert report.ok, str(report)
 
 
+def test_rates_that_are_computed_otherwise() -> None:
+    report = align(*paths(0.0, 0.2 - 0.1 + 1e-12, 0.3 - 0.1), numbers(4, 12), mode="train")
+    assert report.ok, str(report)
+
+
 def test_another_rate_beside_identities() -> None:
     report = align(*paths(0.0, 0.05, 0.1), numbers(4, 12), mode="train")
     causes = [each.cause for each in own(report) if each.cause]

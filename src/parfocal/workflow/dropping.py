@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isclose
+from typing import NamedTuple
 
 from parfocal.backends.protocol import Mode
 from parfocal.explain.causes import number, place, spelled_path
@@ -14,7 +16,15 @@ from parfocal.replay.trace import Node, Trace
 
 WORDS = {True: "train", False: "eval"}
 IDLE = ("", 0.0)
+ROUNDED = 1e-6  # rates are computed, by a formula or another
 OFF = "nothing is dropped while the two are compared"
+
+
+class Known(NamedTuple):
+    """Whether as many modules drop on both sides: of ``every`` one, of those ``at_work``."""
+
+    every: bool
+    at_work: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +55,7 @@ class Dropping:
         calls = [sum(node.path in side for node in trace.nodes) for side, trace in sides]
         # what drops nothing by itself may as well be an identity, or not be there
         at_work = [sum(side.get(node.path, IDLE)[1] > 0 for node in trace.nodes) for side, trace in sides]
-        sure = calls[0] == calls[1] or at_work[0] == at_work[1]
+        sure = Known(calls[0] == calls[1], at_work[0] == at_work[1])
         for pair in pairing.pairs:
             ours, theirs = reference.nodes[pair.reference], port.nodes[pair.port]
             if ours.path not in self.ours or theirs.path not in self.theirs or theirs.path in seen:
@@ -58,7 +68,7 @@ class Dropping:
                     "forward", *sites, "what is dropped", None, NOTHING, float("inf"), OFF, cause=cause
                 )
 
-    def _cause(self, ours: Node, theirs: Node, *, sure: bool) -> Cause | None:
+    def _cause(self, ours: Node, theirs: Node, *, sure: Known) -> Cause | None:
         (_, right), (attribute, wrong) = self.ours[ours.path], self.theirs[theirs.path]
         where, whose = spelled_path(theirs.path), place(theirs)
         if ours.training != theirs.training and max(right, wrong) > 0:
@@ -67,7 +77,8 @@ class Dropping:
                 f"in {WORDS[theirs.training]} mode in the port"
             )
             return Cause("mode.training", message, f"{where}.{WORDS[ours.training]}()", 0.0)
-        if right != wrong and sure:
+        told = sure.every or (sure.at_work and right > 0 and wrong > 0)
+        if told and not isclose(right, wrong, rel_tol=ROUNDED):
             message = (
                 f"{whose} ({theirs.kind}) drops with probability {number(right)} in the reference, "
                 f"{number(wrong)} in the port"
