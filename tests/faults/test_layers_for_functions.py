@@ -104,13 +104,22 @@ def test_a_layer_that_is_missing_in_a_row() -> None:
     assert align(reference, model, X).ok
 
 
-def test_a_layer_that_is_right_is_not_blamed_for_what_comes_before_it() -> None:
+def test_a_row_of_layers_is_not_blamed_for_what_is_done_with_what_it_gives() -> None:
     class Halved(InOneRow):
         def forward(self, x: Any) -> Any:
             return x + 0.5 * self.row(x)
 
-    report = align(seeded(lambda: Reference(functional.gelu)), Halved(pnn.GELU()), X, backward=False)
-    (divergence,) = own(report)
+    (divergence,) = own(align(seeded(lambda: Reference(functional.gelu)), Halved(pnn.GELU()), X))
+    assert divergence.cause.code == "op.scale"
+    assert divergence.port.path == ""
+
+
+def test_a_row_of_layers_is_not_blamed_for_what_it_is_given() -> None:
+    class Doubled(InOneRow):
+        def forward(self, x: Any) -> Any:
+            return x + self.row(2.0 * x)
+
+    (divergence,) = own(align(seeded(lambda: Reference(functional.gelu)), Doubled(pnn.GELU()), X))
     assert divergence.cause.code == "op.scale"
     assert divergence.port.path == ""
 

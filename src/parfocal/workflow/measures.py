@@ -200,6 +200,8 @@ def _refined(measure: Measure, precise: Precise) -> Measure:
     far = measure.error.rms > LARGE * measure.floor.rms
     if measure.given and (far or measure.direction == "forward"):  # no call made it, so none can be asked
         return measure
+    if not measure.outside and not measure.own:
+        measure = replace(measure, outside=_handed_on(measure, precise.port.trace))
     asked = Asked.about(measure, precise)
     acquitted = _acquitted(measure, asked, precise)
     large = acquitted.floor.rms > LARGE * measure.floor.rms
@@ -209,6 +211,22 @@ def _refined(measure: Measure, precise: Precise) -> Measure:
         return _reconsidered(measure, acquitted, asked, precise)
     # what the same call gives on the same values is chance, not noise
     return acquitted if _repeats_itself(measure, asked, precise) else replace(measure, message=CHANCE)
+
+
+def _handed_on(measure: Measure, trace: Trace) -> int:
+    """How many levels have no code of their own, and pass on what comes from further outside."""
+    node, levels = trace.nodes[measure.port], 0
+    value = (node.inputs if measure.side == "input" else node.outputs).get(measure.slot)
+    while (
+        value is not None
+        and node.parent is not None
+        and (around := trace.nodes[node.parent]).kind == "Sequential"
+    ):
+        values = around.inputs if measure.side == "input" else around.outputs
+        if all(each.data is not value.data for each in values.values()):
+            break
+        node, levels = around, levels + 1
+    return levels
 
 
 @dataclass(frozen=True, slots=True)
