@@ -20,7 +20,7 @@ from parfocal.explain.fixes.fixing import Line
 from parfocal.explain.fixes.imports import dotted_name, imported, last_word
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.scopes import class_around
-from parfocal.explain.fixes.sources import SIMPLE, Source, Spot, read
+from parfocal.explain.fixes.sources import Source, Spot, read
 from parfocal.explain.fixes.splicing import Patch, changing, keyword_text
 
 Arguments = Mapping[str, Any]
@@ -136,15 +136,11 @@ def _calls(case: Case, dotted: str, names: list[str]) -> Iterator[_Made]:
     """Constructor calls of a class in the files of the port's own modules."""
     for source in _sources(case):
         words = _words_for(dotted.rpartition(".")[2], source)
-        for statement in source.nodes:
-            if not isinstance(statement, SIMPLE):
+        for statement, node in source.calls:
+            if last_word(node.func, {}) not in words or any(isinstance(a, ast.Starred) for a in node.args):
                 continue
-            for node in ast.walk(statement):
-                if not (isinstance(node, ast.Call) and last_word(node.func, {}) in words):
-                    continue
-                starred = any(isinstance(each, ast.Starred) for each in node.args)
-                if not starred and dotted_name(node.func, imported(source, statement)) == dotted:
-                    yield _Made(Spot(source, statement, node), node, _said(node, names))
+            if dotted_name(node.func, imported(source, statement)) == dotted:
+                yield _Made(Spot(source, statement, node), node, _said(node, names))
 
 
 def _words_for(name: str, source: Source) -> set[str]:
@@ -157,11 +153,12 @@ def _words_for(name: str, source: Source) -> set[str]:
 def _sources(case: Case) -> Iterable[Source]:
     """Each file once in which the class of a module of the port stands that is not the framework's."""
     found: dict[str, Source] = {}
-    for module in case.precise.port.modules.values():
+    modules = {type(module): module for module in case.precise.port.modules.values()}
+    for kind, module in modules.items():
         if case.backend.is_framework_layer(module):
             continue
         for name in ("__init__", "forward"):
-            code: Any = getattr(getattr(type(module), name), "__code__", None)
+            code: Any = getattr(getattr(kind, name), "__code__", None)
             source = None if code is None else read(code.co_filename)
             if source is not None:
                 found.setdefault(source.file, source)

@@ -30,6 +30,14 @@ class Source:
         """Every function of the file, also those inside others."""
         return tuple(node for node in self.nodes if isinstance(node, FUNCTIONS))
 
+    @cached_property
+    def calls(self) -> tuple[tuple[ast.stmt, ast.Call], ...]:
+        """Every call of the file, with the statement it stands in."""
+        statements = (node for node in self.nodes if isinstance(node, SIMPLE))
+        return tuple(
+            (each, node) for each in statements for node in ast.walk(each) if isinstance(node, ast.Call)
+        )
+
     def segment(self, node: ast.AST) -> str:
         """The text of a node as the user wrote it."""
         first, last, start, end = bounds(node)
