@@ -136,6 +136,9 @@ class ModelBackend(TensorBackend, Protocol):
     def state(self, model: Any) -> list[StateTensor]:
         """All parameters and buffers in registration order, tied ones included."""
 
+    def plain_attributes(self, module: Any) -> dict[str, Any]:
+        """What the module keeps besides parameters, children, hooks and flags; buffers by their dict."""
+
     def gradient(self, tensor: Any, *, copy: bool = True) -> Array | None:
         """The accumulated gradient of a leaf, dense also where the framework keeps rows; or None.
 

@@ -12,6 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from parfocal.backends.keeping import Kept
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
@@ -39,6 +40,7 @@ class Observer:
         self.ledger = ledger
         self.gradients = gradients
         self.trace = Trace()
+        self.kept = Kept(backend)  # each module as its first call found it
         self.parameter_gradients: dict[str, Array] = {}
         self._sites = Sites((backend.name,))
         self._occurrences: dict[str, int] = {}
@@ -143,6 +145,7 @@ class Observer:
         return found
 
     def _begin(self, call: Call) -> Node:
+        self.kept.entered(call)
         kind, settings, framework_layer = self._facts(call)
         occurrence = self._occurrences.get(call.path, 0)
         self._occurrences[call.path] = occurrence + 1

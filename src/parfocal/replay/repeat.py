@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.errors import UnsupportedError
@@ -110,9 +111,10 @@ class Repeater:
                 other = prepare(twin)
                 twin = twin if other is None else other
             for order in calls:
-                self._follow(
-                    twin, self.trace.nodes[order], supply, repeated, on_op, inside, backward, listener
-                )
+                with attributes_kept(self.backend, twin):
+                    self._follow(
+                        twin, self.trace.nodes[order], supply, repeated, on_op, inside, backward, listener
+                    )
                 self._add_parameter_gradients(twin, path, repeated)
         finally:
             self.backend.set_rng_state(state)

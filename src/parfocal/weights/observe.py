@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.inputs import Arguments, convert, leaves
 from parfocal.weights.fingerprint import Fingerprint, fingerprint
@@ -66,12 +67,12 @@ def _array(backend: Backend, tensor: Any) -> Array:
 
 @contextmanager
 def quiet(side: Side) -> Iterator[None]:
-    """Eval mode without gradients; RNG, flags and buffers restored on leaving."""
+    """Eval mode without gradients; RNG, flags, buffers and other attributes restored on leaving."""
     backend = side.backend
     buffers = side.snapshot(path for path, tensor in side.tensors.items() if tensor.role == "buffer")
     state = backend.rng_state()
     try:
-        with backend.mode(side.model, "eval"), backend.no_grad():
+        with attributes_kept(backend, side.model), backend.mode(side.model, "eval"), backend.no_grad():
             yield
     finally:
         backend.set_rng_state(state)

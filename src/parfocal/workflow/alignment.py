@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from parfocal.backends.keeping import Kept, attributes_kept
 from parfocal.backends.protocol import Array, Mode
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.errors import InputError
@@ -97,7 +98,11 @@ class Alignment:
     @contextmanager
     def observed(self) -> Iterator[Observation]:
         """Runs everything; on leaving, both models are as they were and nothing can be repeated any more."""
-        with left_as_it_was(self.reference, self.mode), Ledger(self.budget) as ledger:
+        with (
+            self._attributes_kept(),
+            left_as_it_was(self.reference, self.mode),
+            Ledger(self.budget) as ledger,
+        ):
             if self.tolerance is not None:
                 yield self._side_by_side(ledger)
                 return
@@ -129,6 +134,12 @@ class Alignment:
                     gradients=followed.gradients,
                     overlooked=overlooked,
                 )
+
+    @contextmanager
+    def _attributes_kept(self) -> Iterator[None]:
+        ours, theirs = self.reference, self.port
+        with attributes_kept(ours.backend, ours.model), attributes_kept(theirs.backend, theirs.model):
+            yield
 
     def _led(
         self, pairing: Pairing, ledger: Ledger, lying: Lying
@@ -195,10 +206,14 @@ class Alignment:
         """One natural run: the trace, and what the model gives in full."""
         player.buffers_before = player.buffers()
         results = Results()
-        with player.telling("the forward pass", INPUTS_HINT if player is self.reference else self._hint):
-            player.trace = observer.run(*player.inputs(), self.driving.driver(player, results))
-        results.gradients = observer.parameter_gradients
-        results.buffers = player.buffers()
+        hint = INPUTS_HINT if player is self.reference else self._hint
+        try:
+            with player.telling("the forward pass", hint):
+                player.trace = observer.run(*player.inputs(), self.driving.driver(player, results))
+            results.gradients = observer.parameter_gradients
+            results.buffers = player.buffers()
+        finally:
+            observer.kept.put_back()
         player.natural = results
 
     def _hint(self) -> str:
@@ -241,18 +256,22 @@ class Alignment:
         self, script: Mapping[int, Tie], partners: Partners, ledger: Ledger, lying: Lying
     ) -> tuple[Collector, Results, Layouts]:
         """The port again, led along the reference's values."""
-        port, results = self.port, Results()
+        port, results, kept = self.port, Results(), Kept(self.port.backend)
         collector = Collector(partners, self.tolerance)
         follower = Follower(
             *(port.backend, script, _supply(ledger), collector),
             gradients=self.backward,
+            listener=kept,
             unmoved=lying.unmoved,
             turned=lying.turned,
             whole=True,
         )
-        with port.telling("the forward pass on the reference's values"):
-            follower.run(port.model, *port.inputs(), self.driving.driver(port, results))
-        results.buffers = port.buffers()
+        try:
+            with port.telling("the forward pass on the reference's values"):
+                follower.run(port.model, *port.inputs(), self.driving.driver(port, results))
+            results.buffers = port.buffers()
+        finally:
+            kept.put_back()
         results.gradients = port.gradients() if self.backward else {}
         return collector, results, follower.layouts
 

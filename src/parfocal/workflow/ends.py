@@ -16,6 +16,7 @@ from functools import partial
 
 import numpy as np
 
+from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array
 from parfocal.judge.floors import EPSILON, NOTHING, Size, coarser, difference, score, size_of
 from parfocal.judge.metrics import compare_arrays
@@ -203,7 +204,8 @@ class Ends:
         results = Results()
         player.backend.clear_gradients(player.model)
         args, kwargs = player.inputs()
-        self.driving.driver(player, results)(player.model(*args, **kwargs))
+        with attributes_kept(player.backend, player.model):
+            self.driving.driver(player, results)(player.model(*args, **kwargs))
         results.gradients = player.gradients() if self.driving.backward else {}
         player.backend.clear_gradients(player.model)
         return results

@@ -28,6 +28,11 @@ STATISTICS = {
 DETERMINISTIC_FLAGS = ("FLAGS_cudnn_deterministic", "FLAGS_embedding_deterministic")
 
 
+with paddle.utils.unique_name.guard():  # numbering layers is the user's
+    # Attributes that every layer has; a tensor that is set as an attribute becomes a buffer.
+    _EVERY_MODULE_S = frozenset(vars(paddle.nn.Layer())) - {"_buffers", "_non_persistable_buffer_names_set"}
+
+
 def children(module: Any) -> Mapping[str, Any]:
     """A layer's named children, as registered."""
     return module._sub_layers
@@ -47,6 +52,9 @@ class Models(Tensors):
 
     def is_framework_layer(self, module: Any) -> bool:
         return kinds.is_framework_class(type(module))
+
+    def plain_attributes(self, module: Any) -> dict[str, Any]:
+        return {name: value for name, value in vars(module).items() if name not in _EVERY_MODULE_S}
 
     def settings(self, module: Any) -> dict[str, Any]:
         return reading.read(module, kinds.settings_of(type(module)))

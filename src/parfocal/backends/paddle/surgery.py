@@ -11,6 +11,7 @@ from typing import Any
 import paddle
 
 from parfocal.backends.calls import drop_own_hooks
+from parfocal.backends.keeping import tensors_in
 from parfocal.backends.paddle.tensors import Tensors
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
@@ -111,7 +112,7 @@ class Surgery(Tensors):
 
     def copy_as(self, module: Any, dtype: str | None) -> Any:
         try:
-            twin = copy.deepcopy(module)
+            twin = copy.deepcopy(module, self._without_graphs(module))
         except (RuntimeError, TypeError, ValueError) as error:
             raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
         for part in twin.sublayers(include_self=True):
@@ -122,3 +123,8 @@ class Surgery(Tensors):
             # unlike Layer.to, which makes floats of indices and masks too
             twin._to_impl(dtype=dtype, floating_only=True)
         return twin
+
+    def _without_graphs(self, module: Any) -> dict[int, Any]:
+        """What a deep copy is to use for tensors of a graph that the module keeps: by their ids."""
+        kept = tensors_in((vars(part) for part in module.sublayers(include_self=True)), self.is_tensor)
+        return {id(tensor): self.duplicate(tensor.detach()) for tensor in kept if not tensor.is_leaf}

@@ -17,6 +17,9 @@ from parfocal.backends.protocol import Array, Mode, StateTensor
 from parfocal.backends.torch import kinds
 from parfocal.backends.torch.tensors import Tensors
 
+# Attributes that every module has; a buffer that is new is one that the model made.
+_EVERY_MODULE_S = frozenset(vars(torch.nn.Module())) - {"_buffers", "_non_persistent_buffers_set"}
+
 
 def children(module: Any) -> Mapping[str, Any]:
     """A module's named children, as registered."""
@@ -38,6 +41,9 @@ class Models(Tensors):
 
     def is_framework_layer(self, module: Any) -> bool:
         return kinds.is_framework_class(type(module))
+
+    def plain_attributes(self, module: Any) -> dict[str, Any]:
+        return {name: value for name, value in vars(module).items() if name not in _EVERY_MODULE_S}
 
     def settings(self, module: Any) -> dict[str, Any]:
         return reading.read(module, kinds.settings_of(type(module)))

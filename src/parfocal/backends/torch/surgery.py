@@ -11,6 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from parfocal.backends.calls import drop_own_hooks
+from parfocal.backends.keeping import tensors_in
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch.tensors import DTYPES, Tensors
 from parfocal.errors import UnsupportedError
@@ -115,7 +116,7 @@ class Surgery(Tensors):
 
     def copy_as(self, module: Any, dtype: str | None) -> Any:
         try:
-            twin = copy.deepcopy(module)
+            twin = copy.deepcopy(module, self._without_graphs(module))
         except (RuntimeError, TypeError, ValueError) as error:
             raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
         for part in twin.modules():
@@ -124,3 +125,8 @@ class Surgery(Tensors):
         for parameter in twin.parameters():
             parameter.grad = None
         return twin if dtype is None else twin.to(DTYPES[dtype])
+
+    def _without_graphs(self, module: Any) -> dict[int, Any]:
+        """What a deep copy is to use for tensors of a graph that the module keeps: by their ids."""
+        kept = tensors_in((vars(part) for part in module.modules()), self.is_tensor)
+        return {id(tensor): self.duplicate(tensor.detach()) for tensor in kept if not tensor.is_leaf}
