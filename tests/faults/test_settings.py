@@ -120,7 +120,7 @@ def test_a_hand_written_activation_is_told_by_what_the_reference_has() -> None:
     (divergence,) = own(report)
     assert divergence.cause is not None
     assert divergence.cause.code == "op.activation"
-    assert "Sigmoid in the reference, a Strange in the port" in divergence.cause.message
+    assert "Sigmoid in the reference, Strange in the port" in divergence.cause.message
 
 
 def test_explaining_can_be_turned_off() -> None:

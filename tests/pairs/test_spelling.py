@@ -33,9 +33,14 @@ TOLD: dict[str, dict[str, Any]] = {
     "interpolate": {"scale_factor": 2, "mode": "bilinear", "align_corners": True},
     "pixel_shuffle": {"upscale_factor": 2},
     "normalize": {"p": 1.0, "axis": 0, "epsilon": 1.0},
+    "kthvalue": {"k": 2, "axis": 1, "keepdim": True},
+    "quantile": {"q": 0.3, "axis": 1, "interpolation": "lower"},
 }
 # ops that cannot do without an argument
-NEEDY = {"clamp", "cumsum", "logsumexp", "leaky_relu", "flip", "roll", "interpolate", "pixel_shuffle"}
+NEEDY = {
+    *("clamp", "cumsum", "logsumexp", "leaky_relu", "flip", "roll", "interpolate", "pixel_shuffle"),
+    *("kthvalue", "quantile"),
+}
 SHAPES = {"interpolate": (1, 2, 3, 4), "pixel_shuffle": (1, 4, 3, 3)}
 
 
@@ -51,7 +56,8 @@ def test_both_frameworks_compute_the_same(op: str, told: str) -> None:
     for name, tensor in (("torch", torch.from_numpy(x)), ("paddle", paddle.to_tensor(x))):
         function = function_of(op, name)
         code = f"{function}(x, {arguments_of(op, name, values)})"
-        results.append(eval(code, {"torch": torch, "paddle": paddle, "x": tensor}).numpy())
+        result = eval(code, {"torch": torch, "paddle": paddle, "x": tensor})
+        results.append((result[0] if isinstance(result, tuple) else result).numpy())  # values and places
     np.testing.assert_allclose(results[0], results[1], rtol=2e-6, atol=1e-6)
 
 

@@ -15,7 +15,7 @@ from parfocal.explain.causes import Proof, Where, cause
 from parfocal.explain.describing import described
 from parfocal.explain.fixes.constructing import in_the_constructor
 from parfocal.explain.layers import called, conventions, given, handed, mirror, relations, settings
-from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong
+from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong, ways
 from parfocal.explain.ops.sharing import in_shared_code
 from parfocal.explain.reproducing import Reproduction, reproduction
 from parfocal.judge.floors import NOTHING, Size
@@ -38,6 +38,7 @@ FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
     (ops,),
     (mirror.solved_setting,),
     (settings.another_activation,),
+    (ways,),
     relations.HYPOTHESES,
 )
 

@@ -8,6 +8,7 @@ carry? *Exact*: the call again in float64; how far was the reference's own resul
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,12 @@ class Precise:
         """How far the call, repeated as it was, is from what was recorded: more than itself may make it."""
         found = self._once("still", calls, self._unmoved)
         return difference(found.places[place], self.at(place)) if place in found.places else NOTHING
+
+    def draws(self, calls: Sequence[int], place: Place) -> bool:
+        """Whether what the call gives hangs on the state of the random generator."""
+        found = [self._once(f"seeded {seed}", calls, partial(self._seeded, seed=seed)) for seed in range(2)]
+        one, other = (each.places.get(place) for each in found)
+        return one is not None and other is not None and not np.array_equal(one, other, equal_nan=True)
 
     def still_parameter(self, calls: Sequence[int], path: str) -> Size:
         """The same of a parameter's gradient: code around its layer may use it too."""
@@ -153,6 +160,15 @@ class Precise:
 
     def _unmoved(self, calls: Sequence[int]) -> Repeated:
         return self.reference.repeat(calls, None, self.recorded)
+
+    def _seeded(self, calls: Sequence[int], seed: int) -> Repeated:
+        backend = self.reference.backend
+        state = backend.rng_state()
+        try:
+            backend.seed(seed)
+            return self._unmoved(calls)
+        finally:
+            backend.set_rng_state(state)
 
     def _alike(self, repeater: Repeater, calls: Sequence[int]) -> list[Repeated]:
         return [

@@ -27,13 +27,14 @@ from parfocal.weights.names import likeness
 from parfocal.weights.observe import Observation, Seen, capture, prints, quiet
 from parfocal.weights.relayout import part_counts, relayout_choice
 from parfocal.weights.scopes import Scopes, all_inside, inside
-from parfocal.weights.trials import Scope, Subject, Tie, Trials
+from parfocal.weights.trials import MOST_TRIALS, Scope, Subject, Tie, Trials
 from parfocal.weights.units import Key, Unit
 from parfocal.weights.writer import Side
 
 NEAR = 0.05  # inputs this close are the same tensor after a small difference upstream
 ALONE = 5.0  # how much farther the next best must be
 MOST_LAYOUTS = 12  # layers fused on both sides that are tried at once
+LAYOUT_CALLS = 4000  # of modules in all trials of layouts: many of a block, few of a whole model
 BY_VALUES = "same input values"
 NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
@@ -198,7 +199,8 @@ class Follower:
             return None
         for choice in found:
             self.book.adopt(choice)
-        output = self.trials.settle(replace(scope, subjects=tuple(found)), off)
+        most = min(MOST_TRIALS, LAYOUT_CALLS // (1 + len(scope.inside)))
+        output = self.trials.settle(replace(scope, subjects=tuple(found)), off, most)
         for choice in found:
             if choice.current == 0:
                 self.book.drop(choice)

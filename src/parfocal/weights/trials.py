@@ -85,13 +85,13 @@ class Trials:
         self._budget = ALL_TRIALS
         self._proven: set[str] = set()
 
-    def settle(self, scope: Scope, off: float) -> Any:
+    def settle(self, scope: Scope, off: float, most: int = MOST_TRIALS) -> Any:
         """Find what reproduces the twin's output; returns the new output, or None when nothing changed."""
         for subject in scope.subjects:
             if isinstance(subject, Choice):
                 subject.tried = True
         start = Trial(tuple(_current(subject) for subject in scope.subjects), off)
-        found = start if off <= scope.noise else self._search(scope, start)
+        found = start if off <= scope.noise else self._search(scope, start, most)
         if found is None or not scope.live:
             return None
         found = self._look_for_rivals(scope, found)
@@ -99,9 +99,9 @@ class Trials:
         self._accept(scope)
         return output
 
-    def _search(self, scope: Scope, start: Trial) -> Trial | None:
+    def _search(self, scope: Scope, start: Trial, most: int) -> Trial | None:
         """The usual combinations first, then one subject after the other in order of execution."""
-        left = iter(range(MOST_TRIALS))
+        left = iter(range(most))
         for picks in _uniform(scope.subjects):
             if picks != start.picks and self._may(left):
                 trial = self._try(scope, picks)

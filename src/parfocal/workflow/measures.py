@@ -209,8 +209,10 @@ def _refined(measure: Measure, precise: Precise) -> Measure:
         return acquitted
     if measure.direction == "backward":
         return _reconsidered(measure, acquitted, asked, precise)
-    # what the same call gives on the same values is chance, not noise
-    return acquitted if _repeats_itself(measure, asked, precise) else replace(measure, message=CHANCE)
+    # what hangs on random numbers is chance, not noise
+    if _repeats_itself(measure, asked, precise) or not precise.draws(asked.calls, asked.place):
+        return acquitted
+    return replace(measure, message=CHANCE)
 
 
 def _handed_on(measure: Measure, trace: Trace) -> int:

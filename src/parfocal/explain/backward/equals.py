@@ -14,6 +14,7 @@ from parfocal.explain.backward.kinks import written_at_ties
 from parfocal.explain.backward.stopping import owner_of
 from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import Proof, Where, spelled_path
+from parfocal.explain.ops.names import name_of_kind
 
 FEW = 8  # single values that must agree before the others count as ties
 # Ops whose gradient is a matter of choice somewhere: at a kink, or between equals.
@@ -93,6 +94,9 @@ def _proofs(case: Case, check: Check, values: Array, apart: Array, score: float)
 
 def _op_on(case: Case, values: Array, *, own: bool) -> Where | None:
     """The first op of the call's own code that has to choose, and takes this tensor or a view of it."""
+    node = case.node if own else case.reference_node
+    if node is not None and node.framework_layer and name_of_kind(node.kind) in KINKED:
+        return Where(name_of_kind(node.kind), node.file, node.line)
     backend = case.backend if own else case.reference_backend
     owns, sites = owner_of(case, own=own), Sites((backend.name,))
     wanted = np.sort(values, axis=None)

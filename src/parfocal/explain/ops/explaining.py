@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where
-from parfocal.explain.ops.differing import differences, otherwise
+from parfocal.explain.ops.differing import differences, other_ways, otherwise
 from parfocal.explain.ops.gaps import narrowed
 from parfocal.explain.ops.hypotheses import HYPOTHESES
 from parfocal.explain.ops.laying import other_axes
@@ -33,6 +34,12 @@ def ops(case: Case) -> Iterator[Proof]:
         for proof in hypothesis(scene):
             yield proof
             return
+
+
+def ways(case: Case) -> Iterator[Proof]:
+    """How the two sides come to a value otherwise."""
+    scene = scene_of(case)
+    yield from islice(() if scene is None else other_ways(scene), 1)
 
 
 def _with_line(hypothesis: Callable[[Scene], Iterator[Proof]]) -> Callable[[Scene], Iterator[Proof]]:
