@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 
@@ -139,6 +140,22 @@ def test_a_mistake_is_written_as_a_script_that_fails_until_mended(align, folder)
     assert run_script(script) == 1
     script.write_text(script.read_text().replace("# port = ", "port = "))
     assert run_script(script) == 0
+
+
+def test_a_mistake_in_the_ports_own_code_is_written_as_a_script_too(align, folder):
+    source = folder / "port.py"
+    source.write_text(PORT.replace("self.a(x) * scale", "self.a(x) + scale"))
+    given = ("--input", "x=float32[6,4]", "--input", "scale=float32[6,3]")
+    done = align("ref.py:two", "port.py:two", *given, "--repro", "repro", "--seed", "3")
+    assert done.status == 1
+    assert done.err == "parfocal: wrote repro/reproduce.py: it fails until the fix is made\n"
+    script = folder / "repro/reproduce.py"
+    assert "#     return self.a(x) * scale  # port.py:" in script.read_text()
+    assert f"port = load_model('{source}:two', 'port', 3)\n" in script.read_text()
+    with pytest.raises(AssertionError, match="the port's result is not the reference's"):
+        runpy.run_path(str(script))
+    source.write_text(PORT)
+    runpy.run_path(str(script))
 
 
 def run_script(script):

@@ -44,7 +44,7 @@ def align(
     ] = None,
     repro: Annotated[
         Path | None,
-        typer.Option("--repro", help="Write a script here that shows the mistake apart from the models."),
+        typer.Option("--repro", help="Write a script here that shows the first mistake by itself."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report's JSON.")] = False,
 ) -> None:
@@ -67,14 +67,15 @@ def align(
         report.save(save)
     typer.echo(json.dumps(report.to_json(), indent=2) if as_json else str(report))
     if repro is not None:
-        typer.echo(f"parfocal: {_reproduced(report, repro)}", err=True)
+        typer.echo(f"parfocal: {_reproduced(report, repro, reference, port, seed)}", err=True)
     raise typer.Exit(0 if report.ok else 1)
 
 
-def _reproduced(report: Any, folder: Path) -> str:
+def _reproduced(report: Any, folder: Path, reference: str, port: str, seed: int) -> str:
     """The verdict stands whether or not there is a script to write."""
     try:
-        return f"wrote {report.reproduce(folder)}: it fails until the fix is made"
+        written = report.reproduce(folder, reference=reference, port=port, seed=seed)
+        return f"wrote {written}: it fails until the fix is made"
     except (InputError, UnsupportedError) as error:
         return f"no script: {error}"
 

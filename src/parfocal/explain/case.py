@@ -20,6 +20,7 @@ from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence
 from parfocal.replay.follow import Direction, Listener, Side, Tie
 from parfocal.replay.layouts import fit
+from parfocal.replay.observe import FLOATING
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Place, Repeated, Repeater, Script
 from parfocal.replay.trace import Data, Node, Value
@@ -240,9 +241,9 @@ class Case:
         repeater = self.precise.reference
         return self._repeat(repeater, self.counterpart, prepare, on_op, inside, listener)
 
-    def repeat(self, repeater: Repeater, call: int) -> Repeated | None:
-        """A call by a repeater of its own: on other values, or given other arguments."""
-        return self._repeat(repeater, call, None, None, True, None)
+    def repeat(self, repeater: Repeater, call: int, dtype: str | None = None) -> Repeated | None:
+        """A call by a repeater of its own: on other values, given other arguments, or in another dtype."""
+        return self._repeat(repeater, call, None, None, True, None, dtype)
 
     @property
     def start(self) -> int:
@@ -308,14 +309,18 @@ class Case:
         on_op: OnOp | None,
         inside: bool,
         listener: Listener | None,
+        dtype: str | None = None,
     ) -> Repeated | None:
+        def supply(data: Data) -> Array:
+            return self.supply(data).astype(dtype) if data.dtype in FLOATING else self.supply(data)
+
         def begin(twin: Any) -> Any:
             self._as_before(repeater, call, twin)
             return None if prepare is None else prepare(twin)
 
         try:
             return repeater.repeat(
-                *([call], None, self.supply, begin),
+                *([call], dtype, self.supply if dtype is None else supply, begin),
                 on_op=on_op,
                 inside=inside,
                 listener=listener,
@@ -329,7 +334,7 @@ class Case:
 
     def _as_before(self, repeater: Repeater, call: int, twin: Any) -> None:
         """Running statistics as they were: the runs so far may have moved them."""
-        before = self.buffers[0 if repeater is self.precise.reference else 1]
+        before = self.buffers[0 if repeater.trace is self.precise.reference.trace else 1]
         path = repeater.trace.nodes[call].path
         for entry in repeater.backend.state(twin):
             whole = f"{path}.{entry.path}" if path else entry.path

@@ -17,13 +17,16 @@ from parfocal.explain.fixes.constructing import in_the_constructor
 from parfocal.explain.layers import called, conventions, given, handed, mirror, relations, settings
 from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong, ways
 from parfocal.explain.ops.sharing import in_shared_code
+from parfocal.explain.rebuilding import rebuilding
 from parfocal.explain.reproducing import Reproduction, reproduction
+from parfocal.explain.scripting import Rebuilding
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of
 from parfocal.matching.pairing import Pairing
 from parfocal.replay.follow import Direction, Side
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Place
+from parfocal.weights.plan import Entry
 
 Hypothesis = Callable[[Case], Iterator[Proof]]
 
@@ -58,13 +61,16 @@ class Explainer:
         limit: float,
         doubtful: Collection[str] = (),
         buffers: Buffers = ({}, {}),
+        entries: Sequence[Entry] = (),
     ) -> None:
         """``doubtful``: modules of the port of which it is not known what they correspond to.
 
-        ``buffers``: of the reference and of the port, before anything ran.
+        ``buffers``: of the reference and of the port, before anything ran. ``entries``: which weights
+        of the two are the same.
         """
+        self.entries = entries
         self.buffers = buffers
-        self.reproduction: Reproduction | None = None  # of the first divergence that can be taken out
+        self.reproduction: Reproduction | Rebuilding | None = None  # of the first that can be taken out
         self.problems: list[str] = []  # hypotheses that could not be asked, and why
         self.precise = precise
         self.doubtful = frozenset(doubtful)
@@ -92,8 +98,8 @@ class Explainer:
             if proofs:
                 proofs = [self._placed(proofs[0], case), *proofs[1:]]
                 explained = _explained(divergence, proofs)
-                if self.reproduction is None and explained.cause is not None:
-                    self.reproduction = reproduction(case, explained.cause)
+                if self.reproduction is None:
+                    self.reproduction = self._reproduction(case, explained)
                 self._found.setdefault(case.call, []).append(explained)
                 self._left[case.call] = still_wrong(case)
                 if explained.port is not None and explained.port.path != case.node.path:
@@ -155,6 +161,17 @@ class Explainer:
             self._nothing_more.add(line)
             return None
         return replace(explained, inherited=False)
+
+    def _reproduction(self, case: Case, explained: Divergence) -> Reproduction | Rebuilding | None:
+        """No reason to lose the verdict either."""
+        assert explained.cause is not None
+        try:
+            apart = reproduction(case, explained.cause)
+            return apart or rebuilding(case, explained, self._reference_of, self.entries)
+        except Exception as error:  # noqa: BLE001  what a framework raises for a call by itself
+            where = case.node.path or "the model"
+            self.problems.append(f"a script of {where}: {type(error).__name__}: {error}")
+            return None
 
     def _placed(self, proof: Proof, case: Case) -> Proof:
         """With the op's own line, also when the cause was found without looking at ops."""

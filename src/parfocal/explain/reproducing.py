@@ -1,12 +1,12 @@
 """A divergence as a script of its own: two layers, the recorded input and weights, the score.
 
-Only layers that a line of code makes can be taken out of their models; what a model's own code
-does cannot be run apart from it.
+Layers that a line of code makes are taken out of their models; for what a model's own code does,
+see ``rebuilding``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from parfocal.backends.protocol import Array, Backend
 from parfocal.errors import StorageError
 from parfocal.explain.case import Case
 from parfocal.explain.causes import spelled_path
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Divergence
 from parfocal.replay.trace import Node, Value
 from parfocal.run.storage import write_atomically
 
@@ -41,8 +41,7 @@ SPELLING = {
 }
 TEMPLATE = '''"""{message}
 
-Runs the port's layer on the input that the reference had, and fails until it is mended:
-take the mark of a comment from the line with the fix.
+{about}
 """
 
 from pathlib import Path
@@ -52,27 +51,34 @@ import numpy as np
 from safetensors.numpy import load_file
 
 
-def output(value, *places):
-    for place in places:
-        value = value[place] if isinstance(value, (tuple, list)) else value
-    return value
+{helpers}
 
 
 data = load_file(Path(__file__).with_name("{data}"))
-reference = {reference}
-port = {port}
-{first_fix}{loading}
-reference.{reference_mode}()
-port.{port_mode}()
-{last_fix}
+{making}
 print("reference", {run_reference}.ravel()[:4])
 observed = {run_port}
 error = np.sqrt(np.mean(np.square(observed.astype(np.float64) - data["expected"])))
 score = error / {floor!r}  # in units of what rounding makes unavoidable here
 print("port     ", observed.ravel()[:4])
 print(f"score {{score:.3g}}, allowed {limit:g}")
-assert score <= {limit:g}, "the port's layer is not the reference's"
+assert score <= {limit:g}, "the port's {part} is not the reference's"
 '''
+ABOUT = """Runs the port's layer on the input that the reference had, and fails until it is mended:
+take the mark of a comment from the line with the fix."""
+OUTPUT = """def output(value, *places):
+    for place in places:
+        if isinstance(value, dict) or (isinstance(value, (tuple, list)) and isinstance(place, int)):
+            value = value[place]
+        elif isinstance(place, str):
+            value = getattr(value, place)
+    return value"""
+MAKING = """reference = {reference}
+port = {port}
+{first_fix}{loading}
+reference.{reference_mode}()
+port.{port_mode}()
+{last_fix}"""
 PLAIN = (bool, int, float, str, type(None))
 
 
@@ -82,6 +88,12 @@ class Reproduction:
 
     script: str
     arrays: Mapping[str, Array]
+
+    def complete(
+        self, builds: tuple[str | None, str | None], seed: int, found: Sequence[Divergence]
+    ) -> Reproduction:
+        """It needs no model."""
+        return self
 
     def save(self, folder: str | Path) -> Path:
         """Write both into a folder; returns the script's path."""
@@ -118,10 +130,7 @@ def reproduction(case: Case, cause: Cause) -> Reproduction | None:
     for side, taken in sides.items():
         arrays |= {f"{side} {entry.path}": taken.backend.to_array(entry.value) for entry in taken.state}
     makes = fix.startswith("port = ")
-    script = TEMPLATE.format(
-        message=cause.message.replace("\\", "/").replace('"', "'"),
-        imports="\n".join(f"import {name}" for name in sorted({t.backend.name for t in sides.values()})),
-        data=DATA,
+    making = MAKING.format(
         **{side: taken.line for side, taken in sides.items()},
         first_fix=f"# {fix}  # the fix\n" if makes else "",
         last_fix="" if makes else f"# {fix}  # the fix\n",
@@ -129,6 +138,15 @@ def reproduction(case: Case, cause: Cause) -> Reproduction | None:
             taken.spelling["load"].format(side=side) for side, taken in sides.items() if taken.state
         ),
         **{f"{side}_mode": taken.mode for side, taken in sides.items()},
+    )
+    script = TEMPLATE.format(
+        message=docstring(cause.message),
+        about=ABOUT,
+        imports=imports(sides),
+        helpers=OUTPUT,
+        data=DATA,
+        making=making,
+        part="layer",
         **{f"run_{side}": text for side, text in runs.items()},
         floor=case.checks[0].floor.rms,
         limit=case.limit,
@@ -143,6 +161,10 @@ class Taken:
     backend: Backend
     module: Any
     node: Node | None
+
+    @property
+    def path(self) -> str:
+        return "" if self.node is None else self.node.path
 
     @property
     def spelling(self) -> Mapping[str, str]:
@@ -168,25 +190,53 @@ class Taken:
 
     def run(self, side: str, slot: str) -> str | None:
         """The call on the recorded inputs, and the output that is looked at, as an array."""
+        call = self.call(side)
+        return None if call is None else self.spelling["array"].format(call=f"output({call}, {places(slot)})")
+
+    def call(self, side: str, instead: Mapping[str, str] | None = None) -> str | None:
+        """The call on the recorded inputs; ``instead``: what to write for some of them."""
         assert self.node is not None
+        tensors = {slot: self.tensor(f"{side} input {slot}") for slot in self.inputs} | dict(instead or {})
         args, kwargs = self.node.arguments
-        said = [(str(index), "", value) for index, value in enumerate(args)]
-        said += [(name, f"{name}=", value) for name, value in kwargs.items()]
-        if not self.inputs.keys() <= {name for name, _, _ in said}:
-            return None  # inside a list or a dict
-        parts = []
-        for name, before, value in said:
-            if name in self.inputs:
-                parts.append(before + self.spelling["tensor"].format(name=f"{side} input {name}"))
-            elif isinstance(value, PLAIN):
-                parts.append(f"{before}{value!r}")
-            else:
-                return None
-        places = slot.split(".")
-        if not all(place.isdigit() for place in places):
-            return None
-        call = f"output({side}({', '.join(parts)}), {', '.join(places)})"
-        return self.spelling["array"].format(call=call)
+        parts = [_spelled(value, str(index), tensors) for index, value in enumerate(args)]
+        for name, value in kwargs.items():
+            said = _spelled(value, name, tensors)
+            parts.append(None if said is None else f"{name}={said}")
+        return None if None in parts else f"{side}({', '.join(part for part in parts if part is not None)})"
+
+    def tensor(self, name: str) -> str:
+        return self.spelling["tensor"].format(name=name)
+
+
+def docstring(message: str) -> str:
+    return message.replace("\\", "/").replace('"', "'")
+
+
+def imports(sides: Mapping[str, Taken]) -> str:
+    return "\n".join(f"import {name}" for name in sorted({taken.backend.name for taken in sides.values()}))
+
+
+def places(slot: str) -> str:
+    """The way to an output, as arguments."""
+    return ", ".join(place if place.isdigit() else repr(place) for place in slot.split("."))
+
+
+def _spelled(value: Any, slot: str, tensors: Mapping[str, str]) -> str | None:
+    """An argument as it is written; None for an object that no line of code makes."""
+    if slot in tensors:
+        return tensors[slot]
+    if isinstance(value, PLAIN):
+        return repr(value)
+    if type(value) not in (tuple, list, dict):
+        return None
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    parts = {key: _spelled(item, f"{slot}.{key}", tensors) for key, item in items}
+    if None in parts.values():
+        return None
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {part}' for key, part in parts.items())}}}"
+    inner = ", ".join(part for part in parts.values() if part is not None)
+    return f"[{inner}]" if isinstance(value, list) else f"({inner},)" if parts else "()"
 
 
 def _fix(case: Case, cause: Cause) -> str | None:

@@ -17,6 +17,7 @@ from parfocal.weights.plan import Plan
 
 if TYPE_CHECKING:
     from parfocal.explain.reproducing import Reproduction
+    from parfocal.explain.scripting import Rebuilding
 
 INCOMPLETE = "run.incomplete"  # the finding that a recording was cut short
 
@@ -59,7 +60,7 @@ class Report:
     limit: float = 0.0
     scale: Literal["noise", "growth"] = "noise"  # scores: error by noise, or by the error that went in
     tolerance: Tolerance | None = None  # None: judged by scores
-    reproduction: Reproduction | None = field(default=None, repr=False)  # a layer taken out of its model
+    reproduction: Reproduction | Rebuilding | None = field(default=None, repr=False)  # of the first mistake
 
     @property
     def ok(self) -> bool:
@@ -94,16 +95,24 @@ class Report:
             raise StorageError(f"cannot write the report to {target}: {error.strerror}") from error
         return target
 
-    def reproduce(self, folder: str | Path) -> Path:
-        """Write a script that shows the mistake without the models; it fails until the fix is made."""
+    def reproduce(
+        self, folder: str | Path, *, reference: str | None = None, port: str | None = None, seed: int = 0
+    ) -> Path:
+        """Write a script that shows the first explained mistake; it fails until the fix is made.
+
+        A framework's layer is taken out of its model. For a mistake in a model's own code, or in its
+        gradients, the script builds both: ``reference`` and ``port`` are ``file.py:build`` or
+        ``package.module:build``, and ``seed`` is that of the weights they are built with. The weights are
+        saved as they are now, so call this before the models are trained further.
+        """
         if self.ok:
             raise InputError("there is nothing to reproduce: the port is the same as the reference")
         if self.reproduction is None:
             raise UnsupportedError(
                 "there is nothing that can be run apart from the models",
-                hint="only an explained mistake in a framework's own layer can be taken out",
+                hint="only an explained mistake in what a call computes or sends back can be taken out",
             )
-        return self.reproduction.save(folder)
+        return self.reproduction.complete((reference, port), seed, self.divergences).save(folder)
 
     def __str__(self) -> str:
         from parfocal.report.text import render

@@ -149,6 +149,7 @@ def _report(
         limits[0],
         doubtful=[target for doubt in alignment.plan.ambiguous for target in doubt.targets],
         buffers=(alignment.reference.buffers_before, alignment.port.buffers_before),
+        entries=alignment.plan.entries,
     )
     buffers, conventions = buffer_results(alignment, observation) if alignment.mode != "eval" else ([], [])
     found = verdicts.divergences(
