@@ -13,13 +13,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Call, OnOp
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
-from parfocal.replay.layouts import Layout, fit
+from parfocal.replay.layouts import Layout, Words, fit
 from parfocal.replay.observe import RECENT, Drive
 from parfocal.replay.trace import Data, Value
 
@@ -80,17 +81,17 @@ class Follower:
         on_op: OnOp | None = None,
         listener: Listener | None = None,
         unmoved: Collection[int] = (),
-        turned: Collection[tuple[int, Side, str]] = (),
+        words: Mapping[tuple[int, Side, str], Words] = MappingProxyType({}),
         whole: bool = False,
     ) -> None:
         """``unmoved``: identities of recorded data that lie here as they were recorded.
 
-        ``turned``: places of masks that say the opposite here. ``whole``: the first call is the whole
-        model, and what that gives is for somebody who knows of no other layout.
+        ``words``: how masks are said here, by place, where not as they were recorded. ``whole``: the
+        first call is the whole model, and what that gives is for somebody who knows of no other layout.
         """
         self.listener = listener
         self.unmoved = unmoved
-        self.turned = turned
+        self.words = words
         self.whole = whole
         self.backend = backend
         self.script = script
@@ -217,9 +218,11 @@ class Follower:
             return known
         observed = self.backend.to_array(tensor, copy=False)
         recorded = self.supply(value.data)
-        layout = fit(recorded, observed, may_move=not stays)
-        if layout is not None and (order, side, slot) in self.turned:
-            layout = dataclasses.replace(layout, turned=True)
+        words = self.words.get((order, side, slot))
+        said = recorded if words is None else words.said(recorded)
+        layout = fit(said, observed, may_move=not stays)
+        if layout is not None and words is not None:
+            layout = dataclasses.replace(layout, words=words)
         if layout is None and side == "input" and recorded.size != observed.size:
             return None  # padded, cropped or wrong: the code around is judged by what comes of it
         expected = recorded if layout is None else layout.apply(recorded)

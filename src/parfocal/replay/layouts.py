@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
 from math import inf, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,17 @@ MAX_AXES = 5  # 120 permutations
 _SAMPLE = 1024
 
 
+class Words(NamedTuple):
+    """How a mask is said: what stands for the reference's zeros, and for all else."""
+
+    zero: float
+    other: float
+    dtype: str
+
+    def said(self, mask: Array) -> Array:
+        return np.where(mask != 0, self.other, self.zero).astype(self.dtype)
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Makes the reference's array look like the port's."""
@@ -24,18 +35,18 @@ class Layout:
     permutation: tuple[int, ...] | None  # None: as it is
     shape: tuple[int, ...]
     split: tuple[int, ...] | None = None  # axes are split up to this shape before they are moved
-    turned: bool = False  # of a mask: what is true there is false here
+    words: Words | None = None  # of a mask that is said otherwise here
 
     @property
     def is_identity(self) -> bool:
-        return self.permutation is None and not self.turned
+        return self.permutation is None and self.words is None
 
     def keeps(self, shape: tuple[int, ...]) -> bool:
         """Whether axes were moved and the shape is the same all the same: it says nothing of the move."""
         return self.permutation is not None and self.shape == shape
 
     def apply(self, array: Array) -> Array:
-        said = ~array if self.turned else array
+        said = array if self.words is None else self.words.said(array)
         parts = said if self.split is None else said.reshape(self.split)
         moved = parts if self.permutation is None else parts.transpose(self.permutation)
         return moved.reshape(self.shape)

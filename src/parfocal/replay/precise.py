@@ -95,6 +95,15 @@ class Precise:
         found: Repeated = self._once("port still", calls, self._port_unmoved)
         return found.places.get(place)
 
+    def port_made(self, order: int | None, place: Place) -> Array | None:
+        """What the port's own code makes there: the next call around that can be repeated shows it."""
+        while order is not None:
+            made = self.port_result([order], place)
+            if made is not None:
+                return made
+            order = self.port.trace.nodes[order].parent
+        return None
+
     def port_moved(self, calls: Sequence[int], place: Place) -> Size:
         """How far the port's own result moves, where a flip (a ReLU inside the call) may hang on one unit."""
         still = self.port_result(calls, place)

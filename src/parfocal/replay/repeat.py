@@ -147,17 +147,17 @@ class Repeater:
 
         own = self.script.ties.get(node.order, Tie({}, {}))
         gradients = backward and any(value.gradient is not None for value in own.outputs.values())
-        turned = [
-            (order - node.order, side, slot)
+        words = {
+            (order - node.order, side, slot): layout.words
             for (order, side, slot), layout in self.script.layouts.items()
-            if layout.turned
-        ]
+            if layout.words is not None
+        }
         follower = Follower(
             *(self.backend, ties, supply, report),
             gradients=gradients,
             on_op=on_op,
             listener=listener,
-            turned=turned,
+            words=words,
         )
         args, kwargs = self._arguments(node, own, supply, gradients)
         follower.run(twin, args, kwargs, self._driver(node, own, supply, gradients))

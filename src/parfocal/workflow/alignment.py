@@ -38,10 +38,12 @@ from parfocal.workflow.progress import Tell, silent
 from parfocal.workflow.second_look import (
     AS_SEEN,
     Lying,
+    Places,
     arranged_otherwise,
     fused_after_all,
     lying_as_recorded,
-    turned_round,
+    masked_elsewhere,
+    said_otherwise,
 )
 from parfocal.workflow.telling import INPUTS_HINT
 
@@ -117,7 +119,11 @@ class Alignment:
                 script, followed, precise, measures = self._led(pairing, ledger, AS_SEEN)
                 better = fused_after_all(pairing, measures, precise)
                 better = arranged_otherwise(better, measures, precise)
-                lying = Lying(lying_as_recorded(measures, precise), turned_round(measures, precise))
+                lying = Lying(
+                    lying_as_recorded(measures, precise),
+                    said_otherwise(measures, precise),
+                    masked_elsewhere(measures, precise),
+                )
             with left_as_it_was(self.port, self.mode):
                 if better is not pairing or lying != AS_SEEN:
                     pairing = better
@@ -146,13 +152,13 @@ class Alignment:
     ) -> tuple[dict[int, Tie], Results, Precise, list[Measure]]:
         """The port led along the reference's values as paired, and its calls' own errors."""
         traces = self.reference.trace, self.port.trace
-        script, partners = _script(pairing, *traces)
+        script, partners = _script(pairing, *traces, lying.mixed)
         try:
             collector, followed, layouts = self._follow(script, partners, ledger, lying)
         except InputError:
             # by itself the port's code runs: it does not stand values of another shape than its own
             self._start_over(self.port)
-            script, partners = _script(pairing, *traces, other_shapes=False)
+            script, partners = _script(pairing, *traces, lying.mixed, other_shapes=False)
             collector, followed, layouts = self._follow(script, partners, ledger, lying)
         precise = self._precise(Script(script, layouts), ledger, pairing)
         self.tell("measuring noise")
@@ -263,7 +269,7 @@ class Alignment:
             gradients=self.backward,
             listener=kept,
             unmoved=lying.unmoved,
-            turned=lying.turned,
+            words=lying.words,
             whole=True,
         )
         try:
@@ -307,11 +313,12 @@ def _witnessed(partners: Partners, port: Trace) -> Pairing:
 
 
 def _script(
-    pairing: Pairing, reference: Trace, port: Trace, *, other_shapes: bool = True
+    pairing: Pairing, reference: Trace, port: Trace, apart: Places, *, other_shapes: bool = True
 ) -> tuple[dict[int, Tie], Partners]:
     """What to lead the port along, and whose tensor each of its own then is.
 
-    ``other_shapes``: also along values of another shape than the port's own.
+    ``apart``: what stays as the port makes it. ``other_shapes``: also along values of another shape
+    than the port's own.
     """
     script: dict[int, Tie] = {}
     partners: Partners = {}
@@ -322,6 +329,7 @@ def _script(
         every = own.parent is None or replaces
         tied = _tied if other_shapes else _tied_by_shape
         inputs = tied(own.inputs, taken, own.parent is None) if pair.takes else {}
+        inputs = {slot: value for slot, value in inputs.items() if (pair.port, "input", slot) not in apart}
         given = {} if pair.gives is None else reference.nodes[pair.gives].outputs
         outputs = tied(own.outputs, given, every)
         script[pair.port] = Tie(inputs, outputs, own.in_place, replaces=replaces)

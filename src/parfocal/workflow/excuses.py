@@ -62,7 +62,7 @@ class Excuses:
         if measure.side != "input" or measure.direction != "forward" or measure.own:
             return False
         asked = Asked.about(measure, self.precise)
-        given = self._made(asked)
+        given = self.precise.port_made(asked.port_calls[0], asked.port_place)
         tie = self.precise.port.script.ties.get(measure.port)
         layout = self.precise.port.script.layouts.get(asked.port_place[:3])
         if given is None or tie is None or layout is None or not layout.is_identity:
@@ -84,16 +84,6 @@ class Excuses:
         for repeated in (usual, own):
             repeated.places.pop((measure.port, "input", measure.slot, "forward"), None)
         return _same(usual, own)
-
-    def _made(self, asked: Asked) -> Array | None:
-        """What the port's own code makes there: the next call around that can be repeated shows it."""
-        order: int | None = asked.port_calls[0]
-        while order is not None:
-            given = self.precise.port_result([order], asked.port_place)
-            if given is not None:
-                return given
-            order = self.precise.port.trace.nodes[order].parent
-        return None
 
     def _expected(self, asked: Asked) -> Array:
         recorded = self.precise.at(asked.place)

@@ -8,32 +8,42 @@ of a square tensor may be a mistake in the code that made it: then the layer is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from math import inf, prod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf, isclose, prod
 
+import numpy as np
+
+from parfocal.backends.protocol import Array
 from parfocal.judge.floors import score
 from parfocal.matching.dividing import may_divide_differently, run_after
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.matching.values import SAME, distance
 from parfocal.replay.follow import Side
-from parfocal.replay.layouts import Layout, crosses, fit
+from parfocal.replay.layouts import Layout, Words, crosses, fit
+from parfocal.replay.observe import FLOATING
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Layouts, Place, Script
 from parfocal.replay.trace import Data, Value
 from parfocal.workflow.measures import LIMIT, Measure, judge_arrays
 
 Places = frozenset[tuple[int, Side, str]]
+Wording = Mapping[tuple[int, Side, str], Words]
 MUCH_LESS = 0.1  # of an error that is gone, but for others in the same call
+SHUT = -1e3  # what is added to a score that is not to count is at most this
 NEAR = 8 * LIMIT  # by the cheapest floor alone; the pair is measured properly afterwards
 
 
 @dataclass(frozen=True, slots=True)
 class Lying:
-    """What is known of how tensors lie in the port: ``unmoved`` by identity, ``turned`` masks by place."""
+    """What is known of how tensors lie in the port: ``unmoved`` by identity, ``words`` of masks by place.
+
+    ``mixed``: places where one side's tensor has a mask in it and the other's does not.
+    """
 
     unmoved: frozenset[int] = frozenset()
-    turned: Places = frozenset()
+    words: Wording = field(default_factory=dict)
+    mixed: Places = frozenset()
 
 
 AS_SEEN = Lying()
@@ -171,30 +181,110 @@ def lying_as_recorded(measures: Iterable[Measure], precise: Precise) -> frozense
     return frozenset(found)
 
 
-def turned_round(measures: Iterable[Measure], precise: Precise) -> Places:
-    """Masks that say the opposite in the port, where that is what the call there wants to be told."""
-    script, nodes = precise.port.script, precise.port.trace.nodes
+def said_otherwise(measures: Iterable[Measure], precise: Precise) -> Wording:
+    """Masks that are said otherwise in the port, where that is what the call there wants to be told.
+
+    What one side keeps may be what the other drops, and what is true or false, or one or zero, for
+    the one may be nothing or minus infinity to be added for the other.
+    """
+    script = precise.port.script
+    found: dict[tuple[int, Side, str], Words] = {}
+    for measure in measures:
+        place: tuple[int, Side, str] = (measure.port, "input", measure.slot)
+        wrong = measure.side == "input" and measure.direction == "forward" and measure.score > LIMIT
+        if not wrong or place not in script.layouts or measure.given:
+            continue
+        off = {
+            words: _off(
+                measure.port, {**script.layouts, place: replace(script.layouts[place], words=words)}, precise
+            )
+            for words in _wordings(*_inputs(measure, precise))
+        }
+        best = min(off, key=lambda words: off[words], default=None)
+        if best is not None and off[best] < MUCH_LESS * _off(measure.port, script.layouts, precise):
+            found.update(dict.fromkeys(_handed_on(measure, precise), best))
+    return found
+
+
+def _wordings(own: Data, other: Data) -> Iterator[Words]:
+    """How the other side's mask can be said in the words of this one."""
+    word, said = _shutting(own), _shutting(other)
+    if word is None or said is None:
+        return
+    if word != said:
+        yield Words(0.0, word, own.dtype)
+    yield Words(word, 0.0, own.dtype)
+
+
+def _shutting(data: Data) -> float | None:
+    """What stands in a mask where no zero does; None for what is no mask."""
+    mark = data.fingerprint
+    if mark.minimum is None or mark.maximum is None:
+        return None
+    if data.dtype == "bool":
+        return 1.0
+    if mark.minimum == mark.maximum == 0.0:  # fingerprints know of finite values only
+        return -inf if data.dtype in FLOATING else 1.0
+    largest = max(abs(mark.minimum), abs(mark.maximum))
+    if not isclose(mark.l1 * largest, mark.l2**2, rel_tol=1e-6):
+        return None  # something is neither zero nor the largest
+    if mark.minimum >= 0.0 and largest == 1.0:
+        return 1.0
+    return mark.minimum if mark.maximum <= 0.0 and mark.minimum <= SHUT else None
+
+
+def masked_elsewhere(measures: Iterable[Measure], precise: Precise) -> Places:
+    """Inputs that have a mask added in one side only, where the call is right: the other adds it inside."""
+    script = precise.port.script
     found: set[tuple[int, Side, str]] = set()
     for measure in measures:
         place: tuple[int, Side, str] = (measure.port, "input", measure.slot)
         wrong = measure.side == "input" and measure.direction == "forward" and measure.score > LIMIT
         if not wrong or place not in script.layouts or measure.given:
             continue
-        if nodes[measure.port].inputs[measure.slot].data.dtype == "bool":
-            turned = {**script.layouts, place: replace(script.layouts[place], turned=True)}
-            before, after = (_off(measure.port, layouts, precise) for layouts in (script.layouts, turned))
-            if after < MUCH_LESS * before:
-                found.add(place)
+        made = precise.port_made(precise.port.trace.nodes[measure.port].parent, (*place, "forward"))
+        other = precise.at((measure.reference, "input", measure.reference_slot, "forward"))
+        if made is None or not _differ_by_a_mask(made, script.layouts[place].apply(other)):
+            continue
+        own = {each: layout for each, layout in script.layouts.items() if each != place}
+        if _off(measure.port, own, precise) < SAME:
+            found.update(_handed_on(measure, precise))
     return frozenset(found)
 
 
+def _handed_on(measure: Measure, precise: Precise) -> Iterator[tuple[int, Side, str]]:
+    """Where the input is taken: by the call, and by those inside that both sides hand it on to."""
+    own, other = (data.fingerprint for data in _inputs(measure, precise))
+    ties = precise.port.script.ties
+    for node in precise.port.trace.subtree(measure.port):
+        for slot, value in (ties[node.order].inputs if node.order in ties else {}).items():
+            if (node.inputs[slot].data.fingerprint, value.data.fingerprint) == (own, other):
+                yield node.order, "input", slot
+
+
+def _differ_by_a_mask(own: Array, other: Array) -> bool:
+    """Whether two arrays are the same but where one of them shuts out."""
+    if own.dtype.kind != "f" or other.dtype.kind != "f" or own.shape != other.shape:
+        return False
+    shut = (own <= SHUT) != (other <= SHUT)
+    return bool(shut.any()) and bool(np.allclose(own[~shut], other[~shut], rtol=1e-4, atol=1e-6))
+
+
 def _off(order: int, layouts: Layouts, precise: Precise) -> float:
-    """How far what the call gives by itself is from what the reference's gives, as a share of that."""
-    script = Script(precise.port.script.ties, layouts)
+    """How far what the call gives by itself is from what the reference's gives, as a share of that.
+
+    A call that takes what the reference's does not is run within the next one around that does not.
+    """
+    ties, nodes = precise.port.script.ties, precise.port.trace.nodes
+    around: int | None = order
+    while around is not None and any((around, "input", slot) not in layouts for slot in nodes[around].inputs):
+        around = nodes[around].parent
+    if around is None:
+        return inf
+    fed = {slot: value for slot, value in ties[order].inputs.items() if (order, "input", slot) in layouts}
+    script = Script({around: ties[around], order: replace(ties[order], inputs=fed)}, layouts)
     try:
-        repeated = precise.port.led_by(script).repeat(
-            [order], None, precise.recorded, backward=False, inside=False
-        )
+        repeated = precise.port.led_by(script).repeat([around], None, precise.recorded, backward=False)
     except Exception:  # noqa: BLE001  what a framework raises for inputs that cannot be
         return inf
     shares = []
