@@ -251,6 +251,25 @@ def test_a_function_that_profiles_is_set_again() -> None:
         sys.setprofile(None)
 
 
+def _torch_twice(self: Any, x: Any) -> Any:
+    return torch.softmax(self.second(torch.tanh(self.first(x))), -1)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (lambda self, x: pf_functional.softmax(self.second(self.first(x)), 1), ["op.missing", "op.axis"]),
+        (lambda self, x: pf_functional.softmax(self.second(self.first(x))), ["op.missing"]),
+        (lambda self, x: pf_functional.softmax(self.second(paddle.tanh(self.first(x))), 1), ["op.axis"]),
+    ],
+    ids=["both", "the first", "the second"],
+)
+def test_two_mistakes_of_one_code_are_two_and_one_is_one(code: Forward, expected: list[str]) -> None:
+    report = align(seeded(lambda: TorchBlock(_torch_twice)), PaddleBlock(code), numbers(3, 5, WIDTH))
+    assert [each.cause.code for each in own(report) if each.cause] == expected
+    assert len(own(report)) == len(expected)
+
+
 def test_what_no_hypothesis_fits_has_no_cause() -> None:
     def strange(self: Any, x: Any) -> Any:
         hidden = self.first(x)

@@ -56,7 +56,9 @@ def place(case: Case) -> Where | None:
 def still_wrong(case: Case) -> frozenset[Place]:
     """Where something is wrong besides what was proven last: another mistake of the same code."""
     scene = scene_of(case)
-    return frozenset() if scene is None else frozenset(scene.left)
+    if scene is None:
+        return frozenset()
+    return frozenset(scene.apart_from_it() if scene.left is None else scene.left)
 
 
 def both_ways(case: Case) -> str:

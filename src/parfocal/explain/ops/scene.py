@@ -55,7 +55,7 @@ class Scene:
     suspects: list[Op]
     counterparts: list[Op]
     trials: int = 0
-    left: list[Place] = field(default_factory=list)  # still wrong with the last change that was proven
+    left: list[Place] | None = None  # still wrong with the last change that was proven; None: not tried
     on_the_way: bool = False  # judged at one value on the way alone, whatever becomes of it
     accepted: list[Edits] = field(default_factory=list)  # the changes that put that value right
 
@@ -83,6 +83,12 @@ class Scene:
                 scene = _scene(case, self.port, self.reference)
                 if scene is not None:
                     yield scene
+
+    def apart_from_it(self) -> list[Place]:
+        """Where else something is wrong that what gives the wrong value has no part in."""
+        end = None if self.end is None else self.end.index
+        scenes = (each for each in self.elsewhere() if end not in {op.index for op in each.suspects})
+        return [scene.check.port for scene in scenes]
 
     def with_sources(self) -> list[Op]:
         """The suspects and the ops right before them: a number may be missing in between."""
