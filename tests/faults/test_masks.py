@@ -119,6 +119,14 @@ def test_the_same_mask_in_other_words_is_no_difference(reference: str, port: str
     assert report.ok, str(report)
 
 
+def test_a_mask_in_other_words_has_another_gradient() -> None:
+    reference: Saying = (lambda keep: keep, lambda scores, mask: scores + (1.0 - mask[:, None]) * -1e4)
+    port: Saying = (lambda keep: (1.0 - keep) * -1e4, lambda scores, mask: scores + mask.unsqueeze(1))
+    inputs = {"x": numbers(3, 6, 8), "keep": KEPT.astype("float32")}
+    report = parfocal.align(seeded(lambda: TorchPadded(reference)), Padded(port), inputs)
+    assert report.ok, str(report)
+
+
 MISTAKES: dict[str, Callable[[Any], Any]] = {
     "inverted": lambda keep: 1 - keep,
     "shifted": lambda keep: paddle.roll(keep, 1, 1),

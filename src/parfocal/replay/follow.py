@@ -195,7 +195,8 @@ class Follower:
             new = made[id(value), layout] = self._replacement(
                 side, tensor, value, layout, keep=keep, bare=slot in bare
             )
-            if self.gradients and value.differentiable:
+            # a mask in other words has another gradient: it is judged by what the code before makes of it
+            if self.gradients and value.differentiable and layout.words is None:
                 alive = self.backend.requires_grad(new)
                 if alive or (side == "output" and not self.backend.grad_enabled()):  # no_grad around it
                     self._waiting[order, side, slot] = (value, layout)
