@@ -37,7 +37,7 @@ from parfocal.workflow.dropping import Dropping
 from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import Excuses
 from parfocal.workflow.ignoring import patterns_of
-from parfocal.workflow.players import Arguments, Loss, Player
+from parfocal.workflow.players import Arguments, Loss, Player, check_outputs
 from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.state import buffer_results, weight_differences, weights_kept
 
@@ -96,7 +96,7 @@ def align(
     )
     with telling_progress(progress) as alignment.tell, alignment.observed() as observation:
         _check_alive(players[0])
-        _check_outputs(*players)
+        check_outputs(*players)
         _check_compared(observation, ignore)
         alignment.tell("judging and explaining")
         return _report(alignment, observation, differing, dropping, explain)
@@ -373,18 +373,6 @@ def _check_alive(player: Player) -> None:
             "any weights would agree",
             hint="load trained weights, or re-scale the random ones so that signals live "
             "(e.g. normalisation weights to 1, larger initial weights)",
-        )
-
-
-def _check_outputs(reference: Player, port: Player) -> None:
-    """An output that the port does not give cannot be compared, and must not be passed over."""
-    ours, theirs = reference.natural.outputs, port.natural.outputs
-    if len(theirs) < len(ours):
-        shapes = [", ".join(str(list(array.shape)) for array in side.values()) for side in (ours, theirs)]
-        raise InputError(
-            f"the reference gives {len(ours)} outputs ({shapes[0]}), "
-            f"the port only {len(theirs)} ({shapes[1]})",
-            hint="return the same tensors from both; a small module around one of them can pick them",
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,6 +26,7 @@ Loss = Callable[[Any], Any]
 Arrays = dict[str, Array]
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 _WEIGHTING_SEED = 20240302
+NAMED = 8  # of many outputs
 
 
 @dataclass(slots=True)
@@ -223,6 +224,29 @@ def _check_comparable(player: Player, output: Any, outputs: Arrays) -> None:
             "the reference gives no floating-point output, so there is nothing to compare",
             hint="return the tensor that matters from forward",
         )
+
+
+def check_outputs(reference: Player, port: Player) -> None:
+    """An output that the port does not give cannot be compared, and must not be passed over."""
+    ours, theirs = reference.natural.outputs, port.natural.outputs
+    if len(theirs) < len(ours):
+        known = {name for name, _ in tied_outputs(ours, theirs).values()}
+        lacking = _some(slot for slot in ours if slot not in known)
+        given = [
+            _some(f"{slot} {list(array.shape)}" for slot, array in side.items()) for side in (ours, theirs)
+        ]
+        raise InputError(
+            f"the reference gives {len(ours)} outputs ({given[0]}), "
+            f"the port only {len(theirs)} ({given[1]}): nothing there stands for {lacking}",
+            hint=f"return {lacking} from the port too, or put a module around the reference "
+            f"whose forward returns only {_some(sorted(known)) or 'what the port returns'}",
+        )
+
+
+def _some(names: Iterable[str]) -> str:
+    every = list(names)
+    more = [f"{len(every) - NAMED} more"] if len(every) > NAMED else []
+    return ", ".join([*every[:NAMED], *more])
 
 
 def _in_words(output: Any) -> str:

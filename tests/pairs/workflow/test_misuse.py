@@ -152,8 +152,27 @@ def test_two_outputs_against_one(backward):
     reference = custom(TORCH, two_outputs, a=(4, 4), b=(4, 3))
     port = custom(PADDLE, lambda self, x: self.a(x), a=(4, 4), b=(4, 3))
     error = refusal(InputError, reference, port, X, backward=backward)
-    assert error.message == "the reference gives 2 outputs ([6, 4], [6, 3]), the port only 1 ([6, 4])"
-    assert error.hint == "return the same tensors from both; a small module around one of them can pick them"
+    assert error.message == (
+        "the reference gives 2 outputs (0 [6, 4], 1 [6, 3]), the port only 1 (0 [6, 4]): "
+        "nothing there stands for 1"
+    )
+    assert error.hint == (
+        "return 1 from the port too, or put a module around the reference whose forward returns only 0"
+    )
+
+
+def test_outputs_by_name_against_fewer():
+    def named(self, x):
+        return {"scores": self.a(x), "hidden": tuple(self.b(x) * factor for factor in range(1, 10))}
+
+    reference = custom(TORCH, named, a=(4, 4), b=(4, 3))
+    port = custom(PADDLE, lambda self, x: {"scores": self.a(x), "last": self.b(x)}, a=(4, 4), b=(4, 3))
+    error = refusal(InputError, reference, port, X)
+    assert "10 outputs (scores [6, 4], hidden.0 [6, 3], " in error.message
+    assert (
+        ", 2 more), the port only 2 (scores [6, 4], last [6, 3]): nothing there stands for " in error.message
+    )
+    assert error.hint.startswith("return hidden.")
 
 
 def test_one_output_against_two_is_said_and_the_one_is_compared():
