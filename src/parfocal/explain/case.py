@@ -20,7 +20,6 @@ from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence
 from parfocal.replay.follow import Direction, Listener, Side, Tie
 from parfocal.replay.layouts import fit
-from parfocal.replay.observe import FLOATING
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Place, Repeated, Repeater, Script
 from parfocal.replay.trace import Data, Node, Value
@@ -312,7 +311,7 @@ class Case:
         dtype: str | None = None,
     ) -> Repeated | None:
         def supply(data: Data) -> Array:
-            return self.supply(data).astype(dtype) if data.dtype in FLOATING else self.supply(data)
+            return self.supply(data).astype(dtype) if "float" in data.dtype else self.supply(data)
 
         def begin(twin: Any) -> Any:
             self._as_before(repeater, call, twin)
