@@ -274,29 +274,6 @@ def test_torch_takes_its_fast_path_again_afterwards():
         torch.backends.mha.set_fastpath_enabled(True)
 
 
-def test_a_torch_model_may_ask_again_for_the_gradient_of_what_it_is_given():
-    import torch
-
-    from parfocal.backends import registry
-
-    class Asking(torch.nn.Module):
-        def forward(self, x, wanted):
-            y = x[None]
-            y.requires_grad = wanted
-            return y
-
-    plain, live = torch.ones(3), torch.ones(3, requires_grad=True)
-    with registry.get("torch").watch(model := Asking()), registry.get("torch").watch(Asking()):
-        assert model(plain, True).requires_grad
-        assert not model(plain, False).requires_grad
-        assert model(live, True).requires_grad
-        with pytest.raises(RuntimeError, match="only change requires_grad flags of leaf"):
-            model(live, False)
-    with pytest.raises(RuntimeError, match="only change requires_grad flags of leaf"):
-        model(live, True)
-    assert "requires_grad" not in vars(torch.Tensor)
-
-
 def test_hooks_cost_next_to_nothing(kit, backend):
     model = kit.module(lambda self, x: [self.a(x) for _ in range(500)], a=kit.module(lambda self, x: x))
     tensor = kit.tensor([1.0])

@@ -382,17 +382,3 @@ def test_images_on_one_side_and_rows_of_pixels_on_the_other(flat_inside):
     wrong = patches(PADDLE, 1, flat_inside=flat_inside[1], scale=1.5)
     first = pf.align(reference, wrong, IMAGES).first
     assert (first.phase, first.port.path, first.what) == ("forward", "embed", "output 0")
-
-
-@pytest.mark.parametrize("mode", ["eval", "train"])
-def test_a_model_may_ask_for_the_gradient_of_its_input(mode):
-    def forward(self, x):
-        rows = x[:, None]
-        rows.requires_grad = True  # as is done for the sake of checkpoints
-        return self.a(rows)
-
-    torch_kit, paddle_kit = kit_for(TORCH), kit_for(PADDLE)
-    reference = lively(torch_kit, torch_kit.module(forward, a=torch_kit.linear(X.shape[-1], 4)), 0)
-    port = paddle_kit.module(lambda self, x: self.a(x.unsqueeze(1)), a=paddle_kit.linear(X.shape[-1], 4))
-    report = pf.align(reference, port, X, mode=mode)
-    assert report.ok, str(report)

@@ -43,7 +43,6 @@ class Watching(Models):
         tracker = CallTracker(places, on_enter, on_exit)
         with ExitStack() as undo:
             undo.enter_context(_without_fast_path())
-            undo.enter_context(_asking_again_for_gradients())
             for module in modules.values():
                 for handle in _hook(module, tracker):
                     undo.callback(handle.remove)
@@ -84,31 +83,6 @@ def _hook(module: Any, tracker: CallTracker) -> Iterator[Any]:
     yield module.register_forward_pre_hook(own_hook(begin), prepend=True, with_kwargs=True)
     yield module.register_forward_hook(own_hook(end))
     yield module.register_forward_hook(own_hook(over), always_call=True)
-
-
-_REQUIRES_GRAD: Any = torch.Tensor.requires_grad
-
-
-def _require_grad(tensor: Any, wanted: bool) -> None:
-    if not (wanted is True and tensor.requires_grad and not tensor.is_leaf):
-        _REQUIRES_GRAD.__set__(tensor, wanted)
-
-
-@contextmanager
-def _asking_again_for_gradients() -> Iterator[None]:
-    """A model may ask for the gradient of what it is given, which has one already where it is watched.
-
-    Torch lets only leaves be asked, and a watched input is no leaf.
-    """
-    before = vars(torch.Tensor).get("requires_grad")  # of another watch under way
-    torch.Tensor.requires_grad = property(_REQUIRES_GRAD.__get__, _require_grad)
-    try:
-        yield
-    finally:
-        if before is None:
-            del torch.Tensor.requires_grad
-        else:
-            torch.Tensor.requires_grad = before
 
 
 _fast_path_before: list[bool] = []  # of each watch under way, the first one knows the user's choice
