@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 
 import numpy as np
 import pytest
 
+from parfocal.backends.muting import Muted, rate_of
 from parfocal.errors import UnsupportedError
 from tests.conformance.models import kit_for
 
@@ -341,3 +343,38 @@ def test_dropout_by_a_function_works_again_after_an_exception(kit, backend):
     with pytest.raises(ZeroDivisionError):
         fail()
     assert (dropped(kit, np.ones((40, 40), "float32")) == 0.0).any()
+
+
+def test_what_functions_are_asked_to_drop_is_heard(kit, backend):
+    x = kit.tensor(np.ones((2, 5, 3, 4), "float32"))
+    functional, heard = kit.functional, []
+    with backend.no_functional_dropout(), backend.watch_dropout(heard.append):
+        functional.dropout(x, 0.25)
+        functional.dropout(x, p=0.5, training=True)
+        functional.dropout(x, 0.75, training=False)
+        functional.dropout(x, 0.0)
+        functional.dropout(x, Muted(0.125))
+        functional.dropout2d(x, 0.5)
+        functional.scaled_dot_product_attention(x, x, x, dropout_p=0.375)
+        functional.scaled_dot_product_attention(x, x, x)
+    assert heard == [0.25, 0.5, 0.125, 0.5, 0.375]
+    functional.dropout(x, 0.25)
+    assert len(heard) == 5
+
+
+def test_who_listens_changes_nothing_and_leaves_also_after_an_exception(kit, backend):
+    before = kit.functional.dropout
+
+    def fail():
+        with backend.watch_dropout(lambda rate: None):
+            assert (dropped(kit, np.ones((40, 40), "float32")) == 0.0).any()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert kit.functional.dropout is before
+
+
+def test_a_muted_rate_stays_what_it_was_in_a_copy():
+    muted = copy.deepcopy(Muted(0.3))
+    assert (muted, rate_of(muted), rate_of(0.2), rate_of(None)) == (0.0, 0.3, 0.2, 0.0)

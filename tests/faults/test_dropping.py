@@ -222,3 +222,110 @@ def test_another_rate_beside_identities() -> None:
         "port.depths[1].drop_prob = 0.1",
         "port.depths[2].drop_prob = 0.2",
     ]
+
+
+class TorchDropping(nn.Module):
+    """Drops twice, by functions or by layers."""
+
+    def __init__(self, rates: tuple[float, ...], kinds: str) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(12, 12) for _ in rates)
+        self.drops = nn.ModuleList(
+            nn.Dropout(rate) if kind == "l" else nn.Identity()
+            for rate, kind in zip(rates, kinds, strict=True)
+        )
+        self.drop_rates, self.kinds = rates, kinds
+        self.drop = rates[-1]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer, drop, rate, kind in zip(self.layers, self.drops, self.drop_rates, self.kinds, strict=True):
+            x = drop(layer(x))
+            if kind == "f":
+                x = nn.functional.dropout(x, rate, self.training)
+            if kind == "a":
+                x = nn.functional.dropout(x, p=self.drop, training=self.training)
+        return x
+
+
+class PaddleDropping(pnn.Layer):
+    def __init__(self, rates: tuple[float, ...], kinds: str) -> None:
+        super().__init__()
+        self.layers = pnn.LayerList([pnn.Linear(12, 12) for _ in rates])
+        self.drops = pnn.LayerList(
+            [
+                pnn.Dropout(rate) if kind == "l" else pnn.Identity()
+                for rate, kind in zip(rates, kinds, strict=True)
+            ]
+        )
+        self.drop_rates, self.kinds = rates, kinds
+        self.drop = rates[-1]
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        for layer, drop, rate, kind in zip(self.layers, self.drops, self.drop_rates, self.kinds, strict=True):
+            x = drop(layer(x))
+            if kind == "f":
+                x = pnn.functional.dropout(x, rate, training=self.training)
+            if kind == "a":
+                x = pnn.functional.dropout(x, p=self.drop, training=self.training)
+        return x
+
+
+def in_turn(ours: tuple[float, ...], kinds: str, theirs: tuple[float, ...], other: str) -> list[str]:
+    reference = seeded(lambda: TorchDropping(ours, kinds))
+    report = align(reference, PaddleDropping(theirs, other), numbers(4, 12), mode="train")
+    causes = [each.cause for each in own(report)]
+    assert all(cause is not None and cause.code == "random.dropout" for cause in causes), str(report)
+    return [cause.message for cause in causes if cause is not None]
+
+
+@pytest.mark.parametrize("kinds", ["ll", "ff", "lf", "fa", "la"])
+@pytest.mark.parametrize("other", ["ll", "ff", "fl", "fa", "la"])
+def test_layers_and_functions_that_drop_the_same(kinds: str, other: str) -> None:
+    assert in_turn((0.1, 0.2), kinds, (0.1, 0.2), other) == []
+
+
+@pytest.mark.parametrize("kinds", ["ll", "ff", "lf", "fa"])
+@pytest.mark.parametrize("other", ["ff", "lf", "fa", "la"])
+def test_a_function_with_another_rate(kinds: str, other: str) -> None:
+    (message,) = in_turn((0.1, 0.2), kinds, (0.1, 0.3), other)
+    assert message.startswith("dropout in the model (test_dropping.py:")
+    assert ") drops with probability 0.3 in the port; in the reference " in message
+    ours = "drops.1 (Dropout)" if kinds[1] == "l" else "dropout in the model (test_dropping.py:"
+    assert f"in the reference {ours}" in message
+    assert message.endswith(" with 0.2")
+
+
+def test_a_layer_with_another_rate_than_the_function() -> None:
+    reference = seeded(lambda: TorchDropping((0.1, 0.2), "ff"))
+    port = PaddleDropping((0.3, 0.2), "ll")
+    cause = the_cause(align(reference, port, numbers(4, 12), mode="train"))
+    assert cause.message.startswith("drops.0 (Dropout) drops with probability 0.3 in the port; in the ")
+    mend(port, cause.fix)
+    assert align(reference, port, numbers(4, 12), mode="train").ok
+
+
+@pytest.mark.parametrize(
+    ("ours", "kinds", "theirs", "other"),
+    [
+        ((0.1, 0.2), "ff", (0.2, 0.1), "ff"),  # perhaps in another order
+        ((0.1, 0.2), "ff", (0.2, 0.3), "ff"),  # which of them is wrong is a guess
+        ((0.1, 0.2, 0.1), "fff", (0.1, 0.2, 0.3), "ffi"),  # one less
+        ((0.0, 0.2), "ff", (0.0, 0.2), "if"),  # nothing is dropped
+    ],
+)
+def test_what_cannot_be_told_apart_is_not_compared(
+    ours: tuple[float, ...], kinds: str, theirs: tuple[float, ...], other: str
+) -> None:
+    assert in_turn(ours, kinds, theirs, other) == []
+
+
+def test_what_is_ignored_may_ask_functions_to_drop() -> None:
+    reference = seeded(lambda: nn.Sequential(nn.Linear(12, 12), TorchDropping((0.1, 0.2), "ff")))
+    port = pnn.Sequential(pnn.Linear(12, 12), PaddleDropping((0.1, 0.3), "ff"))
+    assert not align(reference, port, numbers(4, 12), mode="train").ok
+    assert align(reference, port, numbers(4, 12), mode="train", ignore=["1"]).ok
+
+
+def test_in_eval_functions_are_not_asked() -> None:
+    reference = seeded(lambda: TorchDropping((0.1, 0.2), "ff"))
+    assert align(reference, PaddleDropping((0.1, 0.3), "ff"), numbers(4, 12)).ok

@@ -252,6 +252,9 @@ class ModelBackend(TensorBackend, Protocol):
     def no_functional_dropout(self) -> AbstractContextManager[None]:
         """Functions that drop at random let everything pass for a while, whoever calls them."""
 
+    def watch_dropout(self, on_drop: Callable[[float], None]) -> AbstractContextManager[None]:
+        """Call back with the rate whenever code asks a function to drop something, muted or not."""
+
     def gradients_kept(self, model: Any) -> AbstractContextManager[None]:
         """Parameters without gradients for a while; on leaving they have those from before."""
 

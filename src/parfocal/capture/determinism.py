@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends import registry
+from parfocal.backends.muting import Muted
 from parfocal.backends.protocol import Backend
 
 # Kind -> the attribute that holds a probability of dropping something.
@@ -71,7 +72,7 @@ def no_dropout(model: Any) -> Iterator[None]:
         for module in backend.modules(model).values():
             for name in (*_probabilities(backend, module), *_shares(backend, module)):
                 undo.callback(setattr, module, name, getattr(module, name))
-                setattr(module, name, 0.0)
+                setattr(module, name, Muted(getattr(module, name)))
         yield
 
 

@@ -19,7 +19,7 @@ from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.judge.sketch import Fingerprint, fingerprint
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.objects import copies_of
-from parfocal.replay.trace import Data, Node, Trace, Value, unmarked
+from parfocal.replay.trace import Data, Drop, Node, Trace, Value, unmarked
 
 FLOATING = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
 RECENT = 8  # tensors held on to: an output is nearly always the next call's input
@@ -73,6 +73,13 @@ class Observer:
             self._held.clear()
             self.backend.clear_gradients(self.model)
         return self.trace
+
+    def dropped(self, rate: float) -> None:
+        """Code of the innermost call that has not ended asks a function to drop something."""
+        nodes = self.trace.nodes
+        inner = next((node.order for node in reversed(nodes) if node.finished < 0), None)
+        if inner is not None:
+            self.trace.drops.append(Drop(inner, len(nodes), rate, *self._sites.find()))
 
     def _enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         node = self._begin(call)

@@ -78,6 +78,17 @@ class Node:
         return not self.children
 
 
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Code of a call asked a function to drop something."""
+
+    order: int  # of the call
+    begun: int  # how many calls had begun
+    rate: float
+    file: str | None
+    line: int | None
+
+
 @dataclass(slots=True)
 class Trace:
     """All calls of one run, in the order in which they began."""
@@ -85,6 +96,7 @@ class Trace:
     nodes: list[Node] = field(default_factory=list)
     outputs: dict[str, Value] = field(default_factory=dict)  # of the whole model
     loss: float | None = None
+    drops: list[Drop] = field(default_factory=list)
 
     def around(self, order: int, levels: int) -> int:
         """The call that many levels further out, or the outermost."""

@@ -176,7 +176,13 @@ def _report(
             *leftovers,
             *differing,
             *(each for each in found if not each.inherited),
-            *(each for each in dropped if each.port is not None and each.port.path not in guilty),
+            *(
+                each
+                for each in dropped
+                if each.port is not None
+                and each.port.path not in guilty
+                and not alignment.ignored().path(each.port.path)
+            ),
             *(each for each in found if each.inherited),
             # what a guilty layer keeps count of follows from what it does
             *(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from parfocal.backends.keeping import Kept, attributes_kept
@@ -214,13 +214,17 @@ class Alignment:
         results = Results()
         hint = INPUTS_HINT if player is self.reference else self._hint
         try:
-            with player.telling("the forward pass", hint):
+            with player.telling("the forward pass", hint), self._heard(player, observer):
                 player.trace = observer.run(*player.inputs(), self.driving.driver(player, results))
             results.gradients = observer.parameter_gradients
             results.buffers = player.buffers()
         finally:
             observer.kept.put_back()
         player.natural = results
+
+    def _heard(self, player: Player, observer: Observer) -> AbstractContextManager[None]:
+        """What functions are asked to drop, where they would."""
+        return nullcontext() if self.mode == "eval" else player.backend.watch_dropout(observer.dropped)
 
     def _hint(self) -> str:
         """Why the port may not run where the reference did: layers that are set otherwise."""

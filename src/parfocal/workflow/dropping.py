@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
+from pathlib import Path
 from typing import NamedTuple
 
 from parfocal.backends.protocol import Mode
@@ -41,6 +42,9 @@ class Dropping:
         """In a mode where dropout works it counts; elsewhere it is only worth knowing."""
         found = list(self._different(pairing, reference, port))
         if self.mode != "eval":
+            told = {each.port.path for each in found if each.port is not None}
+            found += self._in_turn(pairing, reference, port, told)
+        if self.mode != "eval":
             return found, []
         return [], [
             Finding(each.cause.code, f"{each.cause.message}; {OFF}", each.reference, each.port)
@@ -68,6 +72,40 @@ class Dropping:
                     "forward", *sites, "what is dropped", None, NOTHING, float("inf"), OFF, cause=cause
                 )
 
+    def _in_turn(
+        self, pairing: Pairing, reference: Trace, port: Trace, told: set[str]
+    ) -> Iterator[Divergence]:
+        """What drops on both sides, modules or functions, one after the other.
+
+        Said only where it is sure which is which: as many on both sides, in each other's calls, and
+        no other order of them would explain more of the rates.
+        """
+        sides = events(self.ours, reference), events(self.theirs, port)
+        pairs = list(zip(*sides, strict=False))
+        wrong = [(ours, theirs) for ours, theirs in pairs if not _same(ours.rate, theirs.rate)]
+        if len(sides[0]) != len(sides[1]) or len(wrong) != _unmatched(*sides):
+            return
+        calls = {pair.port: pair.reference for pair in pairing.pairs if pair.whole and pair.takes}
+        for ours, theirs in wrong:
+            if theirs.name not in told and _in_each_other_s_calls(ours, theirs, calls, reference, port):
+                told.add(theirs.name)
+                yield Divergence(
+                    "forward",
+                    *(ours.site, theirs.site, "what is dropped", None, NOTHING, float("inf"), OFF),
+                    cause=self._rate_cause(ours, theirs),
+                )
+
+    def _rate_cause(self, ours: Event, theirs: Event) -> Cause:
+        right, wrong = number(ours.rate), number(theirs.rate)
+        message = (
+            f"{theirs.words} drops with probability {wrong} in the port; "
+            f"in the reference {ours.words} with {right}"
+        )
+        fix = f"drop with probability {right} in {theirs.words}"
+        if theirs.is_module:
+            fix = f"{spelled_path(theirs.node.path)}.{self.theirs[theirs.node.path][0]} = {right}"
+        return Cause("random.dropout", message, fix, 0.0)
+
     def _cause(self, ours: Node, theirs: Node, *, sure: Known) -> Cause | None:
         (_, right), (attribute, wrong) = self.ours[ours.path], self.theirs[theirs.path]
         where, whose = spelled_path(theirs.path), place(theirs)
@@ -78,7 +116,7 @@ class Dropping:
             )
             return Cause("mode.training", message, f"{where}.{WORDS[ours.training]}()", 0.0)
         told = sure.every or (sure.at_work and right > 0 and wrong > 0)
-        if told and not isclose(right, wrong, rel_tol=ROUNDED):
+        if told and not _same(right, wrong):
             message = (
                 f"{whose} ({theirs.kind}) drops with probability {number(right)} in the reference, "
                 f"{number(wrong)} in the port"
@@ -89,3 +127,80 @@ class Dropping:
 
 def _site(node: Node) -> Site:
     return Site(node.path, node.kind, None, node.file, node.line, node.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something drops: a module, or a function that the code of one asks."""
+
+    when: float
+    node: Node
+    rate: float
+    is_module: bool
+    file: str | None
+    line: int | None
+
+    @property
+    def site(self) -> Site:
+        return Site(self.node.path, self.node.kind, None, self.file, self.line, self.node.settings)
+
+    @property
+    def name(self) -> str:
+        """Of one module or line of code, however often it runs."""
+        return self.node.path if self.is_module else f"{self.node.path}:{self.line}"
+
+    @property
+    def words(self) -> str:
+        if self.is_module:
+            return f"{place(self.node)} ({self.node.kind})"
+        where = "" if self.file is None else f" ({Path(self.file).name}:{self.line})"
+        return f"dropout in {place(self.node)}{where}"
+
+
+def events(modules: Mapping[str, tuple[str, float]], trace: Trace) -> list[Event]:
+    """What drops something in a run, in order; what modules that drop ask of functions is theirs."""
+    found = [
+        Event(node.order, node, modules[node.path][1], True, node.file, node.line)
+        for node in trace.nodes
+        if node.training and modules.get(node.path, IDLE)[1] > 0
+    ]
+    found += [
+        Event(drop.begun - 0.5, trace.nodes[drop.order], drop.rate, False, drop.file, drop.line)
+        for drop in trace.drops
+        if trace.nodes[drop.order].path not in modules
+    ]
+    return sorted(found, key=lambda event: event.when)
+
+
+def _same(right: float, wrong: float) -> bool:
+    return isclose(right, wrong, rel_tol=ROUNDED)
+
+
+def _unmatched(ours: Sequence[Event], theirs: Sequence[Event]) -> int:
+    """How many rates have no counterpart in whatever order."""
+    left = [event.rate for event in theirs]
+    for event in ours:
+        match = next((rate for rate in left if _same(event.rate, rate)), None)
+        if match is not None:
+            left.remove(match)
+    return len(left)
+
+
+def _in_each_other_s_calls(
+    ours: Event, theirs: Event, calls: Mapping[int, int], reference: Trace, port: Trace
+) -> bool:
+    """Whether the innermost paired call around either is around the other too, or around its."""
+    around = _around(ours.node, reference)
+    counterparts = set(calls.values())
+    own = next((order for order in around if order in counterparts), 0)
+    other = next((calls[order] for order in _around(theirs.node, port) if order in calls), 0)
+    return other in around or own in _around(reference.nodes[other], reference)
+
+
+def _around(node: Node, trace: Trace) -> list[int]:
+    """A call and those around it, innermost first."""
+    found = [node.order]
+    while node.parent is not None:
+        node = trace.nodes[node.parent]
+        found.append(node.order)
+    return found

@@ -6,16 +6,22 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import paddle
 
 from parfocal.backends.calls import drop_own_hooks
 from parfocal.backends.keeping import tensors_in
+from parfocal.backends.muting import rate_of
 from parfocal.backends.paddle.tensors import Tensors
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
 
+_DROPPING = (
+    *("dropout", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"),
+    "scaled_dot_product_attention",
+)
 _RECURRENT = (paddle.nn.layer.rnn.RNNBase,)
 
 
@@ -89,6 +95,33 @@ class Surgery(Tensors):
         finally:
             for name, kernel in kernels.items():
                 setattr(paddle._C_ops, name, kernel)
+
+    @contextmanager
+    def watch_dropout(self, on_drop: Callable[[float], None]) -> Iterator[None]:
+        functional = paddle.nn.functional
+        before = {name: getattr(functional, name) for name in _DROPPING}
+        inside: list[bool] = []  # attention asks another of them for it
+
+        def heard(function: Any, *args: Any, **kwargs: Any) -> Any:
+            given = signature(function).bind(*args, **kwargs)
+            given.apply_defaults()
+            rate = rate_of(given.arguments.get("p", given.arguments.get("dropout_p")))
+            if inside or rate == 0 or not given.arguments["training"]:
+                return function(*args, **kwargs)
+            on_drop(rate)
+            inside.append(True)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                inside.pop()
+
+        try:
+            for name, function in before.items():
+                setattr(functional, name, partial(heard, function))
+            yield
+        finally:
+            for name, function in before.items():
+                setattr(functional, name, function)
 
     @contextmanager
     def gradients_kept(self, model: Any) -> Iterator[None]:

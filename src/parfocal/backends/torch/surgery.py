@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from parfocal.backends.calls import drop_own_hooks
 from parfocal.backends.keeping import tensors_in
+from parfocal.backends.muting import rate_of
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch.tensors import DTYPES, Tensors
 from parfocal.errors import UnsupportedError
@@ -58,6 +59,35 @@ class _Undropped(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+class _Heard(TorchFunctionMode):
+    """Tells of every function that is asked to drop something, which then does what it does."""
+
+    def __init__(self, on_drop: Callable[[float], None]) -> None:
+        super().__init__()
+        self._on_drop = on_drop
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        rate = 0.0
+        if func in _DROPPING and _argument(args, kwargs, 2, ("training", "train"), True):
+            rate = rate_of(_argument(args, kwargs, 1, ("p",), 0.5))
+        elif func is _ATTENTION:
+            rate = rate_of(_argument(args, kwargs, 4, ("dropout_p",), 0.0))
+        if rate > 0:
+            self._on_drop(rate)
+        return func(*args, **kwargs)
+
+
+def _argument(
+    args: tuple[Any, ...], kwargs: dict[str, Any], position: int, names: tuple[str, ...], default: Any
+) -> Any:
+    if len(args) > position:
+        return args[position]
+    return next((kwargs[name] for name in names if name in kwargs), default)
+
+
 class Surgery(Tensors):
     """What replaying asks of a backend."""
 
@@ -99,6 +129,9 @@ class Surgery(Tensors):
 
     def no_functional_dropout(self) -> AbstractContextManager[None]:
         return _Undropped()
+
+    def watch_dropout(self, on_drop: Callable[[float], None]) -> AbstractContextManager[None]:
+        return _Heard(on_drop)
 
     @contextmanager
     def gradients_kept(self, model: Any) -> Iterator[None]:
