@@ -194,14 +194,18 @@ def said_otherwise(measures: Iterable[Measure], precise: Precise) -> Wording:
         wrong = measure.side == "input" and measure.direction == "forward" and measure.score > LIMIT
         if not wrong or place not in script.layouts or measure.given:
             continue
+        own, other = _inputs(measure, precise)
         off = {
             words: _off(
                 measure.port, {**script.layouts, place: replace(script.layouts[place], words=words)}, precise
             )
-            for words in _wordings(*_inputs(measure, precise))
+            for words in _wordings(own, other)
         }
         best = min(off, key=lambda words: off[words], default=None)
-        if best is not None and off[best] < MUCH_LESS * _off(measure.port, script.layouts, precise):
+        # a mask to be added is none where ones and zeros are meant: whatever else is wrong in the call
+        foreign = _to_be_added(own) != _to_be_added(other)
+        limit = inf if foreign else MUCH_LESS * _off(measure.port, script.layouts, precise)
+        if best is not None and off[best] < limit:
             found.update(dict.fromkeys(_handed_on(measure, precise), best))
     return found
 
@@ -214,6 +218,11 @@ def _wordings(own: Data, other: Data) -> Iterator[Words]:
     if word != said:
         yield Words(0.0, word, own.dtype)
     yield Words(word, 0.0, own.dtype)
+
+
+def _to_be_added(mask: Data) -> bool:
+    word = _shutting(mask)
+    return word is not None and word < 0
 
 
 def _shutting(data: Data) -> float | None:
