@@ -382,3 +382,18 @@ def test_images_on_one_side_and_rows_of_pixels_on_the_other(flat_inside):
     wrong = patches(PADDLE, 1, flat_inside=flat_inside[1], scale=1.5)
     first = pf.align(reference, wrong, IMAGES).first
     assert (first.phase, first.port.path, first.what) == ("forward", "embed", "output 0")
+
+
+def test_a_model_in_training_may_ask_for_the_gradient_of_its_input():
+    def forward(self, x):
+        rows = x[:, None]
+        if self.training:
+            rows.requires_grad = True  # as is done for the sake of checkpoints
+        return self.a(rows)
+
+    kits = kit_for(TORCH), kit_for(PADDLE)
+    reference = lively(kits[0], kits[0].module(forward, a=kits[0].linear(X.shape[-1], 4)), 0)
+    port = kits[1].module(lambda self, x: self.a(x.unsqueeze(1)), a=kits[1].linear(X.shape[-1], 4))
+    assert pf.align(reference, port, X, mode="train").ok
+    port = kits[1].module(lambda self, x: self.a(x.unsqueeze(1)) * 2.0, a=kits[1].linear(X.shape[-1], 4))
+    assert not pf.align(reference, port, X, mode="train").ok  # explained, with every function watched

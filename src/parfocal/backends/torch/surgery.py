@@ -44,8 +44,15 @@ _DROPPING = frozenset(
 )
 
 
+_ASKING: Any = torch.Tensor.requires_grad.__set__
+
+
 class _Undropped(TorchFunctionMode):
-    """What drops gives back what it is given, and attention drops nothing."""
+    """What drops gives back what it is given, and attention drops nothing.
+
+    A model in training may ask for the gradient of what it is given (for the sake of checkpoints). Torch
+    lets only leaves be asked; a watched input is none, and has its gradient already.
+    """
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -53,6 +60,8 @@ class _Undropped(TorchFunctionMode):
         kwargs = kwargs or {}
         if func in _DROPPING:
             return args[0] if args else kwargs["input"]
+        if func == _ASKING and args[1] is True and args[0].requires_grad:
+            return None
         if func is _ATTENTION:
             args, kwargs = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args, dict(kwargs)
             kwargs.pop("dropout_p", None)
