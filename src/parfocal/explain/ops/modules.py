@@ -21,7 +21,7 @@ from parfocal.explain.ops.looking import equal
 from parfocal.explain.ops.names import POINTWISE, kinds_of_name
 from parfocal.explain.ops.scene import INFINITE, Scene
 from parfocal.explain.ops.telling import line
-from parfocal.explain.ops.ways import between, is_one_of, transplanted
+from parfocal.explain.ops.ways import between, elsewhere, is_one_of, moved_op, transplanted
 from parfocal.replay.trace import Node
 
 
@@ -94,6 +94,8 @@ def layer_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:
         return
     if not all(scene.matches.are_one(key, gap.reference) for key in own[0].inputs.values()):
         return
+    if elsewhere(scene, own[0], missing=True) or moved_op(scene, own[0], missing=False):
+        return  # it is only at another point
     score = _built(scene, own[0], "Identity", {})
     if score <= scene.case.limit:
         message = f"the port applies {own[0].spelled} in {line(own[0])}, the reference does not"
@@ -108,6 +110,8 @@ def layer_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
         return
     (theirs,) = others
     if not any(is_one_of(scene, gap.port, [key]) for key in theirs.inputs.values()):
+        return
+    if elsewhere(scene, theirs, missing=False) or moved_op(scene, theirs, missing=True):
         return
     words = told(theirs, case.reference_backend.is_tensor)
     for kind in kinds_of_name(theirs.name):
