@@ -101,7 +101,7 @@ class Explainer:
                 if self.reproduction is None:
                     self.reproduction = self._reproduction(case, explained)
                 self._found.setdefault(case.call, []).append(explained)
-                self._left[case.call] = still_wrong(case)
+                self._left[case.call] = still_wrong(case, proofs[0])
                 if explained.port is not None and explained.port.path != case.node.path:
                     self._callers.add(explained.port.path)
                 return explained

@@ -7,13 +7,14 @@ from itertools import islice
 
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where
+from parfocal.explain.fixes.fixing import Line
 from parfocal.explain.ops.differing import differences, other_ways, otherwise
 from parfocal.explain.ops.gaps import narrowed
 from parfocal.explain.ops.hypotheses import HYPOTHESES
 from parfocal.explain.ops.laying import other_axes
 from parfocal.explain.ops.lengths import lengths_missing
 from parfocal.explain.ops.locating import located
-from parfocal.explain.ops.rewriting import mended
+from parfocal.explain.ops.rewriting import mended, wrong_with
 from parfocal.explain.ops.scene import Scene, make_scene
 from parfocal.explain.ops.telling import chain, line
 from parfocal.explain.ops.together import at_several_places
@@ -53,12 +54,17 @@ def place(case: Case) -> Where | None:
     return None if scene is None else located(scene)
 
 
-def still_wrong(case: Case) -> frozenset[Place]:
+def still_wrong(case: Case, proof: Proof) -> frozenset[Place]:
     """Where something is wrong besides what was proven last: another mistake of the same code."""
     scene = scene_of(case)
     if scene is None:
         return frozenset()
-    return frozenset(scene.apart_from_it() if scene.left is None else scene.left)
+    if scene.left is not None:
+        return frozenset(scene.left)
+    left = wrong_with(scene, proof.fix.patch) if isinstance(proof.fix, Line) else None
+    if left is None:
+        left = [] if proof.code == "op.order" else scene.apart_from_it()  # an order shows at several places
+    return frozenset(left)
 
 
 def both_ways(case: Case) -> str:

@@ -31,6 +31,7 @@ from parfocal.explain.ops.log import Key, Op, key_of
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.telling import line
 from parfocal.explain.ops.writing import Place, Writer
+from parfocal.replay import repeat
 
 MOST = 12  # lines that are tried
 MOST_STATEMENTS = 2  # that may go
@@ -230,6 +231,19 @@ def verdict(scene: Scene, patch: Patch) -> int:
         return WORSE
     right = case.judge(observed, case.expected(scene.check, observed), scene.check) <= case.limit
     return BETTER if right else WORSE
+
+
+def wrong_with(scene: Scene, patch: Patch) -> list[repeat.Place] | None:
+    """Where else the call is wrong with a patch; None: the patch cannot be tried."""
+    case, calls = scene.case, Calls()
+    with patched(case.precise.port.modules.values(), patch) as functions:
+        led = case.run(listener=calls) if functions else None
+    if not functions:
+        return None
+    if led is None or calls.paths != [node.path for node in case.precise.port.trace.subtree(case.start)]:
+        return []  # what is called in another order cannot be told by places
+    others = [check for check in case.checks[1:] if check.port[3] == "forward"]
+    return [check.port for check in others if scene.score_at(led, check) > case.limit]
 
 
 class Calls:

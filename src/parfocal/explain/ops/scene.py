@@ -71,6 +71,7 @@ class Scene:
 
     def elsewhere(self) -> Iterator[Scene]:
         """The same code seen from every other place where it gives something wrong."""
+        self.case.baseline()  # once for all of them
         for check in self.case.checks[1:]:
             if check.port[3] != "forward":
                 continue
@@ -175,14 +176,14 @@ class Scene:
             return INFINITE
         repeated = self.case.run(prepare, on_op=on_op)
         # at the place of the divergence alone: another mistake may show elsewhere
-        score = self._score_at(repeated, self.check)
+        score = self.score_at(repeated, self.check)
         if score <= self.case.limit:
             others = (check for check in self.case.checks[1:] if check.port[3] == "forward")
-            wrong = (check for check in others if self._score_at(repeated, check) > self.case.limit)
+            wrong = (check for check in others if self.score_at(repeated, check) > self.case.limit)
             self.left = [check.port for check in wrong]
         return score
 
-    def _score_at(self, repeated: Repeated | None, check: Check) -> float:
+    def score_at(self, repeated: Repeated | None, check: Check) -> float:
         """Of what is not looked at because it was handed through as it should be: nothing is wrong."""
         if repeated is None:
             return INFINITE
