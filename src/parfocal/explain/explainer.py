@@ -62,12 +62,15 @@ class Explainer:
         doubtful: Collection[str] = (),
         buffers: Buffers = ({}, {}),
         entries: Sequence[Entry] = (),
+        *,
+        reproducing: bool = False,
     ) -> None:
         """``doubtful``: modules of the port of which it is not known what they correspond to.
 
         ``buffers``: of the reference and of the port, before anything ran. ``entries``: which weights
-        of the two are the same.
+        of the two are the same. ``reproducing``: whether the first mistake is taken out, for a script.
         """
+        self.reproducing = reproducing
         self.entries = entries
         self.buffers = buffers
         self.reproduction: Reproduction | Rebuilding | None = None  # of the first that can be taken out
@@ -98,7 +101,7 @@ class Explainer:
             if proofs:
                 proofs = [self._placed(proofs[0], case), *proofs[1:]]
                 explained = _explained(divergence, proofs)
-                if self.reproduction is None:
+                if self.reproducing and self.reproduction is None:
                     self.reproduction = self._reproduction(case, explained)
                 self._found.setdefault(case.call, []).append(explained)
                 self._left[case.call] = still_wrong(case, proofs[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -60,7 +60,10 @@ class Report:
     limit: float = 0.0
     scale: Literal["noise", "growth"] = "noise"  # scores: error by noise, or by the error that went in
     tolerance: Tolerance | None = None  # None: judged by scores
-    reproduction: Reproduction | Rebuilding | None = field(default=None, repr=False)  # of the first mistake
+    # of the first mistake that can be taken out: the models are aligned once more for it
+    reproduction: Callable[[], Reproduction | Rebuilding | None] = field(
+        default=lambda: None, repr=False, compare=False
+    )
 
     @property
     def ok(self) -> bool:
@@ -107,12 +110,13 @@ class Report:
         """
         if self.ok:
             raise InputError("there is nothing to reproduce: the port is the same as the reference")
-        if self.reproduction is None:
+        found = self.reproduction()
+        if found is None:
             raise UnsupportedError(
                 "there is nothing that can be run apart from the models",
                 hint="only an explained mistake in what a call computes or sends back can be taken out",
             )
-        return self.reproduction.complete((reference, port), seed, self.divergences).save(folder)
+        return found.complete((reference, port), seed, self.divergences).save(folder)
 
     def __str__(self) -> str:
         from parfocal.report.text import render

@@ -80,26 +80,31 @@ def align(
     ignore = patterns_of(ignore)
     check_mode(mode)
     budget = parse_amount(memory)
-    players = _players(reference, port, inputs, loss, backward)
-    plan = _plan(players, inputs, transfer, layers)
-    dropping = Dropping(dropping_modules(reference), dropping_modules(port), mode)
-    differing = [] if transfer is not False else list(weight_differences(plan, *players))
-    alignment = Alignment(
-        *players,
-        plan,
-        layers or {},
-        ignore,
-        backward=backward,
-        mode=mode,
-        tolerance=tolerance,
-        budget=budget,
-    )
-    with telling_progress(progress) as alignment.tell, alignment.observed() as observation:
-        _check_alive(players[0])
-        check_outputs(*players)
-        _check_compared(observation, ignore)
-        alignment.tell("judging and explaining")
-        return _report(alignment, observation, differing, dropping, explain)
+
+    def aligned(*, reproducing: bool) -> Report:
+        players = _players(reference, port, inputs, loss, backward)
+        plan = _plan(players, inputs, transfer, layers)
+        dropping = Dropping(dropping_modules(reference), dropping_modules(port), mode)
+        differing = [] if transfer is not False else list(weight_differences(plan, *players))
+        alignment = Alignment(
+            *players,
+            plan,
+            layers or {},
+            ignore,
+            backward=backward,
+            mode=mode,
+            tolerance=tolerance,
+            budget=budget,
+        )
+        with telling_progress(progress) as alignment.tell, alignment.observed() as observation:
+            _check_alive(players[0])
+            check_outputs(*players)
+            _check_compared(observation, ignore)
+            alignment.tell("judging and explaining")
+            return _report(alignment, observation, differing, dropping, explain, reproducing=reproducing)
+
+    report = aligned(reproducing=False)
+    return replace(report, reproduction=lambda: aligned(reproducing=True).reproduction())
 
 
 def _refuse_what_is_to_come(optimizers: Any, schedulers: Any, steps: int, level: str) -> None:
@@ -139,6 +144,8 @@ def _report(
     differing: list[Divergence],
     dropping: Dropping,
     explain: bool,
+    *,
+    reproducing: bool,
 ) -> Report:
     fixed = alignment.tolerance is not None  # then nothing is kept that could be repeated
     limits = verdicts.limits_of(fixed)
@@ -150,6 +157,7 @@ def _report(
         doubtful=[target for doubt in alignment.plan.ambiguous for target in doubt.targets],
         buffers=(alignment.reference.buffers_before, alignment.port.buffers_before),
         entries=alignment.plan.entries,
+        reproducing=reproducing,
     )
     buffers, conventions = buffer_results(alignment, observation) if alignment.mode != "eval" else ([], [])
     found = verdicts.divergences(
@@ -205,7 +213,7 @@ def _report(
         along=tuple(verdicts.steps_along(alignment, observation)),
         limit=limits[0],
         tolerance=alignment.tolerance,
-        reproduction=explainer.reproduction,
+        reproduction=lambda: explainer.reproduction,
     )
 
 

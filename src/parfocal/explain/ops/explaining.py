@@ -59,9 +59,9 @@ def still_wrong(case: Case, proof: Proof) -> frozenset[Place]:
     scene = scene_of(case)
     if scene is None:
         return frozenset()
-    if scene.left is not None:
-        return frozenset(scene.left)
-    left = wrong_with(scene, proof.fix.patch) if isinstance(proof.fix, Line) else None
+    if scene.left == []:
+        return frozenset()
+    left = wrong_with(scene, proof.fix.patch) if isinstance(proof.fix, Line) else scene.left
     if left is None:
         left = [] if proof.code == "op.order" else scene.apart_from_it()  # an order shows at several places
     return frozenset(left)

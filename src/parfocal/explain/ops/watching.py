@@ -69,8 +69,13 @@ class Watcher:
         self._waiting: dict[int, tuple[dict[str, Key], dict[str, Maker], Site]] = {}
         self._calls: list[int] = []  # under way
         self._makers: dict[int, tuple[Any, Maker]] = {}  # by identity, each tensor kept alive
+        self._sees_returns = False
 
     def __call__(self, op: OpCall) -> None:
+        with self._looking_away():
+            self._note(op)
+
+    def _note(self, op: OpCall) -> None:
         if op.function is None or op.call is None or not self._part.owns(self._part.order(op.call)):
             return
         file, line = self._sites.find()
@@ -136,13 +141,21 @@ class Watcher:
         return found
 
     def entered(self, call: Call) -> None:
+        with self._looking_away():
+            self._enter(call)
+
+    def left(self, call: Call, computed: Any, given: Any) -> None:
+        with self._looking_away():
+            self._leave(call, computed, given)
+
+    def _enter(self, call: Call) -> None:
         order = self._part.order(call.order)
         self._calls.append(order)
         if order == self._part.call or self._part.shows(order):
             leaves = flatten_call(call.args, call.kwargs).leaves
             self._waiting[order] = dict(self._keys(leaves)), self._made(leaves), self._sites.find()
 
-    def left(self, call: Call, computed: Any, given: Any) -> None:
+    def _leave(self, call: Call, computed: Any, given: Any) -> None:
         order = self._part.order(call.order)
         while self._calls and self._calls.pop() != order:
             pass
@@ -180,13 +193,26 @@ class Watcher:
     def seeing_returns(self) -> Iterator[None]:
         """While inside, what functions of the user's give back is noted."""
         before = sys.getprofile()
-        sys.setprofile(self._profile)
+        sys.setprofile(None)
+        self._sees_returns = True
         try:
             yield
         finally:
+            self._sees_returns = False
             sys.setprofile(before if callable(before) else None)
             if isinstance(before, Profile):  # it is no function: it has its own way to be switched on
                 before.enable()
+
+    @contextmanager
+    def _looking_away(self) -> Iterator[None]:
+        """Only the model itself is looked at: what is done to watch it is most of what there is."""
+        if self._sees_returns:
+            sys.setprofile(None)
+        try:
+            yield
+        finally:
+            if self._sees_returns and self._calls:
+                sys.setprofile(self._profile)
 
     def _profile(self, frame: FrameType, event: str, given: Any) -> None:
         if event != "return" or given is None or not self._calls:

@@ -233,11 +233,12 @@ def _known(scene: Scene, place: Place) -> Iterator[Known]:
         if statement in here and _stays(known.text, place, statement.lineno):
             yield known
     for name, tensor in _locals(place, steps).items():
-        yield Known(name, backend.to_array(tensor))
+        yield Known(name, backend.to_array(tensor, copy=False))
     yield from _assigned(scene, place, steps)
     if has_self(spot):
         for entry in backend.state(scene.case.module):
-            yield Known(spelled_path(entry.path).replace("port", "self", 1), backend.to_array(entry.value))
+            array = backend.to_array(entry.value, copy=False)
+            yield Known(spelled_path(entry.path).replace("port", "self", 1), array)
     for known, statement in expressions:  # of earlier statements, if their names stand for the same still
         stays = not names_in(known.text) & stored_between(spot, statement.lineno, place.begin.lineno)
         if known.op is None and statement not in here and stays:
