@@ -11,6 +11,7 @@ import inspect
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -93,13 +94,20 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def _functions(modules: Iterable[Any], file: str) -> Iterator[FunctionType]:
     """Every function of a file that the modules' classes have, or that is a global of the file."""
-    classes = {kind for module in modules for kind in type(module).__mro__}
+    classes = {kind for module in modules for kind in type(module).__mro__ if file in _files_of(kind)}
     members = (_function(member) for kind in classes for member in vars(kind).values())
     own = [each for each in members if each is not None and each.__code__.co_filename == file]
     files = [vars(module) for module in sys.modules.values() if getattr(module, "__file__", None) == file]
     beside = [each for names in (*(each.__globals__ for each in own), *files) for each in names.values()]
     found = {id(each): each for each in (*own, *beside) if isinstance(each, FunctionType)}
     yield from (each for each in found.values() if each.__code__.co_filename == file)
+
+
+@lru_cache(maxsize=512)  # most are the framework's, with hundreds of functions each
+def _files_of(kind: type[Any]) -> frozenset[str]:
+    """Where the functions of a class stand."""
+    functions = (_function(member) for member in vars(kind).values())
+    return frozenset(each.__code__.co_filename for each in functions if each is not None)
 
 
 def _function(member: Any) -> FunctionType | None:
