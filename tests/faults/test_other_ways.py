@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import paddle
@@ -11,20 +10,9 @@ import torch
 from paddle.nn import functional as there
 from torch.nn import functional as here
 
-from tests.faults.test_code import WIDTH, Forward, PaddleBlock, TorchBlock
-from tests.faults.tools import align, numbers, own, seeded, the_cause
-
-
-@dataclass(frozen=True)
-class Way:
-    """What a reference does with a hidden value, a port rightly and wrongly, and what is said of it."""
-
-    reference: Forward
-    right: Forward
-    wrong: Forward
-    code: str
-    says: tuple[str, ...]
-    fix: str = ""
+from tests.faults.test_code import WIDTH, PaddleBlock, TorchBlock
+from tests.faults.tools import align, numbers, own, seeded
+from tests.faults.ways import Way, around, check_it_is_named, check_what_is_right_is_left_alone
 
 
 def _largest(self: Any, x: Any) -> Any:
@@ -107,25 +95,14 @@ WAYS = {
 }
 
 
-def _around(code: Forward) -> Forward:
-    return lambda self, x: self.second(code(self, self.first(x)))
-
-
 @pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
 def test_it_is_named(way: Way) -> None:
-    reference = seeded(lambda: TorchBlock(_around(way.reference)))
-    report = align(reference, PaddleBlock(_around(way.wrong)), numbers(3, 5, WIDTH))
-    cause = the_cause(report)
-    assert cause.code == way.code, cause.message
-    assert all(words in cause.message for words in way.says), cause.message
-    assert cause.score_after <= report.limit
-    assert way.fix in cause.fix
+    check_it_is_named(way)
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
 def test_what_is_right_is_left_alone(way: Way) -> None:
-    reference = seeded(lambda: TorchBlock(_around(way.reference)))
-    assert align(reference, PaddleBlock(_around(way.right)), numbers(3, 5, WIDTH)).ok
+    check_what_is_right_is_left_alone(way)
 
 
 def test_an_op_that_is_missing_is_not_at_another_point() -> None:
@@ -143,7 +120,7 @@ def test_another_computation_altogether_has_no_cause() -> None:
     def port(self: Any, x: Any) -> Any:
         return paddle.cumsum(x, 1).square().sin()
 
-    reference = seeded(lambda: TorchBlock(_around(lambda self, x: x.exp().flip(1).cos())))
-    report = align(reference, PaddleBlock(_around(port)), numbers(3, 5, WIDTH))
+    reference = seeded(lambda: TorchBlock(around(lambda self, x: x.exp().flip(1).cos())))
+    report = align(reference, PaddleBlock(around(port)), numbers(3, 5, WIDTH))
     assert not report.ok
     assert own(report)[0].cause is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import paddle
@@ -11,20 +10,8 @@ import torch
 from paddle.nn import functional as there
 from torch.nn import functional as here
 
-from tests.faults.test_code import WIDTH, Forward, PaddleBlock, TorchBlock
-from tests.faults.tools import align, numbers, seeded, the_cause
-
-
-@dataclass(frozen=True)
-class Named:
-    """What a reference does with a hidden value, a port rightly and wrongly, and what is said of it."""
-
-    reference: Forward
-    right: Forward
-    wrong: Forward
-    code: str
-    says: tuple[str, ...]
-    fix: str = ""
+from tests.faults.test_code import WIDTH
+from tests.faults.ways import Way, check_it_is_named, check_what_is_right_is_left_alone
 
 
 def _heads(kit: Any, x: Any) -> Any:
@@ -48,7 +35,7 @@ def _attention_wrong(self: Any, x: Any) -> Any:
 
 
 CASES = {
-    "padding of every axis": Named(
+    "padding of every axis": Way(
         lambda self, x: here.pad(x, (0, 0, 1, 0))[:, :5],
         lambda self, x: there.pad(x, [0, 0, 1, 0, 0, 0])[:, :5],
         lambda self, x: there.pad(x, [0, 0, 0, 1, 0, 0])[:, :5],
@@ -56,7 +43,7 @@ CASES = {
         ("((0, 0), (1, 0), (0, 0)) in the reference", "((0, 0), (0, 1), (0, 0)) in the port"),
         "there.pad(x, [0, 0, 1, 0, 0, 0])[:, :5]",
     ),
-    "the lower of two in the middle": Named(
+    "the lower of two in the middle": Way(
         lambda self, x: x - torch.median(x, -1, keepdim=True)[0],
         lambda self, x: x - paddle.median(x, -1, keepdim=True, mode="min")[0],
         lambda self, x: x - paddle.median(x, -1, keepdim=True),
@@ -64,28 +51,28 @@ CASES = {
         ("mode of median is 'min' in the reference, 'avg' in the port",),
         'paddle.median(x, axis=-1, keepdim=True, mode="min")[0]',
     ),
-    "the sum of absolutes for the root of squares": Named(
+    "the sum of absolutes for the root of squares": Way(
         lambda self, x: x / torch.norm(x, dim=-1, keepdim=True),
         lambda self, x: x / paddle.norm(x, axis=-1, keepdim=True),
         lambda self, x: x / paddle.norm(x, p=1, axis=-1, keepdim=True),
         "config.other",
         ("p of norm is 'fro' in the reference, 1 in the port",),
     ),
-    "a norm of vectors": Named(
+    "a norm of vectors": Way(
         lambda self, x: x / torch.linalg.vector_norm(x, dim=-1, keepdim=True),
         lambda self, x: x / paddle.linalg.norm(x, axis=-1, keepdim=True),
         lambda self, x: x / paddle.linalg.norm(x, p=1, axis=-1, keepdim=True),
         "config.other",
         ("p of norm is 2 in the reference, 1 in the port",),
     ),
-    "picked along another axis": Named(
+    "picked along another axis": Way(
         lambda self, x: torch.gather(x, 1, torch.argsort(x, 1)),
         lambda self, x: paddle.take_along_axis(x, paddle.argsort(x, 1), 1),
         lambda self, x: paddle.take_along_axis(x, paddle.argsort(x, 1), 2),
         "op.axis",
         ("axis of take_along_axis is 1 in the reference, 2 in the port",),
     ),
-    "cut off at the other end": Named(
+    "cut off at the other end": Way(
         lambda self, x: torch.clamp(x, max=0.3),
         lambda self, x: paddle.clip(x, max=0.3),
         lambda self, x: paddle.clip(x, min=0.3),
@@ -93,7 +80,7 @@ CASES = {
         ("maximum of clamp is 0.3 in the reference, None in the port", "minimum of clamp is None in the ref"),
         "tell clamp maximum=0.3, minimum=None in test_same_names.py",
     ),
-    "cut off at two other bounds": Named(
+    "cut off at two other bounds": Way(
         lambda self, x: torch.clamp(x, -0.5, 0.8),
         lambda self, x: paddle.clip(x, -0.5, 0.8),
         lambda self, x: paddle.clip(x, -0.8, 0.5),
@@ -101,14 +88,14 @@ CASES = {
         ("minimum of clamp is -0.5 in the reference, -0.8 in the port", "maximum of clamp is 0.8 in the"),
         "paddle.clip(x, -0.5, 0.8)",
     ),
-    "shares of all places": Named(
+    "shares of all places": Way(
         lambda self, x: torch.softmax(x.flatten(1), -1).reshape(3, 5, WIDTH).exp(),
         lambda self, x: there.softmax(x.flatten(1), -1).reshape([3, 5, WIDTH]).exp(),
         lambda self, x: there.softmax(x, -1).exp(),
         "op.axis",
         ("softmax takes [3, 5, 16] in the port", "the same values as [3, 80] in the reference"),
     ),
-    "heads where places belong": Named(
+    "heads where places belong": Way(
         *(_attention, _attention_right, _attention_wrong, "layout.permuted"),
         ("takes [3, 4, 5, 4] in the port", "as if [3, 5, 4, 4] in the reference", "axes 1 and 2"),
         "heads.transpose([0, 2, 1, 3])).transpose([0, 2, 1, 3])",
@@ -116,22 +103,11 @@ CASES = {
 }
 
 
-def _around(code: Forward) -> Forward:
-    return lambda self, x: self.second(code(self, self.first(x)))
+@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+def test_it_is_named(case: Way) -> None:
+    check_it_is_named(case)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_it_is_named(case: Named) -> None:
-    reference = seeded(lambda: TorchBlock(_around(case.reference)))
-    report = align(reference, PaddleBlock(_around(case.wrong)), numbers(3, 5, WIDTH))
-    cause = the_cause(report)
-    assert cause.code == case.code
-    assert all(words in cause.message for words in case.says), cause.message
-    assert cause.score_after <= 4.0
-    assert case.fix in cause.fix
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_what_is_right_is_left_alone(case: Named) -> None:
-    reference = seeded(lambda: TorchBlock(_around(case.reference)))
-    assert align(reference, PaddleBlock(_around(case.right)), numbers(3, 5, WIDTH)).ok
+def test_what_is_right_is_left_alone(case: Way) -> None:
+    check_what_is_right_is_left_alone(case)

@@ -21,7 +21,7 @@ from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
 from parfocal.explain.ops.names import POINTWISE
 from parfocal.explain.ops.remakes import Feeding, Remake
 from parfocal.explain.ops.values import ROUNDING, Matches, laid_out, match, same
-from parfocal.explain.ops.watching import watched as watched_log
+from parfocal.explain.ops.watching import watched
 from parfocal.judge.floors import EPSILON
 from parfocal.replay.repeat import Place, Repeated
 
@@ -265,10 +265,10 @@ def _is_floating(array: Array) -> bool:
 
 def make_scene(case: Case) -> Scene | None:
     """Runs both calls once, op by op; None when there is nothing to see."""
-    port = watched_log(case, own=True)
+    port = watched(case, own=True)
     if port is None:
         return None
-    reference = Log() if case.counterpart is None else watched_log(case, own=False) or Log()
+    reference = Log() if case.counterpart is None else watched(case, own=False) or Log()
     ties, names = case.precise.port.script.ties, {op.name for op in port.ops}
     alone = {op.name for op in port.ops if op.is_module and op.call not in ties}
     # what the port does in one step too, by a function or by a layer that stands for one
@@ -310,11 +310,6 @@ def _before(log: Log, place: Place) -> dict[Key, Array]:
     earlier = {key for op in log.ops[: user.index] for key in (*op.inputs.values(), *op.outputs.values())}
     made_later = {key for op in later for key in op.outputs.values()} - earlier
     return {key: array for key, array in log.values.items() if key not in made_later}
-
-
-def watched(case: Case, backend: Any, *, own: bool) -> Log | None:
-    """The ops of the port's call, or of the reference's."""
-    return watched_log(case, own=own)
 
 
 def _rounding(case: Case, observed: Array) -> float:
