@@ -60,14 +60,14 @@ class Book:
     def sync(self, port_paths: Iterable[str] | None = None) -> None:
         """Write what changed, of some units or of all."""
         paths = [*self.draft.links, *self._choice] if port_paths is None else list(port_paths)
-        entries: list[Entry] = []
+        entries: dict[tuple[object, ...], Entry] = {}  # units of one choice want the same copies
         for path in dict.fromkeys(paths):
             wanted = self._wanted(path)
             copies = tuple((e.source, e.source_view, e.target, e.target_view) for e in wanted)
             if self._written.get(path) != copies:
                 self._written[path] = copies
-                entries += wanted
-        write(entries, self.reference, self.port)
+                entries.update(zip(copies, wanted, strict=True))
+        write(list(entries.values()), self.reference, self.port)
 
     def relink(self, port_path: str, link: Link) -> None:
         """Give a port unit another partner; the partner's former holder takes what was free."""

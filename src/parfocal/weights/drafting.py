@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from parfocal.weights import choices, fused
+from parfocal.weights import choices, fused, stacked
 from parfocal.weights.assignment import Order, definition_order, match, surplus
 from parfocal.weights.choices import Choice
 from parfocal.weights.fingerprint import distances
@@ -70,6 +70,7 @@ def build(
         orders.append(_execution_order(draft.references, draft.ports, runs))
     _link(draft, draft.references, draft.ports, orders, regions)
     _find_fused(draft, orders[-1], runs)
+    _find_stacked(draft, orders[-1])
     _link(draft, draft.left_references, draft.left_ports, orders, regions)
     _link_flattened(draft, orders, regions)
     _link_raw(draft, orders, regions)
@@ -163,7 +164,21 @@ def _find_fused(draft: Draft, order: Order, runs: Runs | None) -> None:
             pool = _pool(draft, whole_is_reference)
             parts = fused.find_parts(whole, pool, _together(run), _places(draft, order))
             if parts:
-                _claim(draft, whole, parts, whole_is_reference)
+                choice = fused.fused_choice(whole, parts, whole_is_reference)
+                _claim(draft, choice, parts, whole_is_reference)
+
+
+def _find_stacked(draft: Draft, order: Order) -> None:
+    """Explain what is left over as stacks against lists, both ways."""
+    for whole_is_reference in (True, False):
+        while True:
+            stacks = draft.left_references if whole_is_reference else draft.left_ports
+            pool = _pool(draft, whole_is_reference)
+            found = stacked.find(stacks, pool, _places(draft, order))
+            if found is None:
+                break
+            choice = stacked.stacked_choice(found, whole_is_reference)
+            _claim(draft, choice, found.parts, whole_is_reference)
 
 
 def _pool(draft: Draft, whole_is_reference: bool) -> list[Unit]:
@@ -206,19 +221,19 @@ def _places(draft: Draft, order: Order) -> Callable[[Unit], float]:
     return place
 
 
-def _claim(draft: Draft, whole: Unit, parts: tuple[Unit, ...], whole_is_reference: bool) -> None:
-    """Turn whole and parts into a choice; links that had one of the parts are undone."""
+def _claim(draft: Draft, choice: Choice, parts: Sequence[Unit], parts_are_the_port_s: bool) -> None:
+    """Let a choice speak for its units; links that had one of the parts are undone."""
     taken = {unit.path for unit in parts}
     for path, link in list(draft.links.items()):
-        if (link.port.path if whole_is_reference else link.reference.path) in taken:
+        if (link.port.path if parts_are_the_port_s else link.reference.path) in taken:
             del draft.links[path]
-            (draft.left_references if whole_is_reference else draft.left_ports).append(
-                link.reference if whole_is_reference else link.port
+            (draft.left_references if parts_are_the_port_s else draft.left_ports).append(
+                link.reference if parts_are_the_port_s else link.port
             )
-    ends = ({whole.path}, taken) if whole_is_reference else (taken, {whole.path})
+    ends = {unit.path for unit in choice.references}, {unit.path for unit in choice.ports}
     draft.left_references = [unit for unit in draft.left_references if unit.path not in ends[0]]
     draft.left_ports = [unit for unit in draft.left_ports if unit.path not in ends[1]]
-    draft.choices.append(fused.fused_choice(whole, parts, whole_is_reference))
+    draft.choices.append(choice)
 
 
 def _link_flattened(draft: Draft, orders: Sequence[Order], regions: Regions) -> None:

@@ -93,7 +93,7 @@ def _arrangements(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[str, Arr
 
 
 def _orders(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[tuple[Unit, ...], bool]]:
-    known = [(place, unit) for unit in parts if (place := _place(unit)) is not None]
+    known = [(place, unit) for unit in parts if (place := place_by_name(unit)) is not None]
     named = None
     if len({place for place, _ in known}) == len(parts):
         named = _spelled(whole, parts) or tuple(unit for _, unit in sorted(known, key=lambda pair: pair[0]))
@@ -103,7 +103,8 @@ def _orders(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[tuple[Unit, ..
             yield order, False
 
 
-def _place(unit: Unit) -> int | None:
+def place_by_name(unit: Unit) -> int | None:
+    """Where a part comes in the usual order, if its name is one of the usual ones."""
     found = [PLACES[word] for word in tokens(unit.path).words if word in PLACES]
     return found[-1] if found else None
 

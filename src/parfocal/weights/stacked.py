@@ -1,0 +1,276 @@
+"""One tensor on one side, a list of layers on the other: experts, heads or blocks that are stacked.
+
+Layers of a list (``experts.0.up``, ``experts.1.up``, ...) make a series. All series of a list must
+fill the stacks of one part of the other model exactly; which series goes into which stack, in what
+order and how its rows lie are the options that are tried on the inputs. A series may also have one
+member only: q, k and v against one raw parameter, or heads as an axis of their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from parfocal.weights.choices import Choice, Option
+from parfocal.weights.fused import place_by_name
+from parfocal.weights.names import word_likeness
+from parfocal.weights.plan import Entry
+from parfocal.weights.stacking import Layout, copies, layouts
+from parfocal.weights.units import Slot, Unit
+
+NUMBER = re.compile(r"\d+")
+MOST_SERIES = 4  # in one stack
+MANY = 16  # series of a list: then two in one stack at most
+MOST_OPTIONS = 160
+MOST_COVERS = 8
+MOST_STEPS = 4000  # of the search for a cover
+MOST_LAYOUTS = 256  # combinations of layouts for one cover
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The same layer of every member of a list, in the order of the list."""
+
+    units: tuple[Unit, ...]
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return tuple(slot.role for slot in self.units[0].required)
+
+    @property
+    def path(self) -> str:
+        return self.units[0].path
+
+    def slots(self, role: str) -> tuple[Slot, ...]:
+        return tuple(slot for unit in self.units for slot in unit.required if slot.role == role)
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A stack's slot, the series that fill it and the role of theirs that does."""
+
+    slot: Slot
+    series: tuple[int, ...]
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Stacks of one side and the series of the other that fill them."""
+
+    stacks: tuple[Unit, ...]
+    series: tuple[Series, ...]
+
+    @property
+    def parts(self) -> tuple[Unit, ...]:
+        return tuple(unit for each in self.series for unit in each.units)
+
+
+def find(stacks: Sequence[Unit], pool: Sequence[Unit], place: Callable[[Unit], float]) -> Found | None:
+    """The innermost list whose series fill stacks exactly, and the stacks nearest to it."""
+    stacks = [unit for unit in stacks if unit.required]
+    for group in _lists(pool) if stacks else ():
+        usable = [unit for unit in stacks if _is_usable(unit, group)]
+        size = sum(_size(unit) for series in group for unit in series.units)
+        found = []
+        for scope in dict.fromkeys(scope for unit in usable for scope in _scopes(unit.module)):
+            chosen = [
+                unit
+                for unit in usable
+                if unit.module == scope or not scope or unit.module.startswith(scope + ".")
+            ]
+            if sum(map(_size, chosen)) == size and _is_filled(chosen, group):
+                found.append(
+                    (abs(_middle(chosen, place) - _middle(group[0].units, place)), -len(scope), chosen)
+                )
+        if found:
+            return Found(tuple(min(found, key=lambda item: item[:2])[2]), tuple(group))
+    return None
+
+
+def stacked_choice(found: Found, stack_is_reference: bool) -> Choice:
+    """All plausible ways, the usual ones first."""
+    ranked: list[tuple[float, Option]] = []
+    for number, cover in enumerate(itertools.islice(_best_covers(found), MOST_COVERS)):
+        for unnamed, order, named in _orders(found.series):
+            for cost, words, entries in _laid_out(found, cover, order, stack_is_reference):
+                ranked.append(
+                    (
+                        4 * number + 2 * unnamed + cost,
+                        Option(entries, words, named and not number and not cost),
+                    )
+                )
+    options: dict[tuple[Entry, ...], Option] = {}
+    for _, option in sorted(ranked, key=lambda item: item[0]):
+        options.setdefault(option.entries, option)
+    sides = (found.stacks, found.parts) if stack_is_reference else (found.parts, found.stacks)
+    chosen = list(options.values())[:MOST_OPTIONS]
+    return Choice(*sides, chosen, "stacked", evidence=("shapes",), open=len(chosen) > 1)
+
+
+def _lists(pool: Sequence[Unit]) -> Iterator[list[Series]]:
+    """The series of every list, the innermost list first; then single layers that stand side by side."""
+    numbered: dict[tuple[str, str], dict[int, Unit]] = {}
+    for unit in pool:
+        for match in NUMBER.finditer(unit.path):
+            key = unit.path[: match.start()], unit.path[match.end() :]
+            numbered.setdefault(key, {})[int(match.group())] = unit
+    groups: dict[tuple[str, int], list[Series]] = {}
+    for (head, _), members in numbered.items():
+        units = tuple(unit for _, unit in sorted(members.items()))
+        if len(units) > 1 and len({unit.key for unit in units}) == 1 and units[0].required:
+            groups.setdefault((head, len(units)), []).append(Series(units))
+    yield from (groups[key] for key in sorted(groups, key=lambda key: -len(key[0])))
+    beside: dict[str, list[Series]] = {}
+    for unit in pool:
+        if unit.required:
+            beside.setdefault(unit.path.rpartition(".")[0], []).append(Series((unit,)))
+    yield from (group for group in beside.values() if len(group) <= 2 * MOST_SERIES)
+
+
+def _scopes(path: str) -> Iterator[str]:
+    """A module and everything around it."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
+    yield ""
+
+
+def _size(unit: Unit) -> int:
+    return sum(math.prod(slot.shape) for slot in unit.required)
+
+
+def _middle(units: Sequence[Unit], place: Callable[[Unit], float]) -> float:
+    return sum(map(place, units)) / len(units)
+
+
+def _is_usable(stack: Unit, group: Sequence[Series]) -> bool:
+    return any(
+        True for _ in _fillings(stack, group, [(n, role) for n, s in enumerate(group) for role in s.roles])
+    )
+
+
+def _fillings(
+    stack: Unit, group: Sequence[Series], free: Sequence[tuple[int, str]]
+) -> Iterator[tuple[Filling, ...]]:
+    """Ways to fill all slots of a stack from series that are free, the most alike names first.
+
+    The slots of a raw parameter take any role; those of a layer take their own, from the same series.
+    """
+    raw = stack.family == "raw"
+    for role in dict.fromkeys(role for _, role in free) if raw else [stack.required[0].role]:
+        numbers = [number for number, other in free if other == role]
+        most = MOST_SERIES if len(numbers) <= MANY else 2
+        chosen = [each for count in range(1, most + 1) for each in itertools.combinations(numbers, count)]
+        for some in sorted(chosen, key=lambda some: -_likeness(stack, [group[number] for number in some])):
+            filled = tuple(Filling(slot, some, role if raw else slot.role) for slot in stack.required)
+            roles_agree = raw or all(
+                set(group[number].roles) == {slot.role for slot in stack.required} for number in some
+            )
+            if roles_agree and all(_fits(filling, group) for filling in filled):
+                yield filled
+
+
+def _fits(filling: Filling, group: Sequence[Series]) -> bool:
+    series = [group[number].slots(filling.role) for number in filling.series]
+    if not all(series) or math.prod(filling.slot.shape) != sum(
+        math.prod(s.shape) for each in series for s in each
+    ):
+        return False
+    return bool(layouts(filling.slot.shape, series))
+
+
+def _is_filled(stacks: Sequence[Unit], group: Sequence[Series]) -> bool:
+    """Whether there is a cover that is more than single tensors against single tensors."""
+    return any(
+        len(filling.series) * len(group[0].units) > 1
+        or len(filling.slot.shape) != len(group[filling.series[0]].slots(filling.role)[0].shape)
+        for filling in next(_covers(stacks, group), ())
+    )
+
+
+def _likeness(stack: Unit, series: Sequence[Series]) -> float:
+    return sum(word_likeness(stack.path, each.path) for each in series) / len(series)
+
+
+def _covers(stacks: Sequence[Unit], group: Sequence[Series]) -> Iterator[tuple[Filling, ...]]:
+    """Ways to fill all stacks with all series, each once."""
+    steps = iter(range(MOST_STEPS))
+    largest_first = sorted(stacks, key=lambda unit: -_size(unit))
+
+    def fill(number: int, free: list[tuple[int, str]]) -> Iterator[tuple[Filling, ...]]:
+        if number == len(largest_first):
+            if not free:
+                yield ()
+            return
+        for filled in _fillings(largest_first[number], group, free):
+            if next(steps, None) is None:
+                return
+            taken = {(place, filling.role) for filling in filled for place in filling.series}
+            for rest in fill(number + 1, [each for each in free if each not in taken]):
+                yield (*filled, *rest)
+
+    return fill(0, [(number, role) for number, series in enumerate(group) for role in series.roles])
+
+
+def _best_covers(found: Found) -> Iterator[tuple[Filling, ...]]:
+    """Covers that fill alike with alike first."""
+    some = list(itertools.islice(_covers(found.stacks, found.series), 4 * MOST_COVERS))
+
+    def unlike(cover: tuple[Filling, ...]) -> float:
+        return -sum(
+            word_likeness(filling.slot.stored.path, found.series[number].path) / len(filling.series)
+            for filling in cover
+            for number in filling.series
+        )
+
+    yield from sorted(some, key=unlike)
+
+
+def _orders(series: Sequence[Series]) -> Iterator[tuple[int, tuple[int, ...], bool]]:
+    """Orders of the series: as names say, as defined, all others; how unusual; whether names say so."""
+    places = [place_by_name(each.units[0]) for each in series]
+    known = [place for place in places if place is not None]
+    defined = tuple(range(len(series)))
+    first = defined
+    if len(set(known)) == len(series):
+        first = tuple(sorted(defined, key=lambda number: known[number]))
+        yield 0, first, True
+    else:
+        yield 0, first, False
+    if len(series) <= MOST_SERIES:
+        yield from ((1, order, False) for order in itertools.permutations(defined) if order != first)
+
+
+def _laid_out(
+    found: Found, cover: Sequence[Filling], order: Sequence[int], stack_is_reference: bool
+) -> Iterator[tuple[int, str, tuple[Entry, ...]]]:
+    """The combinations of layouts for all stacks of a cover; alike ones are likelier."""
+    filled = []
+    for filling in cover:
+        ordered = sorted(filling.series, key=order.index)
+        filled.append([found.series[number].slots(filling.role) for number in ordered])
+    ways = [layouts(filling.slot.shape, series) for filling, series in zip(cover, filled, strict=True)]
+    each = max(2, int(MOST_LAYOUTS ** (1 / len(ways))))
+    for combination in itertools.islice(itertools.product(*(some[:each] for some in ways)), MOST_LAYOUTS):
+        entries = tuple(
+            replace(entry, confidence=0.5)
+            for filling, series, layout in zip(cover, filled, combination, strict=True)
+            for entry in copies(filling.slot, series, layout, stack_is_reference)
+        )
+        mixed = len({(layout.axes, layout.arrangement) for layout in combination}) - 1
+        yield sum(layout.cost for layout in combination) + mixed, _words(cover, filled, combination), entries
+
+
+def _words(
+    cover: Sequence[Filling], filled: Sequence[Sequence[Sequence[Slot]]], chosen: Sequence[Layout]
+) -> str:
+    said = []
+    for filling, series, layout in zip(cover, filled, chosen, strict=True):
+        names = ", ".join(members[0].stored.path for members in series)
+        count = f" and {len(series[0]) - 1} more of the list" if len(series[0]) > 1 else ""
+        said.append(f"{filling.slot.stored.path} holding {names}{count}, {layout.words}")
+    return "stacked: " + "; ".join(said)
