@@ -41,6 +41,7 @@ from parfocal.workflow.second_look import (
     Places,
     arranged_otherwise,
     fused_after_all,
+    paired_otherwise,
     lying_as_recorded,
     masked_elsewhere,
     said_otherwise,
@@ -117,8 +118,7 @@ class Alignment:
             pairing = self._pair()
             with left_as_it_was(self.port, self.mode):
                 script, followed, precise, measures = self._led(pairing, ledger, AS_SEEN)
-                better = fused_after_all(pairing, measures, precise)
-                better = arranged_otherwise(better, measures, precise)
+                better = paired_otherwise(pairing, measures, precise)
                 lying = Lying(
                     lying_as_recorded(measures, precise),
                     said_otherwise(measures, precise),

@@ -18,7 +18,8 @@ from parfocal.judge.metrics import Comparison
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
 from parfocal.matching.anchors import Anchor
-from parfocal.matching.pairing import BY_PLACE, CallPair, pair_calls
+from parfocal.matching.leaves import BY_PLACE
+from parfocal.matching.pairing import CallPair, pair_calls
 from parfocal.matching.values import tie_slots
 from parfocal.replay.trace import Node, Trace, Value
 from parfocal.report.report import INCOMPLETE, Compared, Report, Step

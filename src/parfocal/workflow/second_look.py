@@ -8,7 +8,7 @@ of a square tensor may be a mistake in the code that made it: then the layer is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, isclose, prod
 
@@ -18,13 +18,13 @@ from parfocal.backends.protocol import Array
 from parfocal.judge.floors import score
 from parfocal.matching.dividing import may_divide_differently, run_after
 from parfocal.matching.pairing import CallPair, Pairing
-from parfocal.matching.values import SAME, distance
+from parfocal.matching.values import SAME, distance, tie_slots
 from parfocal.replay.follow import Side
 from parfocal.replay.layouts import Layout, Words, crosses, fit
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Layouts, Place, Script
-from parfocal.replay.trace import Data, Value
+from parfocal.replay.trace import Data, Node, Value
 from parfocal.workflow.measures import LIMIT, Measure, judge_arrays
 
 Places = frozenset[tuple[int, Side, str]]
@@ -49,7 +49,14 @@ class Lying:
 AS_SEEN = Lying()
 
 
-def fused_after_all(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
+def paired_otherwise(pairing: Pairing, measures: Collection[Measure], precise: Precise) -> Pairing:
+    """The pairing as it should have been, where two calls divide the work differently; else the same."""
+    for look in (_fused_after_all, _gone_on_with_another, _arranged_otherwise):
+        pairing = look(pairing, measures, precise)
+    return pairing
+
+
+def _fused_after_all(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
     """The pairing with such layers tied to the call whose output they really give."""
     suspects = {m.port: m for m in measures if m.own and m.direction == "forward" and m.score > LIMIT}
     paired = {pair.reference for pair in pairing.pairs}
@@ -86,7 +93,39 @@ def _real_end(pair: CallPair, suspect: Measure, precise: Precise, paired: set[in
     return None
 
 
-def arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
+def _gone_on_with_another(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
+    """The pairing without outputs that both calls give and one side goes on without, taking another one.
+
+    A router gives logits and the weights made from them, where the other side's layer gives the logits
+    and the code around makes the weights: no gradient comes back to the former's logits, and rightly so.
+    """
+    traces = precise.reference.trace, precise.port.trace
+    found = set()
+    for measure in measures:
+        if (
+            measure.side == "output"
+            and measure.direction == "backward"
+            and (measure.absent or measure.unwanted)
+        ):
+            side, order = (1, measure.port) if measure.absent else (0, measure.reference)
+            call, other = traces[0].nodes[measure.reference], traces[1].nodes[measure.port]
+            if _others_go_on(traces[side].nodes[order], (call, other)[1 - side]):
+                found.add(measure.port)
+    if not found:
+        return pairing
+    return replace(
+        pairing, pairs=tuple(replace(p, gives=None) if p.port in found else p for p in pairing.pairs)
+    )
+
+
+def _others_go_on(call: Node, partner: Node) -> bool:
+    """Whether gradients may come back to outputs that the partner does not give."""
+    shared = {id(value) for value in tie_slots(partner.outputs, call.outputs).values()}
+    rest = [value for value in call.outputs.values() if id(value) not in shared]
+    return may_divide_differently(call, partner) and any(v.gradient or v.differentiable for v in rest)
+
+
+def _arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
     """The pairing without calls that take the reference's values in another arrangement, and rightly so.
 
     One side may divide an image into windows inside of an attention, the other before it: then one takes

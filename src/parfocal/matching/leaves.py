@@ -1,0 +1,145 @@
+"""Calls without weights: paired by the values they give, and else by kind and order between neighbours.
+
+Values do not help after the first divergence, nor where several are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+from parfocal.matching.dividing import Fused
+from parfocal.matching.table import Table, same_kind
+from parfocal.matching.values import SAME, UNLIKE, distance, nearest
+from parfocal.replay.trace import Node, Trace
+
+BY_PLACE = "order and kind"  # why two calls were paired that neither weights nor values speak for
+
+
+def pair_by_value(table: Table, reference: Trace, port: Trace, fused: Fused) -> None:
+    """Leaves that give the same values; of several equal ones the same kind, then the order decides."""
+    ours = [n for n in _free(table.to_port, reference) if n.order not in fused.reference_inside]
+    theirs = _free(table.to_reference, port)
+    by_size: dict[tuple[int, ...], list[Node]] = {}
+    for node in ours:
+        by_size.setdefault(_sizes(node), []).append(node)
+    for other in theirs:
+        candidates = [
+            node
+            for node in by_size.get(_sizes(other), [])
+            if node.order not in table.to_port
+            and _output_distance(node, other) <= SAME
+            and (same_kind(node, other) or nearest(node.inputs, other.inputs) <= SAME)
+        ]
+        if candidates:
+            best = min(candidates, key=lambda node: (not same_kind(node, other), node.order))
+            table.add(best, other, "values")
+
+
+def _output_distance(a: Node, b: Node) -> float:
+    pairs = zip(a.outputs.values(), b.outputs.values(), strict=False)
+    return max((distance(x.data.fingerprint, y.data.fingerprint) for x, y in pairs), default=UNLIKE)
+
+
+def _sizes(node: Node) -> tuple[int, ...]:
+    return tuple(value.data.fingerprint.size for value in node.outputs.values())
+
+
+def _free(side: Mapping[int, int], trace: Trace) -> list[Node]:
+    return [node for node in trace.nodes if node.is_leaf and node.outputs and node.order not in side]
+
+
+def pair_by_order(
+    table: Table, reference: Trace, port: Trace, fused: Fused, splits: Sequence[tuple[str, str]]
+) -> None:
+    """What is left between two paired neighbours: the same kind, or the only one there."""
+    ours = [n for n in reference.nodes if n.is_leaf and n.outputs and n.order not in fused.reference_inside]
+    theirs = [n for n in port.nodes if n.is_leaf and n.outputs and n.order not in fused.port_inside]
+    for window, others in _windows(ours, theirs, table):
+        spoilt = any(
+            order < others[0].order and _of_other_size(reference.nodes[partner], port.nodes[order])
+            for order, partner in table.to_reference.items()
+        )
+        for call, other in align(window, others, _likeness_where_sizes_are(spoilt, splits)):
+            table.add(call, other, BY_PLACE)
+
+
+def _windows(
+    ours: Sequence[Node], theirs: Sequence[Node], table: Table
+) -> list[tuple[list[Node], list[Node]]]:
+    """The unpaired stretches between neighbours that are paired with each other, in order."""
+    position = {node.order: index for index, node in enumerate(ours)}
+    fixed: list[tuple[int, int]] = []
+    for index, node in enumerate(theirs):
+        partner = position.get(table.to_reference.get(node.order, -1))
+        if partner is not None and (not fixed or partner > fixed[-1][0]):
+            fixed.append((partner, index))
+    borders = [(-1, -1), *fixed, (len(ours), len(theirs))]
+    windows = []
+    for (left, below), (right, above) in pairwise(borders):
+        free = table.free(ours[left + 1 : right], table.to_port)
+        others = table.free(theirs[below + 1 : above], table.to_reference)
+        if free and others:
+            windows.append((free, others))
+    return windows
+
+
+def _likeness_where_sizes_are(
+    spoilt: bool, splits: Sequence[tuple[str, str]]
+) -> Callable[[Node, Node], float]:
+    """For calls whose values do not agree; positive means they may stand for each other.
+
+    A layer that makes another size of the same input has a wrong window; so may one that comes after
+    such a layer, where all sizes are ``spoilt``. Layers that share work with others do so rightly.
+    """
+    sharing = [{split[side] for split in splits} for side in (0, 1)]
+
+    def likeness(a: Node, b: Node) -> float:
+        if _sizes(a) == _sizes(b):
+            return 2.0 if same_kind(a, b) else 0.5 * _may_stand_for(a, b)
+        if not (same_kind(a, b) and a.framework_layer and b.framework_layer):
+            return 0.0
+        if a.path in sharing[0] or b.path in sharing[1]:
+            return 0.0
+        apart = nearest(a.inputs, b.inputs)
+        return 1.5 if apart <= SAME else 1.0 if spoilt and apart == UNLIKE else 0.0
+
+    return likeness
+
+
+def _may_stand_for(a: Node, b: Node) -> bool:
+    """Layers of other kinds; one that gives what it was given, like a dropout that is off, only on the
+    same values: there something was forgotten, elsewhere it is one layer more.
+    """
+    return _hands_on(a) == _hands_on(b) or nearest(a.inputs, b.inputs) <= SAME
+
+
+def _hands_on(node: Node) -> bool:
+    return nearest(node.inputs, node.outputs) == 0.0
+
+
+def _of_other_size(a: Node, b: Node) -> bool:
+    """Leaves that give tensors no two of which have the same number of elements."""
+    given = bool(a.outputs) and bool(b.outputs) and a.is_leaf and b.is_leaf
+    return given and nearest(a.outputs, b.outputs) == UNLIKE
+
+
+def align(
+    ours: Sequence[Node], theirs: Sequence[Node], likeness: Callable[[Node, Node], float]
+) -> list[tuple[Node, Node]]:
+    """The order-keeping pairs with the greatest total likeness; 0 keeps two calls apart."""
+    worth = [[likeness(a, b) for b in theirs] for a in ours]
+    best = [[0.0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
+    for i in range(len(ours) - 1, -1, -1):
+        for j in range(len(theirs) - 1, -1, -1):
+            best[i][j] = max(best[i + 1][j + 1] + worth[i][j], best[i + 1][j], best[i][j + 1])
+    pairs, i, j = [], 0, 0
+    while i < len(ours) and j < len(theirs):
+        if worth[i][j] and best[i][j] == best[i + 1][j + 1] + worth[i][j]:
+            pairs.append((ours[i], theirs[j]))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return pairs
