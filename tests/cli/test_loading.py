@@ -11,14 +11,15 @@ from parfocal.cli.loading import load_model, make_inputs, read_inputs
 from parfocal.errors import InputError, MissingFrameworkError
 
 MODULE = """
-import random
+import sys
 
-class Model:
+import torch
+
+class Model(torch.nn.Module):
     def __init__(self):
-        self.weight = random.random()
-    def state_dict(self):
-        return {}
-    def __call__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.rand(1))
+    def forward(self):
         raise RuntimeError("a model is not to be called")
 
 def build():
@@ -35,6 +36,12 @@ def gives_none():
 
 def broken():
     raise KeyError("no weights here")
+
+def gives_a_number():
+    return 3
+
+def leaves():
+    sys.exit("done")
 """
 
 
@@ -101,6 +108,30 @@ def test_a_builder_that_forgets_to_return(module):
     with pytest.raises(InputError) as caught:
         load_model("our_models:gives_none", "PORT")
     assert caught.value.message == "PORT our_models:gives_none: gives_none() gives None"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("gives_a_number", "gives_a_number() gives an int"), ("number", "number is an int")],
+)
+def test_what_is_no_model(module, name, message):
+    with pytest.raises(InputError) as caught:
+        load_model(f"our_models:{name}", "PORT")
+    assert caught.value.message == f"PORT our_models:{name}: {message}, not a model"
+
+
+def test_a_builder_that_exits_gives_no_verdict(module):
+    with pytest.raises(InputError, match=r"PORT our_models:leaves: leaves\(\) raised SystemExit: done"):
+        load_model("our_models:leaves", "PORT")
+    (module.parent / "goes.py").write_text("raise SystemExit(1)\n")
+    with pytest.raises(InputError, match=r"importing goes\.py raised SystemExit: 1"):
+        load_model("goes.py:build", "PORT")
+
+
+def test_what_a_module_has_instead_is_said(module):
+    with pytest.raises(InputError) as caught:
+        load_model("our_models:built", "PORT")
+    assert caught.value.hint.startswith("it has Model, build, ready, needy, ")
 
 
 def test_only_lines_of_the_user_are_shown(module):

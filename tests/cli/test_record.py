@@ -122,6 +122,7 @@ def test_a_script_that_fails_leaves_an_incomplete_run(tmp_path):
     done = run(tmp_path, "bad.py")
     assert done.returncode == 1
     assert "KeyError: 'lost'" in done.stderr
+    assert "parfocal" not in done.stderr  # the trace is the script's own
     recorded = load_run(tmp_path / "run")
     assert not recorded.complete
     assert len(recorded.calls()) == 1
@@ -233,6 +234,7 @@ def test_a_model_that_raises_is_one_message(tmp_path):
         "parfocal: the forward pass of the model raised RuntimeError in linear (Linear)"
     )
     assert "Traceback" not in done.stderr
+    assert "what ran until then is in" in done.stderr
     assert not load_run(tmp_path / "run").complete
 
 
@@ -240,6 +242,9 @@ def test_a_model_that_raises_is_one_message(tmp_path):
     ("arguments", "message"),
     [
         ((), "record needs either a script or --model"),
+        (("--fast", "train.py"), "record has no option --fast"),
+        (("--steps", "-1", "train.py"), "--steps"),
+        (("--seed", "-1", "train.py"), "--seed"),
         (("missing.py",), "there is no script missing.py"),
         (("--model", "mine:build"), "--model needs inputs: either --input (once per input) or --inputs FILE"),
         (("--model", "mine", "--inputs", "x.npz"), "--model 'mine' is neither file.py:name nor"),

@@ -103,7 +103,9 @@ def test_a_mistake_behind_fused_projections_is_named() -> None:
     report = align(seeded(Reference), fused(scale=1.0), numbers(2, 5, WIDTH))
     forward = [each for each in own(report) if each.phase == "forward"]
     assert [each.cause and each.cause.code for each in forward] == ["op.scale"] * 2, str(report)
-    assert any("as names say" in each.message for each in report.findings)
+    notes = [each.message for each in report.findings if "as names say" in each.message]
+    assert len(notes) == 1  # of both blocks
+    assert " of 0.attention, 1.attention: taken for " in notes[0]
 
 
 def test_the_heads_of_a_library_s_attention_against_one_written_by_hand() -> None:

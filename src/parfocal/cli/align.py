@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from parfocal.cli.console import print_report
 from parfocal.errors import InputError, UnsupportedError
 
 
@@ -38,7 +38,7 @@ def align(
     memory: Annotated[
         str | None, typer.Option("--memory", help='Keep at most this in memory, e.g. "2GB".')
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of random inputs and weights.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of random inputs and weights.")] = 0,
     save: Annotated[
         Path | None, typer.Option("--save", help="Write report.json and report.txt here.")
     ] = None,
@@ -63,9 +63,7 @@ def align(
         tolerance=tolerance_of(rtol, atol),
         memory=memory,
     )
-    if save is not None:
-        report.save(save)
-    typer.echo(json.dumps(report.to_json(), indent=2) if as_json else str(report))
+    print_report(report, as_json=as_json, save=save)
     if repro is not None:
         typer.echo(f"parfocal: {_reproduced(report, repro, reference, port, seed)}", err=True)
     raise typer.Exit(0 if report.ok else 1)

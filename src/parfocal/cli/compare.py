@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from parfocal.cli.console import print_report
 
 
 def compare(
@@ -24,7 +25,5 @@ def compare(
     from parfocal.workflow.runs import compare as compare_runs
 
     report = compare_runs(reference, port, tolerance=tolerance_of(rtol, atol))
-    if save is not None:
-        report.save(save)
-    typer.echo(json.dumps(report.to_json(), indent=2) if as_json else str(report))
+    print_report(report, as_json=as_json, save=save)
     raise typer.Exit(0 if report.ok else 1)

@@ -1,14 +1,22 @@
-"""One console for all commands: colour on a terminal, plain full-width text in a pipe."""
+"""How all commands print: colour on a terminal, plain full-width text in a pipe, a report once."""
 
 from __future__ import annotations
 
+import json
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from parfocal.report.report import Report
+
 PIPE_WIDTH = 160
+NARROWEST = 40
 
 
 def make_console(*, stderr: bool = False) -> Console:
@@ -17,3 +25,14 @@ def make_console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PIPE_WIDTH
     return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+
+
+def print_report(report: Report, *, as_json: bool, save: Path | None) -> None:
+    """First on the screen: what was found is not lost where it cannot be saved."""
+    from parfocal.report.text import WIDTH, render
+
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+    width = max(NARROWEST, min(columns, WIDTH))
+    typer.echo(json.dumps(report.to_json(), indent=2) if as_json else render(report, width))
+    if save is not None:
+        report.save(save)

@@ -31,21 +31,50 @@ def load_model(spec: str, option: str, seed: int | None = None) -> Any:
     place, _, attribute = spec.rpartition(":")
     if not (place and attribute):
         raise InputError(f"{option} {spec!r} is neither file.py:name nor package.module:name")
-    found = getattr(_import(place, spec, option), attribute, None)
+    module = _import(place, spec, option)
+    found = getattr(module, attribute, None)
     if found is None:
-        raise InputError(f"{option} {spec}: {place} has no {attribute!r}")
+        raise InputError(f"{option} {spec}: {place} has no {attribute!r}", hint=_offered(module))
     if not callable(found) or (hasattr(found, "state_dict") and not isinstance(found, type)):
-        return found  # a model that is there already
+        return _checked(found, f"{option} {spec}: {attribute} is")  # a model that is there already
     try:
         made = _build(found, seed)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"{option} {spec}: {attribute}() raised {type(error).__name__}: {error}{_where(error)}",
             hint="it must build the model without arguments",
         ) from error
+    return _checked(made, f"{option} {spec}: {attribute}() gives")
+
+
+def _checked(made: Any, words: str) -> Any:
+    """What was named, if it is a model."""
+    from parfocal.backends import registry
+
     if made is None:
-        raise InputError(f"{option} {spec}: {attribute}() gives None", hint="return the model")
+        raise InputError(f"{words} None", hint="return the model")
+    try:
+        is_model = registry.of(made).is_model(made)
+    except InputError:
+        is_model = False
+    if not is_model:
+        raise InputError(f"{words} {_described(made)}, not a model", hint="name a function that builds one")
     return made
+
+
+def _described(made: Any) -> str:
+    kind = type(made).__name__
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
+
+
+def _offered(module: Any) -> str:
+    """What a module has that may have been meant."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", None) == module.__name__
+    ]
+    return f"it has {', '.join(own[:8])}" if own else ""
 
 
 def _build(maker: Any, seed: int | None) -> Any:
@@ -70,7 +99,7 @@ def _import(place: str, spec: str, option: str) -> Any:
         raise
     except ModuleNotFoundError as error:
         raise _missing(error, spec, option) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"{option} {spec}: importing {place} raised {type(error).__name__}: {error}{_where(error)}",
             hint="run in the folder that has the module, with its dependencies installed",

@@ -6,6 +6,7 @@ once. Exit status: 0 aligned, 1 diverged, 2 the call or its input was wrong, 3 a
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 import warnings
@@ -19,6 +20,9 @@ from parfocal.errors import ParfocalError
 
 WRONG_INPUT = 2
 OUR_MISTAKE = 3
+LONGEST = 24  # lines of a message
+# What paddle says whenever it is imported, and whenever its BatchNorm is trained: nothing to be done about.
+IDLE_WARNINGS = ("No ccache found", "When training, we now always track global mean and variance")
 
 app = typer.Typer(
     name="parfocal",
@@ -51,19 +55,43 @@ def options(
 
 
 def main() -> None:
-    # paddle says so whenever it is imported; nothing is compiled here
-    warnings.filterwarnings("ignore", message="No ccache found", category=UserWarning)
+    for message in IDLE_WARNINGS:
+        warnings.filterwarnings("ignore", message=message, category=UserWarning)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that cannot be printed here is told all the same
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="parfocal")
     except ParfocalError as error:
-        typer.echo(f"parfocal: {error}", err=True)
+        typer.echo(f"parfocal: {_cut(str(error))}", err=True)
         sys.exit(WRONG_INPUT)
-    except Exception:
-        if sys.argv[1:2] == ["record"]:
-            raise  # by the recorded script: it ends as it would have ended by itself
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001  it is printed, and ends the command
+        is_script = _is_of_a_script(error)
+        traceback.print_exception(error)
+        if is_script:
+            sys.exit(1)  # as Python ends it
         typer.echo("parfocal: a mistake of parfocal's own; please report it with the lines above", err=True)
         sys.exit(OUR_MISTAKE)
+
+
+def _is_of_a_script(error: Exception) -> bool:
+    """Whether a recorded script raised it; then its trace begins where the script does."""
+    trace, start = error.__traceback__, None
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__") == "runpy":
+            start = trace
+        trace = trace.tb_next
+    if start is not None:
+        error.__traceback__ = start.tb_next
+    return start is not None
+
+
+def _cut(message: str) -> str:
+    """One screen of it; the hint, in the last line, stays."""
+    lines = message.split("\n")
+    if len(lines) <= LONGEST:
+        return message
+    return "\n".join([*lines[: LONGEST - 1], f"  ... and {len(lines) - LONGEST} more lines", lines[-1]])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parfocal.errors import InputError
+from parfocal.errors import InputError, TransferError
 
 if TYPE_CHECKING:
     from parfocal.run.reader import Run
@@ -40,7 +40,10 @@ def record(
         typer.Option("--weights", help="Its weights: a checkpoint of either framework, the same for both."),
     ] = None,
     mode: Annotated[str, typer.Option("--mode", help="Of the model: eval, train or keep.")] = "eval",
-    seed: Annotated[int, typer.Option("--seed", help="Of the model's random inputs and weights.")] = 0,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="A saved (edited) plan of how these weights are copied.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the model's random inputs and weights.")] = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="The run's folder.")] = Path("run"),
     tensors: Annotated[str, typer.Option("--tensors", help="full, sketch or stats.")] = "full",
     level: Annotated[str, typer.Option("--level", help="modules or ops.")] = "modules",
@@ -48,7 +51,7 @@ def record(
     check: Annotated[
         bool, typer.Option("--check", help="Prove that recording changes nothing: every call once more.")
     ] = False,
-    steps: Annotated[int, typer.Option("--steps", help="End the script after so many steps.")] = 0,
+    steps: Annotated[int, typer.Option("--steps", min=0, help="End the script after so many steps.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a line.")] = False,
 ) -> None:
     """Record what a model does. Options come before the script; what follows it is the script's."""
@@ -57,6 +60,8 @@ def record(
     from parfocal.run.reader import load_run
 
     options: dict[str, Any] = {"tensors": tensors, "level": level, "grads": grads, "check": check}
+    if script is not None and str(script).startswith("-"):
+        raise InputError(f"record has no option {script}", hint="parfocal record --help lists them")
     if (script is None) == (model is None):
         raise InputError("record needs either a script or --model", hint="parfocal record train.py")
     if script is not None:
@@ -64,28 +69,39 @@ def record(
     else:
         assert model is not None
         given = given_inputs("--model", described, inputs, seed)
-        folder = _record_model(_loaded(model, weights, seed), given, mode, out, options)
-    _print_summary(load_run(folder), as_json)
+        folder = _record_model(_loaded(model, weights, plan, seed), given, mode, out, options)
+    _print_summary(load_run(folder), as_json, out)
 
 
-def _loaded(name: str, weights: Path | None, seed: int) -> Any:
+def _loaded(name: str, weights: Path | None, plan: Path | None, seed: int) -> Any:
     """The model, with the weights of a checkpoint if there is one."""
     from parfocal.backends import registry
     from parfocal.cli.loading import load_model
     from parfocal.run.files import load_arrays
-    from parfocal.weights.convert import convert
 
     model = load_model(name, "--model", seed)
     backend = registry.of(model)
     if weights is not None:
         with TemporaryDirectory() as folder:
             own = Path(folder) / "weights.safetensors"  # in the names and layouts of this model
-            convert(weights, model, own)
+            _convert(weights, model, own, plan)
             arrays = load_arrays(own)
             for entry in backend.state(model):
                 if entry.path in arrays:
                     backend.write(entry.value, arrays[entry.path])
     return model
+
+
+def _convert(weights: Path, model: Any, out: Path, plan: Path | None) -> None:
+    from parfocal.weights.convert import convert
+
+    try:
+        convert(weights, model, out, plan=plan)
+    except TransferError as error:
+        hint = (
+            f"parfocal convert {weights} --port ... --save-plan FILE writes a plan to edit, for --plan FILE"
+        )
+        raise TransferError(error.message, hint=hint, plan=error.plan) from error
 
 
 def _record_model(model: Any, given: Any, mode: Any, out: Path, options: dict[str, Any]) -> Path:
@@ -94,17 +110,26 @@ def _record_model(model: Any, given: Any, mode: Any, out: Path, options: dict[st
     from parfocal.backends import registry
     from parfocal.backends.checks import check_mode
     from parfocal.capture.recording import record as recording
-    from parfocal.workflow.telling import INPUTS_HINT, telling
+    from parfocal.workflow.telling import telling
 
     check_mode(mode)
     backend = registry.of(model)
     args, kwargs = inputs.arguments(given, backend)
     modules = partial(backend.modules, model)
-    with backend.mode(model, mode), recording(model, out, **options) as recorder:
-        with telling("model", "the forward pass", modules, INPUTS_HINT):
+    # running statistics are what a step in train mode leaves besides gradients
+    options = options if mode == "eval" else {**options, "state": ("buffer",)}
+    with (
+        backend.mode(model, mode),
+        backend.recurrence_in_training(model),
+        recording(model, out, **options) as recorder,
+    ):
+        until = f"what ran until then is in {recorder.path}"
+        hint = "inputs without names go by position, named ones by keyword"
+        with telling("model", "the forward pass", modules, f"{hint}; {until}"):
             output = model(*args, **kwargs)
         if options["grads"]:
-            with telling("model", "the backward pass", modules, "--no-grads records the forward pass alone"):
+            hint = "--no-grads records the forward pass alone"
+            with telling("model", "the backward pass", modules, f"{hint}; {until}"):
                 _go_backward(backend, output)
     return recorder.path
 
@@ -129,7 +154,7 @@ def _go_backward(backend: Any, output: Any) -> None:
         backend.backward(tensors, gradients)
 
 
-def _print_summary(run: Run, as_json: bool) -> None:
+def _print_summary(run: Run, as_json: bool, wanted: Path) -> None:
     summary = {
         "path": str(run.path),
         "framework": run.header.framework,
@@ -142,8 +167,12 @@ def _print_summary(run: Run, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(summary, indent=2))
     else:
+        counts = [
+            f"{summary[name]} {name if summary[name] != 1 else name[:-1]}"
+            for name in ("calls", "gradients", "steps")
+        ]
         typer.echo(
-            f"recorded {summary['model']} ({summary['framework']}) to {summary['path']}: "
-            f"{summary['calls']} calls, {summary['gradients']} gradients, "
-            f"{summary['steps']} step{'' if summary['steps'] == 1 else 's'}"
+            f"recorded {summary['model']} ({summary['framework']}) to {summary['path']}: {', '.join(counts)}"
         )
+    if run.path.name != wanted.name:
+        typer.echo(f"parfocal: {wanted} was there already and is left as it was", err=True)

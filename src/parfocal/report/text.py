@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 
 from parfocal.backends.vocabulary import CONVENTIONS
@@ -17,7 +18,7 @@ from parfocal.report.report import INCOMPLETE, Report, Step
 
 WIDTH = 80
 SHOWN = 5  # of a list, before it is summed up
-_BLOCKS = " ▁▂▃▄▅▆▇█"
+_BARS = (" ▁▂▃▄▅▆▇█", " .:-=+*#@")  # the second where the first cannot be printed
 _FIX = "  fix        "
 _LABEL = re.compile(r"\s{4,}|\s*\S+\s{2,}")
 
@@ -42,19 +43,19 @@ _WORDS = {
 _UNSEEN = {"eval": '; mode="train" compares what only training does'}
 
 
-def render(report: Report) -> str:
+def render(report: Report, width: int = WIDTH) -> str:
     lines = [_headline(report), ""]
     if report.first is not None:
         lines += [*_divergence(report.first, report), ""]
         lines += _others(report)
-    lines += _depth(report.along, report.limit)
+    lines += _depth(report.along, report.limit, width)
     lines += _compared(report)
     lines += _listed("note", _notes(report))
     lines.append(_next_step(report))
-    return "\n".join(part for line in lines for part in _fitted(line))
+    return "\n".join(part for line in lines for part in _fitted(line, width))
 
 
-def _fitted(text: str) -> list[str]:
+def _fitted(text: str, width: int) -> list[str]:
     """Long lines go on below, under the text beside their label; a line of code stays one line."""
     if text.startswith(_FIX):
         return [text.replace("\n", "\n" + " " * len(_FIX))]
@@ -63,7 +64,7 @@ def _fitted(text: str) -> list[str]:
     return [
         part
         for line in text.split("\n")
-        for part in wrap(line, WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
+        for part in wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
     ]
 
 
@@ -74,8 +75,7 @@ def _headline(report: Report) -> str:
 
 
 def _divergence(first: Divergence, report: Report) -> list[str]:
-    head = f"first divergence: {first.phase}, {_place(first)}: {first.what}"
-    lines = [f"{head}{_size(first, report)}"]
+    lines = [f"first divergence: {_one_line(replace(first, message=''), report)}"]
     for side, site in (("reference", first.reference), ("port", first.port)):
         if site is not None:
             lines.append(f"  {side:<10} {_site(site)}")
@@ -164,10 +164,10 @@ def _others(report: Report) -> list[str]:
 
 
 def _by_mistake(divergences: Sequence[Divergence]) -> list[list[Divergence]]:
-    """Together what is the same mistake, wherever it is."""
+    """Together what is the same mistake wherever it is, or the same tensor of a layer in several calls."""
     groups: dict[object, list[Divergence]] = {}
-    for number, each in enumerate(divergences):
-        groups.setdefault(each.mistake or number, []).append(each)
+    for each in divergences:
+        groups.setdefault(each.mistake or (each.phase, _place(each), each.what), []).append(each)
     return list(groups.values())
 
 
@@ -183,20 +183,31 @@ def _place(divergence: Divergence) -> str:
 
 def _one_line(divergence: Divergence, report: Report) -> str:
     place = _place(divergence)
+    step = f"step {divergence.step}, " if divergence.step else ""
     detail = f" ({divergence.message})" if divergence.message else ""
-    return f"{divergence.phase}, {place}: {divergence.what}{_size(divergence, report)}{detail}"
+    return f"{step}{divergence.phase}, {place}: {divergence.what}{_size(divergence, report)}{detail}"
 
 
-def _depth(steps: Sequence[Step], limit: float) -> list[str]:
+def _bar() -> str:
+    """The levels of a bar, as characters that can be printed here."""
+    try:
+        _BARS[0].encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return _BARS[1]
+    return _BARS[0]
+
+
+def _depth(steps: Sequence[Step], limit: float, width: int) -> list[str]:
     """One bar of the natural difference along the port, and a mark under what made it."""
     if len(steps) < 2:
         return []
-    count = min(len(steps), WIDTH - 26)  # beside the label and the number
+    count = min(len(steps), max(1, width - 26))  # beside the label and the number
     groups = [steps[i * len(steps) // count : (i + 1) * len(steps) // count] for i in range(count)]
     carried = [max(step.carried for step in group) for group in groups]
     logs = [math.log10(max(value, 1e-9)) for value in carried]
     low, high = -9.0, max(0.0, *logs)
-    bar = "".join(_BLOCKS[max(0, min(8, round((value - low) / (high - low) * 8)))] for value in logs)
+    levels = _bar()
+    bar = "".join(levels[max(0, min(8, round((value - low) / (high - low) * 8)))] for value in logs)
     marks = "".join("^" if max(step.own for step in group) > limit > 0 else " " for group in groups).rstrip()
     largest = max(carried)
     return [f"drift      {bar} up to {largest:.1e}", *([f"made here  {marks}"] if marks else [])]

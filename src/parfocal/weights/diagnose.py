@@ -79,11 +79,13 @@ def _explain_pair(link: Link, found: Diagnosis) -> None:
         if other is None:
             found.reference.append(_missing_slot(slot, reference, port, "reference", "port"))
         elif other.shape != slot.shape:
-            reason = f"{reference.kind} {_width(slot)} here, {port.path} is {_width(other)} in the port"
+            there = port.path or "it"
+            reason = f"{reference.kind} {_width(slot)} here, {there} is {_width(other)} in the port"
             found.reference.append(
                 Leftover(slot.stored.path, slot.stored.shape, reason, (other.stored.path,))
             )
-            reason = f"{port.kind} {_width(other)} here, {reference.path} is {_width(slot)} in the reference"
+            there = reference.path or "it"
+            reason = f"{port.kind} {_width(other)} here, {there} is {_width(slot)} in the reference"
             found.port.append(Leftover(other.stored.path, other.stored.shape, reason, (slot.stored.path,)))
         else:
             shared.append(slot.role)

@@ -28,7 +28,7 @@ def conclude(
     ran: bool = False,
 ) -> Plan:
     """The plan that follows from a draft. ``ran``: both models did, so that what could be tried was."""
-    notes: list[str] = [_taken_by_name(choice) for choice in draft.choices if ran and _only_named(choice)]
+    notes = _taken_by_name([choice for choice in draft.choices if ran and _only_named(choice)])
     entries = [*_useful(draft, notes)]
     left_references = _not_accounted(draft.left_references, {e.source for e in entries}, "reference", notes)
     left_ports = _not_accounted(draft.left_ports, {e.target for e in entries}, "port", notes)
@@ -116,8 +116,9 @@ def _counter_notes(contents: tuple[Contents, Contents]) -> list[str]:
     for side, words in zip(contents, ("reference", "port"), strict=True):
         count = sum(tensor.name in COUNTERS for tensor in side.stored)
         if count:
+            counters = "1 counter" if count == 1 else f"{count} counters"
             notes.append(
-                f"num_batches_tracked: {count} counters of the {words} left out, eval does not use them"
+                f"num_batches_tracked: {counters} of the {words} left out: only momentum=None would use them"
             )
     return notes
 
@@ -174,13 +175,19 @@ def _only_named(choice: Choice) -> bool:
     return _is_open(choice) and choice.open and _is_named(choice)
 
 
-def _taken_by_name(choice: Choice) -> str:
-    taken = (
-        f"{_list([unit.path for unit in choice.ports])} is taken for {choice.options[choice.current].words}"
-    )
-    return (
-        f"{taken}, as names say: what the port computes there or before differs, so that values cannot tell"
-    )
+def _taken_by_name(choices: Sequence[Choice]) -> list[str]:
+    """The same in several blocks is said once."""
+    owners: dict[tuple[str, str], list[str]] = {}
+    for choice in choices:
+        above = {unit.path.rpartition(".")[0] for unit in choice.ports}
+        owner = above.pop() if len(above) == 1 else ""
+        names = _list([unit.path[len(owner) :].lstrip(".") for unit in choice.ports])
+        owners.setdefault((names, choice.options[choice.current].words), []).append(owner)
+    return [
+        f"{names}{f' of {_list(paths)}' if any(paths) else ''}: taken for {words}, as names say; "
+        "what the port computes there or before differs, so that values cannot tell"
+        for (names, words), paths in owners.items()
+    ]
 
 
 def _why(choice: Choice) -> str:

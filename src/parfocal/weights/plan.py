@@ -107,19 +107,23 @@ class Plan:
 
 
 def problems(plan: Plan) -> list[str]:
-    """Every tensor without a counterpart and every ambiguity, one line each."""
+    """Every tensor without a counterpart, one line each, and what is ambiguous, one line for each reason."""
     lines = [_leftover("reference", item) for item in plan.unmatched_reference]
     lines += [_leftover("port", item) for item in plan.unmatched_port]
+    alike: dict[str, list[Ambiguity]] = {}
+    for item in plan.ambiguous:
+        alike.setdefault(item.reason, []).append(item)
     lines += [
-        f"ambiguous: port {', '.join(item.targets)}: {item.reason}; candidates in the reference: "
-        f"{', '.join(item.candidates)}"
-        for item in plan.ambiguous
+        f"ambiguous: port {'; '.join(', '.join(item.targets) for item in items)}: {reason}; "
+        f"candidates in the reference: {'; '.join(', '.join(item.candidates) for item in items)}"
+        for reason, items in alike.items()
     ]
     return lines
 
 
 def _leftover(side: str, item: Leftover) -> str:
-    nearest = f" (nearest: {', '.join(item.nearest)})" if item.nearest else ""
+    named = [path for path in item.nearest if path]  # the whole model says nothing
+    nearest = f" (nearest: {', '.join(named)})" if named else ""
     return f"unmatched in the {side}: {item.path} {list(item.shape)}: {item.reason}{nearest}"
 
 

@@ -117,7 +117,7 @@ def _run_both(work: _Work) -> Runs | None:
         return None
     try:
         reference = observe(work.reference, _arguments(work, 0))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"the reference cannot run on these inputs: {type(error).__name__}: {error}",
             hint="a tuple is passed by position, a dict by keyword; pf.sides(a, b) gives each side its own",
@@ -144,7 +144,7 @@ def _try_port(work: _Work, run: Any) -> Any:
         return run()
     except (InputError, TransferError):
         raise
-    except Exception as error:  # noqa: BLE001  # whatever the user's model raises
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the user's model raises
         first = str(error).strip().splitlines()
         note = f"the port does not run on these inputs: {type(error).__name__}: {first[0] if first else ''}"
         if note not in work.notes:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+from parfocal.backends import registry
 from parfocal.errors import InputError, ParfocalError
 
 _PLACE = re.compile(r"\s*\(at /\S+:\d+\)$")
@@ -27,18 +29,30 @@ def telling(
         yield
     except ParfocalError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a model that exits gives no verdict either
         path, kind, ours = _innermost(error.__traceback__, modules())
         if ours:
             raise
         where = f" in {path or 'its own code'} ({kind})" if kind else ""
+        where += _line(error.__traceback__)
         raise InputError(
             f"{what} of the {side} raised {type(error).__name__}{where}: {_words(error)}",
             hint=hint() if callable(hint) else hint,
         ) from error
 
 
-def _words(error: Exception) -> str:
+def _line(trace: TracebackType | None) -> str:
+    """The innermost line that is neither ours nor a framework's."""
+    line = ""
+    while trace is not None:
+        code, module = trace.tb_frame.f_code, trace.tb_frame.f_globals.get("__name__", "")
+        if module.partition(".")[0] not in ("parfocal", *registry.names()) and code.co_filename[:1] != "<":
+            line = f", {os.path.basename(code.co_filename)}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return line
+
+
+def _words(error: BaseException) -> str:
     """The first line: frameworks add places in their own sources below."""
     first = next(iter(str(error).strip().splitlines()), "(no message)")
     return _PLACE.sub("", first)

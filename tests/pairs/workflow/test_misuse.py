@@ -54,7 +54,9 @@ def test_a_model_that_raises_is_named_with_its_innermost_module(side):
         models.append(kit.module(outer, "Model", inner=inner, last=kit.linear(4, 3)))
     error = refusal(InputError, *models, X)
     words = ("reference", "port")[side]
-    assert error.message == f"the forward pass of the {words} raised KeyError in inner (Neck): 'no such head'"
+    told, line = error.message.split(", test_misuse.py:")
+    assert told == f"the forward pass of the {words} raised KeyError in inner (Neck)"
+    assert line.endswith(": 'no such head'")
     assert isinstance(error.__cause__, KeyError)
 
 
@@ -66,7 +68,19 @@ def test_a_model_that_raises_in_its_own_code():
     error = refusal(
         InputError, mlp(TORCH), custom(PADDLE, whole, last=(4, 3), first=(4, 8)), X, transfer=False
     )
-    assert error.message.endswith("raised RuntimeError in its own code (Custom): first line")
+    assert "raised RuntimeError in its own code (Custom), test_misuse.py:" in error.message
+    assert error.message.endswith(": first line")
+
+
+def test_a_model_that_exits_gives_no_verdict():
+    def leaves(self, x):
+        raise SystemExit(1)
+
+    error = refusal(InputError, custom(TORCH, leaves, last=(4, 3)), custom(PADDLE, leaves, last=(4, 3)), X)
+    assert "the forward pass of the reference raised SystemExit in its own code (Custom)" in error.message
+    port = custom(PADDLE, leaves, last=(4, 3))
+    error = refusal(InputError, custom(TORCH, lambda self, x: self.last(x), last=(4, 3)), port, X)
+    assert "the forward pass of the port raised SystemExit in its own code (Custom)" in error.message
 
 
 def test_a_mistake_of_our_own_is_not_blamed_on_the_user(monkeypatch):
@@ -205,7 +219,8 @@ def test_a_loss_that_raises():
         return kit_for(TORCH).torch.mean(output)
 
     error = refusal(InputError, mlp(TORCH), mlp(PADDLE), X, loss=loss)
-    assert error.message.startswith("the loss of the port raised TypeError: mean()")
+    assert error.message.startswith("the loss of the port raised TypeError, test_misuse.py:")
+    assert ": mean()" in error.message
     assert error.hint == "loss=(reference_loss, port_loss) gives each side its own"
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 
 import pytest
 
 from parfocal.judge.tolerance import Tolerance
 from parfocal.report.report import Compared, Step
+from parfocal.report.text import render
 from tests.unit.report.reports import CAUSE, NOTE, divergence, report, site
 
 SAME = """\
@@ -293,3 +295,29 @@ def test_an_incomplete_run_is_the_same_only_so_far():
 def test_calls_without_partner_in_recorded_runs_are_not_said_to_be_judged():
     text = str(report(unpaired_port=(site("y", "Identity"),), scale="growth"))
     assert "unpaired in the port: 1 Identity; not compared" in text
+
+
+def test_a_layer_that_differs_in_every_call_is_told_once():
+    again, other = divergence(), divergence(what="output 1")
+    text = str(report(divergence(), again, other))
+    assert text.count("blocks.1.norm: output 0") == 1
+    assert "also: forward, blocks.1.norm: output 1, 123x the noise" in text
+
+
+def test_a_later_step_is_named():
+    late = dataclasses.replace(divergence(), step=3)
+    assert lines_of(late)[2] == "first divergence: step 3, forward, blocks.1.norm: output 0, 123x the noise"
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_narrow_terminal(width):
+    text = render(report(divergence(), findings=(NOTE,)), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.split() == str(report(divergence(), findings=(NOTE,))).split()
+
+
+def test_the_drift_where_blocks_cannot_be_printed(monkeypatch):
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
+    text = str(report(divergence()))
+    text.encode("latin-1")
+    assert "drift      :::: up to 1.0e-07" in text

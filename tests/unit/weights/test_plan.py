@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,10 @@ def test_words() -> None:
     assert "2 copies, incomplete; the outputs differ on the inputs" in text
     assert "unmatched in the reference: x.bias [3]: no layer left (nearest: y.bias)" in text
     assert "ambiguous: port c, d: same shapes; candidates in the reference: e, f" in text
+    more = replace(PLAN, ambiguous=(*PLAN.ambiguous, Ambiguity(("g",), ("h",), "same shapes")))
+    assert "ambiguous: port c, d; g: same shapes; candidates in the reference: e, f; h" in str(more)
+    whole = replace(PLAN, unmatched_port=(Leftover("z", (1,), "extra", ("",)),))
+    assert "unmatched in the port: z [1]: extra\n" in str(whole)
     assert "note: a note" in text
     assert "interleaved [whole <- reshape(2, 3), index(axis 0, 1)]" in PLAN.details()
     assert str(Plan()) == "nothing to copy\n0 copies, complete; not verified by running"
