@@ -234,14 +234,14 @@ class Precise:
 
     def _float64(self, data: Data) -> Array:
         array = self.recorded(data)
-        return array.astype(np.float64) if data.dtype in FLOATING else array
+        return _wide(array) if data.dtype in FLOATING else array
 
     def _moved(self, data: Data, trial: int) -> Array:
         array = self.recorded(data)
         if data.dtype not in FLOATING or _is_exact(array):
             return array
         signs = _signs(array.size, trial).reshape(array.shape)
-        return (array.astype(np.float64) * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
+        return (_wide(array) * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
 
     def _moved_by_value(self, data: Data, trial: int) -> Array:
         """As above, but the sign hangs on the value instead of on the place."""
@@ -252,6 +252,10 @@ class Precise:
         mixed = wide.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40 + trial)
         signs = np.where(mixed & np.uint64(1), 1.0, -1.0)
         return (wide * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def _signs(count: int, trial: int) -> Array:

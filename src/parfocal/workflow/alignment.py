@@ -8,7 +8,7 @@ the reference's values, which gives every call's own error. Both models are left
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
@@ -334,6 +334,7 @@ def _script(
         tied = _tied if other_shapes else _tied_by_shape
         inputs = tied(own.inputs, taken, own.parent is None) if pair.takes else {}
         inputs = {slot: value for slot, value in inputs.items() if (pair.port, "input", slot) not in apart}
+        inputs, taken = _own_shares(inputs, taken, _not_among(given, outputs))
         given = {} if pair.gives is None else reference.nodes[pair.gives].outputs
         outputs = tied(own.outputs, given, every)
         script[pair.port] = Tie(inputs, outputs, own.in_place, replaces=replaces)
@@ -341,6 +342,34 @@ def _script(
         if pair.gives is not None:
             _note_partners(partners, pair.port, "output", outputs, pair.gives, given)
     return script, partners
+def _own_shares(
+    inputs: dict[str, Value], taken: Mapping[str, Value], handed: Collection[Data]
+) -> tuple[dict[str, Value], Mapping[str, Value]]:
+    """Both without the gradients of what the reference's call hands on, and the port's does not.
+
+    What comes back to such a tensor comes from whoever uses it later, too.
+    """
+    shares = {
+        id(value): Value(value.data)
+        for value in inputs.values()
+        if value.gradient is not None and any(_are_one(value.data, data) for data in handed)
+    }
+    return (
+        {slot: shares.get(id(value), value) for slot, value in inputs.items()},
+        {slot: shares.get(id(value), value) for slot, value in taken.items()},
+    )
+
+
+def _not_among(given: Mapping[str, Value], outputs: Mapping[str, Value]) -> list[Data]:
+    """What the reference's call gives that nothing of the port's is tied to."""
+    known = {id(value) for value in outputs.values()}
+    return [value.data for value in given.values() if id(value) not in known]
+
+
+def _are_one(one: Data, other: Data) -> bool:
+    return one is other or (one.shape == other.shape and one.fingerprint == other.fingerprint)
+
+
 
 
 def _tied(port: Mapping[str, Value], reference: Mapping[str, Value], every: bool) -> dict[str, Value]:
