@@ -39,11 +39,9 @@ from parfocal.workflow.second_look import (
     AS_SEEN,
     Lying,
     Places,
-    arranged_otherwise,
-    fused_after_all,
-    paired_otherwise,
     lying_as_recorded,
     masked_elsewhere,
+    paired_otherwise,
     said_otherwise,
 )
 from parfocal.workflow.telling import INPUTS_HINT
@@ -334,14 +332,16 @@ def _script(
         tied = _tied if other_shapes else _tied_by_shape
         inputs = tied(own.inputs, taken, own.parent is None) if pair.takes else {}
         inputs = {slot: value for slot, value in inputs.items() if (pair.port, "input", slot) not in apart}
-        inputs, taken = _own_shares(inputs, taken, _not_among(given, outputs))
         given = {} if pair.gives is None else reference.nodes[pair.gives].outputs
         outputs = tied(own.outputs, given, every)
+        inputs, taken = _own_shares(inputs, taken, _not_among(given, outputs))
         script[pair.port] = Tie(inputs, outputs, own.in_place, replaces=replaces)
         _note_partners(partners, pair.port, "input", inputs, pair.reference, taken)
         if pair.gives is not None:
             _note_partners(partners, pair.port, "output", outputs, pair.gives, given)
     return script, partners
+
+
 def _own_shares(
     inputs: dict[str, Value], taken: Mapping[str, Value], handed: Collection[Data]
 ) -> tuple[dict[str, Value], Mapping[str, Value]]:
@@ -368,8 +368,6 @@ def _not_among(given: Mapping[str, Value], outputs: Mapping[str, Value]) -> list
 
 def _are_one(one: Data, other: Data) -> bool:
     return one is other or (one.shape == other.shape and one.fingerprint == other.fingerprint)
-
-
 
 
 def _tied(port: Mapping[str, Value], reference: Mapping[str, Value], every: bool) -> dict[str, Value]:
