@@ -17,6 +17,7 @@ from parfocal.explain.ops.names import (
     MASKING,
     POINTWISE,
     REDUCTIONS,
+    SCALING,
 )
 from parfocal.explain.ops.scene import Scene, is_same
 from parfocal.explain.ops.values import rearranged
@@ -117,7 +118,9 @@ def _further(scene: Scene, gap: Gap, *, moved: bool = False, through: bool = Fal
         if hides_where(scene.port, mine) != hides_where(scene.reference, theirs):
             yield from _opposite(scene, mine, theirs, pairs[0])
             pairs = pairs[1:]
-    elif mine.name != theirs.name and not (through and _are_kin(mine, theirs)):
+    elif not (
+        mine.name == theirs.name or _scale_alike(scene, mine, theirs) or (through and _are_kin(mine, theirs))
+    ):
         yield from _without_layout(scene, gap, mine, theirs)
         return
     else:
@@ -132,6 +135,17 @@ def _further(scene: Scene, gap: Gap, *, moved: bool = False, through: bool = Fal
             *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),
             *(scene.port.maker(mine, slot), scene.reference.maker(theirs, other)),
         )
+
+
+def _scale_alike(scene: Scene, mine: Op, theirs: Op) -> bool:
+    """Whether one op divides by a number and the other multiplies with what that comes to."""
+    if {mine.name, theirs.name} != SCALING:
+        return False
+    own = told(mine, scene.case.backend.is_tensor).get("scalar")
+    other = told(theirs, scene.case.reference_backend.is_tensor).get("scalar")
+    if not isinstance(own, (int, float)) or not isinstance(other, (int, float)):
+        return False
+    return equal("scalar", 1.0, own * other, scene, mine)
 
 
 def _are_kin(mine: Op, theirs: Op) -> bool:

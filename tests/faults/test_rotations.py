@@ -1,0 +1,103 @@
+"""Rotary positions: a helper that runs for queries and for keys, wrong in one line, and a fix that mends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.mending import Pair, apply_fix, build, reference_of
+from tests.faults.test_fixes import Fault, aligned, cause_of
+
+REFERENCE = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+def rotate_half(x):
+    first, second = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
+    return torch.cat((-second, first), dim=-1)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(12, 36)
+        self.out = nn.Linear(12, 12)
+        frequencies = 1.0 / 10000.0 ** (torch.arange(0, 6, 2).float() / 6)
+        self.register_buffer("frequencies", frequencies, persistent=False)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = (y.view(batch, length, 2, 6).transpose(1, 2) for y in self.qkv(x).chunk(3, dim=-1))
+        angles = torch.outer(torch.arange(length).float(), self.frequencies)
+        cos, sin = torch.cat((angles, angles), -1).cos(), torch.cat((angles, angles), -1).sin()
+        q, k = q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(y.transpose(1, 2).reshape(batch, length, width))
+
+def build():
+    return Net()
+"""
+PORT = """
+import math
+import paddle
+import paddle.nn as nn
+import paddle.nn.functional as F
+
+def table(length, width, base=10000.0):
+    inverse = 1.0 / base ** (paddle.arange(0, width, 2, dtype="float32") / width)
+    angles = paddle.outer(paddle.arange(length, dtype="float32"), inverse)
+    angles = paddle.concat([angles, angles], axis=-1)
+    return paddle.cos(angles), paddle.sin(angles)
+
+def turned(x, cos, sin):
+    half = x.shape[-1] // 2
+    first, second = x[..., :half], x[..., half:]
+    return x * cos + paddle.concat([-second, first], axis=-1) * sin
+
+class Net(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(12, 36)
+        self.out = nn.Linear(12, 12)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = paddle.split(self.qkv(x), 3, axis=-1)
+        q = q.reshape([batch, length, 2, 6]).transpose([0, 2, 1, 3])
+        k = k.reshape([batch, length, 2, 6]).transpose([0, 2, 1, 3])
+        v = v.reshape([batch, length, 2, 6]).transpose([0, 2, 1, 3])
+        cos, sin = table(length, 6)
+        q, k = turned(q, cos, sin), turned(k, cos, sin)
+        scores = paddle.matmul(q, k, transpose_y=True) / math.sqrt(6)
+        hidden = paddle.triu(paddle.ones([length, length], dtype="bool"), 1)
+        scores = paddle.where(hidden, paddle.full([], float("-inf")), scores)
+        y = paddle.matmul(F.softmax(scores, axis=-1), v).transpose([0, 2, 1, 3])
+        return self.out(y.reshape([batch, length, width]))
+
+def build():
+    return Net()
+"""
+ROTARY = Pair(REFERENCE, PORT, ((2, 5, 12),))
+FAULTS = [
+    Fault("sign", ROTARY, "[-second, first]", "[second, -first]", "op.order"),
+    Fault("no sign", ROTARY, "[-second, first]", "[second, first]", "op.missing"),
+    Fault("halves", ROTARY, "[-second, first]", "[-first, second]", "op.order"),
+    Fault("pairs", ROTARY, "x[..., :half], x[..., half:]", "x[..., ::2], x[..., 1::2]", "config.other"),
+    Fault("minus", ROTARY, "x * cos + paddle", "x * cos - paddle", "op.kind"),
+    Fault("scale", ROTARY, "math.sqrt(6)", "math.sqrt(12)", "op.scale"),
+]
+
+
+def test_the_pair_is_right_without_a_fault(tmp_path: Path) -> None:
+    fault = Fault("none", ROTARY, "", "", "")
+    assert aligned(reference_of(tmp_path, ROTARY), build(tmp_path, "port", PORT), fault).ok
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_mistake_of_a_helper_that_runs_twice_is_named_and_mended(fault: Fault, tmp_path: Path) -> None:
+    """The scale before is said by a division here and by a product there: no reason to stop at it."""
+    reference, port, cause = cause_of(fault, tmp_path)
+    assert cause.code == fault.code, cause
+    mended = apply_fix(tmp_path, fault.source(), port, reference, cause.fix)
+    assert aligned(reference, mended, fault).ok, cause.fix
