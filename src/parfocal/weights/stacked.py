@@ -12,7 +12,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from parfocal.weights.choices import Choice, Option
 from parfocal.weights.fused import place_by_name
@@ -20,6 +20,7 @@ from parfocal.weights.names import word_likeness
 from parfocal.weights.plan import Entry
 from parfocal.weights.stacking import Layout, copies, layouts
 from parfocal.weights.units import Slot, Unit
+from parfocal.weights.views import Shape
 
 NUMBER = re.compile(r"\d+")
 MOST_SERIES = 4  # in one stack
@@ -58,6 +59,30 @@ class Filling:
 
 
 @dataclass(frozen=True, slots=True)
+class _Way:
+    """A cover with the series of every stack in order and how they lie."""
+
+    cost: int
+    cover: tuple[Filling, ...]
+    filled: tuple[tuple[tuple[Slot, ...], ...], ...]
+    chosen: tuple[Layout, ...]
+    named: bool
+
+    def entries(self, stack_is_reference: bool) -> Iterator[Entry]:
+        for filling, series, layout in zip(self.cover, self.filled, self.chosen, strict=True):
+            yield from copies(filling.slot, series, layout, stack_is_reference)
+
+    @property
+    def words(self) -> str:
+        said = []
+        for filling, series, layout in zip(self.cover, self.filled, self.chosen, strict=True):
+            names = ", ".join(members[0].stored.path for members in series)
+            count = f" and {len(series[0]) - 1} more of the list" if len(series[0]) > 1 else ""
+            said.append(f"{filling.slot.stored.path} holding {names}{count}, {layout.words}")
+        return "stacked: " + "; ".join(said)
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """Stacks of one side and the series of the other that fill them."""
 
@@ -93,22 +118,15 @@ def find(stacks: Sequence[Unit], pool: Sequence[Unit], place: Callable[[Unit], f
 
 def stacked_choice(found: Found, stack_is_reference: bool) -> Choice:
     """All plausible ways, the usual ones first."""
-    ranked: list[tuple[float, Option]] = []
-    for number, cover in enumerate(itertools.islice(_best_covers(found), MOST_COVERS)):
-        for unnamed, order, named in _orders(found.series):
-            for cost, words, entries in _laid_out(found, cover, order, stack_is_reference):
-                ranked.append(
-                    (
-                        4 * number + 2 * unnamed + cost,
-                        Option(entries, words, named and not number and not cost),
-                    )
-                )
     options: dict[tuple[Entry, ...], Option] = {}
-    for _, option in sorted(ranked, key=lambda item: item[0]):
-        options.setdefault(option.entries, option)
+    for way in sorted(_ways(found), key=lambda way: way.cost):
+        entries = tuple(way.entries(stack_is_reference))
+        options.setdefault(entries, Option(entries, way.words, way.named))
+        if len(options) >= MOST_OPTIONS:
+            break
     sides = (found.stacks, found.parts) if stack_is_reference else (found.parts, found.stacks)
-    chosen = list(options.values())[:MOST_OPTIONS]
-    return Choice(*sides, chosen, "stacked", evidence=("shapes",), open=len(chosen) > 1)
+    several = len(options) > 1
+    return Choice(*sides, list(options.values()), "stacked", evidence=("shapes",), open=several)
 
 
 def _lists(pool: Sequence[Unit]) -> Iterator[list[Series]]:
@@ -230,47 +248,58 @@ def _best_covers(found: Found) -> Iterator[tuple[Filling, ...]]:
     yield from sorted(some, key=unlike)
 
 
-def _orders(series: Sequence[Series]) -> Iterator[tuple[int, tuple[int, ...], bool]]:
-    """Orders of the series: as names say, as defined, all others; how unusual; whether names say so."""
-    places = [place_by_name(each.units[0]) for each in series]
-    known = [place for place in places if place is not None]
-    defined = tuple(range(len(series)))
-    first = defined
-    if len(set(known)) == len(series):
-        first = tuple(sorted(defined, key=lambda number: known[number]))
-        yield 0, first, True
-    else:
-        yield 0, first, False
-    if len(series) <= MOST_SERIES:
-        yield from ((1, order, False) for order in itertools.permutations(defined) if order != first)
+def _ways(found: Found) -> Iterator[_Way]:
+    for number, cover in enumerate(itertools.islice(_best_covers(found), MOST_COVERS)):
+        for unusual, order, named in _orders(found.series, cover):
+            for cost, chosen in _laid_out(found, cover):
+                filled = tuple(
+                    tuple(
+                        found.series[n].slots(filling.role) for n in sorted(filling.series, key=order.index)
+                    )
+                    for filling in cover
+                )
+                yield _Way(
+                    4 * number + 2 * unusual + cost, cover, filled, chosen, named and not number and not cost
+                )
 
 
-def _laid_out(
-    found: Found, cover: Sequence[Filling], order: Sequence[int], stack_is_reference: bool
-) -> Iterator[tuple[int, str, tuple[Entry, ...]]]:
-    """The combinations of layouts for all stacks of a cover; alike ones are likelier."""
-    filled = []
-    for filling in cover:
-        ordered = sorted(filling.series, key=order.index)
-        filled.append([found.series[number].slots(filling.role) for number in ordered])
-    ways = [layouts(filling.slot.shape, series) for filling, series in zip(cover, filled, strict=True)]
+def _orders(
+    series: Sequence[Series], cover: Sequence[Filling]
+) -> Iterator[tuple[bool, tuple[int, ...], bool]]:
+    """Orders of series that share a stack: as names say or as defined, then all others.
+
+    Whether it is another one, the order, and whether names say so.
+    """
+    everything = tuple(range(len(series)))
+    sharing = {number for filling in cover if len(filling.series) > 1 for number in filling.series}
+    places = {number: place_by_name(series[number].units[0]) for number in sharing}
+    known = {number: place for number, place in places.items() if place is not None}
+    named = bool(sharing) and len(set(known.values())) == len(sharing)
+    first = tuple(sorted(everything, key=lambda number: known.get(number, 0))) if named else everything
+    yield False, first, named
+    if sharing and len(series) <= MOST_SERIES:
+        yield from ((True, order, False) for order in itertools.permutations(everything) if order != first)
+
+
+def _laid_out(found: Found, cover: Sequence[Filling]) -> Iterator[tuple[int, tuple[Layout, ...]]]:
+    """The combinations of layouts for all stacks of a cover, with their costs; alike ones are likelier."""
+    ways = [
+        layouts(filling.slot.shape, [found.series[number].slots(filling.role) for number in filling.series])
+        for filling in cover
+    ]
     each = max(2, int(MOST_LAYOUTS ** (1 / len(ways))))
     for combination in itertools.islice(itertools.product(*(some[:each] for some in ways)), MOST_LAYOUTS):
-        entries = tuple(
-            replace(entry, confidence=0.5)
-            for filling, series, layout in zip(cover, filled, combination, strict=True)
-            for entry in copies(filling.slot, series, layout, stack_is_reference)
-        )
-        mixed = len({(layout.axes, layout.arrangement) for layout in combination}) - 1
-        yield sum(layout.cost for layout in combination) + mixed, _words(cover, filled, combination), entries
+        if _consistent(cover, combination):
+            mixed = len({(layout.axes, layout.arrangement) for layout in combination}) - 1
+            yield sum(layout.cost for layout in combination) + mixed, combination
 
 
-def _words(
-    cover: Sequence[Filling], filled: Sequence[Sequence[Sequence[Slot]]], chosen: Sequence[Layout]
-) -> str:
-    said = []
-    for filling, series, layout in zip(cover, filled, chosen, strict=True):
-        names = ", ".join(members[0].stored.path for members in series)
-        count = f" and {len(series[0]) - 1} more of the list" if len(series[0]) > 1 else ""
-        said.append(f"{filling.slot.stored.path} holding {names}{count}, {layout.words}")
-    return "stacked: " + "; ".join(said)
+def _consistent(cover: Sequence[Filling], chosen: Sequence[Layout]) -> bool:
+    """Whether the tensors of a layer, its weight and its bias, lie alike where both could lie otherwise."""
+    known: dict[tuple[int, ...], tuple[str, Shape]] = {}
+    for filling, layout in zip(cover, chosen, strict=True):
+        lengths = layout.lengths(filling.slot.shape)
+        arrangement, others = known.setdefault(filling.series, (layout.arrangement, lengths))
+        if arrangement != layout.arrangement or (len(lengths) == len(others) and lengths != others):
+            return False
+    return True

@@ -27,7 +27,12 @@ class Layout:
     axes: tuple[int, ...]  # the stack's axes as: slabs, rows, the rest of a row
     turned: bool  # the columns of the members are what is counted as rows
     arrangement: str
+    rest: int  # how many axes a row has
     cost: int  # how unusual it is
+
+    def lengths(self, stack: Shape) -> Shape:
+        """Of the axes that are counted as rows."""
+        return tuple(stack[axis] for axis in self.axes[: len(self.axes) - self.rest])
 
     @property
     def words(self) -> str:
@@ -56,7 +61,8 @@ def layouts(stack: Shape, series: Sequence[Sequence[Slot]]) -> list[Layout]:
             seen = tuple(stack[axis] for axis in axes)
             rows = seen[len(seen) - len(shapes[0])]
             for number, arrangement in enumerate(_arrangements(shapes, len(series[0]), rows)):
-                found.append(Layout(axes, turned, arrangement, _unusual(axes, turned) + 2 * number))
+                cost = _unusual(axes, turned) + 2 * number
+                found.append(Layout(axes, turned, arrangement, len(shapes[0]) - 1, cost))
     return sorted(found, key=lambda layout: layout.cost)
 
 
