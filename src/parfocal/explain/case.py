@@ -15,6 +15,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.errors import ParfocalError
+from parfocal.explain.kept import is_kept, kept_by, path_of
 from parfocal.judge.floors import Size, coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence
@@ -78,6 +79,7 @@ class Case:
     limit: float
     buffers: Buffers = ({}, {})  # of the reference and of the port, before anything ran
     paired: Collection[int] = ()  # the reference's calls that have a partner
+    left: Mapping[str, Array] = field(default_factory=dict)  # in the reference's buffers, after the run
     problems: list[str] = field(default_factory=list)
     looked_up: dict[str, Any] = field(default_factory=dict)  # what hypotheses share
     _baseline: Repeated | None = None
@@ -128,6 +130,11 @@ class Case:
         found = (node.order for node in nodes if given & {id(value) for value in node.outputs.values()})
         return next(found, None)
 
+    @property
+    def looked_at(self) -> list[Place]:
+        """Every place of either side where something is compared."""
+        return [place for check in self.checks for place in (check.port, check.reference)]
+
     def at_outputs(self) -> Case:
         """The same case judged by what the call gives as a whole, whatever goes on inside."""
         tie = self.precise.port.script.ties.get(self.call)
@@ -145,7 +152,8 @@ class Case:
                 floor = value.data.size * coarser(value.data.dtype)
                 place: Place = (order, "output", other, "forward")
                 checks.append(Check((self.call, "output", slot, "forward"), place, floor, rough=True))
-        return replace(self, checks=tuple(checks))
+        kept = (check for check in self.checks if is_kept(check.port))
+        return replace(self, checks=(*checks, *kept))
 
     def supply(self, data: Data) -> Array:
         assert data.stored is not None
@@ -153,6 +161,8 @@ class Case:
 
     def recorded(self, place: Place) -> Array:
         """What the reference had there."""
+        if is_kept(place):
+            return self.left[path_of(place, self.precise.reference.trace)]
         value = _value(self.precise.reference.trace.nodes[place[0]], place)
         data = value.data if place[3] == "forward" else value.gradient
         if data is None:  # no gradient came back there
@@ -205,7 +215,12 @@ class Case:
         """Whether what is expected is an input as it is: then a tensor handed through is not looked at."""
         order, side, slot, direction = check.port
         tie = self.precise.port.script.ties.get(order)
-        if tie is None or order != self.call or (side, direction) != ("output", "forward"):
+        if (
+            tie is None
+            or order != self.call
+            or (side, direction) != ("output", "forward")
+            or is_kept(check.port)
+        ):
             return False
         return any(value.data is tie.outputs[slot].data for value in tie.inputs.values())
 
@@ -246,12 +261,16 @@ class Case:
 
     @property
     def start(self) -> int:
-        """The call to repeat: the blamed one, or the next around it that can be fed in full."""
+        """The call to repeat: the blamed one, or the next around it that can be fed in full and makes
+        the call where the error shows: what one call of the reference does may take several.
+        """
         nodes, ties = self.precise.port.trace.nodes, self.precise.port.script.ties
         order = self.call
+        shows = self.checks[0].port[0] if self.checks else order
         while nodes[order].parent is not None:
             tie = ties.get(order)
-            if tie is not None and all(slot in tie.inputs for slot in nodes[order].inputs):
+            fed = tie is not None and all(slot in tie.inputs for slot in nodes[order].inputs)
+            if fed and order <= shows < nodes[order].finished:
                 return order
             order = nodes[order].parent or 0
         return order
@@ -289,7 +308,7 @@ class Case:
         for check in self.checks:
             order, side, slot, _ = check.port
             tie = ties.get(order, Tie({}, {}))
-            if slot in (tie.inputs if side == "input" else tie.outputs):
+            if is_kept(check.port) or slot in (tie.inputs if side == "input" else tie.outputs):
                 continue
             value = _value(self.precise.reference.trace.nodes[check.reference[0]], check.reference)
             inputs = {**tie.inputs, slot: value} if side == "input" else tie.inputs
@@ -313,18 +332,24 @@ class Case:
         def supply(data: Data) -> Array:
             return self.supply(data).astype(dtype) if "float" in data.dtype else self.supply(data)
 
+        twins: list[Any] = []
+
         def begin(twin: Any) -> Any:
             self._as_before(repeater, call, twin)
-            return None if prepare is None else prepare(twin)
+            new = None if prepare is None else prepare(twin)
+            twins[:] = [twin if new is None else new]
+            return new
 
         try:
-            return repeater.repeat(
+            repeated = repeater.repeat(
                 *([call], dtype, self.supply if dtype is None else supply, begin),
                 on_op=on_op,
                 inside=inside,
                 listener=listener,
                 backward=any(check.port[3] == "backward" for check in self.checks[:1]),
             )
+            repeated.places.update(kept_by(repeater, call, twins[0], self.looked_at))
+            return repeated
         except ParfocalError as error:
             self.problems.append(error.message)
         except Exception as error:  # noqa: BLE001  whatever a framework raises for a trial that cannot be

@@ -6,16 +6,26 @@ first round with a proof decides; further proofs of the same round are alternati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from parfocal.backends.protocol import Array
 from parfocal.explain.backward import gradients
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
-from parfocal.explain.causes import Proof, Where, cause
+from parfocal.explain.causes import Proof, Where, cause, number
 from parfocal.explain.describing import described
 from parfocal.explain.fixes.constructing import in_the_constructor
-from parfocal.explain.layers import called, conventions, given, handed, mirror, relations, settings
-from parfocal.explain.ops.explaining import both_ways, ops, place, still_wrong, ways
+from parfocal.explain.layers import (
+    called,
+    conventions,
+    given,
+    handed,
+    mirror,
+    rates,
+    relations,
+    settings,
+)
+from parfocal.explain.ops.explaining import both_ways, ops, place, scene_of, still_wrong, ways
 from parfocal.explain.ops.sharing import in_shared_code
 from parfocal.explain.rebuilding import rebuilding
 from parfocal.explain.reproducing import Reproduction, reproduction
@@ -23,6 +33,7 @@ from parfocal.explain.scripting import Rebuilding
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of
 from parfocal.matching.pairing import Pairing
+from parfocal.matching.spans import starts_of_runs
 from parfocal.replay.follow import Direction, Side
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Place
@@ -48,6 +59,7 @@ FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
 
 BACKWARD: tuple[tuple[Hypothesis, ...], ...] = tuple((each,) for each in gradients.HYPOTHESES)
 ROUNDS = {"forward": FORWARD, "backward": BACKWARD}
+UPDATES: tuple[Hypothesis, ...] = (rates.other_share, ops, ways)  # of a buffer that code moves on
 
 
 class Explainer:
@@ -80,6 +92,7 @@ class Explainer:
         self.limit = limit
         self._reference_of = {pair.port: pair.reference for pair in pairing.pairs}
         self._paired = frozenset(pair.reference for pair in pairing.pairs)
+        self._starts = starts_of_runs(pairing)
         self._found: dict[int, list[Divergence]] = {}  # explained, by call
         self._left: dict[int, frozenset[Place]] = {}  # what is wrong in a call besides what was explained
         self._callers: set[str] = set()  # to blame for what another call is given
@@ -108,10 +121,7 @@ class Explainer:
                 if explained.port is not None and explained.port.path != case.node.path:
                     self._callers.add(explained.port.path)
                 return explained
-        where = self._place(case)
-        ways = "" if where is None else both_ways(case)
-        message = divergence.message or "; ".join(part for part in (described(case), ways) if part)
-        return replace(divergence, message=message, port=_nearer(divergence.port, where))
+        return self._described(divergence, case)
 
     def _around(self, case: Case, seen: Seen) -> tuple[Divergence, Case] | None:
         """A call that is given another shape, and is right when it is given the reference's: who calls it
@@ -165,6 +175,57 @@ class Explainer:
             return None
         return replace(explained, inherited=False)
 
+    def explain_updates(
+        self,
+        updates: Sequence[tuple[Divergence, Check]],
+        right: Sequence[Check],
+        left: Mapping[str, Array],
+    ) -> list[Divergence]:
+        """Buffers of one module that a call leaves otherwise than the reference's; what a mended line
+        puts right as well follows from that.
+
+        ``right``: the module's other buffers. ``left``: in the reference's, after the run.
+        """
+        checks = [check for _, check in updates]
+        cases = [
+            self._update(each, (check, *(c for c in checks if c is not check), *right), left)
+            for each, check in updates
+        ]
+        explained: list[Divergence] = []
+        wrong = {check.port for check in checks}
+        for case in sorted(cases, key=_moment):
+            divergence = case.divergence
+            for hypothesis in UPDATES if case.checks[0].port in wrong else ():
+                proof = next(iter(self._asked(hypothesis, case)), None)
+                if proof is not None:
+                    divergence = _explained(divergence, [_of_update(self._placed(proof, case), case)])
+                    # a share is proven for all of them
+                    wrong &= set() if hypothesis is rates.other_share else still_wrong(case, proof)
+                    break
+            explained.append(divergence)
+        known = any(each.cause is not None for each in explained)
+        if not known:
+            return [self._described(case.divergence, case) for case in cases]
+        return sorted(
+            (replace(each, inherited=each.cause is None) for each in explained),
+            key=lambda each: each.inherited,
+        )
+
+    def _update(self, divergence: Divergence, checks: tuple[Check, ...], left: Mapping[str, Array]) -> Case:
+        calls = checks[0].port[0], checks[0].reference[0]
+        return Case(
+            *(divergence, self.precise, *calls, checks, self.limit, self.buffers, self._paired), left=left
+        )
+
+    def _described(self, divergence: Divergence, case: Case) -> Divergence:
+        """What there is to say without a cause."""
+        if divergence.cause is not None:
+            return divergence
+        where = self._place(case)
+        ways = "" if where is None else both_ways(case)
+        message = divergence.message or "; ".join(part for part in (described(case), ways) if part)
+        return replace(divergence, message=message, port=_nearer(divergence.port, where))
+
     def _reproduction(self, case: Case, explained: Divergence) -> Reproduction | Rebuilding | None:
         """No reason to lose the verdict either."""
         assert explained.cause is not None
@@ -202,7 +263,7 @@ class Explainer:
             return []
 
     def _case(self, divergence: Divergence, seen: Seen) -> Case:
-        call = blamed(seen, self.precise.port.trace.nodes)
+        call = self._starts.get(seen.port, blamed(seen, self.precise.port.trace.nodes))
         counterpart = self._reference_of.get(call)
         if counterpart is None:
             counterpart = seen.reference if seen.own else self._maker(seen)
@@ -238,6 +299,22 @@ class Handed:
     floor: Size = NOTHING
     own: bool = False
     levels: int = 1  # made by the code around the call
+
+
+def _moment(case: Case) -> tuple[bool, int]:
+    """When the port's code makes what a buffer is left with: later ones may be made of it."""
+    scene = scene_of(case)
+    made = None if scene is None else scene.end
+    return made is None, 0 if made is None else made.index
+
+
+def _of_update(proof: Proof, case: Case) -> Proof:
+    """A number of an update that makes all of it so many times as large is a momentum."""
+    ratio = rates.update_ratio(case) if proof.code in ("op.scale", "op.order", "config.other") else None
+    if ratio is None:
+        return proof
+    message = f"what is new counts {number(ratio)} times as much as in the reference: {proof.message}"
+    return replace(proof, code="buffer.momentum", message=message)
 
 
 def _check(seen: Seen) -> Check:

@@ -38,8 +38,13 @@ def find_fused(table: Table, reference: Trace, port: Trace) -> Fused:
     for ours, theirs in list(table.to_port.items()):
         call, other = reference.nodes[ours], port.nodes[theirs]
         apart = nearest(call.outputs, other.outputs)
-        alike = same_kind(call, other) or (call.is_leaf and other.is_leaf)
-        if not (SAME < apart < UNLIKE and alike and may_divide_differently(call, other)):
+        if not (SAME < apart < UNLIKE and may_divide_differently(call, other)):
+            continue
+        run = _run_that_ends_alike(port, other, reference, call, table.to_reference)
+        if run:
+            _goes_on(fused, table, call, other, run)
+            continue
+        if not (same_kind(call, other) or (call.is_leaf and other.is_leaf)):
             continue
         run = _run_that_gives(reference, call, other, apart, table.to_port)
         if run:
@@ -48,11 +53,36 @@ def find_fused(table: Table, reference: Trace, port: Trace) -> Fused:
             continue
         run = _run_that_gives(port, other, call, apart, table.to_reference)
         if run:
-            fused.goes_on[theirs] = run[-1].order
-            fused.port_inside |= {node.order for node in run[:-1]}
-            table.to_reference[run[-1].order] = ours
-            table.why[run[-1].order] = "end of a run that the reference does in one call"
+            _goes_on(fused, table, call, other, run)
     return fused
+
+
+def _goes_on(fused: Fused, table: Table, call: Node, other: Node, run: list[Node]) -> None:
+    fused.goes_on[other.order] = run[-1].order
+    fused.port_inside |= {node.order for node in run[:-1]}
+    table.to_reference[run[-1].order] = call.order
+    table.why[run[-1].order] = "end of a run that the reference does in one call"
+
+
+def _run_that_ends_alike(
+    trace: Trace, first: Node, other_trace: Trace, whole: Node, paired: Mapping[int, int]
+) -> list[Node]:
+    """The calls after a layer, up to one of the kind with which a block of the other side ends.
+
+    That tells also where the layer does something else, so that no value is the same.
+    """
+    given = [value.data for value in whole.outputs.values()]
+    ends = [
+        node
+        for node in other_trace.nodes[whole.order + 1 : whole.finished]
+        if node.is_leaf and any(value.data is data for value in node.outputs.values() for data in given)
+    ]
+    run: list[Node] = []
+    for following in run_after(trace, first, paired) if ends and first.is_leaf else ():
+        run.append(following)
+        if same_kind(ends[0], following):
+            return run
+    return []
 
 
 def _run_that_gives(

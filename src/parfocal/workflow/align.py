@@ -40,6 +40,7 @@ from parfocal.workflow.ignoring import patterns_of
 from parfocal.workflow.players import Arguments, Loss, Player, check_outputs
 from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.state import buffer_results, weight_differences, weights_kept
+from parfocal.workflow.updates import explained_updates
 
 CONFIDENT = 0.9  # a plan this sure needs no trial run: the alignment itself is the trial
 DEAD = 1e-7  # outputs below this say nothing about the weights that made them
@@ -160,6 +161,8 @@ def _report(
         reproducing=reproducing,
     )
     buffers, conventions = buffer_results(alignment, observation) if alignment.mode != "eval" else ([], [])
+    if explain and not fixed:
+        buffers = explained_updates(alignment, explainer, buffers)
     found = verdicts.divergences(
         alignment,
         observation,
@@ -194,7 +197,9 @@ def _report(
             *(each for each in found if each.inherited),
             # what a guilty layer keeps count of follows from what it does
             *(
-                replace(each, inherited=each.port is not None and each.port.path in guilty)
+                replace(
+                    each, inherited=each.inherited or (each.port is not None and each.port.path in guilty)
+                )
                 for each in buffers
                 if each.port is None or not alignment.ignored().path(each.port.path)
             ),

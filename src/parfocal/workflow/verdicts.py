@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site, made_by_the_code_of
-from parfocal.matching.pairing import Pairing
+from parfocal.matching.spans import starts_of_runs
 from parfocal.matching.values import distance
 from parfocal.replay.trace import Node, Trace
 from parfocal.report.report import Compared, Step
@@ -89,7 +89,7 @@ def divergences(
     backward = in_backward_order(observation.measures, limit, theirs)
     starved, silent = starved_calls(observation.measures), silent_calls(observation.measures)
     idle = idle_calls(observation.measures)
-    starts = _starts_of_runs(observation.pairing)
+    starts = starts_of_runs(observation.pairing)
     by_the_loss = _loss_differs_first(observation, limits)
     paths = set(guilty_weights)
     found: list[Divergence] = []
@@ -110,7 +110,7 @@ def divergences(
             start, last = theirs.nodes[starts[measure.port]], theirs.nodes[measure.port]
             done = f"what the reference does in one call is done here by {start.path} to {last.path}"
             divergence = replace(divergence, port=site(start), message=done)
-        elif explain is not None and not (divergence.inherited or measure.given) and asked.may_ask:
+        if explain is not None and not (divergence.inherited or measure.given) and asked.may_ask:
             divergence = asked.answered(explain(divergence, measure))
         elif further is not None and inherited and measure.direction == "forward" and asked.may_ask:
             another = further(divergence, measure)
@@ -177,16 +177,6 @@ def _loss_differs_first(observation: Observation, limits: tuple[float, float]) -
         and "forward" not in off
         and not any(m.direction == "forward" and m.score > limit for m in observation.measures)
     )
-
-
-def _starts_of_runs(pairing: Pairing) -> dict[int, int]:
-    """Last call of a run of the port that the reference does in one -> the first, which has the weights."""
-    first = {pair.reference: pair.port for pair in pairing.pairs if pair.takes and pair.gives is None}
-    return {
-        pair.port: first[pair.reference]
-        for pair in pairing.pairs
-        if not pair.takes and pair.reference in first
-    }
 
 
 def _blame(measure: Measure, port: Trace) -> int:

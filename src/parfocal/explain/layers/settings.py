@@ -100,7 +100,7 @@ def _exchanged(case: Case) -> Iterator[Proof]:
             transfer(case.reference_module, new)
         return new
 
-    measured = case.score(case.run(made, inside=False))
+    measured = case.score(case.run(made))
     if measured > case.limit:
         return
     activates = case.node.kind in ACTIVATIONS or not case.node.framework_layer

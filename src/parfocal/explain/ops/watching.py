@@ -19,6 +19,7 @@ from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
 from parfocal.explain.fixes.frames import LONGEST, span_of, standing, users_frames
 from parfocal.explain.fixes.literals import written
+from parfocal.explain.kept import KEPT, is_kept
 from parfocal.explain.ops.log import Key, Log, Maker, Op, Return, key_of
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.replay.trace import Node
@@ -60,8 +61,10 @@ class Part:
 class Watcher:
     """Give it to a repeated call as ``on_op`` and as its listener."""
 
-    def __init__(self, backend: Backend, part: Part) -> None:
+    def __init__(self, backend: Backend, part: Part, *, kept: bool = False) -> None:
+        """``kept``: whether what the call leaves in its buffers is one of its results."""
         self.log = Log()
+        self._kept = kept
         self._backend = backend
         self._part = part
         self._sites = Sites((backend.name,))
@@ -163,7 +166,9 @@ class Watcher:
             return
         inputs, makers, (file, line) = self._waiting.pop(order)
         if order == self._part.call:
-            leaves = flatten(computed).leaves
+            state = self._backend.state(call.module) if self._kept else []
+            kept = {f"{KEPT}{entry.path}": entry.value for entry in state if entry.role == "buffer"}
+            leaves = flatten(computed).leaves | kept
             self.log.results = dict(self._keys(leaves))
             self.log.result_makers = self._made(leaves)
             return
@@ -261,7 +266,8 @@ def watched(case: Case, *, own: bool) -> Log | None:
     assert call is not None
     paired = frozenset(case.precise.port.script.ties if own else case.paired)
     start = case.start if own else call
-    watcher = Watcher(repeater.backend, Part(repeater.trace.nodes, start, call, paired))
+    kept = any(map(is_kept, case.looked_at))
+    watcher = Watcher(repeater.backend, Part(repeater.trace.nodes, start, call, paired), kept=kept)
     run = case.run if own else case.run_reference
     with watcher.seeing_returns():
         repeated = run(on_op=watcher, listener=watcher)

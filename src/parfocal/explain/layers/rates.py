@@ -1,0 +1,73 @@
+"""A buffer that moves towards the right values by another share than the reference's.
+
+Both sides move from what the buffer held before towards the same new values, so that what the one adds is
+a multiple of what the other does, everywhere. The share is a number that the module keeps: of what is new, or
+of what is old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.case import Case
+from parfocal.explain.causes import Proof, number, place, rounded, spelled_path
+from parfocal.explain.kept import path_of
+from parfocal.explain.layers.relations import factor_between
+
+ROUNDED = 1e-3  # of what is added: it is small beside what was there before
+MOST_SHARES = 8  # numbers of a module that are tried
+
+
+def other_share(case: Case) -> Iterator[Proof]:
+    """The buffers are right with another number among those that the port's module keeps."""
+    ratio = update_ratio(case)
+    if ratio is None:
+        return
+    shares = {
+        name: value for name, value in vars(case.module).items() if type(value) is float and 0.0 < value < 1.0
+    }
+    for name, value in list(shares.items())[:MOST_SHARES]:
+        for right in (rounded(value / ratio), rounded(1.0 - (1.0 - value) / ratio)):
+            if not 0.0 <= right <= 1.0:
+                continue
+            score = case.score(case.run(partial(_set, name, right)))
+            if score <= case.limit:
+                message = (
+                    f"what is new counts {number(ratio)} times as much in {_buffer(case)} as in the "
+                    f"reference: {name} of {place(case.node)} is {number(value)} in the port and would have "
+                    f"to be {number(right)}"
+                )
+                fix = f"{spelled_path(case.node.path)}.{name} = {number(right)}"
+                yield Proof("buffer.momentum", message, fix, score)
+                return
+
+
+def update_ratio(case: Case) -> float | None:
+    """How many times as far as the reference's buffer the port's moves, if it is as many times everywhere."""
+    check = case.checks[0]
+    before = case.buffers[0].get(path_of(check.reference, case.precise.reference.trace))
+    observed, expected = case.observed(), case.recorded(check.reference)
+    if before is None or observed is None or len({observed.shape, expected.shape, before.shape}) > 1:
+        return None
+    moved, wanted = (_wide(after) - _wide(before) for after in (observed, expected))
+    ratio = factor_between(moved, wanted)
+    if ratio is None or np.linalg.norm(moved - ratio * wanted) > ROUNDED * np.linalg.norm(moved):
+        return None
+    return rounded(ratio)
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float64)
+
+
+def _set(name: str, value: float, twin: Any) -> None:
+    setattr(twin, name, value)
+
+
+def _buffer(case: Case) -> str:
+    return path_of(case.checks[0].port, case.precise.port.trace)
