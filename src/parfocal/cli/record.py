@@ -84,7 +84,7 @@ def _loaded(name: str, weights: Path | None, plan: Path | None, seed: int) -> An
     if weights is not None:
         with TemporaryDirectory() as folder:
             own = Path(folder) / "weights.safetensors"  # in the names and layouts of this model
-            _convert(weights, model, own, plan)
+            _convert(weights, model, own, plan, name)
             arrays = load_arrays(own)
             for entry in backend.state(model):
                 if entry.path in arrays:
@@ -92,15 +92,14 @@ def _loaded(name: str, weights: Path | None, plan: Path | None, seed: int) -> An
     return model
 
 
-def _convert(weights: Path, model: Any, out: Path, plan: Path | None) -> None:
+def _convert(weights: Path, model: Any, out: Path, plan: Path | None, name: str) -> None:
     from parfocal.weights.convert import convert
 
     try:
         convert(weights, model, out, plan=plan)
     except TransferError as error:
-        hint = (
-            f"parfocal convert {weights} --port ... --save-plan FILE writes a plan to edit, for --plan FILE"
-        )
+        command = f"parfocal convert {weights} --port {name} --to {out.name} --save-plan plan.json"
+        hint = f"{command} writes a plan: see that it is right, then record with --plan plan.json"
         raise TransferError(error.message, hint=hint, plan=error.plan) from error
 
 

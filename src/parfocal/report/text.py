@@ -80,7 +80,7 @@ def _divergence(first: Divergence, report: Report) -> list[str]:
         if site is not None:
             lines.append(f"  {side:<10} {_site(site)}")
     lines += [f"  settings   {line}" for line in _differing_settings(first)]
-    if first.message:
+    if first.message and (first.cause is None or first.message not in first.cause.message):
         lines.append(f"  {first.message}")
     if first.error is not None:
         lines += _error(first.error, first, report)

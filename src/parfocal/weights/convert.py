@@ -27,7 +27,7 @@ from parfocal.weights.checkpoints.writing import Planned, check_framework, write
 from parfocal.weights.copying import copy_all
 from parfocal.weights.drafting import build
 from parfocal.weights.finishing import conclude
-from parfocal.weights.plan import Ambiguity, Entry, Plan, problems
+from parfocal.weights.plan import Ambiguity, Entry, Plan, refusal
 from parfocal.weights.state import Contents
 from parfocal.weights.units import read_units
 from parfocal.weights.verify import check_coverage
@@ -174,10 +174,8 @@ def _names_hint(work: _Work) -> str:
 
 
 def _failure(plan: Plan) -> TransferError:
-    lines = problems(plan)
-    count = f"{len(lines)} problem{'s' * (len(lines) != 1)}"
     return TransferError(
-        f"{count}; nothing was written\n  " + "\n  ".join(lines),
+        refusal(plan),
         hint="mend the port, or save the plan (error.plan.save(path), --save-plan), edit it and hand it back",
         plan=plan,
     )

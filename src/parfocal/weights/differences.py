@@ -28,7 +28,7 @@ def first_difference(
         if any(other is not call and inside(other.path, call.path) for other, _ in guilty):
             continue  # something inside it is to blame
         mine, yours = contents[0].owners.get(twin.path), contents[1].owners.get(call.path)
-        settings = "; ".join(differing(mine, yours)) if mine and yours else ""
+        settings = "; ".join(differing(mine.settings, yours.settings)) if mine and yours else ""
         more = settings or _between(partners, calls, call.path)
         return (
             f"{FIRST}{call.path or 'the model'} gives another output than "

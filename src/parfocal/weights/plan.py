@@ -121,6 +121,13 @@ def problems(plan: Plan) -> list[str]:
     return lines
 
 
+def refusal(plan: Plan) -> str:
+    """Why a plan is not carried out."""
+    count = len(plan.unmatched_reference) + len(plan.unmatched_port) + len(plan.ambiguous)
+    lines = [f"{count} problem{'s' * (count != 1)}; nothing was written", *problems(plan)]
+    return "\n  ".join(lines)
+
+
 def _leftover(side: str, item: Leftover) -> str:
     named = [path for path in item.nearest if path]  # the whole model says nothing
     nearest = f" (nearest: {', '.join(named)})" if named else ""

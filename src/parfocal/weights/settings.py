@@ -5,10 +5,14 @@ They do not hinder a transfer, yet they are why outputs differ afterwards, so th
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from parfocal.weights.drafting import Draft
-from parfocal.weights.state import Contents, Owner
+if TYPE_CHECKING:
+    from parfocal.weights.drafting import Draft
+    from parfocal.weights.state import Contents
+
+Settings = Mapping[str, Any]
 
 # What says how tensors lie, not what is computed, or is seen in the shapes anyway.
 IGNORED = frozenset({
@@ -20,18 +24,33 @@ REPEATED = 3
 
 def setting_notes(draft: Draft, contents: tuple[Contents, Contents]) -> list[str]:
     """One line for each difference; the same one in many layers is told once."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for link in draft.links.values():
-        owners = contents[0].owners.get(link.reference.module), contents[1].owners.get(link.port.module)
-        if owners[0] and owners[1] and link.reference.kind == link.port.kind:
-            for difference in differing(owners[0], owners[1]):
-                found.setdefault((link.reference.kind, difference), []).append(link.reference.module)
-    return [_line(kind, difference, paths) for (kind, difference), paths in sorted(found.items())]
+    owners = (
+        (
+            link.reference,
+            contents[0].owners.get(link.reference.module),
+            contents[1].owners.get(link.port.module),
+        )
+        for link in draft.links.values()
+        if link.reference.kind == link.port.kind
+    )
+    return told_once(
+        (unit.kind, unit.module, ours.settings, theirs.settings)
+        for unit, ours, theirs in owners
+        if ours and theirs
+    )
 
 
-def differing(reference: Owner, port: Owner) -> list[str]:
+def told_once(layers: Iterable[tuple[str, str, Settings, Settings]]) -> list[str]:
+    """The lines for layers by kind and path, each with its settings on both sides."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for kind, path, ours, theirs in layers:
+        for difference in differing(ours, theirs):
+            found.setdefault((kind, difference), {})[path] = None
+    return [_line(kind, difference, list(paths)) for (kind, difference), paths in sorted(found.items())]
+
+
+def differing(mine: Settings, yours: Settings) -> list[str]:
     """Every setting that both modules have and that differs: ``epsilon: 0.001 in the reference, ...``."""
-    mine, yours = reference.settings, port.settings
     return [
         f"{name}: {mine[name]!r} in the reference, {yours[name]!r} in the port"
         for name in sorted(mine.keys() & yours.keys() - IGNORED)

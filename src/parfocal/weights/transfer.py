@@ -22,8 +22,9 @@ from parfocal.weights.choices import take_as_they_are
 from parfocal.weights.drafting import Draft, Runs, build, settle_by_execution
 from parfocal.weights.finishing import conclude
 from parfocal.weights.follow import Follower
+from parfocal.weights.made import leave_what_is_made
 from parfocal.weights.observe import Observation, observe
-from parfocal.weights.plan import Entry, Plan, problems
+from parfocal.weights.plan import Entry, Plan, refusal
 from parfocal.weights.regions import regions_of
 from parfocal.weights.rules import Rule, all_rules
 from parfocal.weights.settings import setting_notes
@@ -94,6 +95,7 @@ def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], pa
     ruling.copy(ruled)
     runs = _run_both(work)
     draft = build(references, ports, runs, regions)
+    work.notes += leave_what_is_made(draft, work.reference, work.port)
     if work.contents[0].framework == work.contents[1].framework:
         take_as_they_are(draft.choices, ran=runs is not None)
     if runs:
@@ -175,9 +177,7 @@ def _apply_plan(work: _Work, plan: Plan, partial: bool) -> Plan:
 
 
 def _failure(plan: Plan, with_inputs: bool) -> TransferError:
-    lines = problems(plan)
     hint = "mend the port, or say which layer is which: layers={'reference path': 'port path'}"
     if plan.ambiguous and not with_inputs:
         hint = "pass inputs=..., so that values decide which layer is which; or layers={...}"
-    count = f"{len(lines)} problem{'s' * (len(lines) != 1)}"
-    return TransferError(f"{count}; nothing was written\n  " + "\n  ".join(lines), hint=hint, plan=plan)
+    return TransferError(refusal(plan), hint=hint, plan=plan)

@@ -30,12 +30,15 @@ class Recorded:
     tensors: Mapping[int, TensorValue]  # id of a Data -> as it was recorded
     gradients: Gradients  # of parameters
     made: frozenset[Fingerprint]  # of what calls gave, as opposed to what the model was given
+    buffers: Mapping[str, Mapping[str, TensorValue]]  # by path: "before" and "after" the step
+    went_back: bool  # a backward pass was recorded
 
 
 def steps_of(run: Run) -> dict[int, Recorded]:
     calls: dict[int, list[CallRecord]] = {}
     gradients: dict[int, list[GradientRecord]] = {}
     parameters: dict[int, dict[str, TensorValue | None]] = {}
+    buffers: dict[int, dict[str, dict[str, TensorValue]]] = {}
     for record in run.records(run.ranks[0] if run.ranks else None):
         if isinstance(record, CallRecord):
             calls.setdefault(record.step, []).append(record)
@@ -43,8 +46,11 @@ def steps_of(run: Run) -> dict[int, Recorded]:
             gradients.setdefault(record.step, []).append(record)
         elif isinstance(record, StateRecord) and (record.role, record.moment) == ("gradient", "before"):
             parameters.setdefault(record.step, {})[record.path] = record.value
+        elif isinstance(record, StateRecord) and record.role == "buffer" and record.value is not None:
+            moments = buffers.setdefault(record.step, {}).setdefault(record.path, {})
+            moments[record.moment] = record.value
     return {
-        step: _recorded(run, found, gradients.get(step, []), parameters.get(step, {}))
+        step: _recorded(run, found, gradients.get(step, []), parameters.get(step, {}), buffers.get(step, {}))
         for step, found in calls.items()
     }
 
@@ -54,6 +60,7 @@ def _recorded(
     calls: list[CallRecord],
     gradients: list[GradientRecord],
     parameters: Mapping[str, TensorValue | None],
+    buffers: Mapping[str, Mapping[str, TensorValue]],
 ) -> Recorded:
     calls = sorted(calls, key=lambda call: call.order)
     position = {call.order: index for index, call in enumerate(calls)}
@@ -77,7 +84,7 @@ def _recorded(
         for path, value in parameters.items()
     }
     made = frozenset(value.data.fingerprint for node in nodes for value in node.outputs.values())
-    return Recorded(run, Trace(nodes), tensors, sums, made)
+    return Recorded(run, Trace(nodes), tensors, sums, made, buffers, bool(gradients))
 
 
 def _node(

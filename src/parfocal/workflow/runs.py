@@ -24,10 +24,12 @@ from parfocal.matching.values import tie_slots
 from parfocal.replay.trace import Node, Trace, Value
 from parfocal.report.report import INCOMPLETE, Compared, Report, Step
 from parfocal.run.reader import Run, load_run
-from parfocal.workflow import run_between
+from parfocal.weights.settings import told_once
+from parfocal.workflow import run_between, run_state
 from parfocal.workflow.recorded import Recorded, relative_error, steps_of
 from parfocal.workflow.run_between import NOTHING_ARRIVED, Arrived, Passage
 from parfocal.workflow.run_gradients import Judged, User, judge
+from parfocal.workflow.statistics import judged
 
 # How much a correct call may add to the relative error it is given (docs/noise.md), and how many
 # units in the last place count as given to a call whose inputs agree exactly.
@@ -92,6 +94,7 @@ def _compare_step(
     found = _likely([_errors(pair, reference, port, tolerance) for pair in pairing.pairs], theirs)
     _give_what_is_inside(found, theirs)
     limit = 1.0 if tolerance else JUMP
+    buffers, conventions = _buffers(found, reference, port) if tolerance is None else ([], [])
     parameters = _parameters(found, reference, port, tolerance)
     drift = max((errors.given for errors in found if math.isfinite(errors.given)), default=0.0)
     ranked = [
@@ -110,7 +113,9 @@ def _compare_step(
         divergences=(
             *divergences,
             *(replace(each.as_divergence(), step=step) for each in wrong),
+            *(replace(each, step=step) for each in buffers),
         ),
+        findings=(*conventions, *run_state.findings(reference, port)),
         pairs=tuple(_pair_result(errors, ours, theirs) for errors in found),
         unpaired_reference=tuple(_site(ours.nodes[order]) for order in pairing.unpaired_reference),
         unpaired_port=tuple(_site(theirs.nodes[order]) for order in pairing.unpaired_port),
@@ -130,6 +135,21 @@ def _compare_step(
         ),
         limit=limit,
     )
+
+
+def _buffers(
+    found: list[_Errors], reference: Recorded, port: Recorded
+) -> tuple[list[Divergence], list[Finding]]:
+    """Running statistics of paired layers; none is held against a layer that was given something else."""
+    layers = [
+        (
+            reference.trace.nodes[each.pair.reference],
+            port.trace.nodes[each.pair.port],
+            max(each.given, GIVEN * EPSILON["float32"]),
+        )
+        for each in found
+    ]
+    return judged(run_state.statistics(layers, reference, port), None, JUMP)
 
 
 def _between(
@@ -216,7 +236,8 @@ def _errors(pair: CallPair, reference: Recorded, port: Recorded, tolerance: Tole
     if given and own.outputs and not tied:
         errors.made, errors.what = math.inf, "output"
         errors.problems.append(_other_shapes(own.outputs, given))
-    _add_backward(errors, own, other, tied, reference, port, tolerance)
+    if reference.went_back and port.went_back:
+        _add_backward(errors, own, other, tied, reference, port, tolerance)
     return errors
 
 
@@ -358,6 +379,18 @@ def _run_findings(runs: list[Run], steps: list[dict[int, Recorded]]) -> Iterator
         )
 
 
+def _settings(reports: list[Report]) -> Iterator[Finding]:
+    """Layers that are set otherwise: what that changes may be too little to be seen here."""
+    sites = [(pair.reference, pair.port) for report in reports for pair in report.pairs]
+    layers = ((o.kind, p.path, o.settings, p.settings) for o, p in sites if o.kind == p.kind)
+    return (Finding("run.settings", message) for message in told_once(layers))
+
+
+def _told_once(reports: list[Report]) -> list[Finding]:
+    """What is worth knowing of a step is often so of every other."""
+    return list({each.message: each for report in reports for each in report.findings}.values())
+
+
 def _joined(
     runs: list[Run], reports: list[Report], findings: Iterator[Finding], tolerance: Tolerance | None
 ) -> Report:
@@ -367,7 +400,7 @@ def _joined(
         reference_name=names[0],
         port_name=names[1],
         divergences=tuple(each for report in reports for each in report.divergences),
-        findings=tuple(findings),
+        findings=(*findings, *_settings(reports), *_told_once(reports)),
         pairs=tuple(pair for report in reports for pair in report.pairs),
         unpaired_reference=first.unpaired_reference,
         unpaired_port=first.unpaired_port,

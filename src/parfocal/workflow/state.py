@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.layers.buffers import momentum_cause
 from parfocal.explain.layers.weights import tied_cause, weight_cause
-from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score, size_of
+from parfocal.judge.floors import coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
-from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.players import Arrays, Player
+from parfocal.workflow.statistics import Statistic, judged
 
-# A statistic is a mean over a batch; the input's own size is the scale of its rounding errors.
-BUFFER_LIMIT = 8.0
+BUFFER_LIMIT = 8.0  # in units of rounding
 
 
 @contextmanager
@@ -98,109 +95,27 @@ def _state(player: Player) -> dict[str, Array]:
     return {entry.path: backend.to_array(entry.value, copy=False) for entry in backend.state(player.model)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Statistic:
-    """One running statistic on both sides, before and after one step on the same input."""
-
-    entry: Entry
-    before: Array
-    expected: Array
-    observed: Array
-    node: Node
-    port_node: Node
-
-
 def buffer_results(alignment: Alignment, observation: Observation) -> tuple[list[Divergence], list[Finding]]:
-    """Buffers after a run on exact inputs; a known difference of convention is only a finding."""
-    divergences: list[Divergence] = []
-    conventions: dict[str, list[_Statistic]] = {}
-    for statistic in _statistics(alignment, observation.buffers):
-        comparison = compare_arrays(statistic.observed, statistic.expected)
-        error = error_of(comparison)
-        floor = _floor(statistic)
-        if score(error, floor) <= BUFFER_LIMIT:
-            continue
-        if _is_biased_variance(statistic, floor):
-            conventions.setdefault("biased", []).append(statistic)
-            continue
-        divergences.append(
-            Divergence(
-                "buffer",
-                _site(statistic.node),
-                _site(statistic.port_node),
-                f"buffer {statistic.entry.target} after one step",
-                comparison,
-                floor,
-                score(error, floor),
-                cause=momentum_cause(
-                    *(statistic.before, statistic.expected, statistic.observed),
-                    (statistic.node, statistic.port_node),
-                    alignment.port.backend,
-                    (floor, BUFFER_LIMIT),
-                    _count(statistic),
-                ),
-            )
-        )
-    return divergences, [_variance_finding(items) for items in conventions.values()]
+    """Buffers after a run on exact inputs."""
+    statistics = _statistics(alignment, observation.buffers)
+    return judged(statistics, alignment.port.backend, BUFFER_LIMIT)
 
 
-def _site(node: Node) -> Site:
-    return Site(node.path, node.kind, None, node.file, node.line, node.settings)
-
-
-def _statistics(alignment: Alignment, followed: Arrays) -> Iterator[_Statistic]:
+def _statistics(alignment: Alignment, followed: Arrays) -> Iterator[Statistic]:
     reference, port = alignment.reference, alignment.port
     for entry in alignment.plan.entries:
         if entry.source not in reference.natural.buffers or entry.target not in followed:
             continue
-        ours = next((n for n in reference.trace.nodes if n.path == entry.source.rpartition(".")[0]), None)
-        theirs = next((n for n in port.trace.nodes if n.path == entry.target.rpartition(".")[0]), None)
-        if ours is None or theirs is None or not ours.inputs:
+        ours = [node for node in reference.trace.nodes if node.path == entry.source.rpartition(".")[0]]
+        theirs = [node for node in port.trace.nodes if node.path == entry.target.rpartition(".")[0]]
+        if not ours or not theirs or not ours[0].inputs:
             continue
-        yield _Statistic(
-            entry,
+        yield Statistic(
+            entry.target,
             views.apply(entry.source_view, reference.buffers_before[entry.source]),
             views.apply(entry.source_view, reference.natural.buffers[entry.source]),
             views.apply(entry.target_view, followed[entry.target]),
-            ours,
-            theirs,
+            ours[0],
+            theirs[0],
+            len(ours),
         )
-
-
-def _floor(statistic: _Statistic) -> Size:
-    epsilon = coarser(statistic.expected.dtype.name, statistic.observed.dtype.name)
-    if not epsilon:
-        return NOTHING
-    given = next(iter(statistic.node.inputs.values())).data.size
-    own = size_of(statistic.expected)
-    return Size(max(own.rms, given.rms), max(own.peak, given.peak)) * epsilon
-
-
-def _is_biased_variance(statistic: _Statistic, floor: Size) -> bool:
-    """Whether the one side divides by n and the other by n - 1: the update's ratio is n / (n - 1)."""
-    count, momentum = _count(statistic), statistic.node.settings.get("momentum")
-    if count < 2 or not isinstance(momentum, float):
-        return False
-    kept = (1.0 - momentum) * statistic.before.astype(np.float64)
-    updates = [side.astype(np.float64) - kept for side in (statistic.expected, statistic.observed)]
-    for unbiased, biased in (updates, updates[::-1]):
-        if score(error_of(compare_arrays(biased * (count / (count - 1)), unbiased)), floor) <= BUFFER_LIMIT:
-            return True
-    return False
-
-
-def _count(statistic: _Statistic) -> int:
-    """Values per channel."""
-    elements = next(iter(statistic.node.inputs.values())).data.fingerprint.size
-    return elements // max(1, statistic.expected.size)
-
-
-def _variance_finding(items: list[_Statistic]) -> Finding:
-    first = items[0]
-    count = _count(first)
-    message = (
-        f"running variance of {len(items)} BatchNorm layers ({first.entry.target}, ...): one side divides "
-        f"by n, the other by n - 1, a factor of {count / (count - 1):.6g} at n = {count}; equal in training, "
-        "different in evaluation afterwards"
-    )
-    return Finding("buffer.running_variance", message, _site(first.node), _site(first.port_node))

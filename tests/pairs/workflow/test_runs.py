@@ -241,3 +241,53 @@ def test_the_command_needs_no_framework(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "1 []"
     assert json.loads(done.stdout)["divergences"][0]["port"]["path"] == "ln"
+
+
+def recorded_in_training(folder: Path, momentum: float) -> tuple[Path, Path]:
+    """One step of a batch norm that is called twice, with what it leaves in its buffers."""
+    torch.manual_seed(0)
+    ours, theirs = torch.nn.BatchNorm1d(5), paddle.nn.BatchNorm1D(5, momentum=momentum)
+    reference = torch.nn.Sequential(torch.nn.Linear(12, 5), ours, torch.nn.Tanh(), ours)
+    port = paddle.nn.Sequential(paddle.nn.Linear(12, 5), theirs, paddle.nn.Tanh(), theirs)
+    pf.transfer(reference, port)
+    paths = []
+    for name, model, given in (
+        ("torch", reference, torch.from_numpy(X.copy())),
+        ("paddle", port, paddle.to_tensor(X)),
+    ):
+        with pf.record(model, folder / name, state=("buffer",)) as recorder:
+            (model(given) ** 3).sum().backward()
+        paths.append(recorder.path)
+    return paths[0], paths[1]
+
+
+@pytest.mark.filterwarnings("ignore:When training, we now always track:UserWarning")
+@pytest.mark.parametrize("momentum", [0.9, 0.5])
+def test_running_statistics_are_compared(tmp_path: Path, momentum: float) -> None:
+    report = pf.compare(*recorded_in_training(tmp_path, momentum))
+    assert report.ok == (momentum == 0.9), str(report)
+    assert {(each.phase, each.port.path) for each in report.divergences if each.port} <= {("buffer", "1")}
+    codes = {each.code for each in report.findings}
+    assert ("buffer.running_variance" in codes) == report.ok  # n against n - 1 is a convention
+    assert ("run.settings" in codes) == (not report.ok)
+
+
+def test_settings_that_differ_are_told_where_nothing_shows(tmp_path: Path) -> None:
+    report = pf.compare(*recorded(tmp_path, Port(epsilon=1.01e-5)))
+    assert report.ok
+    assert [each.message for each in report.findings if each.code == "run.settings"] == [
+        "ln LayerNorm epsilon: 1e-05 in the reference, 1.01e-05 in the port"
+    ]
+    assert not any(
+        each.code == "run.settings" for each in pf.compare(*recorded(tmp_path / "right", Port())).findings
+    )
+
+
+def test_without_gradients_on_one_side_only_the_forward_pass_is_compared(tmp_path: Path) -> None:
+    reference, _ = recorded(tmp_path, port := Port())
+    with pf.record(port, tmp_path / "forward") as recorder:
+        port(paddle.to_tensor(X))
+    report = pf.compare(reference, recorder.path)
+    assert report.ok, str(report)
+    assert report.compared.directions == ("forward",)
+    assert "run.forward" in {each.code for each in report.findings}

@@ -304,6 +304,13 @@ def test_a_layer_that_differs_in_every_call_is_told_once():
     assert "also: forward, blocks.1.norm: output 1, 123x the noise" in text
 
 
+def test_what_the_cause_says_already_is_not_said_before_it():
+    cause = dataclasses.replace(CAUSE, message="it has no counterpart: nothing is left for it")
+    text = str(report(divergence(cause=cause, message="nothing is left for it")))
+    assert text.count("nothing is left for it") == 1
+    assert "  another thing" in str(report(divergence(cause=cause, message="another thing")))
+
+
 def test_a_later_step_is_named():
     late = dataclasses.replace(divergence(), step=3)
     assert lines_of(late)[2] == "first divergence: step 3, forward, blocks.1.norm: output 0, 123x the noise"

@@ -17,13 +17,15 @@ from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause
 from parfocal.replay.trace import Node
 
+OLD_VALUES = frozenset({"paddle"})  # where momentum is the weight of the old value
+
 
 def momentum_cause(
     before: Array,
     expected: Array,
     observed: Array,
     sides: tuple[Node, Node],
-    backend: Backend,
+    backend: Backend | None,
     noise: tuple[Size, float],
     count: int,
 ) -> Cause | None:
@@ -94,18 +96,20 @@ def _with(
 
 
 def _cause(
-    node: Node, backend: Backend, ours: float, momentum: float, measured: float, *, said: bool
+    node: Node, backend: Backend | None, ours: float, momentum: float, measured: float, *, said: bool
 ) -> Cause:
     code = "config.momentum" if said else "buffer.momentum"
     how = "is" if said else "behaves as"
+    otherwise = backend is not None and backend.name in OLD_VALUES
     message = (
         f"the new value's weight in running statistics (momentum) is {number(ours)} in the reference; "
         f"it {how} {number(momentum)} in the port ({node.kind} {node.path})"
+        f"{', whose own momentum is the weight of the old value' if otherwise else ''}"
     )
     return Cause(code, message, _fix(node, backend, {**node.settings, "momentum": ours}, ours), measured)
 
 
-def _fix(node: Node, backend: Backend, settings: Mapping[str, Any], ours: float) -> str:
+def _fix(node: Node, backend: Backend | None, settings: Mapping[str, Any], ours: float) -> str:
     path = spelled_path(node.path)
     try:
         if isinstance(backend, LayerBuilder) and node.framework_layer:

@@ -1,0 +1,120 @@
+"""Running statistics after one step on the same values: do they agree, and if not, why.
+
+A known difference of convention, a variance divided by n or by n - 1, is only a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parfocal.backends.protocol import Array, Backend
+from parfocal.explain.layers.buffers import momentum_cause
+from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score, size_of
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.verdict import Divergence, Finding, Site
+from parfocal.replay.trace import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """One running statistic on both sides, before and after one step."""
+
+    name: str  # its path in the port
+    before: Array
+    expected: Array
+    observed: Array
+    node: Node
+    port_node: Node
+    calls: int = 1  # that moved it on
+    given: float = 0.0  # the relative error that its layer was given
+
+
+def judged(
+    statistics: Iterable[Statistic], backend: Backend | None, limit: float
+) -> tuple[list[Divergence], list[Finding]]:
+    """``backend``: the port's, for the words of a fix; None where there is none at hand."""
+    divergences: list[Divergence] = []
+    biased: list[Statistic] = []
+    for each in statistics:
+        floor = _floor(each)
+        comparison = compare_arrays(each.observed, each.expected)
+        measured = score(error_of(comparison), floor)
+        if measured <= limit:
+            continue
+        if _is_biased_variance(each, floor, limit):
+            biased.append(each)
+            continue
+        cause = momentum_cause(
+            *(each.before, each.expected, each.observed),
+            (each.node, each.port_node),
+            backend,
+            (floor, limit),
+            _count(each),
+        )
+        sites = _site(each.node), _site(each.port_node)
+        divergences.append(Divergence("buffer", *sites, each.name, comparison, floor, measured, cause=cause))
+    return _one_for_each_layer(divergences), [_variance_finding(biased)] if biased else []
+
+
+def _one_for_each_layer(divergences: list[Divergence]) -> list[Divergence]:
+    """A wrong momentum shows in the mean and in the variance, and is one mistake."""
+    groups: dict[object, list[Divergence]] = {}
+    for number, each in enumerate(divergences):
+        path = each.port.path if each.port is not None else ""
+        groups.setdefault((path, each.mistake) if each.mistake else number, []).append(each)
+    return [
+        replace(max(group, key=lambda each: each.score), what=f"{_names(group)} after one step")
+        for group in groups.values()
+    ]
+
+
+def _names(group: list[Divergence]) -> str:
+    return f"buffer{'s' * (len(group) > 1)} {' and '.join(each.what for each in group)}"
+
+
+def _site(node: Node) -> Site:
+    return Site(node.path, node.kind, None, node.file, node.line, node.settings)
+
+
+def _floor(statistic: Statistic) -> Size:
+    """A statistic is a mean over a batch; the input's own size is the scale of its rounding errors."""
+    epsilon = coarser(statistic.expected.dtype.name, statistic.observed.dtype.name)
+    if not epsilon:
+        return NOTHING
+    given = next(iter(statistic.node.inputs.values())).data.size
+    own = size_of(statistic.expected)
+    return Size(max(own.rms, given.rms), max(own.peak, given.peak)) * max(epsilon, statistic.given)
+
+
+def _is_biased_variance(statistic: Statistic, floor: Size, limit: float) -> bool:
+    """Whether the one side divides by n and the other by n - 1: the update's ratio is n / (n - 1)."""
+    count, momentum = _count(statistic), statistic.node.settings.get("momentum")
+    if count < 2 or not isinstance(momentum, float):
+        return False
+    kept = (1.0 - momentum) ** statistic.calls * statistic.before.astype(np.float64)
+    updates = [side.astype(np.float64) - kept for side in (statistic.expected, statistic.observed)]
+    for unbiased, biased in (updates, updates[::-1]):
+        if score(error_of(compare_arrays(biased * (count / (count - 1)), unbiased)), floor) <= limit:
+            return True
+    return False
+
+
+def _count(statistic: Statistic) -> int:
+    """Values per channel."""
+    elements = next(iter(statistic.node.inputs.values())).data.fingerprint.size
+    return elements // max(1, statistic.expected.size)
+
+
+def _variance_finding(items: list[Statistic]) -> Finding:
+    first = items[0]
+    count = _count(first)
+    layers = first.name if len(items) == 1 else f"{len(items)} BatchNorm layers ({first.name}, ...)"
+    message = (
+        f"running variance of {layers}: one side divides "
+        f"by n, the other by n - 1, a factor of {count / (count - 1):.6g} at n = {count}; equal in training, "
+        "different in evaluation afterwards"
+    )
+    return Finding("buffer.running_variance", message, _site(first.node), _site(first.port_node))
