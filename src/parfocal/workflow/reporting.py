@@ -1,0 +1,184 @@
+"""What an alignment found, as a report: divergences in order of cause, each with why it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+
+from parfocal.explain.backward.parameters import ParameterExplainer
+from parfocal.explain.describing import in_words
+from parfocal.explain.explainer import Explainer
+from parfocal.explain.layers.leftovers import explained_leftovers
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.verdict import Divergence, Finding
+from parfocal.report.report import Report
+from parfocal.weights import views
+from parfocal.workflow import verdicts
+from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.dropping import Dropping
+from parfocal.workflow.ends import End
+from parfocal.workflow.excuses import Excuses
+from parfocal.workflow.players import Player
+from parfocal.workflow.state import buffer_results
+from parfocal.workflow.updates import explained_updates
+
+
+def report_of(
+    alignment: Alignment,
+    observation: Observation,
+    differing: list[Divergence],
+    dropping: Dropping,
+    explain: bool,
+    *,
+    reproducing: bool,
+) -> Report:
+    fixed = alignment.tolerance is not None  # then nothing is kept that could be repeated
+    limits = verdicts.limits_of(fixed)
+    explainer = Explainer(
+        observation.precise,
+        observation.pairing,
+        observation.measures,
+        limits[0],
+        doubtful=[target for doubt in alignment.plan.ambiguous for target in doubt.targets],
+        buffers=(alignment.reference.buffers_before, alignment.port.buffers_before),
+        entries=alignment.plan.entries,
+        reproducing=reproducing,
+    )
+    buffers, conventions = buffer_results(alignment, observation) if alignment.mode != "eval" else ([], [])
+    if explain and not fixed:
+        buffers = explained_updates(alignment, explainer, buffers)
+    found = verdicts.divergences(
+        alignment,
+        observation,
+        limits,
+        _owners(differing),
+        explainer.explain if explain and not fixed else None,
+        _excuses(alignment, observation).of_weights if differing and not fixed else None,
+        partial(_explained_parameter, alignment, observation) if explain and not fixed else None,
+        explainer.further if explain and not fixed else None,
+        partial(_described_gradient, alignment) if explain else None,
+    )
+    leftovers, found = _leftovers(alignment, found, explain)
+    dropped, worth_knowing = dropping.differences(
+        observation.pairing, alignment.reference.trace, alignment.port.trace
+    )
+    guilty = {each.port.path for each in found if each.port is not None and not each.inherited}
+    reference, port = alignment.reference, alignment.port
+    return Report(
+        reference_name=_name(reference),
+        port_name=_name(port),
+        divergences=(
+            *leftovers,
+            *differing,
+            *(each for each in found if not each.inherited),
+            *(
+                each
+                for each in dropped
+                if each.port is not None
+                and each.port.path not in guilty
+                and not alignment.ignored().path(each.port.path)
+            ),
+            *(each for each in found if each.inherited),
+            # what a guilty layer keeps count of follows from what it does
+            *(
+                replace(
+                    each, inherited=each.inherited or (each.port is not None and each.port.path in guilty)
+                )
+                for each in buffers
+                if each.port is None or not alignment.ignored().path(each.port.path)
+            ),
+        ),
+        findings=(
+            *verdicts.findings(alignment, observation),
+            *conventions,
+            *worth_knowing,
+            *(Finding("explain.problem", f"could not be asked: {each}") for each in explainer.problems),
+        ),
+        pairs=tuple(verdicts.pair_results(alignment, observation)),
+        unpaired_reference=verdicts.unpaired(reference.trace, observation.pairing.unpaired_reference),
+        unpaired_port=verdicts.unpaired(port.trace, observation.pairing.unpaired_port),
+        transfer=alignment.plan,
+        compared=verdicts.compared(alignment, observation),
+        along=tuple(verdicts.steps_along(alignment, observation)),
+        limit=limits[0],
+        tolerance=alignment.tolerance,
+        reproduction=lambda: explainer.reproduction,
+    )
+
+
+def _excuses(alignment: Alignment, observation: Observation) -> Excuses:
+    players = alignment.reference, alignment.port
+    return Excuses(observation.precise, players, alignment.plan.entries)
+
+
+def _leftovers(
+    alignment: Alignment, found: list[Divergence], explain: bool
+) -> tuple[list[Divergence], list[Divergence]]:
+    """Weights without a counterpart, and why; what was found besides, inherited where it follows from it."""
+    left = list(
+        _following(verdicts.weight_divergences(alignment.plan, verdicts.idle_weights(alignment)), found)
+    )
+    if not explain or not left:
+        return left, found
+    sides = [
+        (side.backend, side.backend.modules(side.model)) for side in (alignment.reference, alignment.port)
+    ]
+    explained, owners = explained_leftovers(left, *sides)
+    inside = [
+        replace(each, inherited=True)
+        if each.port is not None and any(f"{each.port.path}.".startswith(f"{owner}.") for owner in owners)
+        else each
+        for each in found
+    ]
+    return explained, sorted(inside, key=lambda each: each.inherited)
+
+
+def _following(weights: list[Divergence], found: list[Divergence]) -> Iterable[Divergence]:
+    """Weights without a counterpart, but for those that a layer has for a reason known by now.
+
+    A convolution with another number of groups has other weights: that is one mistake, not three.
+    """
+    known = [each for each in found if each.cause is not None and not each.inherited]
+    paths = {site.path for each in known for site in (each.reference, each.port) if site is not None}
+    return (
+        each
+        for each in weights
+        if not any(f"{owner}.".startswith(f"{path}.") for owner in _owners([each]) for path in paths)
+    )
+
+
+def _explained_parameter(
+    alignment: Alignment, observation: Observation, divergence: Divergence, end: End
+) -> Divergence:
+    partners = {pair.port: pair.reference for pair in observation.pairing.pairs}
+    entry = next(e for e in alignment.plan.entries if (e.source, e.target) == (end.reference, end.port))
+    explainer = ParameterExplainer(
+        observation.precise,
+        partners,
+        alignment.plan.entries,
+        observation.gradients,
+        verdicts.limits_of(False)[0],
+    )
+    return explainer.explain(divergence, entry, end.measure.floor)
+
+
+def _described_gradient(alignment: Alignment, end: End) -> str:
+    """What the two gradients of a parameter, each as its model gave it, are to one another."""
+    entry = next(e for e in alignment.plan.entries if (e.source, e.target) == (end.reference, end.port))
+    ours = alignment.reference.natural.gradients.get(entry.source)
+    theirs = alignment.port.natural.gradients.get(entry.target)
+    if ours is None or theirs is None:
+        return ""
+    observed, expected = views.apply(entry.target_view, theirs), views.apply(entry.source_view, ours)
+    shape = compare_arrays(observed, expected, shape=True).error_shape
+    return "" if shape is None else in_words(shape, observed.size)
+
+
+def _owners(differing: Iterable[Divergence]) -> set[str]:
+    sites = (each.port or each.reference for each in differing)
+    return {site.path.rpartition(".")[0] for site in sites if site is not None}
+
+
+def _name(player: Player) -> str:
+    return f"{type(player.model).__name__} ({player.backend.name} {player.backend.framework_version})"
