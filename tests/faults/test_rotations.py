@@ -85,6 +85,9 @@ FAULTS = [
     Fault("halves", ROTARY, "[-second, first]", "[-first, second]", "op.order"),
     Fault("pairs", ROTARY, "x[..., :half], x[..., half:]", "x[..., ::2], x[..., 1::2]", "config.other"),
     Fault("minus", ROTARY, "x * cos + paddle", "x * cos - paddle", "op.kind"),
+    Fault("base", ROTARY, "base=10000.0", "base=500000.0", "config.other"),
+    Fault("base in the call", ROTARY, "table(length, 6)", "table(length, 6, 100.0)", "config.other"),
+    Fault("positions", ROTARY, "paddle.arange(length,", "paddle.arange(0, 2 * length, 2,", "config.other"),
     Fault("scale", ROTARY, "math.sqrt(6)", "math.sqrt(12)", "op.scale"),
 ]
 
@@ -101,3 +104,10 @@ def test_a_mistake_of_a_helper_that_runs_twice_is_named_and_mended(fault: Fault,
     assert cause.code == fault.code, cause
     mended = apply_fix(tmp_path, fault.source(), port, reference, cause.fix)
     assert aligned(reference, mended, fault).ok, cause.fix
+
+
+def test_a_table_that_no_number_leads_to_is_not_said_to_come_of_one(tmp_path: Path) -> None:
+    fault = Fault("other", ROTARY, "1.0 / base **", "0.3 + 0.1 *", "")
+    first = aligned(reference_of(tmp_path, ROTARY), build(tmp_path, "port", fault.source()), fault).first
+    assert first is not None
+    assert first.cause is None or "as if with" not in first.cause.message

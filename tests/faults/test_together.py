@@ -187,7 +187,14 @@ FAULTS: tuple[tuple[str, Forward, Forward, str, tuple[str, ...]], ...] = (
         lambda self, x: self.second(self.first(x) + torch.arange(5.0)[:, None]),
         lambda self, x: self.second(self.first(x) + paddle.arange(1.0, 6.0).unsqueeze(1)),
         "config.other",
-        ("1, 2, 3, 4, 5", "0, 1, 2, 3, 4"),
+        ("start of arange is 0 in the reference, 1 in the port",),
+    ),
+    (
+        "another constant",
+        lambda self, x: self.second(self.first(x) + torch.arange(5.0)[:, None]),
+        lambda self, x: self.second(self.first(x) + paddle.linspace(1.0, 2.0, 5).unsqueeze(1)),
+        "config.other",
+        ("1, 1.25, 1.5, 1.75, 2", "0, 1, 2, 3, 4"),
     ),
     (
         "bound by other means",

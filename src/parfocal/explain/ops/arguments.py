@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from parfocal.explain.fixes.borders import BY_AXIS, axes_of, by_axis, listed
@@ -218,6 +219,9 @@ def retold(op: Op, argument: Said, value: Any) -> tuple[tuple[Any, ...], dict[st
 
 def _named(op: Op) -> Iterator[tuple[str | int, str, Any]]:
     """Native place, name and value of every argument; defaults included where they can be seen."""
+    if op.name == "arange":
+        yield from _of_a_range(op)
+        return
     parameters = None if op.function is None else _parameters(op.function)
     if parameters is None:
         words = (FIRST.get(op.name, "tensor"), *POSITIONS.get(op.name, ()))
@@ -239,6 +243,23 @@ def _named(op: Op) -> Iterator[tuple[str | int, str, Any]]:
     for word, value in op.kwargs.items():
         if word not in known:
             yield word, word, value
+
+
+def _of_a_range(op: Op) -> Iterator[tuple[str | int, str, Any]]:
+    """A single number is where a range ends; what is not said of it is said here."""
+    numbers = list(takewhile(lambda value: isinstance(value, (int, float)), op.args))
+    words = ("end",) if len(numbers) == 1 and "end" not in op.kwargs else ("start", "end", "step")
+    given: dict[str, tuple[str | int, Any]] = {
+        **{word: (index, value) for index, (word, value) in enumerate(zip(words, numbers, strict=False))},
+        **{
+            word: (word, op.kwargs[word])
+            for word in ("start", "end", "step")
+            if op.kwargs.get(word) is not None
+        },
+    }
+    for word, default in (("start", 0), ("end", None), ("step", 1)):
+        native, value = given.get(word, (word, default))
+        yield native, word, value
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from parfocal.explain.causes import Proof, Where
 from parfocal.explain.fixes.joining import joined
 from parfocal.explain.ops.arguments import Said, default_of, left_out, said, told, unsaid
+from parfocal.explain.ops.fitting import number_further_back
 from parfocal.explain.ops.gaps import Gap, narrowed, paired_inputs, producers
 from parfocal.explain.ops.locating import line_beside, line_of_use
 from parfocal.explain.ops.looking import equal
@@ -320,6 +321,7 @@ RULES: tuple[tuple[Rule, ...], ...] = (
 # What is said only if nothing else fits.
 LAST_RULES: tuple[tuple[Rule, ...], ...] = (
     (other_number,),
+    (number_further_back,),
     (another_formula,),
     (masked_otherwise,),
     (another_value, taken_otherwise),

@@ -22,6 +22,7 @@ from parfocal.explain.ops.names import (
 from parfocal.explain.ops.scene import Scene, is_same
 from parfocal.explain.ops.values import rearranged
 
+PRODUCTS = frozenset({"mul", "outer", "matmul", "einsum"})
 STEPS = 64  # further back than that is another call
 
 
@@ -119,7 +120,10 @@ def _further(scene: Scene, gap: Gap, *, moved: bool = False, through: bool = Fal
             yield from _opposite(scene, mine, theirs, pairs[0])
             pairs = pairs[1:]
     elif not (
-        mine.name == theirs.name or _scale_alike(scene, mine, theirs) or (through and _are_kin(mine, theirs))
+        mine.name == theirs.name
+        or _scale_alike(scene, mine, theirs)
+        or _are_outer(scene, mine, theirs)
+        or (through and _are_kin(mine, theirs))
     ):
         yield from _without_layout(scene, gap, mine, theirs)
         return
@@ -146,6 +150,18 @@ def _scale_alike(scene: Scene, mine: Op, theirs: Op) -> bool:
     if not isinstance(own, (int, float)) or not isinstance(other, (int, float)):
         return False
     return equal("scalar", 1.0, own * other, scene, mine)
+
+
+def _are_outer(scene: Scene, mine: Op, theirs: Op) -> bool:
+    """Whether both multiply all of one tensor with all of another, by whatever op."""
+    return mine.name != theirs.name and _is_outer(scene.port, mine) and _is_outer(scene.reference, theirs)
+
+
+def _is_outer(log: Log, op: Op) -> bool:
+    sizes = [log.values[key].size for key in op.inputs.values()]
+    if op.name not in PRODUCTS or len(sizes) != 2 or min(sizes) < 2:
+        return False
+    return [sizes[0] * sizes[1]] == [log.values[key].size for key in op.outputs.values()]
 
 
 def _are_kin(mine: Op, theirs: Op) -> bool:
@@ -193,7 +209,7 @@ def paired_inputs(scene: Scene, mine: Op, theirs: Op) -> list[tuple[str, str]]:
     """The slots that stand for each other; empty when the two take different numbers of tensors."""
     if len(mine.inputs) != len(theirs.inputs):
         return []
-    if mine.name not in COMMUTATIVE:
+    if mine.name not in COMMUTATIVE and not _are_outer(scene, mine, theirs):
         return list(zip(mine.inputs, theirs.inputs, strict=True))
     left = list(theirs.inputs)
     found: list[tuple[str, str]] = []

@@ -213,6 +213,13 @@ class Scene:
             return INFINITE
         return None if value is None else self.judged(value)
 
+    def recomputed(self, edits: Edits) -> Array | None:
+        """The wrong value with other results of some ops; None: they cannot be made again alone."""
+        try:
+            return self._recomputed(edits, None)
+        except ImpossibleError:
+            return None
+
     def _recomputed(self, edits: Edits, given: Mapping[Key, Any] | None) -> Array | None:
         backend = self.case.backend
         new: dict[Maker | Key, Any] = {}

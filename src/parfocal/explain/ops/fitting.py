@@ -1,0 +1,111 @@
+"""A number further back in the port's code, found by trying: all that follows from it is computed anew.
+
+A reference may keep as a table what the port computes from a few numbers. No op of the two is the same
+then, but with the right number the port comes to the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.case import is_telling
+from parfocal.explain.causes import Proof, rounded
+from parfocal.explain.ops.arguments import Said, said
+from parfocal.explain.ops.gaps import Gap
+from parfocal.explain.ops.locating import behind
+from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.remakes import retelling
+from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.solving import is_number
+from parfocal.explain.ops.telling import argument_proof
+from parfocal.explain.ops.values import laid_out
+
+MOST_OPS = 12  # computed anew for every trial
+MOST_VALUES = 1 << 18  # of all of them together
+ROUNDS = 24
+FIRST_STEP = 1e-2  # relative change of the number by which its influence is measured
+LONGEST_STEP = 3.0  # of the number's logarithm at once
+LEAP = math.log(1e3)
+DONE = 1e-6
+DIGITS = 3  # of a number that somebody wrote
+
+Computed = Callable[[float], "Array | None"]
+
+
+def number_further_back(scene: Scene, gap: Gap) -> Iterator[Proof]:
+    """The number of an op on the way that makes the wrong value right; of several that do, all."""
+    ops = behind(scene, gap)
+    wanted = scene.reference.values[gap.reference]
+    sizes = [scene.port.values[key].size for op in ops for key in op.outputs.values()]
+    if not 2 <= len(ops) <= MOST_OPS or sum(sizes) > MOST_VALUES or not is_telling(wanted):
+        return
+    if scene.knows(gap.port) or wanted.dtype.kind not in "fV":
+        return
+    view = scene.seen_at(gap.port, gap.reference, gap.made, gap.other_made)
+    found = []
+    for op in ops:
+        argument = None if op.function is None else said(op, scene.case.backend.is_tensor).get("scalar")
+        if argument is None or not is_number(argument.value) or argument.value == 0:
+            continue
+        value = _fitted(_computing(view, op, argument), float(argument.value), wanted)
+        if value is not None and value != argument.value:
+            found.append((_likelihood(argument.value, value), op, argument, value))
+    proofs = []
+    for _, op, argument, value in sorted(found, key=lambda each: each[0]):
+        score = scene.try_remade(op, retelling(op, argument, value))
+        if score <= scene.case.limit:
+            theirs = Said(argument.name, value, argument.native, argument.back)
+            proofs.append(argument_proof(scene, op, None, argument, theirs, score))
+    if proofs:
+        yield replace(proofs[0], message="; or else ".join(proof.message for proof in proofs))
+
+
+def _likelihood(own: float, value: float) -> tuple[bool, bool, float]:
+    """Sooner a number with a point than a size, and no leap."""
+    leap = abs(math.log(value / own))
+    return leap > LEAP, isinstance(own, int), leap
+
+
+def _computing(view: Scene, op: Op, argument: Said) -> Computed:
+    """What is there instead of the wrong value, by the number."""
+
+    def compute(value: float) -> Array | None:
+        remake = retelling(op, argument, value)
+        return view.recomputed({each.index: remake for each in view.alike(op)})
+
+    return compute
+
+
+def _fitted(compute: Computed, start: float, wanted: Array) -> float | None:
+    """The number, as somebody wrote it, that comes nearest; None where it leads to nothing.
+
+    Steps go by the logarithm, from the number that is there: its sign is kept.
+    """
+    number = start
+    for _ in range(ROUNDS):
+        given, moved = compute(number), compute(number * math.exp(FIRST_STEP))
+        step = None if given is None or moved is None else _step(given, moved, wanted)
+        if step is None:
+            return None
+        number *= math.exp(max(-LONGEST_STEP, min(LONGEST_STEP, step)))
+        if abs(step) < DONE:
+            break
+    value = rounded(number, float(round(number)))
+    return value if value and value == float(f"{value:.{DIGITS}g}") else None
+
+
+def _step(given: Array, moved: Array, wanted: Array) -> float | None:
+    """How far to go, by least squares."""
+    right = laid_out(wanted, given.shape, given)
+    if right is None or moved.shape != given.shape:
+        return None
+    here, there, right = (array.astype(np.float64).reshape(-1) for array in (given, moved, right))
+    finite = np.isfinite(here) & np.isfinite(there) & np.isfinite(right)
+    slope, left = ((there - here) / FIRST_STEP)[finite], (right - here)[finite]
+    weight = float(slope @ slope)
+    return float(slope @ left) / weight if weight else None
