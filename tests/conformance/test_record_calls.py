@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from parfocal.capture.recording import record
-from parfocal.capture.tree import rebuild_call
+from parfocal.capture.tree import rebuild
 from parfocal.errors import InputError
 from tests.conformance.recorded import EXAMPLES, values
 
@@ -78,7 +78,7 @@ def test_nested_values_and_keywords(kit):
     assert fork.inputs.leaves["scale"] == 2.0
     assert fork.inputs.leaves["extra.none"] is None
     assert np.array_equal(run.read(fork.inputs.leaves["extra.more"]), inputs[0] + 1)
-    args, kwargs = rebuild_call(fork.inputs.shape, fork.inputs.leaves)
+    args, kwargs = rebuild(fork.inputs.shape, fork.inputs.leaves)
     assert (len(args), list(kwargs)) == (1, ["scale", "extra"])
     assert fork.outputs.shape[:2] == ["object", "Output"]
     assert list(fork.outputs.leaves) == ["wide", "pair.0", "pair.1", "nothing"]

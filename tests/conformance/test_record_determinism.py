@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from parfocal.capture.determinism import deterministic, evaluating, no_dropout, seeded, training
+from parfocal.capture.determinism import deterministic, no_dropout, seeded
 from parfocal.capture.inert import check_inert
 from tests.conformance.recorded import EXAMPLES, total, values
 
@@ -56,12 +56,12 @@ def dropping_model(kit):
 def test_no_dropout_in_train_mode(kit):
     model = dropping_model(kit)
     x = kit.tensor(values(4, 8))
-    with evaluating(model):
+    with kit.backend.mode(model, "eval"):
         expected = kit.array(model(x))
-    with training(model), no_dropout(model):
+    with kit.backend.mode(model, "train"), no_dropout(model):
         model.train()  # also when the user's loop says so again
         assert np.array_equal(kit.array(model(x)), expected)
-    with training(model):
+    with kit.backend.mode(model, "train"):
         assert not kit.array(model(x)).any()
     assert [model[1].p, model[2].drop_prob] == [0.5, 0.5]
 
@@ -100,9 +100,9 @@ def test_modes_are_restored_module_by_module(kit):
     model = kit.sequential(kit.linear(2, 2), kit.nn.Dropout(0.5))
     model[1].eval()
     before = kit.backend.training_flags(model)
-    with evaluating(model):
+    with kit.backend.mode(model, "eval"):
         assert not any(kit.backend.training_flags(model).values())
-    with training(model):
+    with kit.backend.mode(model, "train"):
         assert all(kit.backend.training_flags(model).values())
     assert kit.backend.training_flags(model) == before
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -84,16 +84,6 @@ def dropping(model: Any) -> dict[str, tuple[str, float]]:
         for path, module in backend.modules(model).items()
         for name in _probabilities(backend, module)[:1]
     }
-
-
-def evaluating(model: Any) -> AbstractContextManager[None]:
-    """The model in eval mode for a while."""
-    return registry.of(model).mode(model, "eval")
-
-
-def training(model: Any) -> AbstractContextManager[None]:
-    """The model in train mode for a while."""
-    return registry.of(model).mode(model, "train")
 
 
 @contextmanager

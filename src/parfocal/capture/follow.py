@@ -18,18 +18,16 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Call
-from parfocal.capture.layouts import arrangement, distance, same_extents
 from parfocal.capture.tree import Flat
 from parfocal.errors import InputError
+from parfocal.judge.layouts import SAME, Layout, distance, fit, layouts, same_extents
 from parfocal.run.reader import Run, load_run
 from parfocal.run.records import CallRecord, GradientRecord, TensorValue
 
 # How far from the expected place a counterpart is looked for, in calls.
 BEHIND = 16
 AHEAD = 64
-# Relative distance of the inputs: below the first they are the same, above the second they are not.
-SAME = 1e-2
-OTHER = 0.5
+OTHER = 0.5  # relative distance of the inputs above which they are not those of the same call
 
 Exchange = Callable[[Any], Any]
 
@@ -170,11 +168,9 @@ class Follower:
 
     def _fits(self, tensor: Any, value: TensorValue) -> bool:
         own, other = _family(self._backend.dtype(tensor)), _family(value.dtype)
-        return (
-            own == other != "other"
-            and value.ref is not None
-            and same_extents(self._backend.shape(tensor), value.shape)
-        )
+        shape = self._backend.shape(tensor)
+        alike = same_extents(shape, value.shape) and bool(layouts(value.shape, shape))
+        return own == other != "other" and value.ref is not None and alike
 
     def _exchanged(self, flat: Flat, leaves: Mapping[str, Any]) -> dict[str, Any]:
         exchanged = {}
@@ -188,7 +184,7 @@ class Follower:
         """Gives the other run's gradients of an output, one for each backward pass."""
         # The axes of a gradient lie as those of its value do.
         value: Any = record.outputs.leaves[slot]
-        layout = arrangement(self._run.read(value), self._backend.to_array(tensor, copy=False))
+        layout = _layout(self._run.read(value), self._backend.to_array(tensor, copy=False))
         waiting = iter(self._gradients[record.order, slot])
 
         def exchange(gradient: Any) -> Any:
@@ -203,7 +199,13 @@ class Follower:
         """A tensor's values, and the recorded ones laid out alike."""
         live = self._backend.to_array(tensor, copy=False)
         recorded = self._run.read(value)
-        return live, arrangement(recorded, live).apply(recorded)
+        return live, _layout(recorded, live).apply(recorded)
+
+
+def _layout(recorded: Array, live: Array) -> Layout:
+    found = fit(recorded, live)
+    assert found is not None  # what has none fits no slot
+    return found
 
 
 def _family(dtype: str) -> str:

@@ -86,12 +86,6 @@ def rebuild(shape: Any, leaves: Mapping[str, Any]) -> Any:
     raise ValueError(f"{shape!r} is neither a slot nor a container of slots")
 
 
-def rebuild_call(shape: Any, leaves: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments and keyword arguments from the recorded shape of a call's inputs."""
-    args, kwargs = rebuild(shape, leaves)
-    return args, kwargs
-
-
 def _flatten(value: Any, slot: str, leaves: dict[str, Any], depth: int) -> Any:
     container = _container(value) if depth < MAX_DEPTH else None
     if container is None:

@@ -17,10 +17,10 @@ from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.errors import ParfocalError
 from parfocal.explain.kept import is_kept, kept_by, path_of
 from parfocal.judge.floors import Size, coarser, error_of, score, size_of
+from parfocal.judge.layouts import fit
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence
 from parfocal.replay.follow import Direction, Listener, Side, Tie
-from parfocal.replay.layouts import fit
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Place, Repeated, Repeater, Script
 from parfocal.replay.trace import Data, Node, Value

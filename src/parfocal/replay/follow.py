@@ -20,7 +20,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Call, OnOp
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
-from parfocal.replay.layouts import Layout, Words, fit
+from parfocal.judge.layouts import Layout, Words, fit
 from parfocal.replay.observe import RECENT, Drive
 from parfocal.replay.trace import Data, Value
 

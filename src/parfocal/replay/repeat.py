@@ -16,8 +16,8 @@ from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.errors import UnsupportedError
+from parfocal.judge.layouts import Layout
 from parfocal.replay.follow import Direction, Follower, Listener, Side, Sighting, Supply, Tie
-from parfocal.replay.layouts import Layout
 from parfocal.replay.objects import copies_of
 from parfocal.replay.trace import Node, Trace, Value
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.tree import flatten
+from parfocal.judge.layouts import fit
 from parfocal.judge.sketch import Fingerprint
 from parfocal.replay.follow import Report, Side, Sighting, Supply
-from parfocal.replay.layouts import fit
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING, Observer
 from parfocal.replay.trace import Data, Node, Value, unmarked

@@ -15,9 +15,9 @@ from parfocal.backends.protocol import Array, Backend, Mode
 from parfocal.capture.determinism import no_dropout
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.judge.layouts import Layout, fit
 from parfocal.judge.sketch import fingerprint
 from parfocal.matching.values import tie_slots
-from parfocal.replay.layouts import Layout, fit
 from parfocal.replay.observe import FLOATING, Drive
 from parfocal.replay.trace import Data, Trace, Value
 from parfocal.workflow.telling import telling

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from parfocal.errors import InputError
+from parfocal.judge.layouts import fit
 from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.sketch import Fingerprint, Sketch, fingerprint, relative_distance, sketch
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.values import SAME, distance
-from parfocal.replay.layouts import fit
 from parfocal.replay.trace import Data, Node, Trace, Value
 from parfocal.run.reader import Run
 from parfocal.run.records import CallRecord, GradientRecord, StateRecord, TensorValue

@@ -16,11 +16,11 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.judge.floors import score
+from parfocal.judge.layouts import Layout, Words, crosses, fit
 from parfocal.matching.dividing import may_divide_differently, run_after
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.matching.values import SAME, distance, tie_slots
 from parfocal.replay.follow import Side
-from parfocal.replay.layouts import Layout, Words, crosses, fit
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Layouts, Place, Script

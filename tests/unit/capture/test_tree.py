@@ -16,7 +16,6 @@ from parfocal.capture.tree import (
     flatten,
     flatten_call,
     rebuild,
-    rebuild_call,
     replace,
     replace_call,
 )
@@ -87,7 +86,7 @@ def test_keys_that_would_read_alike_stay_apart():
 def test_a_call_has_positions_and_keywords():
     flat = flatten_call((1, (2, 3)), {"mask": 4})
     assert flat.leaves == {"0": 1, "1.0": 2, "1.1": 3, "mask": 4}
-    assert rebuild_call(flat.shape, flat.leaves) == ((1, (2, 3)), {"mask": 4})
+    assert rebuild(flat.shape, flat.leaves) == ((1, (2, 3)), {"mask": 4})
 
 
 def test_a_keyword_that_looks_like_a_position():
@@ -156,7 +155,7 @@ def test_flatten_keeps_every_leaf_and_replace_finds_it(value):
 def test_rebuild_is_the_inverse_of_flatten_for_plain_containers(value):
     flat = flatten_call((value,), {"key.word": value})
     renamed = _with_named_keys(value)
-    assert rebuild_call(flat.shape, flat.leaves) == ((renamed,), {"key.word": renamed})
+    assert rebuild(flat.shape, flat.leaves) == ((renamed,), {"key.word": renamed})
 
 
 def _with_named_keys(value: Any) -> Any:

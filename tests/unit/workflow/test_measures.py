@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from parfocal.judge.floors import NOTHING, Size
+from parfocal.judge.layouts import Layout
 from parfocal.judge.tolerance import Tolerance
 from parfocal.replay.follow import Sighting
-from parfocal.replay.layouts import Layout
 from parfocal.workflow.measures import LIMIT, Collector, Measure, judge_arrays, refine
 from tests.unit.matching.traces import Does, trace
 

@@ -21,7 +21,7 @@ from parfocal.backends.protocol import Array, Backend
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, rounded, said, spelled_path
 from parfocal.explain.layers.settings import ACTIVATIONS, rebuilt
-from parfocal.replay.layouts import fit
+from parfocal.judge.layouts import fit
 from parfocal.replay.trace import Node
 
 # Settings that are numbers -> values people use, tried before solving; the range on a log scale.

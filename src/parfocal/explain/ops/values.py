@@ -12,7 +12,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.ops.log import Key
 from parfocal.judge.floors import EPSILON
-from parfocal.replay.layouts import MAX_AXES, fit
+from parfocal.judge.layouts import MAX_AXES, fit
 
 ROUNDING = 32.0  # units in the last place, relative to the size of all values, that are no difference
 _SAMPLE = 512

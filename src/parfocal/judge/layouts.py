@@ -14,6 +14,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 
 MAX_AXES = 5  # 120 permutations
+SAME = 1e-2  # relative distance below which two arrays show the same values
 _SAMPLE = 1024
 
 
@@ -93,6 +94,11 @@ def _merges(fine: Sequence[int], coarse: Sequence[int]) -> bool:
     return not wanted and product == 1
 
 
+def same_extents(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether two shapes have the same extents in any order, ones aside."""
+    return sorted(_without_ones(one)) == sorted(_without_ones(other))
+
+
 def fit(reference: Array, port: Array, *, may_move: bool = True) -> Layout | None:
     """The layout under which the two agree best; None when no layout fits the shapes.
 
@@ -104,11 +110,11 @@ def fit(reference: Array, port: Array, *, may_move: bool = True) -> Layout | Non
     if len(candidates) <= 1:
         return candidates[0] if candidates else None
     plain = candidates[0]
-    if _distance(plain.apply(reference), port) < 1e-2:
+    if distance(plain.apply(reference), port) < SAME:
         return plain
-    best = min(candidates, key=lambda layout: _distance(layout.apply(reference), port))
+    best = min(candidates, key=lambda layout: distance(layout.apply(reference), port))
     # Of equal ranks only a clear gain speaks for moved axes: a wrong port fits no layout well.
-    clear = reference.ndim != port.ndim or _distance(best.apply(reference), port) < 1e-2
+    clear = reference.ndim != port.ndim or distance(best.apply(reference), port) < SAME
     return best if clear else plain
 
 
@@ -116,7 +122,7 @@ def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(extent for extent in shape if extent != 1)
 
 
-def _distance(a: Array, b: Array) -> float:
+def distance(a: Array, b: Array) -> float:
     """Relative distance over a regular sample of the elements."""
     left, right = (_sample(side).astype(_wide(side)) for side in (a, b))
     same = (left == right) | (np.isnan(left) & np.isnan(right))  # equal infinities have no difference

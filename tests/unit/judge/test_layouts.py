@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parfocal.replay.layouts import Layout, fit, layouts
+from parfocal.judge.layouts import Layout, distance, fit, layouts, same_extents
 
 
 def noise(*shape, seed=0):
@@ -154,3 +154,20 @@ def test_independent_values_of_one_shape_are_never_permuted(shape, seed):
     if np.prod(shape) < 8:
         return  # so few numbers may agree by chance
     assert fit(noise(*shape, seed=seed), noise(*shape, seed=seed + 5000)).is_identity
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [((2, 3), (3, 2), True), ((2, 3), (2, 3, 1), True), ((6,), (2, 3), False), ((), (1,), True)],
+)
+def test_extents(one, other, same):
+    assert same_extents(one, other) is same
+
+
+def test_distance_is_relative_and_sees_infinities():
+    one = np.array([3.0, 4.0, -np.inf])
+    assert distance(one, one) == 0
+    assert distance(one * 1.1, one) == pytest.approx(0.1)
+    assert distance(np.array([3.0, 4.0, 5.0]), one) == np.inf
+    assert distance(np.zeros(3), np.zeros(3)) == 0
+    assert distance(np.empty(0), np.empty(0)) == 0
