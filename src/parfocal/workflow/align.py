@@ -24,6 +24,7 @@ from parfocal.report.report import Report
 from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.computed import computed
 from parfocal.workflow.dropping import Dropping
 from parfocal.workflow.ignoring import patterns_of
 from parfocal.workflow.players import Arguments, Loss, Player, check_outputs
@@ -76,6 +77,7 @@ def align(
         plan = _plan(players, inputs, transfer, layers)
         dropping = Dropping(dropping_modules(reference), dropping_modules(port), mode)
         differing = [] if transfer is not False else list(weight_differences(plan, *players))
+        made = computed(plan, *players)
         alignment = Alignment(
             *players,
             plan,
@@ -91,7 +93,11 @@ def align(
             check_outputs(*players)
             _check_compared(observation, ignore)
             alignment.tell("judging and explaining")
-            return report_of(alignment, observation, differing, dropping, explain, reproducing=reproducing)
+            return report_of(
+                *(alignment, observation, differing, dropping, explain),
+                reproducing=reproducing,
+                made=made,
+            )
 
     report = aligned(reproducing=False)
     return replace(report, reproduction=lambda: aligned(reproducing=True).reproduction())

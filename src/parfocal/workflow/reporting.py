@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,8 +14,10 @@ from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Finding
 from parfocal.report.report import Report
 from parfocal.weights import views
+from parfocal.weights.plan import Entry
 from parfocal.workflow import verdicts
 from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.computed import Computed
 from parfocal.workflow.dropping import Dropping
 from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import Excuses
@@ -32,6 +34,7 @@ def report_of(
     explain: bool,
     *,
     reproducing: bool,
+    made: Computed,
 ) -> Report:
     fixed = alignment.tolerance is not None  # then nothing is kept that could be repeated
     limits = verdicts.limits_of(fixed)
@@ -54,11 +57,14 @@ def report_of(
         limits,
         _owners(differing),
         explainer.explain if explain and not fixed else None,
-        _excuses(alignment, observation).of_weights if differing and not fixed else None,
+        _excuses(alignment, observation, made.entries).of_weights
+        if (differing or made.entries) and not fixed
+        else None,
         partial(_explained_parameter, alignment, observation) if explain and not fixed else None,
         explainer.further if explain and not fixed else None,
         partial(_described_gradient, alignment) if explain else None,
     )
+    mattering, harmless = made.that_matter(found)
     leftovers, found = _leftovers(alignment, found, explain)
     dropped, worth_knowing = dropping.differences(
         observation.pairing, alignment.reference.trace, alignment.port.trace
@@ -71,6 +77,7 @@ def report_of(
         divergences=(
             *leftovers,
             *differing,
+            *mattering,
             *(each for each in found if not each.inherited),
             *(
                 each
@@ -91,6 +98,7 @@ def report_of(
         ),
         findings=(
             *verdicts.findings(alignment, observation),
+            *harmless,
             *conventions,
             *worth_knowing,
             *(Finding("explain.problem", f"could not be asked: {each}") for each in explainer.problems),
@@ -107,9 +115,9 @@ def report_of(
     )
 
 
-def _excuses(alignment: Alignment, observation: Observation) -> Excuses:
+def _excuses(alignment: Alignment, observation: Observation, made: Sequence[Entry]) -> Excuses:
     players = alignment.reference, alignment.port
-    return Excuses(observation.precise, players, alignment.plan.entries)
+    return Excuses(observation.precise, players, (*alignment.plan.entries, *made))
 
 
 def _leftovers(

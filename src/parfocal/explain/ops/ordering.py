@@ -17,7 +17,7 @@ from parfocal.explain.ops.masking import are_masks
 from parfocal.explain.ops.mending import made_fix, value_fix
 from parfocal.explain.ops.names import MOVING, SELECTING
 from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering, reshaping
-from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.scene import Scene, is_same
 from parfocal.explain.ops.telling import (
     extra_proof,
     missing_proof,
@@ -26,7 +26,7 @@ from parfocal.explain.ops.telling import (
     split_proof,
     taken_proof,
 )
-from parfocal.explain.ops.values import rearranged, same
+from parfocal.explain.ops.values import rearranged
 from parfocal.explain.ops.ways import between, is_one_of, moving, one_more, same_sources, transplanted
 
 PARTS = SELECTING | MOVING | {"neg", "cast"}
@@ -83,7 +83,7 @@ def values_moved(scene: Scene, gap: Gap) -> Iterator[Proof]:
     mine, right = scene.port.values[gap.port], scene.reference.values[gap.reference]
     if not rearranged(mine, right) or are_masks(scene, gap):
         return
-    if mine.shape == right.shape and same(mine, right):
+    if is_same(scene, gap.port, gap.reference):
         return  # a little off, where they are
     own, others = moving(scene, gap)
     if not own and not others:

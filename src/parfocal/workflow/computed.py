@@ -1,0 +1,117 @@
+"""Buffers that a model computes itself, which are not copied: what is wrong with those of the port.
+
+A table of positions, a mask, anchors: the port has to get these right by itself. A difference is judged by
+what it does: one that changes nothing is only worth knowing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.causes import spelled_path
+from parfocal.explain.fixes.registering import registered_at
+from parfocal.explain.layers.weights import COPY
+from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.weights.plan import Entry, Plan
+from parfocal.workflow.players import Player
+from parfocal.workflow.state import weight_differences
+
+ROUNDED = 1e-3  # of their size: a sine of a large number is no more exact than that
+HARMLESS = "it makes no difference on these inputs"
+ITSELF = "the port computes it itself"
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """Buffers that the two sides compute otherwise: which is which, and what they are to one another."""
+
+    entries: tuple[Entry, ...]
+    differences: tuple[Divergence, ...]
+
+    def that_matter(self, found: Iterable[Divergence]) -> tuple[list[Divergence], list[Finding]]:
+        """Those that make a difference in a call of their module; the others are only worth knowing."""
+        guilty = {each.port.path for each in found if each.port is not None}
+        mattering, harmless = [], []
+        for each in self.differences:
+            if each.port is not None and _owner(each.port.path) in guilty:
+                mattering.append(each)
+            else:
+                said = each.cause.message if each.cause is not None else each.what
+                harmless.append(Finding("weight.computed", f"{said}; {HARMLESS}", each.reference, each.port))
+        return mattering, harmless
+
+
+def computed(plan: Plan, reference: Player, port: Player) -> Computed:
+    """Of the buffers that were left as they are, those that differ."""
+    entries = tuple(_differing(plan, reference, port))
+    differing = weight_differences(replace(plan, entries=entries), reference, port)
+    return Computed(entries, tuple(_located(each, reference, port) for each in differing))
+
+
+def _differing(plan: Plan, reference: Player, port: Player) -> Iterator[Entry]:
+    """Of modules that have the same weights, by the same name; else by the same path."""
+    owners: dict[str, str] = {}
+    for entry in plan.entries:
+        owners.setdefault(_owner(entry.source), _owner(entry.target))
+    known = {entry.source for entry in plan.entries}, {entry.target for entry in plan.entries}
+    ours, theirs = (
+        {path: array for path, array in player.buffers().items() if path not in done}
+        for player, done in zip((reference, port), known, strict=True)
+    )
+    for path, array in ours.items():
+        owner, name = _owner(path), path.rpartition(".")[2]
+        candidates = (f"{owners.get(owner, owner)}.{name}".lstrip("."), path)
+        target = next((each for each in candidates if each in theirs), None)
+        if target is None or theirs[target].shape != array.shape or _are_alike(theirs[target], array):
+            continue
+        yield Entry(path, target, source_shape=array.shape, target_shape=array.shape)
+
+
+def _owner(path: str) -> str:
+    return path.rpartition(".")[0]
+
+
+def _are_alike(observed: Array, expected: Array) -> bool:
+    mine, right = (np.asarray(array, dtype=np.float64) for array in (observed, expected))
+    finite = np.isfinite(right)
+    if not np.array_equal(mine[~finite], right[~finite], equal_nan=True):
+        return False
+    apart = float(np.linalg.norm(mine[finite] - right[finite]))
+    return apart <= (ROUNDED if expected.dtype.kind == "f" else 0.0) * float(np.linalg.norm(right[finite]))
+
+
+def _located(divergence: Divergence, reference: Player, port: Player) -> Divergence:
+    """With the lines where the two sides register it, and without the advice to copy it."""
+    sites = [
+        _registered(site, player)
+        for site, player in ((divergence.reference, reference), (divergence.port, port))
+    ]
+    cause = divergence.cause
+    if cause is not None:
+        fix = _computing(sites) if cause.fix == COPY else cause.fix
+        cause = Cause(cause.code, f"{cause.message}: {ITSELF}", fix, cause.score_after)
+    return replace(divergence, reference=sites[0], port=sites[1], message=ITSELF, cause=cause)
+
+
+def _registered(site: Site | None, player: Player) -> Site | None:
+    if site is None:
+        return None
+    owner, _, name = site.path.rpartition(".")
+    module: Any = player.backend.modules(player.model).get(owner)
+    file, line = registered_at(type(module), name)
+    return replace(site, kind="buffer", file=file, line=line)
+
+
+def _computing(sites: Sequence[Site | None]) -> str:
+    where = [
+        "" if site is None or site.file is None else f" ({Path(site.file).name}:{site.line})"
+        for site in sites
+    ]
+    path = "" if sites[1] is None else sites[1].path
+    return f"compute {spelled_path(path)}{where[1]} as the reference does{where[0]}"
