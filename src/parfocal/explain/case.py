@@ -155,6 +155,16 @@ class Case:
         kept = (check for check in self.checks if is_kept(check.port))
         return replace(self, checks=(*checks, *kept))
 
+    def with_drift(self) -> Case:
+        """The same case with room for what rounding adds up to where nothing is led along inside."""
+        checks = (
+            replace(each, floor=each.floor | self.precise.exact_freely([each.reference[0]], each.reference))
+            if each.rough
+            else each
+            for each in self.checks
+        )
+        return replace(self, checks=tuple(checks))
+
     def supply(self, data: Data) -> Array:
         assert data.stored is not None
         return self.precise.ledger.get(data.stored)
@@ -204,6 +214,7 @@ class Case:
         wanted = [check for check in self.checks if check.port[3] == (direction or self.direction)]
         scores = []
         for check in wanted:
+            check = self._where_made(check, repeated)
             observed = repeated.places.get(check.port)
             if observed is not None:
                 scores.append(self.judge(observed, self.expected(check, observed), check))
@@ -211,18 +222,29 @@ class Case:
                 return math.inf
         return max(scores, default=0.0 if wanted else math.inf)
 
+    def _where_made(self, check: Check, repeated: Repeated) -> Check:
+        """What the call gives as another call inside gave it is looked at there."""
+        order, side, slot, direction = check.port
+        tie = self.precise.port.script.ties.get(order)
+        given = None if tie is None else tie.outputs.get(slot)
+        if check.port in repeated.places or given is None or (side, direction) != ("output", "forward"):
+            return check
+        for inner in self.precise.port.trace.subtree(order):
+            within = self.precise.port.script.ties.get(inner.order)
+            for name, value in (within.outputs if within is not None else {}).items():
+                place: Place = (inner.order, side, name, direction)
+                if value.data is given.data and place in repeated.places:
+                    return replace(check, port=place)
+        return check
+
     def _hands_through(self, check: Check) -> bool:
         """Whether what is expected is an input as it is: then a tensor handed through is not looked at."""
         order, side, slot, direction = check.port
         tie = self.precise.port.script.ties.get(order)
-        if (
-            tie is None
-            or order != self.call
-            or (side, direction) != ("output", "forward")
-            or is_kept(check.port)
-        ):
+        given = None if tie is None or is_kept(check.port) else tie.outputs.get(slot)
+        if tie is None or given is None or order != self.call or (side, direction) != ("output", "forward"):
             return False
-        return any(value.data is tie.outputs[slot].data for value in tie.inputs.values())
+        return any(value.data is given.data for value in tie.inputs.values())
 
     def run(
         self,
@@ -231,15 +253,16 @@ class Case:
         on_op: OnOp | None = None,
         inside: bool = True,
         listener: Listener | None = None,
+        forward_only: bool = False,
     ) -> Repeated | None:
         """The port's call with a change; None when the framework refuses to compute that."""
         repeater, start = self.port_repeater(), self.start
         if start == self.call:
-            return self._repeat(repeater, self.call, prepare, on_op, inside, listener)
+            return self._repeat(repeater, self.call, prepare, on_op, inside, listener, forward_only)
         if not inside:
             return None  # around it, everything is led along as usual
         reaching = None if prepare is None else self._reaching(prepare)
-        return self._repeat(repeater, start, reaching, on_op, True, listener)
+        return self._repeat(repeater, start, reaching, on_op, True, listener, forward_only)
 
     def run_reference(
         self,
@@ -248,16 +271,17 @@ class Case:
         on_op: OnOp | None = None,
         inside: bool = True,
         listener: Listener | None = None,
+        forward_only: bool = False,
     ) -> Repeated | None:
         """The reference's call with a change."""
         if self.counterpart is None:
             return None
         repeater = self.precise.reference
-        return self._repeat(repeater, self.counterpart, prepare, on_op, inside, listener)
+        return self._repeat(repeater, self.counterpart, prepare, on_op, inside, listener, forward_only)
 
     def repeat(self, repeater: Repeater, call: int, dtype: str | None = None) -> Repeated | None:
         """A call by a repeater of its own: on other values, given other arguments, or in another dtype."""
-        return self._repeat(repeater, call, None, None, True, None, dtype)
+        return self._repeat(repeater, call, None, None, True, None, dtype=dtype)
 
     @property
     def start(self) -> int:
@@ -327,6 +351,7 @@ class Case:
         on_op: OnOp | None,
         inside: bool,
         listener: Listener | None,
+        forward_only: bool = False,
         dtype: str | None = None,
     ) -> Repeated | None:
         def supply(data: Data) -> Array:
@@ -346,7 +371,7 @@ class Case:
                 on_op=on_op,
                 inside=inside,
                 listener=listener,
-                backward=any(check.port[3] == "backward" for check in self.checks[:1]),
+                backward=not forward_only and any(check.port[3] == "backward" for check in self.checks[:1]),
             )
             repeated.places.update(kept_by(repeater, call, twins[0], self.looked_at))
             return repeated

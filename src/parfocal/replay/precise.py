@@ -60,12 +60,15 @@ class Precise:
         one, other = (each.places.get(place) for each in found)
         return one is not None and other is not None and not np.array_equal(one, other, equal_nan=True)
 
+    def result_parameter(self, calls: Sequence[int], path: str) -> Array | None:
+        """The gradient of a parameter by the call, repeated as it was."""
+        found: Repeated = self._once("still", calls, self._unmoved)
+        return found.parameters.get(path)
+
     def still_parameter(self, calls: Sequence[int], path: str) -> Size:
         """The same of a parameter's gradient: code around its layer may use it too."""
-        found = self._once("still", calls, self._unmoved)
-        return (
-            difference(found.parameters[path], self.gradients[path]) if path in found.parameters else NOTHING
-        )
+        found = self.result_parameter(calls, path)
+        return NOTHING if found is None else difference(found, self.gradients[path])
 
     def moved_alike(
         self, calls: Sequence[int], place: Place, port_calls: Sequence[int], port_place: Place
@@ -82,6 +85,11 @@ class Precise:
 
     def exact(self, calls: Sequence[int], place: Place) -> Size:
         found = self._once("exact", calls, self._in_float64)
+        return difference(self.at(place), found.places[place]) if place in found.places else NOTHING
+
+    def exact_freely(self, calls: Sequence[int], place: Place) -> Size:
+        """The same with nothing led along inside: what rounding adds up to from one end to the other."""
+        found = self._once("exact freely", calls, self._freely_in_float64)
         return difference(self.at(place), found.places[place]) if place in found.places else NOTHING
 
     def exact_parameter(self, calls: Sequence[int], path: str) -> Size:
@@ -216,6 +224,9 @@ class Precise:
 
     def _in_float64(self, calls: Sequence[int]) -> Repeated:
         return self.reference.repeat(calls, "float64", self._float64)
+
+    def _freely_in_float64(self, calls: Sequence[int]) -> Repeated:
+        return self.reference.repeat(calls, "float64", self._float64, inside=False, backward=False)
 
     def _port_in_float64(self, calls: Sequence[int]) -> Repeated:
         return self.port.repeat(calls, "float64", self._float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -157,7 +157,11 @@ def _following(weights: list[Divergence], found: list[Divergence]) -> Iterable[D
 
 
 def _explained_parameter(
-    alignment: Alignment, observation: Observation, divergence: Divergence, end: End
+    alignment: Alignment,
+    observation: Observation,
+    divergence: Divergence,
+    end: End,
+    known: Collection[str],
 ) -> Divergence:
     partners = {pair.port: pair.reference for pair in observation.pairing.pairs}
     entry = next(e for e in alignment.plan.entries if (e.source, e.target) == (end.reference, end.port))
@@ -168,7 +172,7 @@ def _explained_parameter(
         observation.gradients,
         verdicts.limits_of(False)[0],
     )
-    return explainer.explain(divergence, entry, end.measure.floor)
+    return explainer.explain(divergence, entry, end.measure.floor, known)
 
 
 def _described_gradient(alignment: Alignment, end: End) -> str:

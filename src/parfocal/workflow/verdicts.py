@@ -71,7 +71,7 @@ def divergences(
     guilty_weights: set[str],
     explain: Callable[[Divergence, Measure], Divergence] | None = None,
     excused: Callable[[Measure], bool] | None = None,
-    explain_parameter: Callable[[Divergence, End], Divergence] | None = None,
+    explain_parameter: Callable[[Divergence, End, Collection[str]], Divergence] | None = None,
     further: Callable[[Divergence, Measure], Divergence | None] | None = None,
     describe: Callable[[End], str] | None = None,
 ) -> list[Divergence]:
@@ -129,7 +129,7 @@ def divergences(
             inherited = owner in paths or unsure or end.reference in sources
             divergence = _end_divergence(end, alignment, "gradient", inherited=inherited)
             if explain_parameter is not None and not inherited and asked.may_ask:
-                divergence = asked.answered(explain_parameter(divergence, end))
+                divergence = asked.answered(explain_parameter(divergence, end, paths))
             elif describe is not None and alignment.tolerance is not None and asked.may_ask:
                 message = divergence.message or describe(end)
                 divergence = asked.answered(replace(divergence, message=message))

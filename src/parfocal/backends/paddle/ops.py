@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -103,7 +103,7 @@ FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescript
 
 _lock = threading.Lock()
 _reporters: list[OpReporter] = []
-_replaced: list[tuple[Any, str, Any]] = []
+_replaced: list[tuple[Any, dict[str, Any]]] = []  # owners, and what they had
 
 
 @contextmanager
@@ -125,9 +125,10 @@ def watch_ops(tracker: CallTracker, on_op: OnOp) -> Iterator[None]:
 
 def _install() -> None:
     try:
-        for owner, native, name, original in _targets():
-            setattr(owner, name, _replacement(native, original))
-            _replaced.append((owner, name, original))
+        for owner, natives in _targets():
+            before = {name: vars(owner)[name] for name in natives}
+            _replaced.append((owner, before))
+            _put(owner, {name: _replacement(natives[name], before[name]) for name in natives})
     except BaseException:
         _restore()
         raise
@@ -135,8 +136,15 @@ def _install() -> None:
 
 def _restore() -> None:
     while _replaced:
-        owner, name, original = _replaced.pop()
-        setattr(owner, name, original)
+        _put(*_replaced.pop())
+
+
+def _put(owner: Any, values: dict[str, Any]) -> None:
+    if isinstance(owner, types.ModuleType):
+        vars(owner).update(values)
+    else:
+        for name, value in values.items():
+            setattr(owner, name, value)
 
 
 @functools.cache
@@ -147,23 +155,31 @@ def _replacement(native: str, original: Any) -> Any:
     return _wrapped(native, original)
 
 
-def _targets() -> list[tuple[Any, str, str, Any]]:
-    """Owner, full name, name and what is there now."""
-    found: list[tuple[Any, str, str, Any]] = []
+@functools.cache  # two and a half thousand
+def _targets() -> list[tuple[Any, dict[str, str]]]:
+    """Owners, each with the names of its functions and their full names."""
+    found: list[tuple[Any, dict[str, str]]] = []
     for namespace in NAMESPACES:
         module = functools.reduce(getattr, namespace.split(".")[1:], paddle)
-        for name in (*getattr(module, "__all__", ()), *(UNLISTED if module is paddle else ())):
-            original = vars(module).get(name)
-            if isinstance(original, FUNCTIONS) and name not in NOT_OPS:
-                found.append((module, f"{namespace}.{name}", name, original))
-    for name, original in vars(paddle.Tensor).items():
-        public = not name.startswith("_") and isinstance(original, FUNCTIONS) and name not in NOT_OPS
-        if public or name in OPERATORS or name in COMPUTED_ATTRIBUTES:
-            found.append((paddle.Tensor, f"paddle.Tensor.{name}", name, original))
-    for name, original in vars(paddle._C_ops).items():
-        if isinstance(original, FUNCTIONS):
-            found.append((paddle._C_ops, f"paddle._C_ops.{name}", name, original))
+        names = (*getattr(module, "__all__", ()), *(UNLISTED if module is paddle else ()))
+        found.append((module, _functions(module, namespace, names)))
+    methods = _functions(
+        paddle.Tensor, "paddle.Tensor", [each for each in vars(paddle.Tensor) if each[0] != "_"]
+    )
+    special = (name for name in (*OPERATORS, *COMPUTED_ATTRIBUTES) if name in vars(paddle.Tensor))
+    found.append((paddle.Tensor, {**methods, **{name: f"paddle.Tensor.{name}" for name in special}}))
+    natives = {name: each for name, each in vars(paddle._C_ops).items() if isinstance(each, FUNCTIONS)}
+    found.append((paddle._C_ops, {name: f"paddle._C_ops.{name}" for name in natives}))
     return found
+
+
+def _functions(owner: Any, namespace: str, names: Iterable[str]) -> dict[str, str]:
+    there = vars(owner)
+    return {
+        name: f"{namespace}.{name}"
+        for name in names
+        if isinstance(there.get(name), FUNCTIONS) and name not in NOT_OPS
+    }
 
 
 def _wrapped(native: str, original: Any) -> Callable[..., Any]:

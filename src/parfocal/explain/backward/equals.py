@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from parfocal.backends.protocol import Array, OpCall
-from parfocal.capture.sites import Sites
-from parfocal.capture.tree import flatten_call
+from parfocal.backends.protocol import Array
 from parfocal.explain.backward.kinks import written_at_ties
-from parfocal.explain.backward.stopping import owner_of
 from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import Proof, Where, spelled_path
+from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.names import name_of_kind
+from parfocal.explain.ops.writing import writing_scene
 
 FEW = 8  # single values that must agree before the others count as ties
 # Ops whose gradient is a matter of choice somewhere: at a kink, or between equals.
@@ -97,24 +95,16 @@ def _op_on(case: Case, values: Array, *, own: bool) -> Where | None:
     node = case.node if own else case.reference_node
     if node is not None and node.framework_layer and name_of_kind(node.kind) in KINKED:
         return Where(name_of_kind(node.kind), node.file, node.line)
-    backend = case.backend if own else case.reference_backend
-    owns, sites = owner_of(case, own=own), Sites((backend.name,))
-    wanted = np.sort(values, axis=None)
-    found: list[Where] = []
+    scene = writing_scene(case)
+    if scene is None:
+        return None
+    log, wanted = scene.port if own else scene.reference, np.sort(values, axis=None)
 
-    def on_op(op: OpCall) -> None:
-        if (
-            op.name in KINKED
-            and owns(op.call)
-            and any(map(takes, flatten_call(op.args, op.kwargs).leaves.values()))
-        ):
-            found.append(Where(op.name, *sites.find()))
+    def takes(op: Op) -> bool:
+        arrays = (log.values[key] for key in op.inputs.values())
+        return any(
+            array.size == wanted.size and np.array_equal(np.sort(array, axis=None), wanted)
+            for array in arrays
+        )
 
-    def takes(leaf: Any) -> bool:
-        if not backend.is_tensor(leaf):
-            return False
-        array = backend.to_array(leaf)
-        return array.size == wanted.size and np.array_equal(np.sort(array, axis=None), wanted)
-
-    (case.run if own else case.run_reference)(on_op=on_op)
-    return found[0] if found else None
+    return next((op.where for op in log.ops if not op.is_module and op.name in KINKED and takes(op)), None)

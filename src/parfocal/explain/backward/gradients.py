@@ -228,7 +228,7 @@ def function_of(case: Case) -> Where | None:
     return next(iter(lines.values())) if len(lines) == 1 else None
 
 
-HYPOTHESES = (stopped, gradient_factor, clipped, ties)
+HYPOTHESES = (ties, stopped, gradient_factor, clipped)  # what can be read first, then what is tried
 
 
 def _pairs(case: Case) -> Iterator[tuple[Check, Array, Array]]:

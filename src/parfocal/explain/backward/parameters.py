@@ -8,7 +8,7 @@ hypotheses. Where every repetition is right, something acts on the parameter fro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -51,8 +51,10 @@ class ParameterExplainer:
     gradients: Mapping[str, Array]  # of the port's parameters, as they were seen
     limit: float
 
-    def explain(self, divergence: Divergence, entry: Entry, floor: Size) -> Divergence:
-        """The divergence at the call that makes it, with its cause."""
+    def explain(
+        self, divergence: Divergence, entry: Entry, floor: Size, known: Collection[str] = ()
+    ) -> Divergence:
+        """The divergence at the call that makes it, with its cause; none if it is ``known`` to be guilty."""
         plain = [*self._frozen(entry, floor), *self._untied(entry, floor), *self._set(entry, floor)]
         if plain:
             return _with(divergence, plain[:1], "")
@@ -63,6 +65,8 @@ class ParameterExplainer:
             outside = "the port's layer by itself gives the right one: something acts on it from outside"
             return _with(divergence, proofs, outside)
         divergence = self._moved(divergence, guilty)
+        if divergence.port is not None and divergence.port.path in known:
+            return divergence
         proofs = list(stops(self._trials(guilty, entry, floor)))
         proofs = proofs or list(_relations(divergence.what, entry, floor, gradients, self.limit))
         return _with(divergence, proofs, "")
@@ -163,11 +167,18 @@ class ParameterExplainer:
 
     def _score(self, users: Users, entry: Entry, floor: Size, watcher: Any = None, own: bool = True) -> float:
         """How far apart the two sides' gradients of the parameter are, one of them under a watcher."""
-        repeaters = self.precise.reference, self.precise.port
-        calls, paths = (users.reference, users.port), (entry.source, entry.target)
+        precise = self.precise
+        sides = (
+            (precise.reference, precise.result_parameter, users.reference, entry.source),
+            (precise.port, precise.port_result_parameter, users.port, entry.target),
+        )
         found = [
-            _gradient(repeater, list(order), path, self.precise, watcher if own is (side == 1) else None)
-            for side, (repeater, order, path) in enumerate(zip(repeaters, calls, paths, strict=True))
+            _watched(repeater, calls, path, precise, watcher)
+            if watcher is not None and calls and own is (repeater is precise.port)
+            else result(calls, path)
+            if calls
+            else None
+            for repeater, result, calls, path in sides
         ]
         return _judged(found[0], found[1], entry, floor)
 
@@ -220,11 +231,9 @@ def _site(node: Node) -> Site:
     return Site(node.path, node.kind, None, node.file, node.line, node.settings)
 
 
-def _gradient(
-    repeater: Repeater, calls: list[int], path: str, precise: Precise, watcher: Any
+def _watched(
+    repeater: Repeater, calls: Sequence[int], path: str, precise: Precise, watcher: Any
 ) -> Array | None:
-    if not calls:
-        return None
     repeated = repeater.repeat(calls, None, precise.recorded, on_op=watcher, listener=watcher)
     return repeated.parameters.get(path)
 

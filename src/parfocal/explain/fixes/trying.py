@@ -23,7 +23,8 @@ from parfocal.explain.fixes.splicing import Patch
 @contextmanager
 def patched(modules: Iterable[Any], patch: Patch) -> Iterator[list[FunctionType]]:
     """While inside, the functions that the patch is in run as patched; it gives them (none: not possible)."""
-    compiled = _compiled(patch)
+    source = read(patch.file)
+    compiled = None if source is None else _compiled(patch, source)
     functions = [] if compiled is None else list(_functions(modules, patch.file))
     exchanged: list[tuple[FunctionType, CodeType]] = []
     try:
@@ -39,11 +40,9 @@ def patched(modules: Iterable[Any], patch: Patch) -> Iterator[list[FunctionType]
             function.__code__ = old
 
 
-def _compiled(patch: Patch) -> dict[tuple[str, int], CodeType] | None:
+@lru_cache(maxsize=32)  # a patch is tried on one call after another
+def _compiled(patch: Patch, source: Source) -> dict[tuple[str, int], CodeType] | None:
     """The code of the outermost function around the patch, by its name and first line."""
-    source = read(patch.file)
-    if source is None:
-        return None
     changes = [(_statement(source, each), each.new) for each in (patch, *patch.also)]
     statements = {statement: new for statement, new in changes if statement is not None}
     begin = _outermost(source, next(iter(statements))) if len(statements) == len(changes) else None
@@ -97,7 +96,7 @@ def _functions(modules: Iterable[Any], file: str) -> Iterator[FunctionType]:
     classes = {kind for module in modules for kind in type(module).__mro__ if file in _files_of(kind)}
     members = (_function(member) for kind in classes for member in vars(kind).values())
     own = [each for each in members if each is not None and each.__code__.co_filename == file]
-    files = [vars(module) for module in sys.modules.values() if getattr(module, "__file__", None) == file]
+    files = [names for names in map(vars, list(sys.modules.values())) if names.get("__file__") == file]
     beside = [each for names in (*(each.__globals__ for each in own), *files) for each in names.values()]
     found = {id(each): each for each in (*own, *beside) if isinstance(each, FunctionType)}
     yield from (each for each in found.values() if each.__code__.co_filename == file)

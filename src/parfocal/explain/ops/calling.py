@@ -17,8 +17,11 @@ def caller(case: Case) -> tuple[Scene | None, Op | None]:
     node, other = case.node, case.reference_node
     if node.parent is None or other is None or other.parent is None:
         return None, None
-    outer = replace(case, call=node.parent, counterpart=other.parent, looked_up={}, _baseline=None)
-    scene = writing_scene(outer)
+    if "caller" not in case.looked_up:
+        case.looked_up["caller"] = replace(
+            case, call=node.parent, counterpart=other.parent, looked_up={}, _baseline=None
+        )
+    scene = writing_scene(case.looked_up["caller"])
     return scene, None if scene is None else call_in(scene.port.ops, case.call)
 
 

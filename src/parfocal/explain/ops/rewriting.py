@@ -13,7 +13,6 @@ from itertools import chain, islice, product
 from typing import Any
 
 from parfocal.backends.protocol import Call
-from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.attributes import set_to
@@ -213,11 +212,12 @@ def _uses(scene: Scene, gap: Gap) -> Iterator[Place]:
 
 def verdict(scene: Scene, patch: Patch) -> int:
     """How right the call is with a patch: as a whole, wherever it is looked at, or where it was wrong."""
-    case = scene.case
+    case, whole = scene.case, scene.case.at_outputs()
     with patched(case.precise.port.modules.values(), patch) as functions:
         if not functions:
             return WORSE
-        if _is_right_as_a_whole(case):
+        free = whole.run(inside=False)  # calls may come in another order than before
+        if whole.score(free) <= case.limit:
             return MENDED
         calls = Calls()
         led = case.run(listener=calls)
@@ -225,7 +225,7 @@ def verdict(scene: Scene, patch: Patch) -> int:
     if led is None or calls.paths != [node.path for node in case.precise.port.trace.subtree(case.start)]:
         return WORSE
     if case.score(led) <= case.limit:
-        return RIGHT
+        return MENDED if whole.with_drift().score(free) <= case.limit else RIGHT
     observed = led.places.get(scene.check.port)
     if observed is None:
         return WORSE
@@ -257,9 +257,3 @@ class Calls:
 
     def left(self, call: Call, computed: Any, given: Any) -> None:
         pass
-
-
-def _is_right_as_a_whole(case: Case) -> bool:
-    """Free inside: calls may come in another order than before."""
-    whole = case.at_outputs()
-    return whole.score(whole.run(inside=False)) <= case.limit

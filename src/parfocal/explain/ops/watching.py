@@ -216,7 +216,7 @@ class Watcher:
         try:
             yield
         finally:
-            if self._sees_returns and self._calls:
+            if self._sees_returns and self._calls and self._part.owns(self._calls[-1]):
                 sys.setprofile(self._profile)
 
     def _profile(self, frame: FrameType, event: str, given: Any) -> None:
@@ -270,5 +270,5 @@ def watched(case: Case, *, own: bool) -> Log | None:
     watcher = Watcher(repeater.backend, Part(repeater.trace.nodes, start, call, paired), kept=kept)
     run = case.run if own else case.run_reference
     with watcher.seeing_returns():
-        repeated = run(on_op=watcher, listener=watcher)
+        repeated = run(on_op=watcher, listener=watcher, forward_only=True)
     return None if repeated is None else watcher.log

@@ -209,6 +209,13 @@ class Writer:
 
 def writing_scene(case: Case) -> Scene | None:
     """Both sides' code of a call, to write in; no value of it is under suspicion."""
+    if "writing scene" not in case.looked_up:
+        case.looked_up["writing scene"] = _writing_scene(case)
+    found: Scene | None = case.looked_up["writing scene"]
+    return found
+
+
+def _writing_scene(case: Case) -> Scene | None:
     port, reference = watched(case, own=True), watched(case, own=False)
     if port is None or reference is None or not port.values:
         return None
