@@ -10,6 +10,7 @@ from parfocal.explain.backward.parameters import ParameterExplainer
 from parfocal.explain.describing import in_words
 from parfocal.explain.explainer import Explainer
 from parfocal.explain.layers.leftovers import explained_leftovers
+from parfocal.explain.layers.unseen import unseen
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Finding
 from parfocal.report.report import Report
@@ -70,6 +71,8 @@ def report_of(
         observation.pairing, alignment.reference.trace, alignment.port.trace
     )
     guilty = {each.port.path for each in found if each.port is not None and not each.inherited}
+    told = {each.port.path for each in (*found, *buffers) if each.port is not None}
+    told |= dropping.ours.keys() | dropping.theirs.keys()
     reference, port = alignment.reference, alignment.port
     return Report(
         reference_name=_name(reference),
@@ -101,6 +104,7 @@ def report_of(
             *harmless,
             *conventions,
             *worth_knowing,
+            *(unseen(observation.precise, observation.pairing, told) if explain and not fixed else ()),
             *(Finding("explain.problem", f"could not be asked: {each}") for each in explainer.problems),
         ),
         pairs=tuple(verdicts.pair_results(alignment, observation)),

@@ -16,6 +16,7 @@ from parfocal.backends.vocabulary import CONVENTIONS, family
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
+from parfocal.replay.trace import Node
 from parfocal.weights.transfer import transfer
 
 ACTIVATIONS = frozenset(
@@ -95,10 +96,7 @@ def _exchanged(case: Case) -> Iterator[Proof]:
         return
 
     def made(twin: Any) -> Any:
-        new = _like(case.backend, builder.layer(other.kind, other.settings), twin)
-        if case.backend.state(new):
-            transfer(case.reference_module, new)
-        return new
+        return exchanged(case.backend, other, case.reference_module, twin)
 
     measured = case.score(case.run(made))
     if measured > case.limit:
@@ -108,6 +106,15 @@ def _exchanged(case: Case) -> Iterator[Proof]:
     line = builder.spell(other.kind, other.settings)
     message = f"{place(case.node)} is {other.kind} in the reference, {case.node.kind} in the port"
     yield Proof(code, message, f"{spelled_path(case.node.path)} = {line}", measured)
+
+
+def exchanged(backend: Backend, other: Node, source: Any, module: Any) -> Any:
+    """A layer of the reference's kind, with the weights of ``source``, in a module's mode and dtype."""
+    assert isinstance(backend, LayerBuilder)
+    new = _like(backend, backend.layer(other.kind, other.settings), module)
+    if backend.state(new):
+        transfer(source, new)
+    return new
 
 
 def training_flag(case: Case) -> Iterator[Proof]:

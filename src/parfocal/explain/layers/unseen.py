@@ -1,0 +1,167 @@
+"""Layers that are set otherwise and agree on these inputs all the same: would they on others?
+
+A ReLU for a ReLU6 shows only where values are large, a size that is rounded up only where it is odd, a
+momentum only in training. Whether it is a difference is tried on inputs made from those at hand; it is worth
+knowing and no divergence.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.building import LayerBuilder
+from parfocal.backends.protocol import Array, Backend
+from parfocal.backends.vocabulary import family
+from parfocal.errors import ParfocalError
+from parfocal.explain.causes import code_of, place, said
+from parfocal.explain.layers.settings import ACTIVATIONS, differing_names, exchanged, rebuilt
+from parfocal.judge.verdict import Finding, Site
+from parfocal.matching.pairing import Pairing
+from parfocal.replay.precise import Precise
+from parfocal.replay.trace import Node
+
+APART = 1e-3  # relative: more than rounding makes of inputs of any size
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Inputs on which a difference may show, in words, and how they are made from those at hand."""
+
+    words: str
+    make: Callable[[Array], Array]
+    training: bool = False
+
+
+def _of_odd_size(x: Array) -> Array:
+    """Without the last row and column of pictures, or the last moment of sequences."""
+    kept = [slice(None), slice(None)] + [slice(None, -1)] * (x.ndim - 2)
+    return np.asarray(x[tuple(kept[: x.ndim])])
+
+
+PROBES = (
+    Probe("on inputs 100 times as large", lambda x: 100.0 * x),
+    Probe("on inputs 1000 times as small", lambda x: 1e-3 * x),
+    Probe("on inputs that are larger by 10", lambda x: x + 10.0),
+    Probe("on inputs that are smaller by 10", lambda x: x - 10.0),
+    Probe("on inputs of another size", _of_odd_size),
+    Probe("in training", lambda x: x, training=True),
+)
+
+
+def unseen(precise: Precise, pairing: Pairing, told: Collection[str]) -> list[Finding]:
+    """One finding for every difference, of all the layers that have it.
+
+    ``told``: paths of which something is said already.
+    """
+    groups: dict[tuple[str, str], list[tuple[Node, Node, str]]] = {}
+    seen: set[str] = set(told)
+    for pair in pairing.pairs:
+        ours, theirs = precise.reference.trace.nodes[pair.reference], precise.port.trace.nodes[pair.port]
+        one_to_one = _is_layer(ours) and _is_layer(theirs) and pair.gives == pair.reference
+        if ours.path in told or theirs.path in seen or not one_to_one:
+            continue
+        seen.add(theirs.path)
+        for code, message, make in _differences(precise, ours, theirs):
+            shown = _shown(precise, theirs, make)
+            if shown is not None:
+                said_so = f"{message}; not seen on these inputs, but {shown}"
+                groups.setdefault((code, said_so), []).append((ours, theirs, message))
+    return [_finding(code, message, found) for (code, message), found in groups.items()]
+
+
+def _is_layer(node: Node) -> bool:
+    return node.framework_layer and node.is_leaf
+
+
+Make = Callable[[Any], Any]
+
+
+def _differences(precise: Precise, ours: Node, theirs: Node) -> Iterator[tuple[str, str, Make]]:
+    """Code, words, and the port's layer as the reference's is."""
+    backend, module = precise.port.backend, precise.port.modules[theirs.path]
+    other = precise.reference.modules[ours.path]
+    if not isinstance(backend, LayerBuilder):
+        return
+    if family(ours.kind) != family(theirs.kind):
+        code = "op.activation" if {ours.kind, theirs.kind} <= ACTIVATIONS else "op.kind"
+        message = f"{ours.kind} in the reference, {theirs.kind} in the port"
+        yield code, message, lambda twin: exchanged(backend, ours, other, twin)
+    elif backend.can_build(module):
+        for name in differing_names(ours.settings, theirs.settings):
+            settings = {**theirs.settings, name: ours.settings[name]}
+            message = (
+                f"{name} of {theirs.kind} is {said(ours.settings[name])} in the reference, "
+                f"{said(theirs.settings[name])} in the port"
+            )
+            make = _rebuilding(backend, settings, other)
+            yield code_of(name, theirs.kind), message, make
+
+
+def _rebuilding(backend: Backend, settings: dict[str, Any], source: Any) -> Make:
+    return lambda twin: rebuilt(backend, twin, settings, source)
+
+
+def _shown(precise: Precise, node: Node, make: Make) -> str | None:
+    """The first inputs on which the port's layer and the other give something else."""
+    tie = precise.port.script.ties.get(node.order)
+    if tie is None or len(node.inputs) != 1 or node.inputs.keys() != tie.inputs.keys():
+        return None
+    ((slot, value),) = tie.inputs.items()
+    if "float" not in value.data.dtype:
+        return None
+    layout = precise.port.script.layout(node.order, "input", slot, value)
+    given = layout.apply(precise.recorded(value.data))
+    backend, module = precise.port.backend, precise.port.modules[node.path]
+    for probe in PROBES:
+        try:
+            results = [_run(backend, module, each, probe, given) for each in (None, make)]
+        except ParfocalError:
+            return None  # a layer that cannot be made so
+        except Exception:  # noqa: BLE001  whatever a framework raises for inputs it does not take
+            continue
+        if not _are_alike(*results):
+            return f"seen {probe.words}"
+    return None
+
+
+def _run(backend: Backend, module: Any, make: Make | None, probe: Probe, given: Array) -> list[Array]:
+    """What a twin gives, and what it keeps then; both draw the same random numbers."""
+    state = backend.rng_state()
+    try:
+        twin = backend.copy_as(module, None)
+        twin = twin if make is None else make(twin)
+        if probe.training:
+            twin.train()
+        x = np.ascontiguousarray(probe.make(given).astype(given.dtype))
+        with backend.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a trial that the user did not ask for
+            results = [backend.to_array(twin(backend.from_array(x)))]
+        kept = [backend.to_array(entry.value) for entry in backend.state(twin) if entry.role == "buffer"]
+        return results + kept
+    finally:
+        backend.set_rng_state(state)
+
+
+def _are_alike(mine: list[Array], others: list[Array]) -> bool:
+    if [array.shape for array in mine] != [array.shape for array in others]:
+        return False
+    for one, other in zip(mine, others, strict=True):
+        a, b = one.astype(np.float64), other.astype(np.float64)
+        finite = np.isfinite(a) & np.isfinite(b)
+        if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+            return False
+        if np.linalg.norm(a[finite] - b[finite]) > APART * np.linalg.norm(b[finite]):
+            return False
+    return True
+
+
+def _finding(code: str, message: str, found: list[tuple[Node, Node, str]]) -> Finding:
+    ours, theirs, _ = found[0]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    sites = (Site(n.path, n.kind, None, n.file, n.line, n.settings) for n in (ours, theirs))
+    return Finding(code, f"{place(theirs)}{more}: {message}", *sites)
