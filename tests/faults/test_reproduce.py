@@ -17,6 +17,7 @@ from paddle import nn as pnn
 from safetensors.numpy import load_file
 from torch import nn
 
+import parfocal as pf
 from parfocal.cli.loading import load_model
 from parfocal.errors import InputError, UnsupportedError
 from tests.faults.mending import patched
@@ -52,11 +53,11 @@ def run_here(script: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess([], 0, printed.getvalue(), "")
 
 
-def fails_until_mended(script: Path, run: Run = run_here) -> str:
+def fails_until_mended(script: Path, run: Run = run_here, part: str = "layer") -> str:
     """Runs both; returns the line with the fix."""
     before = run(script)
     assert before.returncode == 1, before.stderr
-    assert "the port's layer is not the reference's" in before.stderr
+    assert f"the port's {part} is not the reference's" in before.stderr
     mended = script.with_name("mended.py")
     mended.write_text(uncommented(script))
     after = run(mended)
@@ -119,13 +120,64 @@ def test_the_same_has_nothing_to_reproduce(tmp_path: Path) -> None:
 
 def test_without_a_layer_to_take_out_it_says_so(tmp_path: Path) -> None:
     reference = seeded(lambda: nn.Sequential(nn.Linear(8, 4), nn.GELU()))
-    port = pnn.Sequential(pnn.Linear(8, 4), pnn.GELU())
-    report = align(reference, port, numbers(6, 8), transfer=False)
+    port = pnn.Sequential(pnn.Linear(8, 4), pnn.ReLU())
+    report = align(reference, port, numbers(6, 8), explain=False)
     assert report.first is not None
-    assert report.first.phase == "weights"
     with pytest.raises(UnsupportedError, match="nothing that can be run apart from the models"):
         report.reproduce(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+LOADED = """import {0}
+
+
+def build():
+    model = {0}.nn.Sequential({0}.nn.Linear(8, 8), {0}.nn.Tanh(), {0}.nn.Linear(8, 2))
+    return model
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fix"),
+    [
+        (True, "# port[0].weight.set_value(port[0].weight.transpose([1, 0]).clone())  # the fix"),
+        (False, "# parfocal.transfer(reference, port)  # the fix"),
+    ],
+    ids=["transposed", "other numbers"],
+)
+def test_wrong_weights(tmp_path: Path, wrong: bool, fix: str) -> None:
+    builds = {"reference": f"{tmp_path}/ref.py:build", "port": f"{tmp_path}/port.py:build"}
+    (tmp_path / "ref.py").write_text(LOADED.format("torch"))
+    (tmp_path / "port.py").write_text(LOADED.format("paddle"))
+    reference, port = (load_model(spec, name, 0) for name, spec in builds.items())
+    if wrong:
+        pf.transfer(reference, port)
+        port[0].weight.set_value(port[0].weight.T.clone())
+    report = align(reference, port, numbers(6, 8), transfer=False)
+    with pytest.raises(
+        InputError, match=r"0\.weight differs before anything runs: a script has to build both"
+    ):
+        report.reproduce(tmp_path / "script")
+    script = report.reproduce(tmp_path / "script", **builds)
+    assert fails_until_mended(script, part="tensor") == fix
+    assert "\n\n\n\n" not in script.read_text()
+
+
+@pytest.mark.filterwarnings("ignore:When training, we now always track global mean:UserWarning")
+@pytest.mark.parametrize("framework", ["torch", "paddle"])
+def test_running_statistics_that_move_on_wrongly(tmp_path: Path, framework: str) -> None:
+    reference = seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()))
+    if framework == "torch":
+        port: Any = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, momentum=0.3), nn.ReLU())
+        fix = "# port = torch.nn.BatchNorm2d(4, momentum=0.1)  # the fix"
+    else:
+        port = pnn.Sequential(pnn.Conv2D(3, 4, 3), pnn.BatchNorm2D(4, momentum=0.1), pnn.ReLU())
+        fix = "# port = paddle.nn.BatchNorm2D(4, momentum=0.9)  # the fix"
+    report = align(reference, port, numbers(2, 3, 6, 6), mode="train")
+    assert [each.phase for each in report.divergences] == ["buffer"]
+    script = report.reproduce(tmp_path)
+    part = "running_mean after a step" if framework == "torch" else "_mean after a step"
+    assert fails_until_mended(script, part=part) == fix
 
 
 TORCH = """import torch

@@ -98,7 +98,7 @@ class Rebuilding:
         inside = [each for each in found if each.port is not None and is_inside(each.port.path, path)]
         causes = [each.cause for each in inside if each.cause is not None and not each.inherited]
         making, results = self._making(known, seed, [each.fix for each in causes]), self._results()
-        modules = {side: _spelled(side, taken.path) for side, taken in self.taken.items()}
+        modules = {side: spelled(side, taken.path) for side, taken in self.taken.items()}
         helpers = [OUTPUT, *([] if self._forward else [GRADIENT]), *([UNDROPPED] if self._training else [])]
         script = TEMPLATE.format(
             message=docstring("\n".join(dict.fromkeys(each.message for each in causes))),
@@ -134,10 +134,10 @@ class Rebuilding:
         return [*needed, imports(self.taken), *own]
 
     def _making(self, builds: Sequence[str], seed: int, fixes: Sequence[str]) -> str:
-        first, last = _commented(list(dict.fromkeys(fixes)))
-        modules = [_spelled(side, taken.path) for side, taken in self.taken.items()]
+        first, last = commented(list(dict.fromkeys(fixes)))
+        modules = [spelled(side, taken.path) for side, taken in self.taken.items()]
         lines = [
-            *(line for side, build in zip(SIDES, builds, strict=True) for line in _built(side, build, seed)),
+            *(line for side, build in zip(SIDES, builds, strict=True) for line in built(side, build, seed)),
             *first,
             *(line for side in SIDES for line in self._mode_lines(side)),
             *last,
@@ -148,15 +148,15 @@ class Rebuilding:
 
     def _mode_lines(self, side: str) -> list[str]:
         (path, flag), *others = self.modes[side].items()
-        whole = f"{_spelled(side, path)}.{'train' if flag else 'eval'}()"
-        return [whole, *(f"{_spelled(side, inner)}.training = {flag}" for inner, flag in others)]
+        whole = f"{spelled(side, path)}.{'train' if flag else 'eval'}()"
+        return [whole, *(f"{spelled(side, inner)}.training = {flag}" for inner, flag in others)]
 
     def _leaves(self) -> list[str]:
         """What the gradient is looked at of."""
         lines = []
         for (side, taken), slot in zip(self.taken.items(), self.watched.slots, strict=True):
             new = LEAF[taken.backend.name].format(name=f"{side} input {slot}")
-            lines.append(f"{side}_leaf = {new if self.watched.kind == 'input' else _spelled(side, slot)}")
+            lines.append(f"{side}_leaf = {new if self.watched.kind == 'input' else spelled(side, slot)}")
         return lines
 
     def _results(self) -> dict[str, str]:
@@ -191,11 +191,11 @@ class Rebuilding:
         return arrays
 
 
-def _spelled(side: str, path: str) -> str:
+def spelled(side: str, path: str) -> str:
     return side + spelled_path(path).removeprefix("port")
 
 
-def _built(side: str, build: str, seed: int) -> list[str]:
+def built(side: str, build: str, seed: int) -> list[str]:
     """The lines that make a model, from whatever folder they are run."""
     place, _, name = build.rpartition(":")
     if not (place and name):
@@ -209,7 +209,7 @@ def _built(side: str, build: str, seed: int) -> list[str]:
     return [f"{side} = load_model({f'{file}:{name}'!r}, {side!r}, {seed})"]
 
 
-def _commented(fixes: Sequence[str]) -> tuple[list[str], list[str]]:
+def commented(fixes: Sequence[str]) -> tuple[list[str], list[str]]:
     """Every fix as a comment: what makes layers comes first, what sets a mode comes after the modes."""
     first: list[str] = []
     last: list[str] = []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from parfocal.errors import DivergedError, InputError, StorageError, UnsupportedError
 from parfocal.judge.comparison import to_plain
@@ -17,7 +17,6 @@ from parfocal.weights.plan import Plan
 
 if TYPE_CHECKING:
     from parfocal.explain.reproducing import Reproduction
-    from parfocal.explain.scripting import Rebuilding
 
 INCOMPLETE = "run.incomplete"  # the finding that a recording was cut short
 
@@ -43,6 +42,14 @@ class Step:
     carried: float  # relative difference of its output in the natural runs
 
 
+class Reproducible(Protocol):
+    """A mistake that can be shown by itself, given how to build the models."""
+
+    def complete(
+        self, builds: tuple[str | None, str | None], seed: int, found: Sequence[Divergence]
+    ) -> Reproduction: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a comparison found. ``ok`` is the verdict; ``print(report)`` fits one screen."""
@@ -61,9 +68,7 @@ class Report:
     scale: Literal["noise", "growth"] = "noise"  # scores: error by noise, or by the error that went in
     tolerance: Tolerance | None = None  # None: judged by scores
     # of the first mistake that can be taken out: the models are aligned once more for it
-    reproduction: Callable[[], Reproduction | Rebuilding | None] = field(
-        default=lambda: None, repr=False, compare=False
-    )
+    reproduction: Callable[[], Reproducible | None] = field(default=lambda: None, repr=False, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -114,7 +119,7 @@ class Report:
         if found is None:
             raise UnsupportedError(
                 "there is nothing that can be run apart from the models",
-                hint="only an explained mistake in what a call computes or sends back can be taken out",
+                hint="only an explained mistake in weights, or in what a call computes, keeps or sends back",
             )
         return found.complete((reference, port), seed, self.divergences).save(folder)
 

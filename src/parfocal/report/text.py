@@ -167,8 +167,15 @@ def _by_mistake(divergences: Sequence[Divergence]) -> list[list[Divergence]]:
     """Together what is the same mistake wherever it is, or the same tensor of a layer in several calls."""
     groups: dict[object, list[Divergence]] = {}
     for each in divergences:
-        groups.setdefault(each.mistake or (each.phase, _place(each), each.what), []).append(each)
+        groups.setdefault(_mistake(each), []).append(each)
     return list(groups.values())
+
+
+def _mistake(divergence: Divergence) -> object:
+    """What is to be mended. Whatever is wrong with weights, copying them is one thing to do."""
+    if divergence.phase == "weights" and divergence.cause is not None:
+        return divergence.cause.fix
+    return divergence.mistake or (divergence.phase, _place(divergence), divergence.what)
 
 
 def _paths(divergences: Sequence[Divergence]) -> str:

@@ -24,6 +24,7 @@ from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import Excuses
 from parfocal.workflow.players import Player
 from parfocal.workflow.state import buffer_results
+from parfocal.workflow.state_scripts import wrong_statistics, wrong_weights
 from parfocal.workflow.updates import explained_updates
 
 
@@ -71,6 +72,8 @@ def report_of(
         observation.pairing, alignment.reference.trace, alignment.port.trace
     )
     guilty = {each.port.path for each in found if each.port is not None and not each.inherited}
+    weights = wrong_weights(alignment, differing) if reproducing else None
+    statistics = wrong_statistics(alignment, observation, buffers) if reproducing and not fixed else None
     told = {each.port.path for each in (*found, *buffers) if each.port is not None}
     told |= dropping.ours.keys() | dropping.theirs.keys()
     reference, port = alignment.reference, alignment.port
@@ -115,7 +118,7 @@ def report_of(
         along=tuple(verdicts.steps_along(alignment, observation)),
         limit=limits[0],
         tolerance=alignment.tolerance,
-        reproduction=lambda: explainer.reproduction,
+        reproduction=lambda: weights or explainer.reproduction or statistics,
     )
 
 

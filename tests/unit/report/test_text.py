@@ -311,6 +311,20 @@ def test_what_the_cause_says_already_is_not_said_before_it():
     assert "  another thing" in str(report(divergence(cause=cause, message="another thing")))
 
 
+def test_weights_that_one_line_mends_are_told_once():
+    copy = dataclasses.replace(CAUSE, fix="parfocal.transfer(reference, port)")
+    weights = [
+        divergence(
+            path, phase="weights", cause=dataclasses.replace(copy, message=f"{path} differs"), port=site(path)
+        )
+        for path in ("a.weight", "a.bias", "b.weight")
+    ]
+    other = divergence("c.weight", phase="weights", port=site("c.weight"), cause=CAUSE)
+    lines = lines_of(*weights, other)
+    assert "also: the same in a.bias, b.weight" in lines
+    assert sum(line.startswith("  fix") for line in lines) == 2
+
+
 def test_a_later_step_is_named():
     late = dataclasses.replace(divergence(), step=3)
     assert lines_of(late)[2] == "first divergence: step 3, forward, blocks.1.norm: output 0, 123x the noise"

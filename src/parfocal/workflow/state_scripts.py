@@ -1,0 +1,212 @@
+"""Wrong weights, and running statistics that a layer moves on wrongly, as scripts of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from parfocal.backends.building import LayerBuilder
+from parfocal.backends.protocol import Array
+from parfocal.errors import InputError
+from parfocal.explain.causes import spelled_path
+from parfocal.explain.reproducing import (
+    DATA,
+    MAKING,
+    TEMPLATE,
+    Reproduction,
+    Taken,
+    docstring,
+    imports,
+)
+from parfocal.explain.scripting import SIDES, built, commented, spelled
+from parfocal.judge.verdict import Divergence
+from parfocal.replay.trace import Node
+from parfocal.weights import views
+from parfocal.weights.plan import Entry
+from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.state import BUFFER_LIMIT
+
+WEIGHTS = """Builds both models, gives the modules around {path} the weights of the comparison, and fails
+until the port's are the reference's: take the mark of a comment from the line with the fix."""
+LAYER = """Runs the port's layer once, in train mode, on the input that the reference had, looks at what it
+keeps, and fails until it is mended: take the mark of a comment from the line with the fix."""
+AFTER = """def after(module, name, *args):
+    module(*args)
+    return getattr(module, name)"""
+MEANS = ("running_mean", "_mean")  # a variance may be divided by n or by n - 1, which is no mistake
+
+
+@dataclass(frozen=True, slots=True)
+class WrongWeights:
+    """A tensor of the port, what it should be, and the modules around it on both sides."""
+
+    taken: Mapping[str, Taken]
+    paths: Mapping[str, str]  # of the tensors
+    owners: Mapping[str, str]
+    expected: Array
+    floor: float
+
+    def complete(
+        self, builds: tuple[str | None, str | None], seed: int, found: Sequence[Divergence]
+    ) -> Reproduction:
+        """The script for models that ``file.py:build`` and the like make."""
+        known = [build for build in builds if build is not None]
+        if len(known) < 2:
+            raise InputError(
+                f"{self.paths['port']} differs before anything runs: a script has to build both models",
+                hint='say how: reproduce(folder, reference="ref.py:build", port="port.py:build")',
+            )
+        causes = [
+            each.cause
+            for each in found
+            if each.cause is not None and each.port is not None and each.port.path == self.paths["port"]
+        ]
+        names = {side: spelled(side, self.owners[side]) for side in SIDES}
+        making = [
+            *(line for side, build in zip(SIDES, known, strict=True) for line in built(side, build, seed)),
+            *(self.taken[side].spelling["load"].format(side=names[side]) for side in SIDES),
+            *(line for lines in commented([each.fix for each in causes]) for line in lines),
+        ]
+        arrays = {
+            f"{names[side]} {entry.path}": taken.backend.to_array(entry.value)
+            for side, taken in self.taken.items()
+            for entry in taken.state
+        }
+        own = "import parfocal\n" if any("parfocal." in line for line in making) else ""
+        script = TEMPLATE.format(
+            message=docstring("\n".join(dict.fromkeys(each.message for each in causes))),
+            about=WEIGHTS.format(path=spelled("port", self.paths["port"])),
+            imports=f"{own}{imports(self.taken)}\nfrom parfocal.cli.loading import load_model",
+            helpers="",
+            data=DATA,
+            making="\n".join(making),
+            part="tensor",
+            **{f"run_{side}": self._array(side) for side in SIDES},
+            floor=self.floor,
+            limit=1.0,
+        )
+        return Reproduction(script.replace("\n" * 6, "\n" * 2), {"expected": self.expected, **arrays})
+
+    def _array(self, side: str) -> str:
+        return self.taken[side].spelling["array"].format(call=spelled(side, self.paths[side]))
+
+
+def wrong_weights(alignment: Alignment, differing: Sequence[Divergence]) -> WrongWeights | None:
+    """The first difference of weights that is explained."""
+    first = next((each for each in differing if each.cause is not None and each.noise.rms), None)
+    if first is None or first.reference is None or first.port is None:
+        return None
+    paths = {"reference": first.reference.path, "port": first.port.path}
+    owners = {side: path.rpartition(".")[0] for side, path in paths.items()}
+    players = {"reference": alignment.reference, "port": alignment.port}
+    taken = {
+        side: Taken(player.backend, player.backend.modules(player.model)[owners[side]], None)
+        for side, player in players.items()
+    }
+    parts = [entry for entry in alignment.plan.entries if entry.target == paths["port"]]
+    expected = _as_in_the_port(parts, alignment)
+    plain = all(hasattr(np, each.backend.dtype(e.value)) for each in taken.values() for e in each.state)
+    return WrongWeights(taken, paths, owners, expected, first.noise.rms) if plain else None
+
+
+def _as_in_the_port(parts: Sequence[Entry], alignment: Alignment) -> Array:
+    """The reference's values, lying as in the port."""
+    backend = alignment.reference.backend
+    state = {entry.path: entry.value for entry in backend.state(alignment.reference.model)}
+    values = [views.apply(each.source_view, backend.to_array(state[each.source])) for each in parts]
+    whole = np.zeros(parts[0].target_shape, np.result_type(*(each.dtype for each in values)))
+    for entry, value in zip(parts, values, strict=True):
+        views.apply(entry.target_view, whole)[...] = value
+    return whole
+
+
+def wrong_statistics(
+    alignment: Alignment, observation: Observation, found: Sequence[Divergence]
+) -> Reproduction | None:
+    """The first layer of a framework that moves its statistics on wrongly, taken out of its model."""
+    for each in found:
+        if each.cause is not None and each.port is not None and each.reference is not None:
+            path = spelled_path(each.port.path)
+            nodes = _only_calls(alignment, each.reference.path, each.port.path)
+            if nodes is not None and each.cause.fix.startswith(f"{path} = "):
+                fix = f"port{each.cause.fix[len(path) :]}"
+                return _layer(alignment, observation, nodes, each.cause.message, fix)
+    return None
+
+
+def _only_calls(alignment: Alignment, *paths: str) -> tuple[Node, Node] | None:
+    traces = alignment.reference.trace, alignment.port.trace
+    found = [
+        [node for node in trace.nodes if node.path == path] for trace, path in zip(traces, paths, strict=True)
+    ]
+    once = all(len(calls) == 1 and list(calls[0].inputs) == ["0"] for calls in found)
+    return (found[0][0], found[1][0]) if once else None
+
+
+def _layer(
+    alignment: Alignment, observation: Observation, nodes: tuple[Node, Node], message: str, fix: str
+) -> Reproduction | None:
+    players = dict(zip(SIDES, (alignment.reference, alignment.port), strict=True))
+    taken = {
+        side: Taken(player.backend, player.backend.modules(player.model)[node.path], node)
+        for (side, player), node in zip(players.items(), nodes, strict=True)
+    }
+    entry = next(
+        (
+            each
+            for each in alignment.plan.entries
+            if (each.source.rpartition(".")[0], each.target.rpartition(".")[0])
+            == (nodes[0].path, nodes[1].path)
+            and each.target.rpartition(".")[2] in MEANS
+        ),
+        None,
+    )
+    can_be_built = all(
+        isinstance(each.backend, LayerBuilder) and each.backend.can_build(each.module)
+        for each in taken.values()
+    )
+    data = nodes[0].inputs["0"].data
+    if entry is None or not can_be_built or data.stored is None:
+        return None
+    given = observation.precise.ledger.get(data.stored)
+    layout = observation.precise.port.script.layouts.get((nodes[1].order, "input", "0"))
+    expected = views.apply(entry.source_view, alignment.reference.natural.buffers[entry.source])
+    arrays: dict[str, Array] = {
+        "expected": expected,
+        "reference input 0": given,
+        "port input 0": given if layout is None else layout.apply(given),
+    }
+    for (side, each), node, player in zip(taken.items(), nodes, players.values(), strict=True):
+        for tensor in each.state:
+            before = player.buffers_before.get(f"{node.path}.{tensor.path}" if node.path else tensor.path)
+            arrays[f"{side} {tensor.path}"] = (
+                each.backend.to_array(tensor.value) if before is None else before
+            )
+    names = dict(zip(SIDES, (path.rpartition(".")[2] for path in (entry.source, entry.target)), strict=True))
+    making = MAKING.format(
+        **{side: each.line for side, each in taken.items()},
+        first_fix=f"# {fix}  # the fix\n",
+        last_fix="",
+        loading="\n".join(each.spelling["load"].format(side=side) for side, each in taken.items()),
+        reference_mode="train",
+        port_mode="train",
+    )
+    calls = {
+        side: f"after({side}, {names[side]!r}, {each.tensor(f'{side} input 0')})"
+        for side, each in taken.items()
+    }
+    script = TEMPLATE.format(
+        message=docstring(message),
+        about=LAYER,
+        imports=imports(taken),
+        helpers=AFTER,
+        data=DATA,
+        making=making,
+        part=f"{names['port']} after a step",
+        **{f"run_{side}": taken[side].spelling["array"].format(call=call) for side, call in calls.items()},
+        floor=float(np.finfo(np.float32).eps) * max(data.size.rms, float(np.sqrt(np.mean(expected**2)))),
+        limit=BUFFER_LIMIT,
+    )
+    return Reproduction(script, arrays)
