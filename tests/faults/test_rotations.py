@@ -111,3 +111,93 @@ def test_a_table_that_no_number_leads_to_is_not_said_to_come_of_one(tmp_path: Pa
     first = aligned(reference_of(tmp_path, ROTARY), build(tmp_path, "port", fault.source()), fault).first
     assert first is not None
     assert first.cause is None or "as if with" not in first.cause.message
+
+
+PAIRWISE = Pair(
+    """
+import torch
+import torch.nn as nn
+
+class Turn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x, turns):
+        pairs = torch.view_as_complex(self.first(x).reshape(*x.shape[:-1], -1, 2))
+        return self.second(torch.view_as_real(pairs * turns).flatten(-2))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.turn = Turn()
+
+    def forward(self, x):
+        angles = torch.outer(torch.arange(x.shape[1]).float(), 100.0 ** (-torch.arange(4).float() / 4))
+        return self.turn(x, torch.polar(torch.ones_like(angles), angles))
+
+def build():
+    return Net()
+""",
+    """
+import paddle
+import paddle.nn as nn
+
+class Turn(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x, cos, sin):
+        y = self.first(x)
+        even, odd = y[..., ::2], y[..., 1::2]
+        y = paddle.stack([even * cos - odd * sin, odd * cos + even * sin], axis=-1)
+        return self.second(y.flatten(-2))
+
+class Net(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.turn = Turn()
+
+    def forward(self, x):
+        speed = 100.0 ** (-paddle.arange(4, dtype="float32") / 4)
+        angles = paddle.outer(paddle.arange(x.shape[1], dtype="float32"), speed)
+        return self.turn(x, paddle.cos(angles), paddle.sin(angles))
+
+def build():
+    return Net()
+""",
+    ((2, 5, 8),),
+)
+OF_PAIRS = [
+    Fault("sign of one", PAIRWISE, "odd * cos + even * sin", "odd * cos - even * sin", "op.kind"),
+    Fault("base outside", PAIRWISE, "100.0 **", "1000.0 **", "config.other"),
+]
+
+
+@pytest.mark.parametrize("fault", OF_PAIRS, ids=lambda fault: fault.name)
+def test_a_rotation_by_complex_numbers_is_compared_by_its_parts(fault: Fault, tmp_path: Path) -> None:
+    """What the port's layer is given has no counterpart: who gives it is looked at as well."""
+    reference, port, cause = cause_of(fault, tmp_path)
+    assert cause.code == fault.code, cause
+    mended = apply_fix(tmp_path, fault.source(), port, reference, cause.fix)
+    assert aligned(reference, mended, fault).ok, cause.fix
+
+
+def test_code_around_a_layer_is_blamed_for_what_it_gives_it(tmp_path: Path) -> None:
+    fault = OF_PAIRS[1]
+    first = aligned(reference_of(tmp_path, PAIRWISE), build(tmp_path, "port", fault.source()), fault).first
+    assert first is not None
+    assert first.port is not None
+    line = fault.source()[: fault.source().index("speed = ")].count("\n") + 1
+    assert (first.port.path, first.port.kind, first.port.line) == ("", "Net", line)
+
+
+def test_a_layer_is_blamed_for_its_own_code_also_if_it_is_given_more_than_the_reference(
+    tmp_path: Path,
+) -> None:
+    fault = OF_PAIRS[0]
+    first = aligned(reference_of(tmp_path, PAIRWISE), build(tmp_path, "port", fault.source()), fault).first
+    assert first is not None
+    assert first.port is not None
+    assert first.port.path == "turn"

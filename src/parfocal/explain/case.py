@@ -285,19 +285,31 @@ class Case:
 
     @property
     def start(self) -> int:
-        """The call to repeat: the blamed one, or the next around it that can be fed in full and makes
-        the call where the error shows: what one call of the reference does may take several.
+        """The call to repeat: the one that is fed in full, or the next around it that makes the call
+        where the error shows: what one call of the reference does may take several.
         """
-        nodes, ties = self.precise.port.trace.nodes, self.precise.port.script.ties
-        order = self.call
+        nodes, order = self.precise.port.trace.nodes, min(self.opened)
         shows = self.checks[0].port[0] if self.checks else order
-        while nodes[order].parent is not None:
-            tie = ties.get(order)
-            fed = tie is not None and all(slot in tie.inputs for slot in nodes[order].inputs)
-            if fed and order <= shows < nodes[order].finished:
-                return order
+        while nodes[order].parent is not None and not (
+            order <= shows < nodes[order].finished and self._is_fed(order)
+        ):
             order = nodes[order].parent or 0
         return order
+
+    @property
+    def opened(self) -> frozenset[int]:
+        """The blamed call, and those around it as long as one takes something without a counterpart."""
+        order, found = self.call, [self.call]
+        while (parent := self.precise.port.trace.nodes[order].parent) is not None and not self._is_fed(order):
+            order = parent
+            found.append(order)
+        return frozenset(found)
+
+    def _is_fed(self, order: int) -> bool:
+        tie = self.precise.port.script.ties.get(order)
+        return tie is not None and all(
+            slot in tie.inputs for slot in self.precise.port.trace.nodes[order].inputs
+        )
 
     def _reaching(self, prepare: Prepare) -> Prepare:
         """The same change to the blamed module inside a twin of one around it."""

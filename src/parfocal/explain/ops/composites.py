@@ -152,6 +152,28 @@ def _masked(scaled: Array, hidden: Array, words: Words) -> Step:
     return Step("add", (scaled, mask), scaled + mask)
 
 
+def complex_steps(name: str, tensors: Tensors, output: Array) -> list[Step]:
+    """A product of complex numbers by their parts, and a row of pairs joined of both parts."""
+    if name == "view_as_real" and len(tensors) == 1:
+        parts = _parts(tensors[0])
+        return [*parts, Step("stack", (parts[0].output, parts[1].output), output, words={"axis": -1})]
+    if name != "mul" or len(tensors) != 2 or any(array.dtype.kind != "c" for array in (*tensors, output)):
+        return []
+    found = [*_parts(tensors[0]), *_parts(tensors[1])]
+    (a, b), (c, d) = (found[0].output, found[1].output), (found[2].output, found[3].output)
+    for joining, one, other, part in (
+        ("sub", (a, c), (b, d), output.real),
+        ("add", (a, d), (b, c), output.imag),
+    ):
+        products = [Step("mul", pair, pair[0] * pair[1]) for pair in (one, other)]
+        found += [*products, Step(joining, (products[0].output, products[1].output), part)]
+    return [*found, Step("complex", (output.real, output.imag), output)]
+
+
+def _parts(array: Array) -> list[Step]:
+    return [Step("real", (array,), array.real), Step("imag", (array,), array.imag)]
+
+
 COMPOSITES: dict[str, Taking] = {
     "linear": _linear,
     "leaky_relu": _leaky_relu,

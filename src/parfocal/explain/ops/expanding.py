@@ -9,10 +9,11 @@ from typing import Any
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.ops.arguments import told
-from parfocal.explain.ops.composites import COMPOSITES, FILLS, Step, steps
+from parfocal.explain.ops.composites import COMPOSITES, FILLS, Step, complex_steps, steps
 from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
 from parfocal.explain.ops.names import name_of_kind
 
+JOINT = {"var_mean": ("var", "mean"), "std_mean": ("std", "mean")}  # what they give, in order
 FILLING = frozenset({"masked_fill", "where"})
 
 
@@ -29,21 +30,37 @@ def expanded(
     So do those of which not one step is among ``parts``. ``fills``: what is hidden before a softmax is
     filled in, not added to.
     """
-    if not any(op.name in COMPOSITES and op.name not in kept for op in log.ops):
+    if not any(
+        (op.name in (*COMPOSITES, *JOINT) and op.name not in kept) or _is_complex(log, op) for op in log.ops
+    ):
         return log
     new = Log(values=log.values, results=log.results, returns=log.returns)
-    moved: dict[int, int] = {}
+    moved: dict[Maker, int] = {}
     for op in log.ops:
-        steps_of_it = () if op.name in kept else _steps_of(log, op, is_tensor, fills)
+        free = op.name not in kept or _is_complex(log, op)
+        steps_of_it = _steps_of(log, op, is_tensor, fills) if free else ()
         if not any(step.name in parts for step in steps_of_it):
             steps_of_it = ()
         for step in steps_of_it:
             _add(new, step, op.file, op.line)
         if not steps_of_it:
-            new.add(replace(op, index=len(new.ops), makers=_moved(op.makers, moved)))
-        moved[op.index] = len(new.ops) - 1
+            for part in _parts_of(op) if op.name not in kept else (op,):
+                new.add(replace(part, index=len(new.ops), makers=_moved(op.makers, moved)))
+                moved |= {(op.index, slot): len(new.ops) - 1 for slot in part.outputs}
+        moved |= {(op.index, slot): len(new.ops) - 1 for slot in op.outputs if (op.index, slot) not in moved}
     new.result_makers = _moved(log.result_makers, moved)
     return new
+
+
+def _parts_of(op: Op) -> Sequence[Op]:
+    """An op that gives several things at once, as ops that give one each."""
+    names = JOINT.get(op.name, ())
+    if len(names) != len(op.outputs):
+        return (op,)
+    return [
+        replace(op, name=name, outputs={slot: key}, function=None)
+        for name, (slot, key) in zip(names, op.outputs.items(), strict=True)
+    ]
 
 
 def fills_in(log: Log) -> bool:
@@ -72,7 +89,14 @@ def expanded_layer(case: Case, log: Log) -> Log:
     return log
 
 
+def _is_complex(log: Log, op: Op) -> bool:
+    return any(log.values[key].dtype.kind == "c" for key in op.inputs.values())
+
+
 def _steps_of(log: Log, op: Op, is_tensor: Callable[[object], bool], fills: bool) -> Sequence[Step]:
+    if _is_complex(log, op) and len(op.outputs) == 1:
+        arrays = [log.values[key] for key in op.inputs.values()]
+        return complex_steps(op.name, arrays, log.values[next(iter(op.outputs.values()))])
     if op.name not in COMPOSITES or op.function is None or len(op.outputs) != 1:
         return ()
     words: Mapping[str, Any] = {**told(op, is_tensor), FILLS: fills}
@@ -93,5 +117,5 @@ def _kept(log: Log, array: Array) -> Key:
     return key
 
 
-def _moved(makers: Mapping[str, Maker], moved: Mapping[int, int]) -> dict[str, Maker]:
-    return {slot: (moved[index], output) for slot, (index, output) in makers.items()}
+def _moved(makers: Mapping[str, Maker], moved: Mapping[Maker, int]) -> dict[str, Maker]:
+    return {slot: (moved[maker], maker[1]) for slot, maker in makers.items()}

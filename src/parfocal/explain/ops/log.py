@@ -44,12 +44,16 @@ class Op:
     makers: dict[str, Maker] = field(default_factory=dict)  # input slot -> which op's output it is
     span: Span | None = None  # of its expression in the source, where Python keeps it
     around: dict[str, Any] = field(default_factory=dict)  # the user's tensors then, by their names
+    owner: tuple[str | None, str | None] = (
+        None,
+        None,
+    )  # path and kind of another module, if it is its code
     frames: tuple[Standing, ...] = ()  # of the user's code then, the innermost first
     looked_up: dict[str, Any] = field(default_factory=dict)  # what is found once
 
     @property
     def where(self) -> Where:
-        return Where(self.name, self.file, self.line)
+        return Where(self.name, self.file, self.line, *self.owner)
 
     @property
     def spelled(self) -> str:
@@ -126,11 +130,11 @@ class Log:
     def _behind_same(self, op: Op) -> Op | None:
         """The op itself, or who made what it hands on as it is.
 
-        Dropout that is off makes nothing, nor does writing what is there already.
+        Dropout that is off makes nothing, nor does writing what is there already, nor a cast to the same.
         """
         first = next(iter(op.inputs), None)
         same = first is not None and list(op.outputs.values()) == [op.inputs[first]]
-        if first is None or not same or op.name not in DROPPING | {"setitem"}:
+        if first is None or not same or op.name not in DROPPING | {"setitem", "cast"}:
             return op
         return self.maker(op, first)
 

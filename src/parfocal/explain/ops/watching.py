@@ -40,22 +40,31 @@ class Part:
     start: int  # the call that is repeated
     call: int  # the call whose code it is
     paired: frozenset[int]
+    opened: frozenset[int]  # the call, and those around it that make what it is given
 
     def order(self, offset: int) -> int:
         return self.start + offset
 
-    def owns(self, order: int | None) -> bool:
-        """Whether what this call's code does is of interest."""
-        while order is not None and order != self.call and order not in self.paired:
+    def owner(self, order: int | None) -> int | None:
+        """The call whose code does what is done there, if that is of interest."""
+        while order is not None and order not in self.opened:
+            if order in self.paired:
+                return None
             order = self.nodes[order].parent
-        return order == self.call
+        return order
 
     def shows(self, order: int) -> bool:
         """Whether a call is seen as one step of that code."""
         node = self.nodes[order]
-        if order == self.call or not self.owns(node.parent):
+        if order in self.opened or self.owner(node.parent) is None:
             return False
         return order in self.paired or (node.framework_layer and not node.children)
+
+    def elsewhere(self, owner: int | None) -> tuple[str | None, str | None]:
+        """Path and kind of a module whose code it is, where that is not the call's own."""
+        if owner is None or owner == self.call:
+            return None, None
+        return self.nodes[owner].path, self.nodes[owner].kind
 
 
 class Watcher:
@@ -79,7 +88,8 @@ class Watcher:
             self._note(op)
 
     def _note(self, op: OpCall) -> None:
-        if op.function is None or op.call is None or not self._part.owns(self._part.order(op.call)):
+        owner = None if op.call is None else self._part.owner(self._part.order(op.call))
+        if op.function is None or owner is None:
             return
         file, line = self._sites.find()
         taken, given = flatten_call(op.args, op.kwargs).leaves, flatten(op.output).leaves
@@ -92,6 +102,7 @@ class Watcher:
             order=op.order,
             native=op.native,
             function=op.function,
+            owner=self._part.elsewhere(owner),
             makers=self._made(taken),
             **self._seen_in_source(),
         )
@@ -180,6 +191,7 @@ class Watcher:
             path=node.path,
             call=order,
             bound=dict(node.settings),
+            owner=self._part.elsewhere(self._part.owner(node.parent)),
             makers=makers,
             **self._seen_in_source(),
         )
@@ -216,7 +228,7 @@ class Watcher:
         try:
             yield
         finally:
-            if self._sees_returns and self._calls and self._part.owns(self._calls[-1]):
+            if self._sees_returns and self._calls and self._part.owner(self._calls[-1]) is not None:
                 sys.setprofile(self._profile)
 
     def _profile(self, frame: FrameType, event: str, given: Any) -> None:
@@ -229,7 +241,7 @@ class Watcher:
             self._sites.is_users(name) and self._sites.is_users(caller.f_code.co_filename)
         ):
             return
-        if not self._part.owns(self._calls[-1]):
+        if self._part.owner(self._calls[-1]) is None:
             return
         code, moment = frame.f_code, len(self.log.ops)
         for tensor in given if isinstance(given, (list, tuple)) else (given,):
@@ -265,9 +277,9 @@ def watched(case: Case, *, own: bool) -> Log | None:
     call = case.call if own else case.counterpart
     assert call is not None
     paired = frozenset(case.precise.port.script.ties if own else case.paired)
-    start = case.start if own else call
+    start, opened = (case.start, case.opened) if own else (call, frozenset({call}))
     kept = any(map(is_kept, case.looked_at))
-    watcher = Watcher(repeater.backend, Part(repeater.trace.nodes, start, call, paired), kept=kept)
+    watcher = Watcher(repeater.backend, Part(repeater.trace.nodes, start, call, paired, opened), kept=kept)
     run = case.run if own else case.run_reference
     with watcher.seeing_returns():
         repeated = run(on_op=watcher, listener=watcher, forward_only=True)
