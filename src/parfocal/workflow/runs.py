@@ -10,50 +10,26 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.floors import EPSILON, NOTHING, Size
-from parfocal.judge.metrics import Comparison
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
 from parfocal.matching.anchors import Anchor
-from parfocal.matching.leaves import BY_PLACE
-from parfocal.matching.pairing import CallPair, pair_calls
-from parfocal.matching.values import tie_slots
-from parfocal.replay.trace import Node, Trace, Value
+from parfocal.matching.pairing import pair_calls
+from parfocal.replay.trace import Node, Trace
 from parfocal.report.report import INCOMPLETE, Compared, Report, Step
 from parfocal.run.reader import Run, load_run
 from parfocal.weights.settings import told_once
 from parfocal.workflow import run_between, run_state
 from parfocal.workflow.recorded import Recorded, relative_error, steps_of
-from parfocal.workflow.run_between import NOTHING_ARRIVED, Arrived, Passage
+from parfocal.workflow.run_between import Passage
+from parfocal.workflow.run_errors import GIVEN, JUMP, Errors, errors_of, give_what_is_inside, jump, likely
 from parfocal.workflow.run_gradients import Judged, User, judge
 from parfocal.workflow.statistics import judged
 
-# How much a correct call may add to the relative error it is given (docs/noise.md), and how many
-# units in the last place count as given to a call whose inputs agree exactly.
-JUMP = 32.0
-GIVEN = 8.0
 _EXACT_DTYPE = 2.0**-52
-
-
-@dataclass(slots=True)
-class _Errors:
-    """Relative errors of one pair, forward and backward."""
-
-    pair: CallPair
-    given: float = 0.0
-    taken: Arrived = NOTHING_ARRIVED  # the input that is furthest off
-    returned: Arrived = NOTHING_ARRIVED  # the gradient of an output that is
-    made: float = 0.0
-    comparison: Comparison | None = None
-    what: str = ""
-    backward_given: float = 0.0
-    backward_made: float | None = None
-    backward_comparison: Comparison | None = None
-    stopped: str = ""  # the side in which no gradient arrives
-    problems: list[str] = field(default_factory=list)
 
 
 def compare(
@@ -91,8 +67,8 @@ def _compare_step(
     ours, theirs = reference.trace, port.trace
     same = {node.path for node in ours.nodes} & {node.path for node in theirs.nodes}
     pairing = pair_calls(ours, theirs, [Anchor((path,), (path,)) for path in same], layers)
-    found = _likely([_errors(pair, reference, port, tolerance) for pair in pairing.pairs], theirs)
-    _give_what_is_inside(found, theirs)
+    found = likely([errors_of(pair, reference, port, tolerance) for pair in pairing.pairs], theirs)
+    give_what_is_inside(found, theirs)
     limit = 1.0 if tolerance else JUMP
     buffers, conventions = _buffers(found, reference, port) if tolerance is None else ([], [])
     parameters = _parameters(found, reference, port, tolerance)
@@ -129,7 +105,7 @@ def _compare_step(
             else ("forward",),
         ),
         along=tuple(
-            Step(theirs.nodes[e.pair.port].path, _jump(e.given, e.made), min(e.made, 1e9))
+            Step(theirs.nodes[e.pair.port].path, jump(e.given, e.made), min(e.made, 1e9))
             for e in found
             if theirs.nodes[e.pair.port].is_leaf
         ),
@@ -138,7 +114,7 @@ def _compare_step(
 
 
 def _buffers(
-    found: list[_Errors], reference: Recorded, port: Recorded
+    found: list[Errors], reference: Recorded, port: Recorded
 ) -> tuple[list[Divergence], list[Finding]]:
     """Running statistics of paired layers; none is held against a layer that was given something else."""
     layers = [
@@ -153,7 +129,7 @@ def _buffers(
 
 
 def _between(
-    found: list[_Errors], parameters: list[Judged], drift: float, traces: tuple[Trace, Trace], step: int
+    found: list[Errors], parameters: list[Judged], drift: float, traces: tuple[Trace, Trace], step: int
 ) -> list[tuple[int, Divergence]]:
     """What the code between the calls made, where no call is blamed for it."""
     passages = [
@@ -184,7 +160,7 @@ def _moment(ranked: tuple[int, Divergence]) -> tuple[bool, int]:
 
 
 def _parameters(
-    found: list[_Errors], reference: Recorded, port: Recorded, tolerance: Tolerance | None
+    found: list[Errors], reference: Recorded, port: Recorded, tolerance: Tolerance | None
 ) -> list[Judged]:
     """Where both sides recorded gradients: those of the paired layers' parameters."""
     if not (reference.gradients and port.gradients):
@@ -220,104 +196,7 @@ def _arrives(order: int, parameters: list[Judged], drift: float, limit: float) -
     )
 
 
-def _errors(pair: CallPair, reference: Recorded, port: Recorded, tolerance: Tolerance | None) -> _Errors:
-    errors = _Errors(pair)
-    own, other = port.trace.nodes[pair.port], reference.trace.nodes[pair.reference]
-    given = {} if pair.gives is None else reference.trace.nodes[pair.gives].outputs
-    for slot, value in tie_slots(own.inputs, other.inputs).items():
-        error, comparison = relative_error(own.inputs[slot].data, value.data, reference, port)
-        if error > errors.given:
-            errors.given, errors.taken = error, Arrived(error, slot, comparison)
-    tied = tie_slots(own.outputs, given)
-    for slot, value in tied.items():
-        made, comparison = relative_error(own.outputs[slot].data, value.data, reference, port, tolerance)
-        if made >= errors.made:
-            errors.made, errors.comparison, errors.what = made, comparison, f"output {slot}"
-    if given and own.outputs and not tied:
-        errors.made, errors.what = math.inf, "output"
-        errors.problems.append(_other_shapes(own.outputs, given))
-    if reference.went_back and port.went_back:
-        _add_backward(errors, own, other, tied, reference, port, tolerance)
-    return errors
-
-
-def _likely(found: list[_Errors], port: Trace) -> list[_Errors]:
-    """Without pairs that only their place speaks for, where the block around them agrees all the same.
-
-    An attention in one piece stands where the first of another's projections stands.
-    """
-    agrees = {each.pair.port: _jump(each.given, each.made) <= JUMP for each in found}
-
-    def block_agrees(order: int | None) -> bool:
-        while order is not None and (order := port.nodes[order].parent) is not None:
-            if order in agrees:
-                return agrees[order]
-        return False
-
-    return [
-        each
-        for each in found
-        if agrees[each.pair.port] or each.pair.why != BY_PLACE or not block_agrees(each.pair.port)
-    ]
-
-
-def _give_what_is_inside(found: list[_Errors], port: Trace) -> None:
-    """A container is also given what its inner calls made: it answers for its own code only."""
-    by_order = {errors.pair.port: errors for errors in found}
-    for errors in found:
-        inside = [by_order[node.order] for node in port.subtree(errors.pair.port) if node.order in by_order]
-        for inner in inside[1:]:
-            errors.given = max(errors.given, inner.made)
-            errors.backward_given = max(errors.backward_given, inner.backward_made or 0.0)
-
-
-def _other_shapes(own: Mapping[str, Value], given: Mapping[str, Value]) -> str:
-    shapes = [[list(value.data.shape) for value in values.values()] for values in (own, given)]
-    return f"shapes {shapes[0]} in the port, {shapes[1]} in the reference"
-
-
-def _add_backward(
-    errors: _Errors,
-    own: Node,
-    other: Node,
-    tied: Mapping[str, Value],
-    reference: Recorded,
-    port: Recorded,
-    tolerance: Tolerance | None,
-) -> None:
-    for slot, value in tied.items():
-        mine = own.outputs[slot].gradient
-        if mine is not None and value.gradient is not None:
-            error, comparison = relative_error(mine, value.gradient, reference, port)
-            if error > errors.backward_given:
-                errors.backward_given, errors.returned = error, Arrived(error, slot, comparison)
-        elif mine is not value.gradient:  # cut off further on
-            errors.backward_given = math.inf
-    # as large a share of the values may be on the other side of a kink (a ReLU that flips)
-    errors.backward_given = max(errors.backward_given, math.sqrt(errors.given))
-    for slot, value in tie_slots(own.inputs, other.inputs).items():
-        mine = own.inputs[slot].gradient
-        if mine is not None and value.gradient is not None:
-            error, comparison = relative_error(mine, value.gradient, reference, port, tolerance)
-        elif mine is not value.gradient and own.inputs[slot].data.fingerprint in port.made:
-            error, comparison = math.inf, None
-            errors.stopped = "port" if mine is None else "reference"
-        else:
-            continue
-        if errors.backward_made is None or error > errors.backward_made:
-            errors.backward_made, errors.backward_comparison = error, comparison
-
-
-def _jump(given: float, made: float, epsilon: float = EPSILON["float32"]) -> float:
-    """How many times larger an error became, one of a few units in the last place counted as given."""
-    if made == 0.0:
-        return 0.0
-    return made / max(given, GIVEN * epsilon) if math.isfinite(given) else 1.0
-
-
-def _divergences(
-    errors: _Errors, ours: Trace, theirs: Trace, step: int, limit: float
-) -> Iterator[Divergence]:
+def _divergences(errors: Errors, ours: Trace, theirs: Trace, step: int, limit: float) -> Iterator[Divergence]:
     own, other = theirs.nodes[errors.pair.port], ours.nodes[errors.pair.reference]
     dtype = next((value.data.dtype for value in own.outputs.values()), "float32")
     epsilon = EPSILON.get(dtype, _EXACT_DTYPE)
@@ -325,8 +204,8 @@ def _divergences(
         ("forward", errors.given, errors.made, errors.comparison),
         ("backward", errors.backward_given, errors.backward_made or 0.0, errors.backward_comparison),
     ):
-        jump = _jump(given, made, epsilon)
-        if jump > limit:
+        grown = jump(given, made, epsilon)
+        if grown > limit:
             allowed = max(given, GIVEN * epsilon)
             size = 1.0 if comparison is None or not comparison.rel_l2 else comparison.rmse / comparison.rel_l2
             yield Divergence(
@@ -336,27 +215,27 @@ def _divergences(
                 errors.what if phase == "forward" else "gradient of an input",
                 comparison,
                 NOTHING if math.isinf(made) else Size(allowed * size, allowed * size),
-                jump,
+                grown,
                 "; ".join(errors.problems) if phase == "forward" else _backward_message(errors),
                 step=step,
             )
 
 
-def _backward_message(errors: _Errors) -> str:
+def _backward_message(errors: Errors) -> str:
     if errors.stopped:
         return f"no gradient goes on from here in the {errors.stopped}: it is stopped here or further up"
     return "what came back from every use of this tensor is one sum: look at the code around too"
 
 
-def _pair_result(errors: _Errors, ours: Trace, theirs: Trace) -> PairResult:
+def _pair_result(errors: Errors, ours: Trace, theirs: Trace) -> PairResult:
     backward = None
     if errors.backward_made is not None:
-        backward = _jump(errors.backward_given, errors.backward_made)
+        backward = jump(errors.backward_given, errors.backward_made)
     return PairResult(
         _site(ours.nodes[errors.pair.reference]),
         _site(theirs.nodes[errors.pair.port]),
         errors.pair.why,
-        _jump(errors.given, errors.made),
+        jump(errors.given, errors.made),
         backward,
     )
 

@@ -1,0 +1,135 @@
+"""How far two recorded calls are apart: what they were given, what they made of it and sent back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from parfocal.judge.floors import EPSILON
+from parfocal.judge.metrics import Comparison
+from parfocal.judge.tolerance import Tolerance
+from parfocal.matching.leaves import BY_PLACE
+from parfocal.matching.pairing import CallPair
+from parfocal.matching.values import tie_slots
+from parfocal.replay.trace import Node, Trace, Value
+from parfocal.workflow.recorded import Recorded, relative_error
+from parfocal.workflow.run_between import NOTHING_ARRIVED, Arrived
+
+# How much a correct call may add to the relative error it is given (docs/noise.md), and how many
+# units in the last place count as given to a call whose inputs agree exactly.
+JUMP = 32.0
+GIVEN = 8.0
+
+
+@dataclass(slots=True)
+class Errors:
+    """Relative errors of one pair, forward and backward."""
+
+    pair: CallPair
+    given: float = 0.0
+    taken: Arrived = NOTHING_ARRIVED  # the input that is furthest off
+    returned: Arrived = NOTHING_ARRIVED  # the gradient of an output that is
+    made: float = 0.0
+    comparison: Comparison | None = None
+    what: str = ""
+    backward_given: float = 0.0
+    backward_made: float | None = None
+    backward_comparison: Comparison | None = None
+    stopped: str = ""  # the side in which no gradient arrives
+    problems: list[str] = field(default_factory=list)
+
+
+def errors_of(pair: CallPair, reference: Recorded, port: Recorded, tolerance: Tolerance | None) -> Errors:
+    errors = Errors(pair)
+    own, other = port.trace.nodes[pair.port], reference.trace.nodes[pair.reference]
+    given = {} if pair.gives is None else reference.trace.nodes[pair.gives].outputs
+    for slot, value in tie_slots(own.inputs, other.inputs).items():
+        error, comparison = relative_error(own.inputs[slot].data, value.data, reference, port)
+        if error > errors.given:
+            errors.given, errors.taken = error, Arrived(error, slot, comparison)
+    tied = tie_slots(own.outputs, given)
+    for slot, value in tied.items():
+        made, comparison = relative_error(own.outputs[slot].data, value.data, reference, port, tolerance)
+        if made >= errors.made:
+            errors.made, errors.comparison, errors.what = made, comparison, f"output {slot}"
+    if given and own.outputs and not tied:
+        errors.made, errors.what = math.inf, "output"
+        errors.problems.append(_other_shapes(own.outputs, given))
+    if reference.went_back and port.went_back:
+        _add_backward(errors, own, other, tied, reference, port, tolerance)
+    return errors
+
+
+def likely(found: list[Errors], port: Trace) -> list[Errors]:
+    """Without pairs that only their place speaks for, where the block around them agrees all the same.
+
+    An attention in one piece stands where the first of another's projections stands.
+    """
+    agrees = {each.pair.port: jump(each.given, each.made) <= JUMP for each in found}
+
+    def block_agrees(order: int | None) -> bool:
+        while order is not None and (order := port.nodes[order].parent) is not None:
+            if order in agrees:
+                return agrees[order]
+        return False
+
+    return [
+        each
+        for each in found
+        if agrees[each.pair.port] or each.pair.why != BY_PLACE or not block_agrees(each.pair.port)
+    ]
+
+
+def give_what_is_inside(found: list[Errors], port: Trace) -> None:
+    """A container is also given what its inner calls made: it answers for its own code only."""
+    by_order = {errors.pair.port: errors for errors in found}
+    for errors in found:
+        inside = [by_order[node.order] for node in port.subtree(errors.pair.port) if node.order in by_order]
+        for inner in inside[1:]:
+            errors.given = max(errors.given, inner.made)
+            errors.backward_given = max(errors.backward_given, inner.backward_made or 0.0)
+
+
+def _other_shapes(own: Mapping[str, Value], given: Mapping[str, Value]) -> str:
+    shapes = [[list(value.data.shape) for value in values.values()] for values in (own, given)]
+    return f"shapes {shapes[0]} in the port, {shapes[1]} in the reference"
+
+
+def _add_backward(
+    errors: Errors,
+    own: Node,
+    other: Node,
+    tied: Mapping[str, Value],
+    reference: Recorded,
+    port: Recorded,
+    tolerance: Tolerance | None,
+) -> None:
+    for slot, value in tied.items():
+        mine = own.outputs[slot].gradient
+        if mine is not None and value.gradient is not None:
+            error, comparison = relative_error(mine, value.gradient, reference, port)
+            if error > errors.backward_given:
+                errors.backward_given, errors.returned = error, Arrived(error, slot, comparison)
+        elif mine is not value.gradient:  # cut off further on
+            errors.backward_given = math.inf
+    # as large a share of the values may be on the other side of a kink (a ReLU that flips)
+    errors.backward_given = max(errors.backward_given, math.sqrt(errors.given))
+    for slot, value in tie_slots(own.inputs, other.inputs).items():
+        mine = own.inputs[slot].gradient
+        if mine is not None and value.gradient is not None:
+            error, comparison = relative_error(mine, value.gradient, reference, port, tolerance)
+        elif mine is not value.gradient and own.inputs[slot].data.fingerprint in port.made:
+            error, comparison = math.inf, None
+            errors.stopped = "port" if mine is None else "reference"
+        else:
+            continue
+        if errors.backward_made is None or error > errors.backward_made:
+            errors.backward_made, errors.backward_comparison = error, comparison
+
+
+def jump(given: float, made: float, epsilon: float = EPSILON["float32"]) -> float:
+    """How many times larger an error became, one of a few units in the last place counted as given."""
+    if made == 0.0:
+        return 0.0
+    return made / max(given, GIVEN * epsilon) if math.isfinite(given) else 1.0
