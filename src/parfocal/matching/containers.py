@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from parfocal.matching.table import Table
-from parfocal.matching.values import SAME, UNLIKE, nearest
+from parfocal.matching.values import SAME, UNLIKE, nearest, tie_slots
+from parfocal.replay.observe import FLOATING
 from parfocal.replay.trace import Node, Trace
 
 PACKED = "batch_sizes"  # the part by which torch's PackedSequence is known
@@ -44,9 +45,14 @@ def pair_containers(table: Table, reference: Trace, port: Trace) -> None:
 
 
 def _do_the_same(call: Node, other: Node) -> bool:
-    """Blocks that take and give the same values, whatever they are made of."""
-    return all(
-        nearest(*each) <= SAME for each in ((call.inputs, other.inputs), (call.outputs, other.outputs))
+    """Blocks that take and give the same values, whatever they are made of, and neither gives more."""
+    given = [v for node in (call, other) for v in node.outputs.values() if v.data.dtype in FLOATING]
+    tied = tie_slots(other.outputs, call.outputs)
+    shared = {*(id(other.outputs[slot]) for slot in tied), *(id(value) for value in tied.values())}
+    return (
+        nearest(call.inputs, other.inputs) <= SAME
+        and nearest(call.outputs, other.outputs) <= SAME
+        and all(id(value) in shared for value in given)
     )
 
 

@@ -90,16 +90,16 @@ def _likeness_where_sizes_are(
     """For calls whose values do not agree; positive means they may stand for each other.
 
     A layer that makes another size of the same input has a wrong window; so may one that comes after
-    such a layer, where all sizes are ``spoilt``. Layers that share work with others do so rightly.
+    such a layer, where all sizes are ``spoilt``. Layers that share their weights with others stand for none.
     """
     sharing = [{split[side] for split in splits} for side in (0, 1)]
 
     def likeness(a: Node, b: Node) -> float:
+        if a.path in sharing[0] or b.path in sharing[1]:
+            return 0.0
         if _sizes(a) == _sizes(b):
             return 2.0 if same_kind(a, b) else 0.5 * _may_stand_for(a, b)
         if not (same_kind(a, b) and a.framework_layer and b.framework_layer):
-            return 0.0
-        if a.path in sharing[0] or b.path in sharing[1]:
             return 0.0
         apart = nearest(a.inputs, b.inputs)
         return 1.5 if apart <= SAME else 1.0 if spoilt and apart == UNLIKE else 0.0

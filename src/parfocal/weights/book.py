@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from parfocal.weights.choices import Choice
-from parfocal.weights.drafting import Draft
+from parfocal.weights.draft import Draft
 from parfocal.weights.linking import Link, entries_of
 from parfocal.weights.plan import Entry
 from parfocal.weights.units import Unit

@@ -7,7 +7,7 @@ the same kind and see the same values.
 
 from __future__ import annotations
 
-from parfocal.weights.drafting import Draft
+from parfocal.weights.draft import Draft
 from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
 from parfocal.weights.observe import Observation, Seen
 from parfocal.weights.scopes import Scopes, inside

@@ -1,62 +1,22 @@
-"""The draft of a plan: every unit linked as well as can be told without trying.
+"""Drafts a plan: every unit linked as well as can be told without trying.
 
 Composites whose counterpart is not a composite are taken apart first. Then units of equal key are
 linked; one-against-many becomes a choice; raw parameters find the layers that hold them elsewhere.
-The draft is plain state that ``follow.py`` improves when inputs are given.
+The draft is improved by ``follow.py`` when inputs are given.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from parfocal.weights import choices, fused, stacked
+from parfocal.weights import choices
 from parfocal.weights.assignment import Order, definition_order, match, surplus
-from parfocal.weights.choices import Choice
-from parfocal.weights.fingerprint import distances
-from parfocal.weights.linking import Link, entries_of
-from parfocal.weights.observe import Observation
-from parfocal.weights.plan import Entry
+from parfocal.weights.draft import STEALABLE, Draft, Regions, Runs
+from parfocal.weights.gathering import find_fused, find_stacked
+from parfocal.weights.linking import Link
 from parfocal.weights.relayout import flattened, reshape_choice
 from parfocal.weights.units import Key, Unit, parts_of
-
-Regions = tuple[Mapping[str, str], Mapping[str, str]]
-Runs = tuple[Observation, Observation]
-STEALABLE = 0.75  # links below this confidence may be undone for a better explanation
-
-
-@dataclass(slots=True)
-class Draft:
-    """Links by port path, open and closed choices, and what is left on both sides."""
-
-    references: list[Unit]
-    ports: list[Unit]
-    links: dict[str, Link] = field(default_factory=dict)
-    choices: list[Choice] = field(default_factory=list)
-    left_references: list[Unit] = field(default_factory=list)
-    left_ports: list[Unit] = field(default_factory=list)
-    regions: Regions = ({}, {})  # unit path -> the pair of the layers argument it belongs to, on each side
-
-    def choice_of(self, port_path: str) -> Choice | None:
-        return next((c for c in self.choices if any(unit.path == port_path for unit in c.ports)), None)
-
-    def entries(self) -> list[Entry]:
-        """All copies as things stand; a choice speaks for its units."""
-        chosen = {unit.path for choice in self.choices for unit in choice.ports}
-        found = [
-            entry for path, link in self.links.items() if path not in chosen for entry in entries_of(link)
-        ]
-        for choice in self.choices:
-            found += [
-                replace(
-                    entry,
-                    evidence=(*choice.evidence, choice.options[choice.current].words),
-                    confidence=choice.confidence,
-                )
-                for entry in choice.entries
-            ]
-        return found
 
 
 def build(
@@ -69,8 +29,8 @@ def build(
     if runs:
         orders.append(_execution_order(draft.references, draft.ports, runs))
     _link(draft, draft.references, draft.ports, orders, regions)
-    _find_fused(draft, orders[-1], runs)
-    _find_stacked(draft, orders[-1])
+    find_fused(draft, orders[-1], runs)
+    find_stacked(draft, orders[-1])
     _link(draft, draft.left_references, draft.left_ports, orders, regions)
     _link_flattened(draft, orders, regions)
     _link_raw(draft, orders, regions)
@@ -153,87 +113,6 @@ def _link(
     matching = match(references, ports, orders, regions)
     draft.links.update({link.port.path: link for link in matching.links})
     draft.left_references, draft.left_ports = matching.references, matching.ports
-
-
-def _find_fused(draft: Draft, order: Order, runs: Runs | None) -> None:
-    """Explain what is left over as one-against-many, both ways."""
-    for whole_is_reference in (True, False):
-        wholes = draft.left_references if whole_is_reference else draft.left_ports
-        run = runs[1 if whole_is_reference else 0] if runs else None
-        for whole in [unit for unit in wholes if fused.may_be_fused(unit)]:
-            pool = _pool(draft, whole_is_reference)
-            parts = fused.find_parts(whole, pool, _together(run), _places(draft, order))
-            if parts:
-                choice = fused.fused_choice(whole, parts, whole_is_reference)
-                _claim(draft, choice, parts, whole_is_reference)
-
-
-def _find_stacked(draft: Draft, order: Order) -> None:
-    """Explain what is left over as stacks against lists, both ways."""
-    for whole_is_reference in (True, False):
-        while True:
-            stacks = draft.left_references if whole_is_reference else draft.left_ports
-            pool = _pool(draft, whole_is_reference)
-            found = stacked.find(stacks, pool, _places(draft, order))
-            if found is None:
-                break
-            choice = stacked.stacked_choice(found, whole_is_reference)
-            _claim(draft, choice, found.parts, whole_is_reference)
-
-
-def _pool(draft: Draft, whole_is_reference: bool) -> list[Unit]:
-    if whole_is_reference:
-        return draft.left_ports + [link.port for link in draft.links.values() if link.confidence < STEALABLE]
-    weak = [link.reference for link in draft.links.values() if link.confidence < STEALABLE]
-    return draft.left_references + weak
-
-
-def _together(run: Observation | None) -> Callable[[Unit, Unit], bool]:
-    """Whether two units take the same input: seen in a run, or standing side by side."""
-
-    def together(first: Unit, second: Unit) -> bool:
-        if any(unit.kind == "MultiheadAttention" and unit.path.endswith(".out") for unit in (first, second)):
-            return False  # the output projection of an attention taken apart: fed by the others
-        calls = (run.first(first.module), run.first(second.module)) if run else (None, None)
-        if first.module != second.module and calls[0] and calls[1]:
-            return distances(calls[0].inputs, calls[1].inputs) == 0.0
-        return first.path.rpartition(".")[0] == second.path.rpartition(".")[0]
-
-    return together
-
-
-def _places(draft: Draft, order: Order) -> Callable[[Unit], float]:
-    """Where a unit stands, counted in linked units before it, so that both sides use one scale."""
-    positions: dict[int, list[int]] = {}
-    sides = (order.reference, order.port)
-    for number, positions_of in enumerate(sides):
-        linked = (link.reference if number == 0 else link.port for link in draft.links.values())
-        positions[number] = sorted(positions_of[unit.path] for unit in linked if unit.path in positions_of)
-    mine = {id(unit) for unit in draft.references}
-
-    def place(unit: Unit) -> float:
-        number = 0 if id(unit) in mine else 1
-        position = sides[number].get(unit.path)
-        if position is None:
-            return float(unit.rank)
-        return bisect_left(positions[number], position) + position / (1.0 + len(sides[number]))
-
-    return place
-
-
-def _claim(draft: Draft, choice: Choice, parts: Sequence[Unit], parts_are_the_port_s: bool) -> None:
-    """Let a choice speak for its units; links that had one of the parts are undone."""
-    taken = {unit.path for unit in parts}
-    for path, link in list(draft.links.items()):
-        if (link.port.path if parts_are_the_port_s else link.reference.path) in taken:
-            del draft.links[path]
-            (draft.left_references if parts_are_the_port_s else draft.left_ports).append(
-                link.reference if parts_are_the_port_s else link.port
-            )
-    ends = {unit.path for unit in choice.references}, {unit.path for unit in choice.ports}
-    draft.left_references = [unit for unit in draft.left_references if unit.path not in ends[0]]
-    draft.left_ports = [unit for unit in draft.left_ports if unit.path not in ends[1]]
-    draft.choices.append(choice)
 
 
 def _link_flattened(draft: Draft, orders: Sequence[Order], regions: Regions) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from parfocal.weights.choices import Choice
 from parfocal.weights.diagnose import diagnose
-from parfocal.weights.drafting import Draft
+from parfocal.weights.draft import Draft
 from parfocal.weights.linking import entries_of
 from parfocal.weights.plan import Ambiguity, Entry, Leftover, Plan
 from parfocal.weights.state import Contents

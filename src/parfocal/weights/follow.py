@@ -20,7 +20,7 @@ from parfocal.backends.protocol import Call
 from parfocal.inputs import Arguments, convert
 from parfocal.weights.book import Book
 from parfocal.weights.choices import Choice
-from parfocal.weights.drafting import Draft
+from parfocal.weights.draft import Draft
 from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likeness

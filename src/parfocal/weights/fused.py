@@ -14,6 +14,7 @@ from parfocal.weights.choices import Choice, Option
 from parfocal.weights.linking import entry
 from parfocal.weights.names import tokens
 from parfocal.weights.plan import Entry
+from parfocal.weights.tables import BATCH_NORMS
 from parfocal.weights.units import Unit
 from parfocal.weights.views import View, part, reshape
 
@@ -66,16 +67,31 @@ def _sums(
                     yield (first, *others)
 
 
-def fused_choice(whole: Unit, parts: Sequence[Unit], whole_is_reference: bool) -> Choice:
-    """All plausible arrangements, the usual ones first."""
+def is_norm_of(unit: Unit, channels: int) -> bool:
+    """A norm with statistics or factors for every channel by itself: it divides as its channels do."""
+    return unit.kind in BATCH_NORMS and all(slot.shape == (channels,) for slot in unit.required)
+
+
+def fused_choice(
+    whole: Unit, parts: Sequence[Unit], whole_is_reference: bool, norms: Sequence[Unit] = ()
+) -> Choice:
+    """All plausible arrangements, the usual ones first.
+
+    ``norms``: what is behind the whole and each of the parts, and lies as their rows do.
+    """
+    behind = dict(zip([unit.path for unit in parts], norms[1:], strict=False))
     options: list[Option] = []
     for words, arrangement, named in _arrangements(whole, parts):
         entries = tuple(_entries(whole, arrangement, whole_is_reference, words))
+        if norms:
+            moved = [(behind[unit.path], on_whole, on_part) for unit, on_whole, on_part in arrangement]
+            entries += tuple(_entries(norms[0], moved, whole_is_reference, words))
         if not any(option.entries == entries for option in options):
             options.append(Option(entries, words, named))
         if len(options) >= MOST_OPTIONS:
             break
-    references, ports = ((whole,), tuple(parts)) if whole_is_reference else (tuple(parts), (whole,))
+    ones, many = (whole, *norms[:1]), (*parts, *norms[1:])
+    references, ports = (ones, many) if whole_is_reference else (many, ones)
     return Choice(references, ports, options, "fused")
 
 

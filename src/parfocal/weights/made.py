@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from parfocal.weights import views
-from parfocal.weights.drafting import Draft
+from parfocal.weights.draft import Draft
 from parfocal.weights.linking import Link, entries_of
 from parfocal.weights.writer import Side
 

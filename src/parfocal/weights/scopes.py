@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from parfocal.weights.drafting import Draft
+from parfocal.weights.draft import Draft
 from parfocal.weights.observe import Observation, Seen
 from parfocal.weights.units import Unit
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parfocal.weights.drafting import Draft
+    from parfocal.weights.draft import Draft
     from parfocal.weights.state import Contents
 
 Settings = Mapping[str, Any]

@@ -76,10 +76,10 @@ class _Way:
     def words(self) -> str:
         said = []
         for filling, series, layout in zip(self.cover, self.filled, self.chosen, strict=True):
-            names = ", ".join(members[0].stored.path for members in series)
-            count = f" and {len(series[0]) - 1} more of the list" if len(series[0]) > 1 else ""
-            said.append(f"{filling.slot.stored.path} holding {names}{count}, {layout.words}")
-        return "stacked: " + "; ".join(said)
+            path = filling.slot.stored.path
+            names = " and ".join(".".join(members[0].stored.path.split(".")[-2:]) for members in series)
+            said.append(f"{path.rpartition('.')[2]} as a stack of {names}, {layout.words}")
+        return "; ".join(said)
 
 
 @dataclass(frozen=True, slots=True)

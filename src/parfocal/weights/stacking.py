@@ -55,7 +55,7 @@ def layouts(stack: Shape, series: Sequence[Sequence[Slot]]) -> list[Layout]:
     found = []
     for turned in (False, True):
         shapes = [_seen(members[0].shape, turned) for members in series]
-        if (turned and len(shapes[0]) != 2) or len({shape[1:] for shape in shapes}) != 1:
+        if not all(shapes) or (turned and len(shapes[0]) != 2) or len({shape[1:] for shape in shapes}) != 1:
             continue
         for axes in _orders_of_axes(stack, shapes[0][1:], sum(shape[0] for shape in shapes) * len(series[0])):
             seen = tuple(stack[axis] for axis in axes)

@@ -19,7 +19,8 @@ from parfocal.errors import InputError, TransferError
 from parfocal.inputs import arguments, split
 from parfocal.weights import ruling, views
 from parfocal.weights.choices import take_as_they_are
-from parfocal.weights.drafting import Draft, Runs, build, settle_by_execution
+from parfocal.weights.draft import Draft, Runs
+from parfocal.weights.drafting import build, settle_by_execution
 from parfocal.weights.finishing import conclude
 from parfocal.weights.follow import Follower
 from parfocal.weights.made import leave_what_is_made

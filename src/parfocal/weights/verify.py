@@ -9,7 +9,7 @@ from parfocal.errors import InputError
 from parfocal.inputs import Arguments
 from parfocal.weights import views
 from parfocal.weights.differences import first_difference
-from parfocal.weights.drafting import Draft
+from parfocal.weights.draft import Draft
 from parfocal.weights.fingerprint import distances, noise_of
 from parfocal.weights.observe import Observation, observe
 from parfocal.weights.plan import Leftover, Plan

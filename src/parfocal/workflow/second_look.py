@@ -122,7 +122,7 @@ def _others_go_on(call: Node, partner: Node) -> bool:
     """Whether gradients may come back to outputs that the partner does not give."""
     shared = {id(value) for value in tie_slots(partner.outputs, call.outputs).values()}
     rest = [value for value in call.outputs.values() if id(value) not in shared]
-    return may_divide_differently(call, partner) and any(v.gradient or v.differentiable for v in rest)
+    return may_divide_differently(call, partner) and any(v.data.dtype in FLOATING for v in rest)
 
 
 def _arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:

@@ -118,4 +118,5 @@ def _statistics(alignment: Alignment, followed: Arrays) -> Iterator[Statistic]:
             ours[0],
             theirs[0],
             len(ours),
+            channels=reference.buffers_before[entry.source].size,
         )

@@ -14,7 +14,7 @@ from parfocal.backends.protocol import Array, Backend
 from parfocal.explain.layers.buffers import momentum_cause
 from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Divergence, Finding, Site
+from parfocal.judge.verdict import Divergence, Finding
 from parfocal.replay.trace import Node
 
 
@@ -30,6 +30,7 @@ class Statistic:
     port_node: Node
     calls: int = 1  # that moved it on
     given: float = 0.0  # the relative error that its layer was given
+    channels: int = 0  # of the reference's layer, where the port's has only some of them
 
 
 def judged(
@@ -54,7 +55,7 @@ def judged(
             (floor, limit),
             _count(each),
         )
-        sites = _site(each.node), _site(each.port_node)
+        sites = each.node.site, each.port_node.site
         divergences.append(Divergence("buffer", *sites, each.name, comparison, floor, measured, cause=cause))
     return _one_for_each_layer(divergences), [_variance_finding(biased)] if biased else []
 
@@ -73,10 +74,6 @@ def _one_for_each_layer(divergences: list[Divergence]) -> list[Divergence]:
 
 def _names(group: list[Divergence]) -> str:
     return f"buffer{'s' * (len(group) > 1)} {' and '.join(each.what for each in group)}"
-
-
-def _site(node: Node) -> Site:
-    return Site(node.path, node.kind, None, node.file, node.line, node.settings)
 
 
 def _floor(statistic: Statistic) -> Size:
@@ -105,7 +102,7 @@ def _is_biased_variance(statistic: Statistic, floor: Size, limit: float) -> bool
 def _count(statistic: Statistic) -> int:
     """Values per channel."""
     elements = next(iter(statistic.node.inputs.values())).data.fingerprint.size
-    return elements // max(1, statistic.expected.size)
+    return elements // max(1, statistic.channels or statistic.expected.size)
 
 
 def _variance_finding(items: list[Statistic]) -> Finding:
@@ -117,4 +114,4 @@ def _variance_finding(items: list[Statistic]) -> Finding:
         f"by n, the other by n - 1, a factor of {count / (count - 1):.6g} at n = {count}; equal in training, "
         "different in evaluation afterwards"
     )
-    return Finding("buffer.running_variance", message, _site(first.node), _site(first.port_node))
+    return Finding("buffer.running_variance", message, first.node.site, first.port_node.site)

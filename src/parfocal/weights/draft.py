@@ -1,0 +1,49 @@
+"""The draft of a plan as plain state: what is linked, what is open, what is left on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from parfocal.weights.choices import Choice
+from parfocal.weights.linking import Link, entries_of
+from parfocal.weights.observe import Observation
+from parfocal.weights.plan import Entry
+from parfocal.weights.units import Unit
+
+Regions = tuple[Mapping[str, str], Mapping[str, str]]
+Runs = tuple[Observation, Observation]
+STEALABLE = 0.75  # links below this confidence may be undone for a better explanation
+
+
+@dataclass(slots=True)
+class Draft:
+    """Links by port path, open and closed choices, and what is left on both sides."""
+
+    references: list[Unit]
+    ports: list[Unit]
+    links: dict[str, Link] = field(default_factory=dict)
+    choices: list[Choice] = field(default_factory=list)
+    left_references: list[Unit] = field(default_factory=list)
+    left_ports: list[Unit] = field(default_factory=list)
+    regions: Regions = ({}, {})  # unit path -> the pair of the layers argument it belongs to, on each side
+
+    def choice_of(self, port_path: str) -> Choice | None:
+        return next((c for c in self.choices if any(unit.path == port_path for unit in c.ports)), None)
+
+    def entries(self) -> list[Entry]:
+        """All copies as things stand; a choice speaks for its units."""
+        chosen = {unit.path for choice in self.choices for unit in choice.ports}
+        found = [
+            entry for path, link in self.links.items() if path not in chosen for entry in entries_of(link)
+        ]
+        for choice in self.choices:
+            found += [
+                replace(
+                    entry,
+                    evidence=(*choice.evidence, choice.options[choice.current].words),
+                    confidence=choice.confidence,
+                )
+                for entry in choice.entries
+            ]
+        return found
