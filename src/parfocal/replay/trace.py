@@ -13,6 +13,7 @@ from typing import Any
 
 from parfocal.judge.floors import Size
 from parfocal.judge.sketch import Fingerprint
+from parfocal.judge.verdict import Site
 from parfocal.replay.ledger import Stored
 
 
@@ -76,6 +77,11 @@ class Node:
     @property
     def is_leaf(self) -> bool:
         return not self.children
+
+    @property
+    def site(self) -> Site:
+        """Where it is, for a report."""
+        return Site(self.path, self.kind, None, self.file, self.line, self.settings)
 
 
 @dataclass(frozen=True, slots=True)

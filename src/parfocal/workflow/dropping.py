@@ -67,7 +67,7 @@ class Dropping:
             seen.add(theirs.path)
             cause = self._cause(ours, theirs, sure=sure)
             if cause is not None:
-                sites = _site(ours), _site(theirs)
+                sites = ours.site, theirs.site
                 yield Divergence(
                     "forward", *sites, "what is dropped", None, NOTHING, float("inf"), OFF, cause=cause
                 )
@@ -123,10 +123,6 @@ class Dropping:
             )
             return Cause("random.dropout", message, f"{where}.{attribute} = {number(right)}", 0.0)
         return None
-
-
-def _site(node: Node) -> Site:
-    return Site(node.path, node.kind, None, node.file, node.line, node.settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.metrics import Comparison
-from parfocal.judge.verdict import Divergence, Site
+from parfocal.judge.verdict import Divergence
 from parfocal.replay.trace import Data, Node
 
 Gradients = Mapping[str, Data | None]  # by the parameter's path; None: none arrived
@@ -56,7 +56,7 @@ class Judged:
         comparison, score, noise = self.comparison, self.error / self.given, NOTHING
         if comparison is not None and math.isfinite(score):
             noise = Size(comparison.rmse / score, comparison.max_abs / score)
-        sites = _site(self.user.reference), _site(self.user.port)
+        sites = self.user.reference.site, self.user.port.site
         what = f"gradient of the parameter {self.parameter}"
         return Divergence("gradient", *sites, what, comparison, noise, score, self.message)
 
@@ -114,7 +114,3 @@ def _of(gradients: Gradients, owner: str) -> dict[str, str]:
 
 def _size(gradient: Data | None) -> int | None:
     return None if gradient is None else gradient.fingerprint.size
-
-
-def _site(node: Node) -> Site:
-    return Site(node.path, node.kind, None, node.file, node.line, node.settings)

@@ -15,10 +15,10 @@ from dataclasses import replace
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
+from parfocal.judge.verdict import Divergence, Finding, PairResult
 from parfocal.matching.anchors import Anchor
 from parfocal.matching.pairing import pair_calls
-from parfocal.replay.trace import Node, Trace
+from parfocal.replay.trace import Trace
 from parfocal.report.report import INCOMPLETE, Compared, Report, Step
 from parfocal.run.reader import Run, load_run
 from parfocal.weights.settings import told_once
@@ -93,8 +93,8 @@ def _compare_step(
         ),
         findings=(*conventions, *run_state.findings(reference, port)),
         pairs=tuple(_pair_result(errors, ours, theirs) for errors in found),
-        unpaired_reference=tuple(_site(ours.nodes[order]) for order in pairing.unpaired_reference),
-        unpaired_port=tuple(_site(theirs.nodes[order]) for order in pairing.unpaired_port),
+        unpaired_reference=tuple(ours.nodes[order].site for order in pairing.unpaired_reference),
+        unpaired_port=tuple(theirs.nodes[order].site for order in pairing.unpaired_port),
         compared=Compared(
             calls=len(found),
             tensors=sum(1 + (errors.backward_made is not None) for errors in found),
@@ -210,8 +210,8 @@ def _divergences(errors: Errors, ours: Trace, theirs: Trace, step: int, limit: f
             size = 1.0 if comparison is None or not comparison.rel_l2 else comparison.rmse / comparison.rel_l2
             yield Divergence(
                 phase,
-                _site(other),
-                _site(own),
+                other.site,
+                own.site,
                 errors.what if phase == "forward" else "gradient of an input",
                 comparison,
                 NOTHING if math.isinf(made) else Size(allowed * size, allowed * size),
@@ -232,16 +232,12 @@ def _pair_result(errors: Errors, ours: Trace, theirs: Trace) -> PairResult:
     if errors.backward_made is not None:
         backward = jump(errors.backward_given, errors.backward_made)
     return PairResult(
-        _site(ours.nodes[errors.pair.reference]),
-        _site(theirs.nodes[errors.pair.port]),
+        ours.nodes[errors.pair.reference].site,
+        theirs.nodes[errors.pair.port].site,
         errors.pair.why,
         jump(errors.given, errors.made),
         backward,
     )
-
-
-def _site(node: Node) -> Site:
-    return Site(node.path, node.kind, None, node.file, node.line, node.settings)
 
 
 def _run_findings(runs: list[Run], steps: list[dict[int, Recorded]]) -> Iterator[Finding]:

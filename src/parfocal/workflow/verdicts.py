@@ -15,7 +15,7 @@ from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site, made_by_the_code_of
 from parfocal.matching.spans import starts_of_runs
 from parfocal.matching.values import distance
-from parfocal.replay.trace import Node, Trace
+from parfocal.replay.trace import Trace
 from parfocal.report.report import Compared, Step
 from parfocal.weights.differences import FIRST
 from parfocal.weights.plan import Plan
@@ -36,10 +36,6 @@ from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure
 
 MISTAKES = 12  # of one run that are looked for
 PLACES = 200  # that are looked into: the same mistake in many layers
-
-
-def site(node: Node) -> Site:
-    return Site(node.path, node.kind, None, node.file, node.line, node.settings)
 
 
 def weight_divergences(plan: Plan, idle: Collection[tuple[str, str]] = ()) -> list[Divergence]:
@@ -109,7 +105,7 @@ def divergences(
         if measure.port in starts:
             start, last = theirs.nodes[starts[measure.port]], theirs.nodes[measure.port]
             done = f"what the reference does in one call is done here by {start.path} to {last.path}"
-            divergence = replace(divergence, port=site(start), message=done)
+            divergence = replace(divergence, port=start.site, message=done)
         if explain is not None and not (divergence.inherited or measure.given) and asked.may_ask:
             divergence = asked.answered(explain(divergence, measure))
         elif further is not None and inherited and measure.direction == "forward" and asked.may_ask:
@@ -188,12 +184,12 @@ def _divergence(measure: Measure, ours: Trace, theirs: Trace, *, inherited: bool
     guilty = theirs.nodes[_blame(measure, theirs)]
     own, other = theirs.nodes[measure.port], ours.nodes[measure.reference]
     what = f"{measure.side} {measure.slot}"
-    port_site, reference_site = site(guilty), site(other)
+    port_site, reference_site = guilty.site, other.site
     if measure.given:
         what = f"{what} of the whole model"
     elif not measure.own:
         what = f"{what} of {own.path or 'the model'}, {made_by_the_code_of(guilty.path)}"
-        reference_site = site(ours.nodes[ours.around(other.order, measure.levels)])
+        reference_site = ours.nodes[ours.around(other.order, measure.levels)].site
         # the line that calls the layer whose input is wrong is nearer to the mistake
         port_site = replace(port_site, file=own.file, line=own.line)
         reference_site = replace(reference_site, file=other.file, line=other.line)
@@ -227,7 +223,7 @@ def _end_divergence(end: End, alignment: Alignment, phase: str, *, inherited: bo
     for player, path in ((alignment.reference, end.reference), (alignment.port, end.port)):
         owner = path.rpartition(".")[0] if phase == "gradient" else ""
         node = next((n for n in player.trace.nodes if n.path == owner), player.trace.nodes[0])
-        sites.append(replace(site(node), path=owner))
+        sites.append(replace(node.site, path=owner))
     what = {
         "gradient": f"gradient of the parameter {end.port}",
         "loss": "the loss",
@@ -247,8 +243,8 @@ def pair_results(alignment: Alignment, observation: Observation) -> Iterator[Pai
         scores[key] = max(scores.get(key, 0.0), measure.score)
     for pair in observation.pairing.pairs:
         yield PairResult(
-            site(alignment.reference.trace.nodes[pair.reference]),
-            site(alignment.port.trace.nodes[pair.port]),
+            alignment.reference.trace.nodes[pair.reference].site,
+            alignment.port.trace.nodes[pair.port].site,
             pair.why,
             scores.get((pair.port, "forward")),
             scores.get((pair.port, "backward")),
@@ -324,10 +320,11 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
         if measure.message == SPELLING:
             other, own = alignment.reference.trace.nodes[measure.reference], nodes[measure.port]
             message = f"input {measure.slot} of {own.path or 'the model'} {SPELLING}"
-            yield Finding("input.spelling", message, site(other), site(own))
+            yield Finding("input.spelling", message, other.site, own.site)
     extra = len(alignment.port.natural.outputs) - len(alignment.reference.natural.outputs)
     if extra > 0:
-        yield Finding("output.extra", f"{extra} more outputs in the port than in the reference; not compared")
+        words = "1 more output" if extra == 1 else f"{extra} more outputs"
+        yield Finding("output.extra", f"{words} in the port than in the reference; not compared")
     count, left = _leaves(alignment, observation)
     if left > 0.2 * count:
         message = f"{left} of the port's {count} calls have no partner: what lies between is judged as one"
@@ -359,4 +356,4 @@ def limits_of(fixed: bool) -> tuple[float, float]:
 
 
 def unpaired(trace: Trace, orders: Iterable[int]) -> tuple[Site, ...]:
-    return tuple(site(trace.nodes[order]) for order in orders)
+    return tuple(trace.nodes[order].site for order in orders)

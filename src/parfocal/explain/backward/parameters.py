@@ -25,10 +25,9 @@ from parfocal.explain.fixes.tying import tied
 from parfocal.explain.layers.relations import factor_between
 from parfocal.explain.layers.settings import differing_names, rebuilt
 from parfocal.judge.floors import Size, coarser, difference, score, size_of
-from parfocal.judge.verdict import Divergence, Site
+from parfocal.judge.verdict import Divergence
 from parfocal.replay.precise import Precise, calls_of_owner
 from parfocal.replay.repeat import Repeater
-from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry
 
@@ -198,7 +197,7 @@ class ParameterExplainer:
 
     def _moved(self, divergence: Divergence, users: Users) -> Divergence:
         sides = [
-            _site(repeater.trace.nodes[calls[0]])
+            repeater.trace.nodes[calls[0]].site
             for repeater, calls in (
                 (self.precise.reference, users.reference),
                 (self.precise.port, users.port),
@@ -225,10 +224,6 @@ def _thawing(side: Repeater, path: str) -> Callable[[Any], None]:
             side.backend.require_grad(each.value)
 
     return thaw
-
-
-def _site(node: Node) -> Site:
-    return Site(node.path, node.kind, None, node.file, node.line, node.settings)
 
 
 def _watched(
