@@ -195,7 +195,7 @@ def test_one_output_against_two_is_said_and_the_one_is_compared():
     report = pf.align(reference, port, X)
     assert report.ok, str(report)
     messages = {finding.code: finding.message for finding in report.findings}
-    assert messages["output.extra"] == "1 more outputs in the port than in the reference; not compared"
+    assert messages["output.extra"] == "1 more output in the port than in the reference; not compared"
 
 
 @pytest.mark.parametrize("backward", [True, False])
