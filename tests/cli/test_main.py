@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -104,3 +106,37 @@ def test_the_check_above_can_fail(tmp_path):
 def test_it_runs_as_a_module(tmp_path):
     done = run_apart(tmp_path, "--version")
     assert (done.status, done.out) == (0, f"parfocal {parfocal.__version__}\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_no_room_for_the_output_is_no_verdict(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.ones(2))
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "parfocal.cli.main", "diff", "a.npz", "a.npz"],
+            cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "parfocal: cannot print the result: [Errno 28] No space left on device\n"
+
+
+def test_a_long_message_is_cut_to_a_screen(monkeypatch, capsys):
+    def fails(*args, **kwargs):
+        raise ParfocalError("\n".join(["30 problems", *map(str, range(30))]), hint="mend them")
+
+    monkeypatch.setattr("parfocal.run.files.load_arrays", fails)
+    lines = run_here(monkeypatch, capsys, "diff", "a", "b").err.splitlines()
+    assert len(lines) == 25
+    assert lines[-2:] == ["  ... and 8 more lines", "  hint: mend them"]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
+def test_names_that_cannot_be_printed_are_told_all_the_same(tmp_path, encoding):
+    np.savez(tmp_path / "a.npz", **{"größe μ": np.ones(2)})
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(
+        [sys.executable, "-m", "parfocal.cli.main", "diff", "a.npz", "a.npz"],
+        cwd=tmp_path, capture_output=True, timeout=60, check=False, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert b"same: 1 compared" in done.stdout

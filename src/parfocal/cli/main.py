@@ -6,7 +6,9 @@ once. Exit status: 0 aligned, 1 diverged, 2 the call or its input was wrong, 3 a
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
 import traceback
 import warnings
@@ -61,12 +63,19 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a name that cannot be printed here is told all the same
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="parfocal")
+        try:
+            app(prog_name="parfocal")
+        finally:
+            sys.stdout.flush()
     except ParfocalError as error:
         typer.echo(f"parfocal: {_cut(str(error))}", err=True)
         sys.exit(WRONG_INPUT)
     except Exception as error:  # noqa: BLE001  it is printed, and ends the command
         is_script = _is_of_a_script(error)
+        if not is_script and _is_full(error):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still to be printed
+            typer.echo(f"parfocal: cannot print the result: {error}", err=True)
+            sys.exit(WRONG_INPUT)
         traceback.print_exception(error)
         if is_script:
             sys.exit(1)  # as Python ends it
@@ -84,6 +93,11 @@ def _is_of_a_script(error: Exception) -> bool:
     if start is not None:
         error.__traceback__ = start.tb_next
     return start is not None
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether there is no room where the output goes; files are told of with their names."""
+    return isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
 
 
 def _cut(message: str) -> str:

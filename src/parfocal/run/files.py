@@ -111,7 +111,7 @@ def flatten_run(run: Run) -> dict[str, Any]:
             calls[record.rank, record.step, record.order] = _call_name(record)
         for name, leaf in _NAMES[type(record)](record, calls):
             full = _lead(record) + name
-            if full in arrays:
+            if full in arrays and not _adds_up(record):
                 raise FileFormatError(f"{run.path}: two records have the name {full!r}")
             if isinstance(leaf, TensorValue):
                 if leaf.ref is not None:
@@ -119,6 +119,11 @@ def flatten_run(run: Run) -> dict[str, Any]:
             elif leaf is not None:
                 arrays[full] = leaf
     return arrays
+
+
+def _adds_up(record: Any) -> bool:
+    """Gradients of parameters are recorded after every backward pass of a step, each time the sum so far."""
+    return isinstance(record, StateRecord) and record.role == "gradient"
 
 
 _Calls = dict[tuple[int, int, int], str]

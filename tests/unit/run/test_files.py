@@ -16,7 +16,7 @@ import safetensors.numpy
 from parfocal.errors import FileFormatError, InputError, StorageError
 from parfocal.run.dtypes import DTYPES
 from parfocal.run.files import load_arrays, save_reprod_log
-from parfocal.run.records import StepRecord, TensorValue, ValueRecord
+from parfocal.run.records import StateRecord, StepRecord, TensorValue, ValueRecord
 from parfocal.run.writer import RunWriter
 
 from .samples import HEADER, call, write_run
@@ -385,6 +385,14 @@ def test_one_name_twice_in_a_run_is_an_error(tmp_path: Path) -> None:
         writer.append(StepRecord(0, loss=2.0))
     with pytest.raises(FileFormatError, match="two records have the name 'end/loss'"):
         load_arrays(writer.path)
+
+
+def test_of_gradients_that_add_up_the_last_counts(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "r", HEADER) as writer:
+        for total in (1.0, 3.0):  # after each backward pass of one step
+            value = writer.tensor_value(np.full(2, total))
+            writer.append(StateRecord("gradient", "w", None, "before", value))
+    assert load_arrays(writer.path)["gradient/w@before"].tolist() == [3.0, 3.0]
 
 
 def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
