@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.backward import gradients
+from parfocal.explain.backward import equals, functions, gradients
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause, number
 from parfocal.explain.describing import described
@@ -57,7 +57,13 @@ FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
 )
 
 
-BACKWARD: tuple[tuple[Hypothesis, ...], ...] = tuple((each,) for each in gradients.HYPOTHESES)
+BACKWARD: tuple[tuple[Hypothesis, ...], ...] = (
+    (equals.ties,),
+    (gradients.stopped,),
+    (gradients.gradient_factor,),
+    (gradients.clipped,),
+    (functions.other_backward,),
+)
 ROUNDS = {"forward": FORWARD, "backward": BACKWARD}
 UPDATES: tuple[Hypothesis, ...] = (rates.other_share, ops, ways)  # of a buffer that code moves on
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from parfocal.backends.paddle.building import Building
 from parfocal.backends.paddle.checkpoints import Checkpoints
+from parfocal.backends.paddle.functions import Functions
 from parfocal.backends.paddle.recording import Recording
 from parfocal.backends.paddle.surgery import Surgery
 from parfocal.backends.paddle.training import Training
 
 
-class PaddleBackend(Training, Checkpoints, Recording, Surgery, Building):
+class PaddleBackend(Training, Checkpoints, Recording, Surgery, Functions, Building):
     """PaddlePaddle, as ``protocol.py`` wants it."""

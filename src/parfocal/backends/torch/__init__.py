@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from parfocal.backends.torch.building import Building
 from parfocal.backends.torch.checkpoints import Checkpoints
+from parfocal.backends.torch.functions import Functions
 from parfocal.backends.torch.recording import Recording
 from parfocal.backends.torch.surgery import Surgery
 from parfocal.backends.torch.training import Training
 
 
-class TorchBackend(Training, Checkpoints, Recording, Surgery, Building):
+class TorchBackend(Training, Checkpoints, Recording, Surgery, Functions, Building):
     """PyTorch, as ``protocol.py`` wants it."""

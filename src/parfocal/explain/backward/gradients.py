@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend
-from parfocal.explain.backward.equals import ties
 from parfocal.explain.backward.stopping import HOOK, Finder, Listening, Reviver, Stop, by_line, owner_of
 from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import Proof, Where, number, rounded, spelled_path
@@ -226,9 +225,6 @@ def function_of(case: Case) -> Where | None:
         (stop.where.file, stop.where.line): stop.where for stop in finder.stops if stop.how == "function"
     }
     return next(iter(lines.values())) if len(lines) == 1 else None
-
-
-HYPOTHESES = (ties, stopped, gradient_factor, clipped)  # what can be read first, then what is tried
 
 
 def _pairs(case: Case) -> Iterator[tuple[Check, Array, Array]]:
