@@ -166,19 +166,20 @@ def test_older_spellings_of_options_are_understood(capsys):
     assert "auto_init: `False`" in capsys.readouterr().out
 
 
-def test_wrong_arguments_are_refused():
+def test_wrong_arguments_are_refused(capsys):
     base, raw = TorchNet(), PaddleNet()
     given = inputs(floats(3, 10))
     with pytest.raises(InputError, match="auto_diff has no option called 'tolerance'"):
         auto_diff(base, raw, given, tolerance=1)
     with pytest.raises(InputError, match="inputs must be a pair of dicts"):
-        auto_diff(base, raw, given[0])
+        auto_diff(TorchNet(), PaddleNet(), given[0])  # others, which dump nowhere either
     with pytest.raises(InputError, match="loss_fns must be a pair"):
         auto_diff(base, raw, given, loss_fns=[None])
     with pytest.raises(InputError, match="diff_phase is 'up'"):
         auto_diff(base, raw, given, diff_phase="up")
     with pytest.raises(InputError, match="steps is 0"):
         auto_diff(base, raw, given, steps=0)
+    assert capsys.readouterr().out == ""
 
 
 def test_the_default_loss_is_the_mean_of_means():

@@ -82,6 +82,14 @@ def test_an_unknown_method_is_refused_before_anything_is_written(method, tmp_pat
     assert not path.exists()
 
 
+@pytest.mark.parametrize("threshold", ["1e-6", None, True])
+def test_a_threshold_that_is_no_number_is_refused_before_anything_is_written(threshold, tmp_path):
+    path = tmp_path / "diff.txt"
+    with pytest.raises(InputError, match=r"diff_threshold is .*, not a number"):
+        compared({"x": np.zeros(1)}, {"x": np.zeros(1)}).report(diff_threshold=threshold, path=path)
+    assert not path.exists()
+
+
 def test_a_value_equal_to_the_threshold_passes_and_the_next_one_does_not():
     helper = compared({"x": np.array([0.0])}, {"x": np.array([0.5])})
     assert helper.report(diff_threshold=0.5, path=None) is True

@@ -68,6 +68,8 @@ class ReprodDiffHelper:
                 hint="call compare_info(info1, info2) first",
             )
         methods = methods_of(diff_method)
+        if isinstance(diff_threshold, bool) or not isinstance(diff_threshold, (int, float, np.number)):
+            raise InputError(f"diff_threshold is {diff_threshold!r}, not a number", hint="e.g. 1e-6")
         with report_logger(path) as logger:
             passed = check_print_diff(self.diff_dict, methods, diff_threshold, print_func=logger.info)
             logger.info("diff check passed" if passed else "diff check failed")

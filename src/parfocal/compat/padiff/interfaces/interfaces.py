@@ -53,11 +53,11 @@ def auto_diff(
     """
     loss_fns = kwargs.pop("loss_fn", None) if loss_fns is None else loss_fns
     optimizers = kwargs.pop("optimizer", None) if optimizers is None else optimizers
-    base, raw = _proxies(base_model, raw_model)
     _check_inputs(inputs)
     losses = _pair(loss_fns, "loss_fns", "a loss function", callable)
     steppers = _pair(optimizers, "optimizers", "an optimizer or a function", OptimizerHelper.accepts)
     options = Options.of(kwargs, use_loss=loss_fns is not None, use_opt=optimizers is not None)
+    base, raw = _proxies(base_model, raw_model)  # last: each claims a folder for its dumps
     show_options(options)
     if options.auto_init and not assign_weight_(base, raw):
         return False
