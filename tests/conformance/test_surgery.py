@@ -378,3 +378,47 @@ def test_who_listens_changes_nothing_and_leaves_also_after_an_exception(kit, bac
 def test_a_muted_rate_stays_what_it_was_in_a_copy():
     muted = copy.deepcopy(Muted(0.3))
     assert (muted, rate_of(muted), rate_of(0.2), rate_of(None)) == (0.0, 0.3, 0.2, 0.0)
+
+
+def narrow(backend, x):
+    """What code makes that asks for float32: of a tensor, and of nothing."""
+    if backend.name == "torch":
+        import torch
+
+        return x.float(), x.to(torch.float32), torch.arange(3, dtype=torch.float32), torch.linspace(0, 1, 3)
+    import paddle
+
+    return (
+        x.astype("float32"),
+        paddle.cast(x, "float32"),
+        paddle.arange(3, dtype="float32"),
+        paddle.linspace(0, 1, 3),
+    )
+
+
+def test_code_that_asks_for_float32_is_given_float64(backend):
+    x = backend.from_array(np.array([0.1, 1 / 3]))
+    with backend.widened():
+        given = narrow(backend, x)
+    assert [backend.dtype(each) for each in given] == ["float64"] * 4
+    assert backend.to_array(given[0]).tolist() == [0.1, 1 / 3]
+    assert [backend.dtype(each) for each in narrow(backend, x)] == ["float32"] * 4
+
+
+def test_it_is_given_float32_again_after_an_exception(backend):
+    x = backend.from_array(np.array([0.1]))
+    with pytest.raises(ZeroDivisionError), backend.widened():
+        raise ZeroDivisionError
+    assert [backend.dtype(each) for each in narrow(backend, x)] == ["float32"] * 4
+
+
+def test_other_dtypes_and_random_numbers_stay_as_they_are(backend, kit):
+    whole = backend.from_array(np.array([1, 2]))
+    x = kit.tensor(X)
+    with backend.widened():
+        assert backend.dtype(backend.cast(whole, "int32")) == "int32"
+        assert backend.dtype(x * 2.0) == "float32"
+        backend.seed(0)
+        drawn = backend.random_values()
+    backend.seed(0)
+    assert np.array_equal(drawn, backend.random_values())

@@ -255,6 +255,9 @@ class ModelBackend(TensorBackend, Protocol):
     def watch_dropout(self, on_drop: Callable[[float], None]) -> AbstractContextManager[None]:
         """Call back with the rate whenever code asks a function to drop something, muted or not."""
 
+    def widened(self) -> AbstractContextManager[None]:
+        """While inside, code that asks for float32 is given float64."""
+
     def gradients_kept(self, model: Any) -> AbstractContextManager[None]:
         """Parameters without gradients for a while; on leaving they have those from before."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from parfocal.replay.objects import copies_of
 from parfocal.replay.trace import Node, Trace, Value
 
 Place = tuple[int, Side, str, Direction]  # order of the call, side, slot, direction
+WIDE = "float64"
 Layouts = Mapping[tuple[int, Side, str], Layout]
 
 
@@ -104,6 +106,7 @@ class Repeater:
         """
         repeated = Repeated()
         path = self.trace.nodes[calls[0]].path
+        wide = dtype == WIDE and not any(self._is_wide(order) for order in calls)
         state = self.backend.rng_state()
         try:
             twin = self.backend.copy_as(self.modules[path], dtype)
@@ -111,7 +114,8 @@ class Repeater:
                 other = prepare(twin)
                 twin = twin if other is None else other
             for order in calls:
-                with attributes_kept(self.backend, twin):
+                wider = self.backend.widened() if wide else nullcontext()
+                with attributes_kept(self.backend, twin), wider:
                     self._follow(
                         twin, self.trace.nodes[order], supply, repeated, on_op, inside, backward, listener
                     )
@@ -119,6 +123,11 @@ class Repeater:
         finally:
             self.backend.set_rng_state(state)
         return repeated
+
+    def _is_wide(self, order: int) -> bool:
+        """Whether a call is in float64 of its own: then what it does in less it does on purpose."""
+        node = self.trace.nodes[order]
+        return any(value.data.dtype == WIDE for value in (*node.inputs.values(), *node.outputs.values()))
 
     def _follow(
         self,

@@ -242,12 +242,27 @@ class Asked:
 
     @classmethod
     def about(cls, measure: Measure, precise: Precise) -> Asked:
+        place = measure.reference, measure.side, measure.reference_slot, measure.direction
+        port_place = measure.port, measure.side, measure.slot, measure.direction
+        ours, theirs = precise.reference.trace, precise.port.trace
         return cls(
-            [precise.reference.trace.around(measure.reference, measure.levels)],
-            (measure.reference, measure.side, measure.reference_slot, measure.direction),
-            [precise.port.trace.around(measure.port, measure.levels)],
-            (measure.port, measure.side, measure.slot, measure.direction),
+            [_maker(ours, ours.around(measure.reference, measure.levels), place, measure.own)],
+            place,
+            [_maker(theirs, theirs.around(measure.port, measure.levels), port_place, measure.own)],
+            port_place,
         )
+
+
+def _maker(trace: Trace, order: int, place: Place, own: bool) -> int:
+    """The call, or the next around it that was not itself given what it hands on there."""
+    given, side, slot, direction = place
+    value = trace.nodes[given].inputs.get(slot) if (side, direction) == ("input", "forward") else None
+    parent = trace.nodes[order].parent
+    while not own and value is not None and parent is not None:
+        if all(each.data is not value.data for each in trace.nodes[order].inputs.values()):
+            break
+        order, parent = parent, trace.nodes[parent].parent
+    return order
 
 
 def _acquitted(measure: Measure, asked: Asked, precise: Precise) -> Measure:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import paddle
 import pytest
+import torch
 
 import parfocal as pf
 from parfocal.judge.floors import NOTHING, Size
@@ -186,3 +190,62 @@ def test_float64_acquits_another_order_of_summation(monkeypatch):
 def test_float64_does_not_acquit_a_wrong_epsilon(by_hand):
     report = pf.align(*norm_pair(1e-6, by_hand=by_hand), WIDE, explain=False)
     assert (report.first.phase, report.first.port.path) == ("forward", "norm")
+
+
+class TorchSteps(torch.nn.Module):
+    """Waves of a step, as models of diffusion take them: the larger the step the less is known of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = torch.nn.Sequential(torch.nn.Linear(32, 8), torch.nn.SiLU(), torch.nn.Linear(8, 4))
+
+    def forward(self, x: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        rates = torch.exp(-math.log(10000.0) * torch.arange(16, dtype=torch.float32) / 16)
+        angle = step[:, None].float() * rates[None]
+        waves = torch.cat([torch.cos(angle), torch.sin(angle)], dim=-1).to(x.dtype)
+        return x + self.time(waves)
+
+
+class PaddleSteps(paddle.nn.Layer):
+    def __init__(self, most: float = 10000.0) -> None:
+        super().__init__()
+        self.fc1, self.fc2, self.most = paddle.nn.Linear(32, 8), paddle.nn.Linear(8, 4), most
+
+    def forward(self, x: paddle.Tensor, step: paddle.Tensor) -> paddle.Tensor:
+        rates = paddle.exp(-math.log(self.most) * paddle.arange(16, dtype="float32") / 16)
+        angle = step.unsqueeze(1).astype("float32") * rates.unsqueeze(0)
+        waves = paddle.concat([paddle.cos(angle), paddle.sin(angle)], axis=-1).astype(x.dtype)
+        return x + self.fc2(paddle.nn.functional.silu(self.fc1(waves)))
+
+
+STEPS = np.arange(4, dtype=np.float32)[None].repeat(2, 0), np.array([3, 977])
+
+
+def test_what_code_computes_in_float32_by_its_own_word_has_its_noise():
+    report = pf.align(TorchSteps(), PaddleSteps(), STEPS)
+    assert report.ok, str(report)
+    assert not report.findings, str(report)
+
+
+def test_a_constant_that_is_a_little_off_is_above_that_noise():
+    report = pf.align(TorchSteps(), PaddleSteps(10001.0), STEPS)
+    assert not report.ok
+
+
+class Doubled(torch.nn.Module):
+    """In float64, but for one step that some versions do in float32."""
+
+    def __init__(self, narrow: bool) -> None:
+        super().__init__()
+        self.fc, self.narrow = torch.nn.Linear(6, 6).double(), narrow
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = torch.tanh(self.fc(x))
+        return (h.float().double() if self.narrow else h) * 2.0
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+def test_float32_in_a_model_of_float64_is_a_difference(narrow):
+    x = np.random.default_rng(0).standard_normal((4, 6))
+    assert not pf.align(Doubled(narrow), Doubled(not narrow), x).ok
+    assert pf.align(Doubled(narrow), Doubled(narrow), x).ok

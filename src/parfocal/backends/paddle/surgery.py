@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -15,6 +15,7 @@ from parfocal.backends.calls import drop_own_hooks
 from parfocal.backends.keeping import tensors_in
 from parfocal.backends.muting import rate_of
 from parfocal.backends.paddle.tensors import Tensors
+from parfocal.backends.paddle.widening import widened
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
 
@@ -122,6 +123,9 @@ class Surgery(Tensors):
         finally:
             for name, function in before.items():
                 setattr(functional, name, function)
+
+    def widened(self) -> AbstractContextManager[None]:
+        return widened()
 
     @contextmanager
     def gradients_kept(self, model: Any) -> Iterator[None]:

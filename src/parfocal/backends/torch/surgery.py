@@ -15,6 +15,7 @@ from parfocal.backends.keeping import tensors_in
 from parfocal.backends.muting import rate_of
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch.tensors import DTYPES, Tensors
+from parfocal.backends.torch.widening import Widened
 from parfocal.errors import UnsupportedError
 
 _RECURRENT = (torch.nn.RNNBase,)
@@ -141,6 +142,9 @@ class Surgery(Tensors):
 
     def watch_dropout(self, on_drop: Callable[[float], None]) -> AbstractContextManager[None]:
         return _Heard(on_drop)
+
+    def widened(self) -> AbstractContextManager[None]:
+        return Widened()
 
     @contextmanager
     def gradients_kept(self, model: Any) -> Iterator[None]:
