@@ -94,3 +94,32 @@ def test_a_weight_that_is_used_and_not_there_stays_a_divergence() -> None:
     first = own(align(seeded(TorchScaled), Plain(), numbers(4, 8)))[0]
     assert first.cause is not None
     assert first.cause.code == "weight.missing"
+
+
+class Wrapped(nn.GroupNorm):
+    """A norm of the reference's own, made from one of the framework's."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(super().forward(x))
+
+
+def test_a_layer_of_another_kind_keeps_more() -> None:
+    """Running statistics are no weights too many: the layer is a BatchNorm where a GroupNorm should be."""
+    reference = seeded(lambda: nn.Sequential(nn.Conv2d(3, 8, 3), Wrapped(2, 8), nn.Conv2d(8, 4, 1)))
+    port = pnn.Sequential(pnn.Conv2D(3, 8, 3), pnn.BatchNorm2D(8), pnn.Conv2D(8, 4, 1))
+    first = align(reference, port, numbers(2, 3, 8, 8)).first
+    assert first is not None
+    assert first.cause is not None
+    assert first.cause.code == "op.kind"
+    assert first.cause.message == "1 is GroupNorm in the reference, BatchNorm2d in the port"
+
+
+def test_a_buffer_of_a_layer_of_the_same_kind_is_one_too_many() -> None:
+    reference = seeded(
+        lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8, track_running_stats=False))
+    )
+    port = pnn.Sequential(pnn.Conv2D(3, 8, 3), pnn.BatchNorm2D(8))
+    codes = [
+        each.cause.code for each in align(reference, port, numbers(2, 3, 8, 8)).divergences if each.cause
+    ]
+    assert "op.kind" not in codes

@@ -14,6 +14,7 @@ from parfocal.matching.values import SAME, UNLIKE, nearest
 from parfocal.replay.trace import Node, Trace
 
 HEALING = 6  # calls in a row that must be the same again
+CLEARLY = 10 * SAME  # a small mistake may fade on the way, work that is done elsewhere is no small difference
 FUSED_STEPS = 3  # how many calls one fused call may stand for, beyond the first
 
 
@@ -132,7 +133,7 @@ def healed_calls(table: Table, reference: Trace, port: Trace) -> set[int]:
     healed = set()
     for order in loose:
         later = [other for other in pairs if other > order and other not in loose][:HEALING]
-        if SAME < apart[order] < UNLIKE and later and all(apart[other] <= SAME for other in later):
+        if CLEARLY < apart[order] < UNLIKE and later and all(apart[other] <= SAME for other in later):
             healed.add(order)
     return healed | _cut_to_size(table, reference, port, apart)
 
@@ -143,7 +144,8 @@ def _cut_to_size(table: Table, reference: Trace, port: Trace, apart: Mapping[int
     There the code around pads or crops, where the other side's layer does it itself.
     """
     whole = reference.nodes[0], port.nodes[0]
-    if table.to_port.get(0) != 0 or nearest(whole[0].outputs, whole[1].outputs) > SAME:
+    alike = (nearest({slot: value}, whole[1].outputs) <= SAME for slot, value in whole[0].outputs.items())
+    if table.to_port.get(0) != 0 or not all(alike):
         return set()
     unlike = {order for order in apart if apart[order] == UNLIKE and port.nodes[order].outputs}
     return {

@@ -99,9 +99,11 @@ def _tied_by_shape(
 
 
 def _same_layers(own: Node, other: Node) -> bool:
-    """Two layers of the frameworks that mean the same: one's output can take the other's place."""
-    library = own.framework_layer and other.framework_layer and own.kind != "Sequential"
-    return library and family(own.kind) == family(other.kind)
+    """Two layers of the frameworks that mean the same, or made from such: one's output can take the other's
+    place.
+    """
+    known = all(node.framework_layer or (node.is_leaf and node.settings) for node in (own, other))
+    return known and own.kind != "Sequential" and family(own.kind) == family(other.kind)
 
 
 def _note_partners(

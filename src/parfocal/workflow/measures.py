@@ -209,6 +209,8 @@ def _refined(measure: Measure, precise: Precise) -> Measure:
         return acquitted
     if measure.direction == "backward":
         return _reconsidered(measure, acquitted, asked, precise)
+    if measure.own and _is_right_alone(measure, asked, precise):  # it was given something else
+        return _refined(replace(measure, outside=measure.outside + 1), precise)
     # what hangs on random numbers is chance, not noise
     if _repeats_itself(measure, asked, precise) or not precise.draws(asked.calls, asked.place):
         return acquitted
@@ -304,6 +306,12 @@ def _reconsidered(measure: Measure, acquitted: Measure, asked: Asked, precise: P
 def _repeats_itself(measure: Measure, asked: Asked, precise: Precise) -> bool:
     """Whether the reference's call, repeated as it was, gives what was recorded."""
     return score(precise.still(asked.calls, asked.place), measure.floor) <= LIMIT
+
+
+def _is_right_alone(measure: Measure, asked: Asked, precise: Precise) -> bool:
+    """Whether the port's call gives what the reference's gives when it is given the same."""
+    alone = _alone(asked, precise)
+    return alone is not None and score(alone, measure.floor) <= LIMIT
 
 
 def _alone(asked: Asked, precise: Precise) -> Size | None:

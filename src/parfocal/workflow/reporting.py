@@ -139,7 +139,7 @@ def _leftovers(
     sides = [
         (side.backend, side.backend.modules(side.model)) for side in (alignment.reference, alignment.port)
     ]
-    explained, owners = explained_leftovers(left, *sides)
+    explained, owners = explained_leftovers(left, *sides, alignment.plan.entries)
     inside = [
         replace(each, inherited=True)
         if each.port is not None and any(f"{each.port.path}.".startswith(f"{owner}.") for owner in owners)

@@ -211,6 +211,18 @@ def test_an_error_that_hangs_on_equal_values_is_told_apart():
     assert (gone.score, gone.tied) == (1.0, False)
 
 
+def test_an_output_that_is_right_by_itself_is_wrong_for_what_the_call_was_given():
+    """A convolution of what was padded otherwise: in float64 and given the same it is right, as in float32."""
+    asked = Doubted(0.0, vanishes=True)
+    outside = doubted(asked, "forward")
+    assert (outside.outside, outside.own) == (1, False)
+    assert ("vanishes", [0], [0]) in asked.asked
+
+
+def test_an_output_that_is_wrong_by_itself_too_and_right_in_float64_is_noise():
+    assert doubted(Doubted(FLIPS, vanishes=True), "forward").score <= 1.0
+
+
 def test_forward_large_floors_are_not_doubted():
     assert not doubted(Doubted(FLIPS, moved=FLIPS, alike=0.0), "forward").tied
 

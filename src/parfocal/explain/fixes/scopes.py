@@ -23,6 +23,14 @@ def has_self(spot: Spot) -> bool:
     return any(f.args.args and f.args.args[0].arg == "self" for f in functions_around(spot))
 
 
+def is_in_method(file: str, line: int) -> bool:
+    """Whether the code at a line can say ``self``."""
+    source = read(file)
+    functions = () if source is None else source.functions
+    around = (each for each in functions if each.lineno <= line <= (each.end_lineno or 0))
+    return any(each.args.args and each.args.args[0].arg == "self" for each in around)
+
+
 def class_around(spot: Spot) -> str | None:
     """The innermost class whose method the code is."""
     classes = [c for c in spot.source.nodes if isinstance(c, ast.ClassDef) and encloses(c, spot.statement)]

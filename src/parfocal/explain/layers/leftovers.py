@@ -13,18 +13,21 @@ from parfocal.errors import ParfocalError
 from parfocal.explain.causes import code_of, said, spelled_path
 from parfocal.explain.layers.settings import differing_names
 from parfocal.judge.verdict import Cause, Divergence
+from parfocal.weights.plan import Entry
 from parfocal.weights.transfer import transfer
 
 Modules = tuple[Backend, Mapping[str, Any]]  # of one side, by path
 
 
 def explained_leftovers(
-    divergences: Iterable[Divergence], reference: Modules, port: Modules
+    divergences: Iterable[Divergence], reference: Modules, port: Modules, entries: Iterable[Entry] = ()
 ) -> tuple[list[Divergence], frozenset[str]]:
     """Each with its cause, and the layers that were made otherwise: what is wrong in those follows.
 
-    Where one layer is to blame for several, the first has the cause and the rest follow.
+    Where one layer is to blame for several, the first has the cause and the rest follow. ``entries``: weights
+    that do have a counterpart.
     """
+    partners = {_owner(entry.target): _owner(entry.source) for entry in entries}
     known: set[str] = set()
     explained: list[Divergence] = []
     for each in divergences:
@@ -34,6 +37,10 @@ def explained_leftovers(
             explained.append(replace(each, inherited=True))
             continue
         found = next(((o, c) for o in owners if (c := _made_otherwise(o, reference, port))), None)
+        if found is None and each.port is not None and _owner(each.port.path) in partners:
+            owner = _owner(each.port.path)
+            kind = _another_kind(owner, partners[owner], reference, port)
+            found = None if kind is None else (owner, kind)
         if found is not None:
             known.add(found[0])
         explained.append(replace(each, cause=_without_counterpart(each) if found is None else found[1]))
@@ -68,6 +75,28 @@ def _made_otherwise(path: str, reference: Modules, port: Modules) -> Cause | Non
         f"{n} is {said(right[n])} in the reference, {said(wrong[n])} in the port" for n in names
     )
     return Cause(code_of(names[0], kind), f"{values} ({kind} {path})", f"{spelled_path(path)} = {line}", 0.0)
+
+
+def _another_kind(path: str, partner: str, reference: Modules, port: Modules) -> Cause | None:
+    """The port's layer has more to keep because it is one of another kind."""
+    (backend, modules), (builder, others) = reference, port
+    ours, theirs = backend.kind(modules[partner]), builder.kind(others[path])
+    known = backend.settings(modules[partner]) and builder.settings(others[path])
+    if not known or family(ours) == family(theirs):
+        return None
+    message = f"{path} is {ours} in the reference, {theirs} in the port"
+    fix = f"make {spelled_path(path)} a {ours} as {partner} is in the reference"
+    if backend.is_framework_layer(modules[partner]) and isinstance(builder, LayerBuilder):
+        try:
+            line = builder.spell(ours, backend.settings(modules[partner]))
+            return Cause("op.kind", message, f"{spelled_path(path)} = {line}", 0.0)
+        except ParfocalError:
+            pass  # the port's framework has none: said in words
+    return Cause("op.kind", message, fix, 0.0)
+
+
+def _owner(path: str) -> str:
+    return path.rpartition(".")[0]
 
 
 def _without_counterpart(divergence: Divergence) -> Cause | None:

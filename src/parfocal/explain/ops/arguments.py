@@ -83,6 +83,15 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     "nan_to_num": ("nan", "posinf", "neginf"),
     **dict.fromkeys(("getitem", "setitem"), ("index",)),
     **dict.fromkeys(("tril", "triu"), ("diagonal",)),
+    "channel_shuffle": ("groups",),
+    "adaptive_avg_pool1d": ("output_size",),
+    **{f"conv{rank}d": ("weight", "bias", "stride", "padding", "dilation", "groups") for rank in (1, 2, 3)},
+    **{
+        f"conv{rank}d_transpose": (
+            *("weight", "bias", "stride", "padding", "output_padding", "groups", "dilation"),
+        )
+        for rank in (1, 2, 3)
+    },
     **{
         f"max_pool{rank}d": ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
         for rank in (1, 2, 3)

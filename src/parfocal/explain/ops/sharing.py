@@ -15,6 +15,7 @@ from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import place
 from parfocal.explain.fixes.fixing import Line
 from parfocal.explain.fixes.literals import written
+from parfocal.explain.fixes.scopes import is_in_method
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
 from parfocal.replay.repeat import Repeated
@@ -133,6 +134,8 @@ def _for_some(patch: Patch, needing: Sequence[Any], others: Sequence[Any]) -> Li
     values = [each.value for each in (old, new) if isinstance(each, (ast.Assign, ast.Return))]
     if len(values) != 2 or None in values or patch.also or type(old) is not type(new):
         return None
+    if not is_in_method(patch.file, patch.line):
+        return None  # what a helper is asked by has no name there
     if isinstance(old, ast.Assign) and isinstance(new, ast.Assign):
         if [ast.dump(each) for each in old.targets] != [ast.dump(each) for each in new.targets]:
             return None
