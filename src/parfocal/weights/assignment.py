@@ -23,6 +23,8 @@ TRUSTED_NAME = 0.5  # a likeness below this says nothing
 MARGIN = 0.08  # by how much the best name must beat the next one
 SAME_KIND = 0.02  # what an equal kind adds, where shapes agree already
 TRUSTED_ORDER = 0.9  # share of units that lie in the same order, for order to count
+# What the same place is worth; a model lists its own parameters before those of its layers, used or not.
+TRUST = {"definition order": 0.5, "execution order": 0.75}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[_Alignment]
         for row, unit in enumerate(mine):
             column = columns.get(alignment.partner.get(unit.path, ""))
             if column is not None:
-                score[row, column] += 0.5 if alignment.trusted else 0.2
+                score[row, column] += TRUST[alignment.words] if alignment.trusted else 0.2
     by_name, by_score = _assign(names), _assign(score)
     if _words_differ(mine, yours, by_name, by_score):
         by_score = by_name

@@ -70,6 +70,26 @@ def _effect(option: Option, starts: Mapping[str, int]) -> dict[str, bytes]:
     return {path: target.tobytes() for path, target in targets.items()}
 
 
+def alike(first: Choice, second: Choice) -> bool:
+    """Whether two choices are about the same kind of units, so that either could have the other's."""
+    return first is not second and all(
+        [unit.key for unit in mine] == [unit.key for unit in yours]
+        for mine, yours in ((first.references, second.references), (first.ports, second.ports))
+    )
+
+
+def exchange(first: Choice, second: Choice) -> None:
+    """Give each of two choices that are alike the other's units of the reference."""
+    memories = [[slot.memory for unit in each.references for slot in unit.slots] for each in (first, second)]
+    for choice, (own, others) in ((first, memories), (second, memories[::-1])):
+        renamed = dict(zip(own, others, strict=True))
+        choice.options = [
+            replace(option, entries=tuple(replace(e, source=renamed[e.source]) for e in option.entries))
+            for option in choice.options
+        ]
+    first.references, second.references = second.references, first.references
+
+
 def orientation(link: Link) -> Choice | None:
     """The choice behind a square weight of which nobody knows how it lies; None where all is clear."""
     if not (link.reference.flexible or link.port.flexible):
@@ -98,6 +118,11 @@ def raw(link: Link) -> Choice | None:
     # More than two axes in the same shape: nobody transposes those on the way.
     choice.open = len(options) > 1 and (len(target.shape) == 2 or source.shape != target.shape)
     return choice
+
+
+def is_plain(choice: Choice) -> bool:
+    """Whether there is but one way, and that is to copy the whole as it is."""
+    return len(choice.options) == 1 and not any(e.source_view or e.target_view for e in choice.entries)
 
 
 def take_as_they_are(found: Sequence[Choice], *, ran: bool) -> None:

@@ -136,8 +136,10 @@ def _link_raw(draft: Draft, orders: Sequence[Order], regions: Regions) -> None:
         if link.reference.path in raw or link.port.path in raw:
             choice = choices.raw(link)
             if choice:
-                draft.links[link.port.path] = link
-                draft.choices.append(choice)
+                plain = choices.is_plain(choice)
+                draft.links[link.port.path] = replace(link, decided=link.decided or plain)
+                if not plain:
+                    draft.choices.append(choice)
     linked = set(draft.links), {link.reference.path for link in draft.links.values()}
     draft.left_ports = _still_left(draft.left_ports, linked[0])
     draft.left_references = _still_left(draft.left_references, linked[1])

@@ -131,6 +131,12 @@ def distances(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> fl
     return worst
 
 
+def shared_distance(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> float:
+    """Between what two calls both take: masks and positions that only one of them takes do not count."""
+    sizes = {each.size for each in first} & {each.size for each in second}
+    return distances(*([each for each in side if each.size in sizes] for side in (first, second)))
+
+
 def noise_of(*sides: Sequence[Fingerprint]) -> float:
     """The relative difference up to which the values count as equal."""
     return max((each.noise for side in sides for each in side), default=USUAL_NOISE)

@@ -19,9 +19,9 @@ from typing import Any
 from parfocal.backends.protocol import Call
 from parfocal.inputs import Arguments, convert
 from parfocal.weights.book import Book
-from parfocal.weights.choices import Choice
+from parfocal.weights.choices import Choice, alike, exchange
 from parfocal.weights.draft import Draft
-from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
+from parfocal.weights.fingerprint import Fingerprint, distances, noise_of, shared_distance
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likeness
 from parfocal.weights.observe import Observation, Seen, capture, prints, quiet
@@ -52,7 +52,7 @@ class Follower:
         self._units = {unit.module: unit for unit in _called(draft.ports)}
         self._references = _by_key(draft.references, seen)
         self._scopes = Scopes(draft, seen)
-        self._ties = _ties(draft.references, seen)
+        self._ties = [*_ties(draft.references, seen), *_ties_of_uncalled(draft)]
         self._maybe_fused = [path for path, link in draft.links.items() if part_counts(link)]
         self._counts: dict[str, int] = {}
         self._differing: list[str] = []  # what gave another output on the right input, for good
@@ -75,7 +75,9 @@ class Follower:
             if not call.path or self._subjects(call.path) or self._latent(call.path):
                 call.note["kept"] = convert((call.args, call.kwargs), self.port.backend)
         unit = self._units.get(call.path)
-        if unit and not self.book.in_choice(unit.path):
+        if unit and not self.trials.trying and self.book.in_choice(unit.path):
+            self._identify_choice(unit, inputs)
+        elif unit and not self.book.in_choice(unit.path):
             if unit.path not in self.book.confirmed:
                 self._identify(unit, inputs)
             self._count_agreeing(unit, inputs)
@@ -102,6 +104,20 @@ class Follower:
             self.unsettled_runs = True
         self._confirm(unit, Link(found, unit, (BY_VALUES,), 0.95))
         self.book.sync([path for path in (unit.path, holder) if path])
+
+    def _identify_choice(self, unit: Unit, inputs: Sequence[Fingerprint]) -> None:
+        """Several against one: are these the right ones? Else they change places with others alike."""
+        choice = self.draft.choice_of(unit.path)
+        if choice is None or choice.subject != "fused" or self._takes_its_own(choice, inputs):
+            return
+        for other in self.draft.choices:
+            if alike(choice, other) and not other.tried and self._takes_its_own(other, inputs):
+                exchange(choice, other)
+                self.book.sync()
+                return
+
+    def _takes_its_own(self, choice: Choice, inputs: Sequence[Fingerprint]) -> bool:
+        return any(self._agrees(reference, inputs) for reference in choice.references)
 
     def _confirm(self, unit: Unit, link: Link) -> None:
         evidence = link.evidence if BY_VALUES in link.evidence else (*link.evidence, BY_VALUES)
@@ -147,7 +163,7 @@ class Follower:
         scope = self._scope(call.path, call.module, call.note["kept"], call.note["occurrence"])
         if scope is None or not scope.live:
             return None
-        if not any(distances(twin.inputs, call.note["inputs"]) <= scope.noise for twin in scope.twins):
+        if not any(shared_distance(twin.inputs, call.note["inputs"]) <= scope.noise for twin in scope.twins):
             return None
         off = scope.off(prints(self.port.backend, output))
         if off <= scope.noise:
@@ -310,10 +326,17 @@ def _ties(references: Sequence[Unit], seen: Observation) -> list[Tie]:
     return [Tie(tuple(members)) for members in tied if len(members) > 1]
 
 
-def _uncalled(references: Sequence[Unit]) -> list[list[str]]:
+def _ties_of_uncalled(draft: Draft) -> list[Tie]:
+    """What is linked with raw parameters of one module of the port: no call tells which is which."""
+    groups = [[draft.links.get(path) for path in paths] for paths in _uncalled(draft.ports)]
+    tied = [tuple(link.reference.path for link in group if link) for group in groups]
+    return [Tie(paths) for paths, group in zip(tied, groups, strict=True) if len(paths) == len(group) > 1]
+
+
+def _uncalled(units: Sequence[Unit]) -> list[list[str]]:
     """Units of one module that are used without a call of their own: raw parameters, parts of composites."""
     found: dict[object, list[str]] = {}
-    for unit in references:
+    for unit in units:
         if unit.path != unit.module and unit.required:
             found.setdefault((unit.module, unit.key), []).append(unit.path)
     return list(found.values())

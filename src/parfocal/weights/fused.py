@@ -45,15 +45,23 @@ def same_input(whole: Unit, piece: Unit) -> bool:
 def find_parts(
     whole: Unit, pool: Sequence[Unit], together: Callable[[Unit, Unit], bool], place: Callable[[Unit], float]
 ) -> tuple[Unit, ...] | None:
-    """The units of the pool that make up the whole: they belong together, and lie nearest to it."""
+    """The units of the pool that make up the whole: they belong together, of equal size or nearest to it."""
     fitting = [unit for unit in pool if same_input(whole, unit)]
-    best: tuple[float, tuple[Unit, ...]] | None = None
-    for group in _sums(whole, fitting, together):
-        distance = sum(abs(place(unit) - place(whole)) for unit in group) / len(group)
-        spread = max(place(unit) for unit in group) - min(place(unit) for unit in group)
-        if best is None or distance + spread < best[0]:
-            best = distance + spread, group
-    return tuple(sorted(best[1], key=place)) if best else None
+    found = [
+        (
+            len({rows(unit) for unit in group}) > 1,
+            sum(abs(place(unit) - place(whole)) for unit in group) / len(group) + _spread(group, place),
+            group,
+        )
+        for group in _sums(whole, fitting, together)
+    ]
+    best = min(found, key=lambda item: item[:2], default=None)
+    return tuple(sorted(best[2], key=place)) if best else None
+
+
+def _spread(group: Sequence[Unit], place: Callable[[Unit], float]) -> float:
+    places = [place(unit) for unit in group]
+    return max(places) - min(places)
 
 
 def _sums(

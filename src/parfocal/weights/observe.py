@@ -45,11 +45,9 @@ class Observation:
 
     def around(self, path: str) -> Seen | None:
         """The first call of a module, or of the next one around, short of the model, whose code uses it."""
-        while path not in self.by_path:
+        while path and path not in self.by_path:
             path = path.rpartition(".")[0]
-            if not path:
-                return None
-        return self.first(path)
+        return self.first(path) if path else None
 
     def at(self, path: str, occurrence: int) -> Seen | None:
         calls = self.by_path.get(path, [])

@@ -147,13 +147,16 @@ class Alignment:
     ) -> tuple[dict[int, Tie], Results, Precise, list[Measure]]:
         """The port led along the reference's values as paired, and its calls' own errors."""
         traces = self.reference.trace, self.port.trace
-        script, partners = script_for(pairing, *traces, lying.mixed)
+        weighted = self.reference.loss is None
+        script, partners = script_for(pairing, *traces, lying.mixed, weighted=weighted)
         try:
             collector, followed, layouts = self._follow(script, partners, ledger, lying)
         except InputError:
             # by itself the port's code runs: it does not stand values of another shape than its own
             self._start_over(self.port)
-            script, partners = script_for(pairing, *traces, lying.mixed, other_shapes=False)
+            script, partners = script_for(
+                pairing, *traces, lying.mixed, other_shapes=False, weighted=weighted
+            )
             collector, followed, layouts = self._follow(script, partners, ledger, lying)
         precise = self._precise(Script(script, layouts), ledger, pairing)
         self.tell("measuring noise")
@@ -261,7 +264,7 @@ class Alignment:
         self, script: Mapping[int, Tie], partners: Partners, ledger: Ledger, lying: Lying
     ) -> tuple[Collector, Results, Layouts]:
         """The port again, led along the reference's values."""
-        port, results, kept = self.port, Results(), Kept(self.port.backend)
+        port, results, kept = self.port, Results(), Kept(self.port.backend, self.port.model)
         collector = Collector(partners, self.tolerance)
         follower = Follower(
             *(port.backend, script, _supply(ledger), collector),

@@ -16,12 +16,19 @@ Partners = dict[tuple[int, Side, str], tuple[int, str]]
 
 
 def script_for(
-    pairing: Pairing, reference: Trace, port: Trace, apart: Places, *, other_shapes: bool = True
+    pairing: Pairing,
+    reference: Trace,
+    port: Trace,
+    apart: Places,
+    *,
+    other_shapes: bool = True,
+    weighted: bool = False,
 ) -> tuple[dict[int, Tie], Partners]:
     """What to lead the port along, and whose tensor each of its own then is.
 
     ``apart``: what stays as the port makes it. ``other_shapes``: also along values of another shape
-    than the port's own.
+    than the port's own. ``weighted``: what comes back to the model's outputs is the same on both sides by
+    construction, but for what comes from an output that is made of another one.
     """
     script: dict[int, Tie] = {}
     partners: Partners = {}
@@ -33,7 +40,9 @@ def script_for(
         tied = _tied if other_shapes else _tied_by_shape
         inputs = tied(own.inputs, taken, own.parent is None) if pair.takes else {}
         inputs = {slot: value for slot, value in inputs.items() if (pair.port, "input", slot) not in apart}
-        given = {} if pair.gives is None else reference.nodes[pair.gives].outputs
+        given: Mapping[str, Value] = {} if pair.gives is None else reference.nodes[pair.gives].outputs
+        if weighted and own.parent is None:
+            given = without_gradients(given)
         outputs = tied(own.outputs, given, every)
         inputs, taken = _own_shares(inputs, taken, _not_among(given, outputs))
         script[pair.port] = Tie(inputs, outputs, own.in_place, replaces=replaces)
