@@ -2,17 +2,21 @@
 
 A model may keep a tensor that it made, as an attribute or in a dict, for its next call: a bias by
 device, tables by length. With the tensor it keeps the graph of that one run, which the next cannot go
-backward through; and twins of its modules are to make theirs themselves.
+backward through; and twins of its modules are to make theirs themselves. Or it changes a tensor that it
+has, in place: a count of its calls, a cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from parfocal.backends.protocol import Call
+from parfocal.backends.protocol import Array, Call, StateTensor
+from parfocal.errors import ParfocalError
+
+BUFFERS = "_buffers"  # the attribute that has them, in either framework
 
 
 class Framework(Protocol):
@@ -21,26 +25,39 @@ class Framework(Protocol):
     def modules(self, model: Any) -> dict[str, Any]: ...
     def plain_attributes(self, module: Any) -> dict[str, Any]: ...
     def is_tensor(self, value: object) -> bool: ...
+    def state(self, model: Any) -> Sequence[StateTensor]: ...
+    def requires_grad(self, tensor: Any) -> bool: ...
+    def to_array(self, tensor: Any, *, copy: bool = True) -> Array: ...
+    def write(self, tensor: Any, array: Array) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Noted:
     attributes: dict[str, Any]
     contents: list[tuple[Any, Any]]  # every dict, list and set in them, and a shallow copy
-    tensors: list[Any]
+    plain: list[Any]  # tensors that are registered nowhere
+    buffers: list[Any]
+
+    @property
+    def tensors(self) -> list[int]:
+        """Their identities."""
+        return [id(tensor) for tensor in (*self.plain, *self.buffers)]
 
 
 class Kept:
     """Attributes of modules as they were when each was noted."""
 
-    def __init__(self, framework: Framework) -> None:
+    def __init__(self, framework: Framework, model: Any) -> None:
         self._framework = framework
-        self._noted: dict[int, tuple[Any, _Noted]] = {}
+        self._model = model
+        self._registered: set[int] | None = None  # identities of its state, once they are asked for
+        self._noted: dict[int, tuple[Any, _Noted, list[tuple[Any, Array]]]] = {}
 
     def note(self, module: Any) -> None:
         """Once: what it is like later does not count."""
         if id(module) not in self._noted:
-            self._noted[id(module)] = module, self._note(module)
+            noted = self._note(module)
+            self._noted[id(module)] = module, noted, self._values(noted.plain)
 
     def entered(self, call: Call) -> None:
         """As the first call of a module finds it: what a caller set is there, what it makes itself is not."""
@@ -50,28 +67,61 @@ class Kept:
         """Whoever follows a model may have this listen to its calls; their ends are of no interest."""
 
     def put_back(self) -> None:
-        """Modules that keep other tensors now get all they had: a length goes with the table."""
-        for module, before in self._noted.values():
+        """Modules that keep other tensors or values now get all they had: a length goes with the table."""
+        for module, before, values in self._noted.values():
             now = self._note(module)
-            if _identities(now.tensors) == _identities(before.tensors):
+            changed = [each for each in values if not self._is_still(*each)]
+            if not changed and now.tensors == before.tensors:
                 continue
+            for tensor, array in changed:
+                self._framework.write(tensor, array)
             for container, content in before.contents:
                 _refill(container, content)
             for name in now.attributes.keys() - before.attributes.keys():
                 del vars(module)[name]
             vars(module).update(before.attributes)
 
+    def _values(self, tensors: list[Any]) -> list[tuple[Any, Array]]:
+        """Copies of what code can change in place: not what takes part in autograd, nor parameters.
+
+        Buffers are put back by whoever runs a model, after having looked at them.
+        """
+        values = []
+        for tensor in tensors:
+            if not self._framework.requires_grad(tensor) and not self._is_registered(tensor):
+                try:
+                    values.append((tensor, self._framework.to_array(tensor)))
+                except ParfocalError:
+                    continue  # of a kind that has no plain values: sparse, or none at all
+        return values
+
+    def _is_registered(self, tensor: Any) -> bool:
+        if self._registered is None:
+            self._registered = {id(entry.value) for entry in self._framework.state(self._model)}
+        return id(tensor) in self._registered
+
+    def _is_still(self, tensor: Any, array: Array) -> bool:
+        now = self._framework.to_array(tensor, copy=False)
+        # one of another size cannot be written back
+        return now.shape != array.shape or now.tobytes() == array.tobytes()
+
     def _note(self, module: Any) -> _Noted:
         attributes = self._framework.plain_attributes(module)
         contents: list[tuple[Any, Any]] = []
-        tensors = list(tensors_in(attributes.values(), self._framework.is_tensor, contents))
-        return _Noted(attributes, contents, tensors)
+        plain, buffers = (
+            list(tensors_in(values, self._framework.is_tensor, contents))
+            for values in (
+                (value for name, value in attributes.items() if name != BUFFERS),
+                (attributes.get(BUFFERS),),
+            )
+        )
+        return _Noted(attributes, contents, plain, buffers)
 
 
 @contextmanager
 def attributes_kept(framework: Framework, model: Any) -> Iterator[None]:
     """Tensors that the model's modules come to keep meanwhile are gone on leaving."""
-    kept = Kept(framework)
+    kept = Kept(framework, model)
     for module in framework.modules(model).values():
         kept.note(module)
     try:
@@ -111,7 +161,3 @@ def _refill(container: Any, content: Any) -> None:
 
 def _items(content: Any) -> list[Any]:
     return [*content, *content.values()] if isinstance(content, dict) else content
-
-
-def _identities(tensors: list[Any]) -> list[int]:
-    return [id(tensor) for tensor in tensors]

@@ -40,7 +40,7 @@ class Observer:
         self.ledger = ledger
         self.gradients = gradients
         self.trace = Trace()
-        self.kept = Kept(backend)  # each module as its first call found it
+        self.kept = Kept(backend, model)  # each module as its first call found it
         self.parameter_gradients: dict[str, Array] = {}
         self._sites = Sites((backend.name,))
         self._occurrences: dict[str, int] = {}

@@ -123,3 +123,45 @@ def test_a_copy_has_the_values_of_a_kept_tensor_and_no_graph(framework):
     backend.overwrite(twin.tables["4"], np.zeros(4, "float32"))
     assert kit.array(keeping.tables["4"]).any()
     assert backend.requires_grad(keeping.tables["4"])
+
+
+def counting(self, x):
+    """A count of calls that is changed in place, as one of a list: such tensors are registered nowhere."""
+    self.counts[0][0] = self.counts[0][0] + 1.0
+    return self.last(self.first(x) * self.counts[0])
+
+
+def counted(framework, seed=0):
+    kit = kit_for(framework)
+    children = {"first": kit.linear(4, 4), "last": kit.linear(4, 3)}
+    built = lively(kit, kit.module(counting, "Counting", **children), seed)
+    built.counts = [kit.tensor(np.zeros(1, "float32"))]
+    built.eval()
+    return built
+
+
+@pytest.mark.parametrize("sides", SIDES, ids=str)
+def test_what_is_changed_in_place_is_put_back(sides):
+    reference, port = (counted(side, seed) for seed, side in enumerate(sides))
+    report = pf.align(reference, port, X)
+    assert report.ok, str(report)
+    for side, each in zip(sides, (reference, port), strict=True):
+        assert kit_for(side).array(each.counts[0]).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("framework", [TORCH, PADDLE])
+def test_weights_that_are_listed_too_are_not_put_back(framework):
+    kit = kit_for(framework)
+    built = counted(framework)
+    state = {entry.path: entry.value for entry in kit.backend.state(built)}
+    weight = state["first.weight"]
+    if framework == TORCH:
+        weight.requires_grad = False
+    else:
+        weight.stop_gradient = True
+    built.listed = [weight]
+    with attributes_kept(kit.backend, built):
+        kit.backend.write(weight, np.ones((4, 4), "float32"))
+        kit.backend.write(built.counts[0], np.ones(1, "float32"))
+    assert (kit.array(weight) == 1.0).all()
+    assert kit.array(built.counts[0]).tolist() == [0.0]
