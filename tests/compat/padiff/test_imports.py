@@ -1,26 +1,13 @@
 """The names of PaDiff and PPAutoDiff, and what importing them does and does not."""
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from parfocal.compat.padiff import cinn_diff
 from parfocal.errors import UnsupportedError
-
-WHEEL = Path(__file__).parents[3] / "compat-dist"
-LOADED = "import sys; print([name for name in ('torch', 'paddle') if name in sys.modules])"
-
-
-def run(code, folder, *paths):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from tests.compat.apart import LOADED, WHEEL, run
 
 
 def test_importing_loads_no_framework_and_changes_nothing(tmp_path):

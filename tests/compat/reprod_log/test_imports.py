@@ -1,14 +1,11 @@
 """Importing and using the package needs no framework, under either name."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.compat.apart import LOADED, WHEEL, run
+
 REPOSITORY = Path(__file__).parents[3]
-WHEEL = REPOSITORY / "compat-dist"
-LOADED = "import sys; print([name for name in ('torch', 'paddle') if name in sys.modules])"
 BLOCKED = """
 from importlib.machinery import PathFinder
 find = PathFinder.find_spec
@@ -24,15 +21,6 @@ helper = ReprodDiffHelper()
 helper.compare_info(helper.load_info("one"), helper.load_info("one.npy"))
 print(helper.report(path="diff.log"))
 """
-
-
-def run(code, folder, *paths):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_importing_loads_no_framework(tmp_path):

@@ -62,27 +62,19 @@ class Recording:
     def watch_optimizer(
         self, optimizer: Any, before: Callable[[], None], after: Callable[[], None]
     ) -> Iterator[None]:
-        handles = (
+        with (
             optimizer.register_step_pre_hook(lambda *_: before()),
             optimizer.register_step_post_hook(lambda *_: after()),
-        )
-        try:
+        ):
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     @contextmanager
     def watch_updates(self, before: Callable[[Any], None], after: Callable[[Any], None]) -> Iterator[None]:
-        handles = (
+        with (
             register_optimizer_step_pre_hook(lambda optimizer, *_: before(optimizer)),
             register_optimizer_step_post_hook(lambda optimizer, *_: after(optimizer)),
-        )
-        try:
+        ):
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     @contextmanager
     def watch_outermost(self, on_model: Callable[[Any], None]) -> Iterator[None]:
