@@ -30,7 +30,7 @@ from parfocal.weights.plan import Plan
 from parfocal.workflow.ends import End, Ends
 from parfocal.workflow.excuses import Excuses
 from parfocal.workflow.ignoring import Ignored
-from parfocal.workflow.leading import Partners, script_for
+from parfocal.workflow.leading import Partners, script_for, weighted
 from parfocal.workflow.measures import Collector, Measure, refine
 from parfocal.workflow.players import Driving, Player, Results, left_as_it_was
 from parfocal.workflow.progress import Tell, silent
@@ -147,16 +147,13 @@ class Alignment:
     ) -> tuple[dict[int, Tie], Results, Precise, list[Measure]]:
         """The port led along the reference's values as paired, and its calls' own errors."""
         traces = self.reference.trace, self.port.trace
-        weighted = self.reference.loss is None
-        script, partners = script_for(pairing, *traces, lying.mixed, weighted=weighted)
+        script, partners = script_for(pairing, *traces, lying.mixed)
         try:
             collector, followed, layouts = self._follow(script, partners, ledger, lying)
         except InputError:
             # by itself the port's code runs: it does not stand values of another shape than its own
             self._start_over(self.port)
-            script, partners = script_for(
-                pairing, *traces, lying.mixed, other_shapes=False, weighted=weighted
-            )
+            script, partners = script_for(pairing, *traces, lying.mixed, other_shapes=False)
             collector, followed, layouts = self._follow(script, partners, ledger, lying)
         precise = self._precise(Script(script, layouts), ledger, pairing)
         self.tell("measuring noise")
@@ -266,8 +263,9 @@ class Alignment:
         """The port again, led along the reference's values."""
         port, results, kept = self.port, Results(), Kept(self.port.backend, self.port.model)
         collector = Collector(partners, self.tolerance)
+        led = script if self.reference.loss is not None else weighted(script, port.trace)
         follower = Follower(
-            *(port.backend, script, _supply(ledger), collector),
+            *(port.backend, led, _supply(ledger), collector),
             gradients=self.backward,
             listener=kept,
             unmoved=lying.unmoved,

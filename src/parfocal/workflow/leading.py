@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.matching.pairing import Pairing
@@ -16,19 +17,12 @@ Partners = dict[tuple[int, Side, str], tuple[int, str]]
 
 
 def script_for(
-    pairing: Pairing,
-    reference: Trace,
-    port: Trace,
-    apart: Places,
-    *,
-    other_shapes: bool = True,
-    weighted: bool = False,
+    pairing: Pairing, reference: Trace, port: Trace, apart: Places, *, other_shapes: bool = True
 ) -> tuple[dict[int, Tie], Partners]:
     """What to lead the port along, and whose tensor each of its own then is.
 
     ``apart``: what stays as the port makes it. ``other_shapes``: also along values of another shape
-    than the port's own. ``weighted``: what comes back to the model's outputs is the same on both sides by
-    construction, but for what comes from an output that is made of another one.
+    than the port's own.
     """
     script: dict[int, Tie] = {}
     partners: Partners = {}
@@ -40,9 +34,7 @@ def script_for(
         tied = _tied if other_shapes else _tied_by_shape
         inputs = tied(own.inputs, taken, own.parent is None) if pair.takes else {}
         inputs = {slot: value for slot, value in inputs.items() if (pair.port, "input", slot) not in apart}
-        given: Mapping[str, Value] = {} if pair.gives is None else reference.nodes[pair.gives].outputs
-        if weighted and own.parent is None:
-            given = without_gradients(given)
+        given = {} if pair.gives is None else reference.nodes[pair.gives].outputs
         outputs = tied(own.outputs, given, every)
         inputs, taken = _own_shares(inputs, taken, _not_among(given, outputs))
         script[pair.port] = Tie(inputs, outputs, own.in_place, replaces=replaces)
@@ -50,6 +42,18 @@ def script_for(
         if pair.gives is not None:
             _note_partners(partners, pair.port, "output", outputs, pair.gives, given)
     return script, partners
+
+
+def weighted(script: Mapping[int, Tie], port: Trace) -> dict[int, Tie]:
+    """The same where outputs are weighted and no loss is asked: what comes back to the model's outputs is the
+    same on both sides by construction, but for what comes from an output that is made of another one.
+    """
+    return {
+        order: replace(tie, outputs=without_gradients(tie.outputs))
+        if port.nodes[order].parent is None
+        else tie
+        for order, tie in script.items()
+    }
 
 
 def _own_shares(

@@ -140,5 +140,5 @@ def test_a_wrong_rotation_is_seen_where_it_is_made(sign: float) -> None:
     report = pf.align(Turned(), TurnedByHand(sign), rows(2, 5, 8))
     assert report.first is not None
     assert report.first.port is not None
-    assert report.first.port.path == "turn"
+    assert report.first.port.path == ""  # the angles are made there
     assert "input 0 of turn.lin" in report.first.what

@@ -18,6 +18,7 @@ from parfocal.explain.fixes.frames import Standing
 from parfocal.explain.fixes.sources import Span
 from parfocal.explain.ops.names import DROPPING, LAYOUT
 
+HANDING = frozenset({"setitem", "cast", "contiguous", "clone"})  # may give what they take
 Key = bytes
 Known = Callable[[Key], bool]
 Maker = tuple[int, str]  # index of an op, slot of its output
@@ -130,11 +131,11 @@ class Log:
     def _behind_same(self, op: Op) -> Op | None:
         """The op itself, or who made what it hands on as it is.
 
-        Dropout that is off makes nothing, nor does writing what is there already, nor a cast to the same.
+        Dropout that is off makes nothing, nor does writing what is there already, a cast to the same, a copy.
         """
         first = next(iter(op.inputs), None)
         same = first is not None and list(op.outputs.values()) == [op.inputs[first]]
-        if first is None or not same or op.name not in DROPPING | {"setitem", "cast"}:
+        if first is None or not same or op.name not in DROPPING | HANDING:
             return op
         return self.maker(op, first)
 
