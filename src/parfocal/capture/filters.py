@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -40,18 +40,21 @@ def make_filter(
     every: int = 1,
 ) -> Filter:
     """A filter from what a user wrote; a lone string counts as one pattern or kind."""
-    if every < 1:
-        raise InputError(f"every is {every}, must be 1 or more", hint="every=10 records each tenth step")
+    if not isinstance(every, int) or every < 1:
+        raise InputError(f"every is {every!r}, must be 1 or more", hint="every=10 records each tenth step")
     return Filter(
-        include=_as_tuple(include),
-        exclude=_as_tuple(exclude),
-        kinds=None if kinds is None else frozenset(_as_tuple(kinds)),
+        include=_as_tuple("include", include),
+        exclude=_as_tuple("exclude", exclude),
+        kinds=None if kinds is None else frozenset(_as_tuple("kinds", kinds)),
         every=every,
     )
 
 
-def _as_tuple(values: Collection[str]) -> tuple[str, ...]:
-    return (values,) if isinstance(values, str) else tuple(values)
+def _as_tuple(name: str, values: Collection[str]) -> tuple[str, ...]:
+    found = (values,) if isinstance(values, str) else tuple(values) if isinstance(values, Iterable) else None
+    if found is None or not all(isinstance(each, str) for each in found):
+        raise InputError(f"{name} is {values!r}, not a list of names", hint='e.g. ["layer1.*"]')
+    return found
 
 
 def _matches(path: str, patterns: tuple[str, ...]) -> bool:

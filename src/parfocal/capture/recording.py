@@ -72,8 +72,8 @@ def record(
     """
     _check_choice("level", level, Level)
     _check_choice("tensors", tensors, Tensors)
-    if max_bytes is not None and max_bytes < 0:
-        raise InputError(f"max_bytes is {max_bytes}, must not be negative")
+    if max_bytes is not None and (not isinstance(max_bytes, int) or max_bytes < 0):
+        raise InputError(f"max_bytes is {max_bytes!r}, must not be negative", hint="a number of bytes")
     backend = registry.of(model)
     if not backend.is_model(model):
         raise InputError(f"record needs a model, got a {type(model).__name__}")
@@ -83,6 +83,12 @@ def record(
             hint="leave out one of them",
         )
     optimizers = _as_tuple(optimizer)
+    for each in optimizers:
+        if not (backend.is_optimizer(each) or callable(getattr(each, "step", None))):  # or one around it
+            raise InputError(
+                f"optimizer is {each!r}, not an optimizer of {backend.name}",
+                hint="pass one, or several in a list",
+            )
     roles = check_roles(state, bool(optimizers))
     chosen = make_filter(include, exclude, kinds, every)
     follower = None if follow is None else Follower(follow, backend)

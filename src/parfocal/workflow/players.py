@@ -168,7 +168,8 @@ class Driving:
                 raise InputError(
                     f"the loss of the {player.side} depends on nothing trainable: "
                     "there is nothing to go backward through",
-                    hint="see that nothing is detached on the way to it, or pass backward=False",
+                    hint=_off(backend)
+                    or "see that nothing is detached on the way to it, or pass backward=False",
                 )
             with player.telling("the backward pass", "backward=False compares the forward pass alone"):
                 backend.backward([loss], [None])
@@ -182,7 +183,7 @@ class Driving:
             raise InputError(
                 f"no output of the {player.side} depends on anything trainable: "
                 "there is nothing to go backward through",
-                hint="pass backward=False, or check that the parameters require gradients",
+                hint=_off(backend) or "pass backward=False, or check that the parameters require gradients",
             )
         gradients = [
             backend.cast(backend.from_array(seeds[slot]), backend.dtype(leaves[slot])) for slot in chosen
@@ -211,6 +212,11 @@ class Driving:
         return others | {
             slot: layout.apply(seeds[name]) for slot, (name, layout) in tied.items() if name in seeds
         }
+
+
+def _off(backend: Backend) -> str:
+    """What to do where the user has switched gradients off altogether."""
+    return "" if backend.grad_enabled() else f"gradients of {backend.name} are off: align outside of no_grad"
 
 
 def _check_comparable(player: Player, output: Any, outputs: Arrays) -> None:

@@ -249,6 +249,12 @@ def test_nothing_to_go_backward_through():
     assert pf.align(*models, ids, backward=False).ok
 
 
+def test_gradients_that_are_off_altogether():
+    with kit_for(TORCH).backend.no_grad():
+        error = refusal(InputError, mlp(TORCH), mlp(PADDLE), X)
+    assert error.hint == "gradients of torch are off: align outside of no_grad"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
