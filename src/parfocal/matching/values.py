@@ -12,6 +12,7 @@ from parfocal.replay.trace import Value
 SAME = 1e-3  # fingerprints this close belong to the same values, up to rounding noise in a deep model
 UNLIKE = math.inf
 FAR = 0.1  # values further apart say nothing about which is which: one of them is wrong
+CLOSE = 1e-5  # nor do values nearer than this: that is rounding
 
 
 def distance(x: Fingerprint, y: Fingerprint) -> float:
@@ -52,15 +53,24 @@ def _may_tie(a: Value, b: Value) -> bool:
     )
 
 
+def _telling(apart: float) -> float:
+    return 0.0 if apart <= CLOSE else min(apart, FAR)
+
+
 def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict[str, Value]:
     """Port slot -> the reference's value there: nearest values first, equal ones by position and name.
 
-    What the port takes in several places (as query, key and value) is the same there in each.
+    What the port takes in several places (as query, key and value) is the same there in each; what it
+    gives twice (a cell its state) stands for one thing rather than for two.
     """
+    first: dict[int, str] = {}
+    for slot, own in port.items():
+        first.setdefault(id(own.data), slot)
     ranks = {slot: rank for rank, slot in enumerate(reference)}
     candidates = sorted(
         (
-            min(distance(own.data.fingerprint, other.data.fingerprint), FAR),
+            _telling(distance(own.data.fingerprint, other.data.fingerprint)),
+            first[id(own.data)] != slot,
             slot != name,
             abs(rank - ranks[name]),
             rank,
@@ -73,7 +83,7 @@ def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict
     )
     tied: dict[str, Value] = {}
     taken: set[str] = set()
-    for _, _, _, _, slot, name in candidates:
+    for *_, slot, name in candidates:
         if slot not in tied and name not in taken:
             tied[slot] = reference[name]
             taken.add(name)

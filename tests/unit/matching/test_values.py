@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -89,6 +91,15 @@ def test_equal_values_are_tied_by_name_then_position():
 def test_wrong_values_are_tied_all_the_same_when_the_size_fits():
     assert tied({"0": value(noise(9))}, {"0": value(noise(9, seed=5))}) == {"0": "0"}
     assert tied({"0": value(noise(9))}, {"0": value(noise(8))}) == {}
+
+
+def test_what_is_given_twice_does_not_stand_for_two_things():
+    """A cell that gives its state as output too: its memory, wrong as it is, is the other one's memory."""
+    state, memory = value(noise(9)), value(noise(9, seed=1))
+    again = replace(state)
+    reference = {"0": value(noise(9, seed=2)), "1": value(noise(9, seed=3))}
+    assert tied({"0": state, "1.0": again, "1.1": memory}, reference) == {"0": "0", "1.1": "1"}
+    assert tied({"0": state, "1.0": again}, reference) == {"0": "0", "1.0": "1"}
 
 
 def test_a_boolean_mask_is_not_tied_to_one_of_floats():

@@ -95,6 +95,7 @@ class Log:
     results: dict[str, Key] = field(default_factory=dict)  # what the call gives, by slot
     result_makers: dict[str, Maker] = field(default_factory=dict)
     returns: list[Return] = field(default_factory=list)
+    ended: int | None = None  # after so many ops the call gave its results: what follows is around it
 
     def add(self, op: Op) -> None:
         self.ops.append(op)

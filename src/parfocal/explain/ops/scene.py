@@ -311,12 +311,15 @@ def _scene(case: Case, port: Log, reference: Log) -> Scene | None:
 def _before(log: Log, place: Place) -> dict[Key, Array]:
     """The values that were there when the one at a place was: what comes later explains nothing."""
     user = next((op for op in log.ops if op.call == place[0] and place[1] == "input"), None)
-    if user is None:
+    end = log.ended if user is None else user.index
+    if end is None or end == len(log.ops):
         return log.values
-    later = log.ops[user.index :]
-    earlier = {key for op in log.ops[: user.index] for key in (*op.inputs.values(), *op.outputs.values())}
-    made_later = {key for op in later for key in op.outputs.values()} - earlier
-    return {key: array for key, array in log.values.items() if key not in made_later}
+    earlier = {key for op in log.ops[:end] for key in (*op.inputs.values(), *op.outputs.values())}
+    later = {key for op in log.ops[end:] for key in op.outputs.values()}
+    if user is None:  # what the call gave was exchanged for what it should give
+        later |= {key for op in log.ops[end:] for key in op.inputs.values()}
+        earlier |= set(log.results.values())
+    return {key: array for key, array in log.values.items() if key in earlier or key not in later}
 
 
 def _rounding(case: Case, observed: Array) -> float:

@@ -182,6 +182,7 @@ class Watcher:
             leaves = flatten(computed).leaves | kept
             self.log.results = dict(self._keys(leaves))
             self.log.result_makers = self._made(leaves)
+            self.log.ended = len(self.log.ops)
             return
         node = self._part.nodes[order]
         leaves = flatten(given).leaves
