@@ -261,18 +261,25 @@ class Follower:
         return Scope(module, kept, tuple(subjects), tuple(twins), below)
 
     def _subjects(self, path: str) -> list[Subject]:
-        """Open choices and ties that lie wholly inside a module."""
+        """Open choices that lie wholly inside a module, and what of the ties does."""
         found: list[Subject] = [
             choice for choice in self.draft.choices if choice.open and all_inside(choice.modules, path)
         ]
-        for tie in self._ties:
-            if tie in self.trials.settled:
-                continue
-            holders = [self.book.holders.get(each) for each in tie.references]
-            ports = [holder for holder in holders if holder is not None and not self.book.in_choice(holder)]
-            if len(ports) == len(holders) and all_inside(ports, path) and path not in ports:
+        for tie in (self._part_inside(tie, path) for tie in self._ties):
+            if len(tie.references) > 1 and tie not in self.trials.settled:
                 found.append(tie)
         return found
+
+    def _part_inside(self, tie: Tie, path: str) -> Tie:
+        """What of a tie the layers inside a module have: blocks may all take the same memory, say."""
+        holders = {each: self.book.holders.get(each) for each in tie.references}
+        return Tie(
+            tuple(
+                each
+                for each, port in holders.items()
+                if port is not None and port != path and inside(port, path) and not self.book.in_choice(port)
+            )
+        )
 
 
 def _pattern(path: str) -> str:
