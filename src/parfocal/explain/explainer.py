@@ -54,6 +54,7 @@ FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
     (ops,),
     (mirror.solved_setting,),
     (settings.another_activation,),
+    (settings.other_mode,),
     (ways,),
     relations.HYPOTHESES,
 )

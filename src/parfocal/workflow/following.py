@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from parfocal.replay.trace import Trace
+from parfocal.replay.trace import Node, Trace
 from parfocal.workflow.measures import Measure
 
 
@@ -55,9 +55,19 @@ def starved_calls(measures: Iterable[Measure]) -> set[int]:
     return {order for order, is_reached in reached.items() if not is_reached}
 
 
-def idle_calls(measures: Iterable[Measure]) -> set[int]:
-    """Calls that no gradient comes back to in the reference: what they send on in the port follows."""
-    return {m.port for m in measures if m.unwanted and m.direction == "backward" and m.side == "output"}
+def idle_calls(measures: Sequence[Measure], reference: Trace) -> set[int]:
+    """Calls that no gradient comes back to in the reference: what they send on in the port follows.
+
+    What runs without gradients altogether is to blame on the code around that makes it run so.
+    """
+    unwanted = [measure for measure in measures if measure.unwanted and measure.direction == "backward"]
+    around = {m.port for m in unwanted if m.own and not _is_cut_off(reference.nodes[m.reference])}
+    inside = {m.port for m in unwanted if around and m.own and m.port not in around}
+    return {measure.port for measure in unwanted if measure.side == "output"} | inside
+
+
+def _is_cut_off(node: Node) -> bool:
+    return all(value.gradient is None for value in node.outputs.values())
 
 
 def comes_before(measure: Measure, starved: set[int], port: Trace) -> bool:

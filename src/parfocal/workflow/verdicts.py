@@ -84,7 +84,7 @@ def divergences(
     forward.sort(key=lambda measure: moment(measure, theirs))
     backward = in_backward_order(observation.measures, limit, theirs)
     starved, silent = starved_calls(observation.measures), silent_calls(observation.measures)
-    idle = idle_calls(observation.measures)
+    idle = idle_calls(observation.measures, ours)
     starts = starts_of_runs(observation.pairing)
     by_the_loss = _loss_differs_first(observation, limits)
     paths = set(guilty_weights)

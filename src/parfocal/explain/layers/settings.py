@@ -7,7 +7,7 @@ layer of another kind altogether is tried the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from parfocal.backends.building import LayerBuilder
@@ -38,6 +38,9 @@ ACTIVATIONS = frozenset(
         *("Softplus", "Softsign", "Softmax", "LogSoftmax", "Identity", "Threshold"),
     }
 )
+
+
+MODES = {True: "train", False: "eval"}
 
 
 def differing_settings(case: Case) -> Iterator[Proof]:
@@ -122,20 +125,38 @@ def training_flag(case: Case) -> Iterator[Proof]:
     other = case.reference_node
     if other is None or other.training == case.node.training:
         return
+    measured = case.score(case.run(_in_mode(case, other.training)))
+    if measured <= case.limit:
+        message = (
+            f"{place(case.node)} is in {MODES[other.training]} mode in the reference, "
+            f"in {MODES[case.node.training]} mode in the port"
+        )
+        fix = f"{spelled_path(case.node.path)}.{MODES[other.training]}()"
+        yield Proof("mode.training", message, fix, measured)
 
+
+def other_mode(case: Case) -> Iterator[Proof]:
+    """Code that does in the one mode what the reference does in the other: the flag is asked wrongly."""
+    other = case.reference_node
+    if other is None or other.training != case.node.training or case.node.framework_layer:
+        return
+    measured = case.score(case.run(_in_mode(case, not other.training)))
+    if measured <= case.limit:
+        mode, opposite = MODES[other.training], MODES[not other.training]
+        message = (
+            f"{place(case.node)} does in {mode} mode what the reference does in {opposite} mode: "
+            f"in {opposite} mode it gives what the reference gives here"
+        )
+        fix = f"turn round what {spelled_path(case.node.path)} does in train mode and in eval mode"
+        yield Proof("mode.training", message, fix, measured)
+
+
+def _in_mode(case: Case, training: bool) -> Callable[[Any], None]:
     def prepare(twin: Any) -> None:
         for module in case.backend.modules(twin).values():
-            module.training = other.training
+            module.training = training
 
-    measured = case.score(case.run(prepare))
-    if measured <= case.limit:
-        words = {True: "train", False: "eval"}
-        message = (
-            f"{place(case.node)} is in {words[other.training]} mode in the reference, "
-            f"in {words[case.node.training]} mode in the port"
-        )
-        fix = f"{spelled_path(case.node.path)}.{words[other.training]}()"
-        yield Proof("mode.training", message, fix, measured)
+    return prepare
 
 
 def rebuilt(backend: Backend, module: Any, settings: Mapping[str, Any], source: Any = None) -> Any:
