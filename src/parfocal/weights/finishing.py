@@ -118,7 +118,7 @@ def _counter_notes(contents: tuple[Contents, Contents]) -> list[str]:
         if count:
             counters = "1 counter" if count == 1 else f"{count} counters"
             notes.append(
-                f"num_batches_tracked: {counters} of the {words} left out: only momentum=None would use them"
+                f"num_batches_tracked: {counters} of the {words} left out: used with momentum=None only"
             )
     return notes
 

@@ -101,7 +101,7 @@ def test_statistics_are_required_and_counters_are_not() -> None:
     _, plan = drafted(reference, contents("paddle", ("norm", "BatchNorm2d", whole)))
     assert pairs(plan)["norm._variance"] == "bn.running_var"
     assert plan.complete
-    counters = "num_batches_tracked: 1 counter of the reference left out: only momentum=None would use them"
+    counters = "num_batches_tracked: 1 counter of the reference left out: used with momentum=None only"
     assert counters in plan.notes
     bare = {"weight": (3,), "bias": (3,)}
     _, plan = drafted(
