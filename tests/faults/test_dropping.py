@@ -329,3 +329,59 @@ def test_what_is_ignored_may_ask_functions_to_drop() -> None:
 def test_in_eval_functions_are_not_asked() -> None:
     reference = seeded(lambda: TorchDropping((0.1, 0.2), "ff"))
     assert align(reference, PaddleDropping((0.1, 0.3), "ff"), numbers(4, 12)).ok
+
+
+class TorchDropPath(nn.Module):
+    def __init__(self, scaled: bool = True) -> None:
+        super().__init__()
+        self.drop_prob, self.scaled = 0.2, scaled
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.training or self.drop_prob == 0.0:
+            return x
+        keep = 1.0 - self.drop_prob
+        kept = x * torch.bernoulli(torch.full((x.shape[0], *[1] * (x.ndim - 1)), keep))
+        return kept / keep if self.scaled else kept
+
+
+class PaddleDropPath(pnn.Layer):
+    def __init__(self, scaled: bool) -> None:
+        super().__init__()
+        self.drop_prob, self.scaled = 0.2, scaled
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        if not self.training or self.drop_prob == 0.0:
+            return x
+        keep = 1.0 - self.drop_prob
+        kept = x * paddle.bernoulli(paddle.full([x.shape[0], *[1] * (x.ndim - 1)], keep))
+        return kept / keep if self.scaled else kept
+
+
+def scaled_paths(scaled: bool) -> tuple[nn.Module, pnn.Layer]:
+    reference = seeded(lambda: nn.Sequential(nn.Linear(12, 12), TorchDropPath(), nn.Linear(12, 3)))
+    return reference, pnn.Sequential(pnn.Linear(12, 12), PaddleDropPath(scaled), pnn.Linear(12, 3))
+
+
+def test_what_is_kept_is_not_scaled() -> None:
+    report = align(*scaled_paths(scaled=False), numbers(4, 12), mode="train")
+    (divergence,) = own(report)
+    assert divergence.cause is not None
+    assert divergence.cause.code == "random.dropout"
+    assert divergence.cause.message == (
+        "1 (PaddleDropPath) gives 1.25 times what it keeps in the reference, 1 times in the port "
+        "(probability 0.2)"
+    )
+    assert divergence.cause.fix == "multiply what port[1] keeps by 1.25 in train mode"
+
+
+def test_in_eval_mode_that_is_only_worth_knowing() -> None:
+    report = align(*scaled_paths(scaled=False), numbers(4, 12), mode="eval")
+    assert report.ok
+    assert [each.code for each in report.findings] == ["random.dropout"]
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_what_is_kept_is_scaled_alike(mode: str) -> None:
+    report = align(*scaled_paths(scaled=True), numbers(4, 12), mode=mode)
+    assert report.ok
+    assert not report.findings

@@ -28,6 +28,7 @@ DROPPING_KINDS = {
 
 # Users write stochastic depth themselves, under names like these (compared in lower case).
 DROPPING_CLASSES = ("droppath", "drop_path", "stochasticdepth", "dropblock", "dropout")
+SAMPLES = 512  # of which some are dropped and some are kept, at any rate that people use
 PROBABILITIES = ("p", "drop_prob", "drop_path_prob", "drop_path", "drop_rate", "dropout", "prob")
 
 
@@ -84,6 +85,41 @@ def dropping(model: Any) -> dict[str, tuple[str, float]]:
         for path, module in backend.modules(model).items()
         for name in _probabilities(backend, module)[:1]
     }
+
+
+def kept_scales(model: Any) -> dict[str, float]:
+    """What becomes of a 1 that is kept, by path of a user's module that drops in train mode.
+
+    Of modules that take something else, or do something else besides, nothing is known.
+    """
+    backend = registry.of(model)
+    found = {}
+    restore = random_state(backend)
+    try:
+        for path, module in backend.modules(model).items():
+            if not backend.is_framework_layer(module) and _probabilities(backend, module):
+                scale = _kept_scale(backend, module)
+                if scale is not None:
+                    found[path] = scale
+    finally:
+        restore()
+    return found
+
+
+def _kept_scale(backend: Backend, module: Any) -> float | None:
+    for rank in (4, 3, 2):
+        ones = backend.from_array(np.ones((SAMPLES, *[1] * (rank - 1)), np.float32))
+        try:
+            twin = backend.copy_as(module, None)
+            twin.train()
+            with backend.no_grad():
+                given = backend.to_array(twin(ones))
+        except Exception:  # noqa: BLE001  what a user's code raises for something it does not expect
+            continue
+        values = np.unique(given)
+        kept = values[values != 0.0]
+        return float(kept[0]) if len(kept) == 1 and len(values) == 2 else None
+    return None
 
 
 @contextmanager

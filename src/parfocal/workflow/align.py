@@ -14,6 +14,7 @@ from parfocal.backends import registry
 from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Array, Backend, Mode
 from parfocal.capture.determinism import dropping as dropping_modules
+from parfocal.capture.determinism import kept_scales
 from parfocal.capture.tree import flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
 from parfocal.inputs import arguments, split
@@ -75,7 +76,10 @@ def align(
     def aligned(*, reproducing: bool) -> Report:
         players = _players(reference, port, inputs, loss, backward)
         plan = _plan(players, inputs, transfer, layers)
-        dropping = Dropping(dropping_modules(reference), dropping_modules(port), mode)
+        dropping = Dropping(
+            *(dropping_modules(reference), dropping_modules(port), mode),
+            (kept_scales(reference), kept_scales(port)),
+        )
         differing = [] if transfer is not False else list(weight_differences(plan, *players))
         made = computed(plan, *players)
         alignment = Alignment(

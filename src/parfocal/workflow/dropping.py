@@ -17,6 +17,7 @@ from parfocal.replay.trace import Node, Trace
 
 WORDS = {True: "train", False: "eval"}
 IDLE = ("", 0.0)
+SCALED = 1e-4  # of single precision
 ROUNDED = 1e-6  # rates are computed, by a formula or another
 OFF = "nothing is dropped while the two are compared"
 
@@ -30,11 +31,15 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dropping:
-    """``ours`` and ``theirs``: modules that drop, by path: the name and value of the probability."""
+    """``ours`` and ``theirs``: modules that drop, by path: the name and value of the probability.
+
+    ``scales``: what becomes of a 1 that is kept, on either side, as far as that is known.
+    """
 
     ours: Mapping[str, tuple[str, float]]
     theirs: Mapping[str, tuple[str, float]]
     mode: Mode
+    scales: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {})
 
     def differences(
         self, pairing: Pairing, reference: Trace, port: Trace
@@ -122,6 +127,14 @@ class Dropping:
                 f"{number(wrong)} in the port"
             )
             return Cause("random.dropout", message, f"{where}.{attribute} = {number(right)}", 0.0)
+        scale, other = self.scales[0].get(ours.path), self.scales[1].get(theirs.path)
+        if told and scale is not None and other is not None and not isclose(scale, other, rel_tol=SCALED):
+            message = (
+                f"{whose} ({theirs.kind}) gives {number(scale)} times what it keeps in the reference, "
+                f"{number(other)} times in the port (probability {number(wrong)})"
+            )
+            fix = f"multiply what {where} keeps by {number(scale / other)} in train mode"
+            return Cause("random.dropout", message, fix, 0.0)
         return None
 
 
