@@ -90,11 +90,26 @@ FAULTS = [
     Fault("positions", ROTARY, "paddle.arange(length,", "paddle.arange(0, 2 * length, 2,", "config.other"),
     Fault("scale", ROTARY, "math.sqrt(6)", "math.sqrt(12)", "op.scale"),
 ]
+HIDDEN = """        hidden = paddle.triu(paddle.ones([length, length], dtype="bool"), 1)
+        scores = paddle.where(hidden, paddle.full([], float("-inf")), scores)
+"""
+KEPT = """        kept = paddle.tril(paddle.ones([length, length], dtype="bool"))
+        scores = paddle.where(kept, scores, paddle.full([], -1e9))
+"""
+KEEPING = Pair(REFERENCE, PORT.replace(HIDDEN, KEPT), ((2, 5, 12),))
+MASKS = [  # the reference leaves them to its attention
+    Fault("triangle of what is hidden", ROTARY, 'dtype="bool"), 1)', 'dtype="bool"), 2)', "op.mask"),
+    Fault("triangle of what is kept", KEEPING, 'dtype="bool"))', 'dtype="bool"), 1)', "op.mask"),
+    Fault("no mask", ROTARY, HIDDEN, "", "op.mask"),
+    Fault("filled with nothing", KEEPING, "-1e9", "0.0", "config.other"),
+]
+FAULTS += MASKS
 
 
 def test_the_pair_is_right_without_a_fault(tmp_path: Path) -> None:
-    fault = Fault("none", ROTARY, "", "", "")
-    assert aligned(reference_of(tmp_path, ROTARY), build(tmp_path, "port", PORT), fault).ok
+    for pair in (ROTARY, KEEPING):
+        fault = Fault("none", pair, "", "", "")
+        assert aligned(reference_of(tmp_path, pair), build(tmp_path, "port", pair.port), fault).ok
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

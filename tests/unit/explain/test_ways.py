@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from parfocal.explain.ops.composites import FILLS, steps
+from parfocal.explain.ops.composites import FILLED, FILLS, HIDES, KEEPS, steps
 from parfocal.explain.ops.log import Log, Op, key_of
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.explain.ops.values import covered, is_mask, match, rearranged, same
@@ -104,7 +104,7 @@ def test_steps_of_attention_lead_to_what_it_gave() -> None:
     output = (special.softmax(scores, -1) @ value).astype(np.float32)
     name, words = "scaled_dot_product_attention", {"is_causal": True}
     found = steps(name, [query, key, value], words, output)
-    assert [step.name for step in found] == ["matmul", "mul", "add", "softmax", "matmul"]
+    assert [step.name for step in found] == ["matmul", "mul", "full", "triu", "add", "softmax", "matmul"]
     assert steps(name, [query, key, value], {}, output) == []  # not without its mask
 
 
@@ -149,9 +149,20 @@ def attention_of(query: np.ndarray, key: np.ndarray, value: np.ndarray, hidden: 
     return (special.softmax(scores, -1) @ value).astype(np.float32)
 
 
-@pytest.mark.parametrize("fills", [True, False])
-@pytest.mark.parametrize("causal", [True, False])
-def test_an_attention_hides_as_the_port_does(fills: bool, causal: bool) -> None:
+@pytest.mark.parametrize(
+    ("fills", "causal", "hiding"),
+    [
+        (None, True, ["full", "triu", "add"]),
+        (FILLED, True, ["ones", "triu", "masked_fill"]),
+        (HIDES, True, ["ones", "triu", "full", "where"]),
+        (KEEPS, True, ["ones", "tril", "full", "where"]),
+        (None, False, ["logical_not", "add"]),
+        (FILLED, False, ["logical_not", "masked_fill"]),
+        (HIDES, False, ["logical_not", "full", "where"]),
+        (KEEPS, False, ["full", "where"]),
+    ],
+)
+def test_an_attention_hides_as_the_port_does(fills: str | None, causal: bool, hiding: list[str]) -> None:
     query, key, value = np.random.default_rng(0).standard_normal((3, 2, 2, 4, 3)).astype(np.float32)
     allowed = np.tri(4, dtype=np.bool_)
     tensors = [query, key, value, *([] if causal else [allowed])]
@@ -161,8 +172,7 @@ def test_an_attention_hides_as_the_port_does(fills: bool, causal: bool) -> None:
         {"is_causal": causal, FILLS: fills},
         attention_of(query, key, value, ~allowed),
     )
-    names = ["matmul", "mul", "masked_fill" if fills else "add", "softmax", "matmul"]
-    assert [step.name for step in found] == names
+    assert [step.name for step in found] == ["matmul", "mul", *hiding, "softmax", "matmul"]
 
 
 def test_an_attention_whose_heads_share_keys_repeats_them() -> None:

@@ -28,7 +28,8 @@ class Step:
     words: Mapping[str, Any] = field(default_factory=dict)
 
 
-FILLS = "fills"  # said with an op that hides: whether the port fills in what is hidden
+FILLS = "fills"  # said with an op that hides: how the port does, if not by adding to what is hidden
+FILLED, HIDES, KEEPS = "masked_fill", "where hidden", "where kept"
 Tensors = Sequence[Array]
 Words = Mapping[str, Any]
 Taking = Callable[[Tensors, Words], "list[Step] | None"]
@@ -133,9 +134,9 @@ def _attention(tensors: Tensors, words: Words) -> list[Step] | None:
     found += [Step("matmul", (query, key), scores), Step("mul", (scores,), scores * scale, scale)]
     scaled = found[-1].output
     if words.get("is_causal"):
-        found.append(_masked(scaled, ~np.tri(*scores.shape[-2:], dtype=np.bool_), words))
+        found += _hidden_after(scaled, words)
     elif len(tensors) > 3 and tensors[3].dtype == np.bool_:
-        found.append(_masked(scaled, ~tensors[3], words))
+        found += _masked(scaled, tensors[3], words)
     elif len(tensors) > 3:
         found.append(Step("add", (scaled, tensors[3]), scaled + tensors[3]))
     shares = special.softmax(found[-1].output, -1)
@@ -144,12 +145,44 @@ def _attention(tensors: Tensors, words: Words) -> list[Step] | None:
     return found
 
 
-def _masked(scaled: Array, hidden: Array, words: Words) -> Step:
-    """As the port does it: filled in where the mask says so, or added to what is hidden."""
-    if words.get(FILLS):
-        return Step("masked_fill", (scaled, hidden), np.where(hidden, -np.inf, scaled))
-    mask = np.where(hidden, -np.inf, 0.0)
-    return Step("add", (scaled, mask), scaled + mask)
+def _hidden_after(scaled: Array, words: Words) -> list[Step]:
+    """What comes later is hidden: by a triangle that is made of what the port hides with."""
+    way, shape = words.get(FILLS), scaled.shape[-2:]
+    hidden = np.triu(np.ones(shape, np.bool_), 1)
+    if way is None:
+        whole, mask = np.full(shape, -np.inf), np.where(hidden, -np.inf, 0.0)
+        return [
+            Step("full", (), whole),
+            Step("triu", (whole,), mask, words={"diagonal": 1}),
+            *_added(scaled, mask),
+        ]
+    whole = np.ones(shape, np.bool_)
+    half = ("tril", ~hidden, 0) if way == KEEPS else ("triu", hidden, 1)
+    made = Step(half[0], (whole,), half[1], words={"diagonal": half[2]})
+    return [Step("ones", (), whole), made, *_filled(scaled, half[1], way)]
+
+
+def _masked(scaled: Array, kept: Array, words: Words) -> list[Step]:
+    """As the port does it: filled in where a mask says so or does not, or added to what is hidden."""
+    way, hidden = words.get(FILLS), ~kept
+    if way == KEEPS:
+        return _filled(scaled, kept, way)
+    inverted = Step("logical_not", (kept,), hidden)
+    if way is None:
+        return [inverted, *_added(scaled, np.where(hidden, -np.inf, 0.0))]
+    return [inverted, *_filled(scaled, hidden, way)]
+
+
+def _added(scaled: Array, mask: Array) -> list[Step]:
+    return [Step("add", (scaled, mask), scaled + mask)]
+
+
+def _filled(scaled: Array, mask: Array, way: str) -> list[Step]:
+    low = np.array(-np.inf)
+    if way == FILLED:
+        return [Step("masked_fill", (scaled, mask), np.where(mask, low, scaled))]
+    chosen = (scaled, low) if way == KEEPS else (low, scaled)
+    return [Step("full", (), low), Step("where", (mask, *chosen), np.where(mask, *chosen))]
 
 
 def complex_steps(name: str, tensors: Tensors, output: Array) -> list[Step]:

@@ -9,8 +9,17 @@ from typing import Any
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.ops.arguments import told
-from parfocal.explain.ops.composites import COMPOSITES, FILLS, Step, complex_steps, steps
-from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
+from parfocal.explain.ops.composites import (
+    COMPOSITES,
+    FILLED,
+    FILLS,
+    HIDES,
+    KEEPS,
+    Step,
+    complex_steps,
+    steps,
+)
+from parfocal.explain.ops.log import Key, Log, Maker, Op, hides_where, key_of
 from parfocal.explain.ops.names import name_of_kind
 
 JOINT = {"var_mean": ("var", "mean"), "std_mean": ("std", "mean")}  # what they give, in order
@@ -23,12 +32,12 @@ def expanded(
     kept: Collection[str],
     parts: Collection[str],
     *,
-    fills: bool = False,
+    fills: str | None = None,
 ) -> Log:
     """The same log, or one with more ops in it; those of ``kept`` names stay as they are.
 
-    So do those of which not one step is among ``parts``. ``fills``: what is hidden before a softmax is
-    filled in, not added to.
+    So do those of which not one step is among ``parts``. ``fills``: how the port fills in what is hidden
+    before a softmax.
     """
     if not any(
         (op.name in (*COMPOSITES, *JOINT) and op.name not in kept) or _is_complex(log, op) for op in log.ops
@@ -63,10 +72,14 @@ def _parts_of(op: Op) -> Sequence[Op]:
     ]
 
 
-def fills_in(log: Log) -> bool:
-    """Whether a value with places filled in goes into a softmax."""
-    filled = (key for op in log.ops if op.name in FILLING for key in op.outputs.values())
-    return any(user.name == "softmax" for key in filled for user in log.taking(key))
+def fills_in(log: Log) -> str | None:
+    """How places are filled in of what goes into a softmax; None: they are not."""
+    for op in log.ops:
+        if op.name in FILLING and any(
+            user.name == "softmax" for key in op.outputs.values() for user in log.taking(key)
+        ):
+            return FILLED if op.name == "masked_fill" else HIDES if hides_where(log, op) else KEEPS
+    return None
 
 
 def expanded_layer(case: Case, log: Log) -> Log:
@@ -93,7 +106,7 @@ def _is_complex(log: Log, op: Op) -> bool:
     return any(log.values[key].dtype.kind == "c" for key in op.inputs.values())
 
 
-def _steps_of(log: Log, op: Op, is_tensor: Callable[[object], bool], fills: bool) -> Sequence[Step]:
+def _steps_of(log: Log, op: Op, is_tensor: Callable[[object], bool], fills: str | None) -> Sequence[Step]:
     if _is_complex(log, op) and len(op.outputs) == 1:
         arrays = [log.values[key] for key in op.inputs.values()]
         return complex_steps(op.name, arrays, log.values[next(iter(op.outputs.values()))])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parfocal.explain.ops.arguments import told
-from parfocal.explain.ops.log import Key, Log, Op
+from parfocal.explain.ops.log import Key, Log, Op, hides_where
 from parfocal.explain.ops.looking import equal
 from parfocal.explain.ops.names import (
     ARITHMETIC,
@@ -234,14 +234,6 @@ def _masking_pairs(scene: Scene, mine: Op, theirs: Op) -> list[tuple[str, str]]:
         sorted_out.append((masks, varied))
     (masks, varied), (other_masks, others) = sorted_out
     return [*zip(masks, other_masks, strict=False), *zip(varied, others, strict=False)]
-
-
-def hides_where(log: Log, op: Op) -> bool:
-    """Whether an op that takes a mask hides what the mask says yes to, or the rest."""
-    if op.name != "where":
-        return True
-    kept = log.values[list(op.inputs.values())[1]]
-    return bool((kept == kept.flat[0]).all())
 
 
 def _opposite(scene: Scene, mine: Op, theirs: Op, masks: tuple[str, str]) -> Iterator[Gap]:

@@ -161,3 +161,11 @@ def key_of(array: Array) -> Key:
     digest.update(f"{array.dtype}{array.shape}".encode())
     digest.update(array.tobytes())
     return digest.digest()
+
+
+def hides_where(log: Log, op: Op) -> bool:
+    """Whether an op that takes a mask hides what the mask says yes to, or the rest."""
+    if op.name != "where":
+        return True
+    kept = log.values[list(op.inputs.values())[1]]
+    return bool((kept == kept.flat[0]).all())

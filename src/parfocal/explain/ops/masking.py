@@ -70,7 +70,7 @@ def other_mask(scene: Scene, gap: Gap) -> Iterator[Proof]:
 def masked_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
     """The reference hides places of a value that the port uses as it is, and hides otherwise if at all."""
     own, others = between(scene, gap)
-    hiding = [op for op in others if hides(scene.reference, op)]
+    hiding = [op for op in others if hides(scene.reference, op) and not _is_a_mask(scene.reference, op)]
     if not own or len(hiding) != 1 or len(hiding[0].outputs) != 1 or _hides_alike(scene, own, hiding[0]):
         return
     hidden = next(iter(hiding[0].outputs.values()))
@@ -84,6 +84,11 @@ def masked_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
         if score <= scene.case.limit:
             yield hidden_proof(scene, own, others, hiding[0], bool(covering), score)
             return
+
+
+def _is_a_mask(log: Log, op: Op) -> bool:
+    """Whether an op makes a mask of another."""
+    return all(is_mask(log.values[key]) for key in op.outputs.values())
 
 
 def _is_masked(scene: Scene, bare: Key, hidden: Key) -> bool:
