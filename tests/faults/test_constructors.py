@@ -132,3 +132,25 @@ def test_one_line_for_all_layers_that_need_it(tmp_path):
     for each in own(report):
         assert each.cause is not None
         assert each.cause.fix.startswith("a, b = (nn.LayerNorm(8, epsilon=1e-05) for _ in range(2))  # ")
+
+
+class Trained(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 4)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(self.norm(self.first(x)))
+
+
+@pytest.mark.filterwarnings("ignore:When training, we now always track:UserWarning")
+@pytest.mark.parametrize("momentum", ["0.1", "MOMENTUM"])
+def test_the_momentum_of_running_statistics(tmp_path, momentum):
+    source = f"MOMENTUM = 0.1\n{source_of(f'self.norm = nn.BatchNorm1D(8, momentum={momentum})')}"
+    report = align(seeded(Trained), loaded(source, tmp_path).Model(), numbers(6, 8), mode="train")
+    assert [each.phase for each in report.divergences] == ["buffer"], str(report)
+    fix = report.divergences[0].cause.fix
+    if momentum == "0.1":
+        assert fix.startswith("self.norm = nn.BatchNorm1D(8, momentum=0.9)  # ")
+    else:  # what the name stands for elsewhere is not known
+        assert fix == "port.norm = paddle.nn.BatchNorm1D(8, momentum=0.9)"

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parfocal.backends.building import LayerBuilder
-from parfocal.backends.protocol import Array
+from parfocal.backends.protocol import Array, Backend
 from parfocal.errors import InputError
-from parfocal.explain.causes import spelled_path
 from parfocal.explain.reproducing import (
     DATA,
     MAKING,
@@ -128,12 +127,21 @@ def wrong_statistics(
     """The first layer of a framework that moves its statistics on wrongly, taken out of its model."""
     for each in found:
         if each.cause is not None and each.port is not None and each.reference is not None:
-            path = spelled_path(each.port.path)
             nodes = _only_calls(alignment, each.reference.path, each.port.path)
-            if nodes is not None and each.cause.fix.startswith(f"{path} = "):
-                fix = f"port{each.cause.fix[len(path) :]}"
+            fix = None if nodes is None else _fix(alignment.port.backend, *nodes)
+            if nodes is not None and fix is not None:
                 return _layer(alignment, observation, nodes, each.cause.message, fix)
     return None
+
+
+def _fix(backend: Backend, ours: Node, theirs: Node) -> str | None:
+    """The port's layer with the reference's momentum; None where one of them is no plain number."""
+    momentum = ours.settings.get("momentum")
+    if not isinstance(momentum, float) or theirs.settings.get("momentum") in (None, momentum):
+        return None
+    if not isinstance(backend, LayerBuilder) or not theirs.framework_layer:
+        return None
+    return f"port = {backend.spell(theirs.kind, {**theirs.settings, 'momentum': momentum}, ['momentum'])}"
 
 
 def _only_calls(alignment: Alignment, *paths: str) -> tuple[Node, Node] | None:

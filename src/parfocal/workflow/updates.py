@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from parfocal.explain.case import Check
+from parfocal.explain.case import Case, Check
 from parfocal.explain.explainer import Explainer
+from parfocal.explain.fixes.constructing import in_the_constructor
 from parfocal.explain.kept import kept_place
 from parfocal.judge.floors import Size
 from parfocal.judge.verdict import Divergence
@@ -23,7 +25,7 @@ def explained_updates(
         here = [each for each in found if each.port is not None and each.port.path == path]
         nodes = _called_once(alignment, here[0])
         if nodes is None or any(each.cause is not None for each in here):
-            explained += here
+            explained += [_in_the_source(alignment, explainer, each) for each in here]
             continue
         checks = dict(_checks(alignment, *nodes, here[0].noise))
         updates = [(each, checks[name]) for each in here for name in each.what.split() if name in checks]
@@ -31,6 +33,20 @@ def explained_updates(
         right = [check for check in checks.values() if check not in named]
         explained += explainer.explain_updates(updates, right, left) if len(updates) == len(here) else here
     return explained
+
+
+def _in_the_source(alignment: Alignment, explainer: Explainer, divergence: Divergence) -> Divergence:
+    """With the line of the user's source that makes the layer, where it is known."""
+    cause, sites = divergence.cause, (divergence.reference, divergence.port)
+    traces = alignment.reference.trace, alignment.port.trace
+    orders = [
+        next((node.order for node in trace.nodes if site is not None and node.path == site.path), None)
+        for site, trace in zip(sites, traces, strict=True)
+    ]
+    if cause is None or orders[1] is None:
+        return divergence
+    case = Case(divergence, explainer.precise, orders[1], orders[0], (), explainer.limit)
+    return replace(divergence, cause=replace(cause, fix=in_the_constructor(case, cause.fix)))
 
 
 def _called_once(alignment: Alignment, divergence: Divergence) -> tuple[Node, Node] | None:
