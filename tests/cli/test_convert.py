@@ -159,6 +159,22 @@ def test_a_wrong_output(folder: Path, run: Run) -> None:
     assert "the suffix '.onnx' is not that of a checkpoint" in done.stderr
 
 
+def test_a_plan_that_cannot_be_saved_is_said_beside_what_is_written(folder: Path, run: Run) -> None:
+    done = run(
+        "in.pth",
+        "--to",
+        "out.pdparams",
+        "--template",
+        "template.pdparams",
+        "--save-plan",
+        "nowhere/plan.json",
+    )
+    assert done.returncode == 2
+    assert "cannot write the plan to nowhere/plan.json" in done.stderr
+    assert "out.pdparams itself is written" in done.stderr
+    check_output(folder)
+
+
 def test_help_names_every_option(folder: Path, run: Run) -> None:
     done = run("--help")
     assert done.returncode == 0

@@ -138,7 +138,7 @@ def test_nan_in_the_same_places_is_the_same_and_said(diff, tmp_path):
     spoilt = np.array([np.nan, 1.0])
     done = diff(*files(tmp_path, {"x": spoilt}, {"x": spoilt}))
     assert done.status == 0
-    assert "NaN or infinity on both sides at 1 places" in done.out
+    assert "NaN or infinity on both sides at 1 place" in done.out
 
 
 def test_other_shapes_differ(diff, tmp_path):
@@ -202,6 +202,13 @@ def test_bad_input_is_status_2(diff, tmp_path, arguments, message):
     assert done.out == ""
     assert done.err.startswith("parfocal: ")
     assert message in done.err
+
+
+def test_a_negative_number_of_rows_is_a_wrong_call(diff, tmp_path):
+    np.savez(tmp_path / "a.npz", **ARRAYS)
+    done = diff("a.npz", "a.npz", "--limit", "-1")
+    assert (done.status, done.out) == (2, "")
+    assert "--limit" in done.err
 
 
 def test_one_empty_side_is_a_difference(diff, tmp_path):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from parfocal.errors import InputError, TransferError
+from parfocal.errors import InputError, StorageError, TransferError
 
 
 def convert(
@@ -53,7 +53,10 @@ def convert(
         if as_json and error.plan is not None:
             typer.echo(json.dumps(_as_json(error.plan, None), indent=2))
         raise
-    _keep(found, save_plan)
+    try:
+        _keep(found, save_plan)
+    except StorageError as error:
+        raise StorageError(f"{error.message}; {out} itself is written", hint=error.hint) from error
     typer.echo(json.dumps(_as_json(found, out), indent=2) if as_json else f"{found}\nwritten to {out}")
 
 

@@ -24,9 +24,9 @@ def diff(
     ] = 1e-6,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     log: Annotated[Path | None, typer.Option("--log", help="Also write the reprod_log text here.")] = None,
-    limit: Annotated[int, typer.Option("--limit", help="Rows of the table; 0 for all.")] = 40,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Rows of the table; 0 for all.")] = 40,
 ) -> None:
-    """Compare named arrays of two files, worst first. Exit status 0 aligned, 1 diverged, 2 bad input."""
+    """Compare named arrays of two files, worst first. Exit status 0 the same, 1 different, 2 a wrong call."""
     from parfocal.judge.named import compare_named
     from parfocal.run.files import load_arrays
 

@@ -54,7 +54,8 @@ class Row:
         if comparison.nonfinite_disagreeing:
             return f"NaN or infinity on one side only at {comparison.nonfinite_disagreeing} places"
         if comparison.nonfinite_agreeing:
-            return f"NaN or infinity on both sides at {comparison.nonfinite_agreeing} places"
+            count = comparison.nonfinite_agreeing
+            return f"NaN or infinity on both sides at {count} place{'s' * (count != 1)}"
         return ""
 
     @property

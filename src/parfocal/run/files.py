@@ -52,6 +52,8 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
         return load_npz(path)
     if is_safetensors(start, size):
         return dict(load_safetensors(path))
+    if not size:
+        raise FileFormatError(f"{path} is empty", hint=_HINT)
     raise FileFormatError(f"{path}: unknown kind of file; it begins with {start[:8]!r}", hint=_HINT)
 
 

@@ -97,7 +97,7 @@ def test_nans_in_the_same_places_pass_but_are_reported():
     spoilt[0, 0] = np.nan
     row = one(spoilt, spoilt)
     assert row.passed
-    assert row.remark == "NaN or infinity on both sides at 1 places"
+    assert row.remark == "NaN or infinity on both sides at 1 place"
 
 
 def test_nothing_to_compare_is_an_error_not_a_pass():
