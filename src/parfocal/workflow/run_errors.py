@@ -61,10 +61,11 @@ def errors_of(pair: CallPair, reference: Recorded, port: Recorded, tolerance: To
     return errors
 
 
-def likely(found: list[Errors], port: Trace) -> list[Errors]:
+def likely(found: list[Errors], reference: Trace, port: Trace) -> list[Errors]:
     """Without pairs that only their place speaks for, where the block around them agrees all the same.
 
-    An attention in one piece stands where the first of another's projections stands.
+    An attention in one piece stands where the first of another's projections stands. Nor is a layer
+    compared with one of another size that has more of its kind beside it, which have no partner.
     """
     agrees = {each.pair.port: jump(each.given, each.made) <= JUMP for each in found}
 
@@ -74,10 +75,24 @@ def likely(found: list[Errors], port: Trace) -> list[Errors]:
                 return agrees[order]
         return False
 
+    paired = {each.pair.reference for each in found}, {each.pair.port for each in found}
+
+    def is_a_part(each: Errors) -> bool:
+        sides = zip((reference, port), (each.pair.reference, each.pair.port), paired, strict=True)
+        return math.isinf(each.made) and any(
+            other.parent == trace.nodes[order].parent
+            and other.kind == trace.nodes[order].kind
+            and other.order not in known
+            for trace, order, known in sides
+            for other in trace.nodes
+        )
+
     return [
         each
         for each in found
-        if agrees[each.pair.port] or each.pair.why != BY_PLACE or not block_agrees(each.pair.port)
+        if agrees[each.pair.port]
+        or each.pair.why != BY_PLACE
+        or not (block_agrees(each.pair.port) or is_a_part(each))
     ]
 
 

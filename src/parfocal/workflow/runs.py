@@ -67,7 +67,7 @@ def _compare_step(
     ours, theirs = reference.trace, port.trace
     same = {node.path for node in ours.nodes} & {node.path for node in theirs.nodes}
     pairing = pair_calls(ours, theirs, [Anchor((path,), (path,)) for path in same], layers)
-    found = likely([errors_of(pair, reference, port, tolerance) for pair in pairing.pairs], theirs)
+    found = likely([errors_of(pair, reference, port, tolerance) for pair in pairing.pairs], ours, theirs)
     give_what_is_inside(found, theirs)
     limit = 1.0 if tolerance else JUMP
     buffers, conventions = _buffers(found, reference, port) if tolerance is None else ([], [])

@@ -291,3 +291,45 @@ def test_without_gradients_on_one_side_only_the_forward_pass_is_compared(tmp_pat
     assert report.ok, str(report)
     assert report.compared.directions == ("forward",)
     assert "run.forward" in {each.code for each in report.findings}
+
+
+class Attention(torch.nn.Module):
+    """Fused or not: one projection for all three, or three."""
+
+    def __init__(self, *, fused: bool, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+        names = ["qkv"] if fused else ["q", "k", "v"]
+        self.parts = torch.nn.ModuleDict({name: torch.nn.Linear(12, 36 // len(names)) for name in names})
+        self.out = torch.nn.Linear(12, 12)
+
+    def forward(self, x: Any) -> Any:
+        q, k, v = torch.cat([part(x) for part in self.parts.values()], -1).chunk(3, -1)
+        return self.out(torch.softmax(q @ k.transpose(-2, -1) * self.scale, -1) @ v)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("scale", [0.3, 1.0])
+def test_a_projection_is_not_compared_with_a_third_of_it(tmp_path: Path, fused: bool, scale: float) -> None:
+    torch.manual_seed(0)
+    models = [
+        torch.nn.Sequential(torch.nn.Linear(12, 12), Attention(fused=each, scale=size))
+        for each, size in ((fused, 0.3), (not fused, scale))
+    ]
+    whole, apart = models if fused else models[::-1]
+    apart[0].load_state_dict(whole[0].state_dict())
+    apart[1].out.load_state_dict(whole[1].out.state_dict())
+    for number, part in enumerate(apart[1].parts.values()):
+        for name, tensor in part.named_parameters():
+            tensor.data = getattr(whole[1].parts["qkv"], name).data[12 * number : 12 * number + 12].clone()
+    paths = []
+    for number, model in enumerate(models):
+        with pf.record(model, tmp_path / str(number)) as recorder:
+            model(torch.from_numpy(X)[None]).square().sum().backward()
+        paths.append(recorder.path)
+    report = pf.compare(*paths)
+    assert report.ok == (scale == 0.3), str(report)
+    if not report.ok:
+        assert report.first is not None
+        assert (report.first.phase, report.first.port.path) == ("forward", "1")
+        assert "input 0 of 1.out, made by the code of 1" in report.first.what
