@@ -17,6 +17,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.judge.floors import score
 from parfocal.judge.layouts import Layout, Words, crosses, fit
+from parfocal.judge.sketch import Fingerprint
 from parfocal.matching.dividing import may_divide_differently, run_after
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.matching.values import SAME, distance, tie_slots
@@ -134,6 +135,7 @@ def _arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: 
     Then the two only divide the work differently, and what is around is judged as one.
     """
     right: dict[int, bool] = {}
+    first: dict[int, Fingerprint] = {}  # what is taken in another arrangement first, by the call around
     parted: set[int] = set()
     for measure in measures:
         if measure.side != "input" or measure.direction != "forward" or measure.given:
@@ -147,17 +149,18 @@ def _arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: 
         elif around is not None and distance(own.fingerprint, other.fingerprint) <= SAME:
             if around not in right:
                 right[around] = _is_right_by_itself(around, precise)
-            if right[around]:
-                parted.add(measure.port)
+            # what comes later is led along values in that arrangement: it may be right as it is
+            if right[around] and first.setdefault(around, own.fingerprint) == own.fingerprint:
+                parted |= {node.order for node in precise.port.trace.subtree(measure.port)}
     return _without(pairing, parted) if parted else pairing
 
 
 def _without(pairing: Pairing, parted: set[int]) -> Pairing:
-    left = [pair.reference for pair in pairing.pairs if pair.port in parted]
+    gone = [pair for pair in pairing.pairs if pair.port in parted]
     return Pairing(
         tuple(pair for pair in pairing.pairs if pair.port not in parted),
-        tuple(sorted((*pairing.unpaired_reference, *left))),
-        tuple(sorted((*pairing.unpaired_port, *parted))),
+        tuple(sorted((*pairing.unpaired_reference, *(pair.reference for pair in gone)))),
+        tuple(sorted((*pairing.unpaired_port, *(pair.port for pair in gone)))),
     )
 
 

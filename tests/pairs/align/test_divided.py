@@ -205,3 +205,43 @@ def test_a_gradient_that_is_lost_inside_is_still_missed_at_the_one_tensor() -> N
     assert (first.phase, first.port.path) == ("backward", "attention")
     assert first.cause is not None
     assert first.cause.code == "grad.detached"
+
+
+class Sorting(torch.nn.Module):
+    """Gives rows to a block of layers in an order of its own, and puts them back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = torch.nn.Sequential(
+            torch.nn.Linear(WIDTH, 8), torch.nn.ReLU(), torch.nn.Linear(8, WIDTH)
+        )
+        self.head = torch.nn.Linear(WIDTH, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        order = torch.argsort(x[:, 0])
+        y: torch.Tensor = self.head(torch.zeros_like(x).index_copy(0, order, self.block(x[order])))
+        return y
+
+
+class Unsorted(paddle.nn.Layer):
+    def __init__(self, scale: float = 1.0) -> None:
+        super().__init__()
+        self.block = paddle.nn.Sequential(
+            paddle.nn.Linear(WIDTH, 8), paddle.nn.ReLU(), paddle.nn.Linear(8, WIDTH)
+        )
+        self.head = paddle.nn.Linear(WIDTH, 4)
+        self.scale = scale
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.block(x) * self.scale)
+
+
+def test_rows_may_be_given_in_another_order_to_layers_inside_of_layers() -> None:
+    torch.manual_seed(2)
+    report = pf.align(Sorting(), Unsorted(), rows(9, WIDTH))
+    assert report.ok, str(report)
+
+
+def test_a_mistake_beside_rows_in_another_order_is_found() -> None:
+    torch.manual_seed(2)
+    assert not pf.align(Sorting(), Unsorted(1.01), rows(9, WIDTH)).ok
