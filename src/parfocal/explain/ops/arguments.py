@@ -85,6 +85,7 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("tril", "triu"), ("diagonal",)),
     "channel_shuffle": ("groups",),
     "adaptive_avg_pool1d": ("output_size",),
+    **{f"adaptive_max_pool{rank}d": ("output_size", "return_indices") for rank in (1, 2, 3)},
     **{f"conv{rank}d": ("weight", "bias", "stride", "padding", "dilation", "groups") for rank in (1, 2, 3)},
     **{
         f"conv{rank}d_transpose": (
