@@ -7,7 +7,7 @@ The draft is improved by ``follow.py`` when inputs are given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from parfocal.weights import choices
@@ -45,19 +45,30 @@ def settle_by_execution(draft: Draft, runs: Runs) -> None:
 
     A layer that runs after the same five known layers on both sides is the same layer, if it is the
     only one of its kind there; each that is settled so tells more of the others. A layer that runs
-    elsewhere than it should still comes first, second or third of its kind.
+    elsewhere than it should still comes first, second or third of its kind; and of layers that nothing
+    else tells apart, the first to run is the first.
     """
     order = _execution_order(draft.references, draft.ports, runs)
-    while _settle_places(draft, order, exactly=True):
+    while _settle_places(draft, order, _agree_exactly):
         pass
-    _settle_places(draft, order, exactly=False)
+    _settle_places(draft, order, _tell_apart)
+    _settle_places(draft, order, lambda ours, theirs: True)
 
 
-def _settle_places(draft: Draft, order: Order, *, exactly: bool) -> bool:
-    """Settle groups of equal units whose places are all different; whether there was any.
+def _agree_exactly(ours: Sequence[int], theirs: Sequence[int]) -> bool:
+    """All places are different, and the same on both sides."""
+    return ours == theirs and len(set(ours)) == len(ours)
 
-    Not ``exactly``: different on one side, and in the same order on both.
-    """
+
+def _tell_apart(ours: Sequence[int], theirs: Sequence[int]) -> bool:
+    """All places are different on one side."""
+    return any(len(set(side)) == len(side) for side in (ours, theirs))
+
+
+def _settle_places(
+    draft: Draft, order: Order, enough: Callable[[Sequence[int], Sequence[int]], bool]
+) -> bool:
+    """Settle groups of equal units whose places are ``enough``, in order; whether there was any."""
     decided = [link for link in draft.links.values() if link.decided]
     groups: dict[Key, list[Link]] = {}
     for link in draft.links.values():
@@ -67,9 +78,7 @@ def _settle_places(draft: Draft, order: Order, *, exactly: bool) -> bool:
     for links in groups.values():
         ours = sorted(_placed(link.reference, decided, order.reference, "reference") for link in links)
         theirs = sorted(_placed(link.port, decided, order.port, "port") for link in links)
-        places = [place for place, _, _ in ours], [place for place, _, _ in theirs]
-        distinct = [len(set(side)) == len(links) for side in places]
-        if not (all(distinct) and places[0] == places[1] if exactly else any(distinct)):
+        if not enough([place for place, _, _ in ours], [place for place, _, _ in theirs]):
             continue
         settled = True
         units = {link.reference.path: link.reference for link in links}

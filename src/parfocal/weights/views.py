@@ -107,6 +107,7 @@ def shape_of(view: View, shape: Shape) -> Shape:
 def apply(view: View, array: Array) -> Array:
     """The view of an array; it shares the array's memory."""
     shape_of(view, array.shape)
+    array = np.asarray(array)  # arithmetic on an array without axes gives a number, which has no memory
     for step in view:
         array = _apply(step, array)
     return array

@@ -79,3 +79,8 @@ def test_any_permutation(shape: tuple[int, ...], data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(shape))))
     array = np.arange(np.prod(shape)).reshape(shape)
     assert np.array_equal(views.apply((transpose(*order),), array), array.transpose(order))
+
+
+def test_a_bare_number_is_seen_as_an_array() -> None:
+    number = np.float64(3.0) * np.ones(())  # NumPy makes a number of it
+    np.testing.assert_array_equal(views.apply((reshape(1),), number), [3.0])
