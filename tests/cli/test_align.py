@@ -213,6 +213,7 @@ def test_a_place_that_cannot_be_written_is_status_2(align, folder, option):
     done = align("ref.py:build", "port.py:wrong", *INPUT, option, "file/deep")
     assert done.status == 2
     assert "cannot write the re" in done.err
+    assert done.out.startswith("DIFFERENT: ")  # what was found is not lost
     assert (folder / "file").read_text() == "mine"
 
 

@@ -103,7 +103,12 @@ def align(
                 made=made,
             )
 
-    report = aligned(reproducing=False)
+    try:
+        report = aligned(reproducing=False)
+    except UnsupportedError as error:
+        if (empty := _without_values(reference, port)) is not None:
+            raise empty from error
+        raise
     return replace(report, reproduction=lambda: aligned(reproducing=True).reproduction())
 
 
@@ -120,6 +125,19 @@ def _refuse_what_is_to_come(optimizers: Any, schedulers: Any, steps: int, level:
             f"align does not compare training steps or single ops yet ({', '.join(asked)})",
             hint="compare one forward and backward pass, or record both sides with pf.record",
         )
+
+
+def _without_values(*models: Any) -> InputError | None:
+    """Which weights were never made, where that is why nothing can be done with a model."""
+    for words, model in zip(("reference", "port"), models, strict=True):
+        backend = registry.of(model)
+        empty = [each.path for each in backend.state(model) if backend.device(each.value) == "meta"]
+        if empty:
+            return InputError(
+                f"{len(empty)} tensors of the {words} are on the meta device, without values: {empty[0]} ...",
+                hint="load its weights, or make them: model.to_empty(device='cpu') and initialise",
+            )
+    return None
 
 
 def _check_compared(observation: Observation, ignore: Sequence[str]) -> None:

@@ -136,10 +136,10 @@ def _leftovers(
     )
     if not explain or not left:
         return left, found
-    sides = [
+    ours, theirs = (
         (side.backend, side.backend.modules(side.model)) for side in (alignment.reference, alignment.port)
-    ]
-    explained, owners = explained_leftovers(left, *sides, alignment.plan.entries)
+    )
+    explained, owners = explained_leftovers(left, ours, theirs, alignment.plan.entries)
     inside = [
         replace(each, inherited=True)
         if each.port is not None and any(f"{each.port.path}.".startswith(f"{owner}.") for owner in owners)

@@ -374,3 +374,11 @@ def test_none_of_this_fires_on_a_right_call(frameworks):
     reference, port = (mlp(framework, seed) for seed, framework in enumerate(frameworks))
     report = pf.align(reference, port, X, loss=lambda output: (output**2).mean(), memory="1MB", mode="train")
     assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("side", ["reference", "port"])
+def test_weights_that_were_never_made_are_named(side):
+    made, empty = mlp(TORCH), mlp(TORCH).to("meta")
+    models = (empty, made) if side == "reference" else (made, empty)
+    error = refusal(InputError, *models, X)
+    assert error.message == f"4 tensors of the {side} are on the meta device, without values: 0.weight ..."
