@@ -17,7 +17,10 @@ Copier = Callable[[Any, Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How to copy a module of one class into a module of another."""
+    """How to copy a module of one class into a module of another.
+
+    Classes are named by class name or by full dotted name.
+    """
 
     reference_framework: str
     reference_class: str
@@ -32,38 +35,19 @@ class Rule:
         return framework == self.port_framework and _named(module, self.port_class)
 
 
-_registered: list[Rule] = []
-
-
-def register_rule(
-    reference_framework: str, reference_class: str, port_framework: str, port_class: str, function: Copier
-) -> Rule:
-    """Add a rule for every later transfer. Classes are named by class name or by full dotted name."""
-    if not callable(function):
-        raise InputError(
-            f"a rule's function takes (reference_module, port_module); {function!r} cannot be called"
-        )
-    rule = Rule(reference_framework, reference_class, port_framework, port_class, function)
-    _registered.append(rule)
-    return rule
-
-
-def unregister_rule(rule: Rule) -> None:
-    """Take a rule back."""
-    if rule not in _registered:
-        raise InputError(f"this rule is not registered: {rule.reference_class} -> {rule.port_class}")
-    _registered.remove(rule)
-
-
-def all_rules(own: Sequence[Rule] | None) -> list[Rule]:
-    """The rules of this call first, then the registered ones, the latest first."""
-    for rule in own or ():
+def checked(rules: Sequence[Rule] | None) -> list[Rule]:
+    """The rules of a call; an InputError for what is none."""
+    for rule in rules or ():
         if not isinstance(rule, Rule):
             raise InputError(
                 f"rules= takes parfocal.weights.rules.Rule objects, not {type(rule).__name__}",
                 hint="Rule('torch', 'MyLayer', 'paddle', 'MyLayer', function)",
             )
-    return [*(own or ()), *reversed(_registered)]
+        if not callable(rule.function):
+            raise InputError(
+                f"a rule's function takes (reference_module, port_module); {rule.function!r} cannot be called"
+            )
+    return list(rules or ())
 
 
 def _named(module: Any, name: str) -> bool:

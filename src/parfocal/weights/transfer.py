@@ -27,7 +27,7 @@ from parfocal.weights.made import leave_what_is_made
 from parfocal.weights.observe import Observation, observe
 from parfocal.weights.plan import Entry, Plan, refusal
 from parfocal.weights.regions import regions_of
-from parfocal.weights.rules import Rule, all_rules
+from parfocal.weights.rules import Rule, checked
 from parfocal.weights.settings import setting_notes
 from parfocal.weights.state import Contents, read_model
 from parfocal.weights.units import read_units
@@ -72,9 +72,10 @@ def transfer(
     )
     if plan is not None:
         return _apply_plan(work, plan if isinstance(plan, Plan) else Plan.load(plan), partial)
-    before = sides[1].snapshot() if inputs is not None or all_rules(rules) else None
+    own = checked(rules)
+    before = sides[1].snapshot() if inputs is not None or own else None
     try:
-        return _carry_out(work, all_rules(rules), layers or {}, partial)
+        return _carry_out(work, own, layers or {}, partial)
     except BaseException:
         if before is not None:
             sides[1].restore(before)

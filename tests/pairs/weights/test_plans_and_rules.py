@@ -16,7 +16,7 @@ import parfocal as pf
 from parfocal.backends import registry
 from parfocal.errors import FileFormatError, InputError, TransferError
 from parfocal.inputs import arguments, leaves
-from parfocal.weights.rules import Rule, register_rule, unregister_rule
+from parfocal.weights.rules import Rule
 from tests.pairs.weights.tools import gap, randomise, run, state_bytes
 
 T, P = torch.nn, paddle.nn
@@ -131,15 +131,10 @@ def test_a_rule_copies_by_itself() -> None:
     assert gap(run(reference, X), run(port, X)) < 1e-5
 
 
-def test_a_registered_rule() -> None:
+def test_a_class_by_its_full_name() -> None:
     reference, port = odd_pair()
-    rule = register_rule("torch", "Odd", "paddle", "paddle.nn.layer.common.Linear", copy_odd)
-    try:
-        assert pf.transfer(reference, port, layers={"1": "1"}).complete
-    finally:
-        unregister_rule(rule)
-    with pytest.raises(InputError, match="not registered"):
-        unregister_rule(rule)
+    rule = Rule("torch", "Odd", "paddle", "paddle.nn.layer.common.Linear", copy_odd)
+    assert pf.transfer(reference, port, rules=[rule], layers={"1": "1"}).complete
 
 
 def test_rules_that_go_wrong() -> None:
@@ -163,7 +158,7 @@ def test_rules_that_go_wrong() -> None:
     with pytest.raises(InputError, match="rules= takes"):
         pf.transfer(reference, port, rules=[copy_odd])
     with pytest.raises(InputError, match="cannot be called"):
-        register_rule("torch", "a", "paddle", "b", None)
+        pf.transfer(reference, port, rules=[Rule("torch", "a", "paddle", "b", None)])  # type: ignore[arg-type]
 
 
 Point = namedtuple("Point", "x y")
