@@ -156,21 +156,13 @@ def _only_calls(alignment: Alignment, *paths: str) -> tuple[Node, Node] | None:
 def _layer(
     alignment: Alignment, observation: Observation, nodes: tuple[Node, Node], message: str, fix: str
 ) -> Reproduction | None:
+    """None where a layer cannot be made by a line of code, or what it was given was not kept."""
     players = dict(zip(SIDES, (alignment.reference, alignment.port), strict=True))
     taken = {
         side: Taken(player.backend, player.backend.modules(player.model)[node.path], node)
         for (side, player), node in zip(players.items(), nodes, strict=True)
     }
-    entry = next(
-        (
-            each
-            for each in alignment.plan.entries
-            if (each.source.rpartition(".")[0], each.target.rpartition(".")[0])
-            == (nodes[0].path, nodes[1].path)
-            and each.target.rpartition(".")[2] in MEANS
-        ),
-        None,
-    )
+    entry = _mean(alignment.plan.entries, *nodes)
     can_be_built = all(
         isinstance(each.backend, LayerBuilder) and each.backend.can_build(each.module)
         for each in taken.values()
@@ -181,18 +173,39 @@ def _layer(
     given = observation.precise.ledger.get(data.stored)
     layout = observation.precise.port.script.layouts.get((nodes[1].order, "input", "0"))
     expected = views.apply(entry.source_view, alignment.reference.natural.buffers[entry.source])
-    arrays: dict[str, Array] = {
+    arrays = {
         "expected": expected,
         "reference input 0": given,
         "port input 0": given if layout is None else layout.apply(given),
     }
-    for (side, each), node, player in zip(taken.items(), nodes, players.values(), strict=True):
-        for tensor in each.state:
-            before = player.buffers_before.get(f"{node.path}.{tensor.path}" if node.path else tensor.path)
-            arrays[f"{side} {tensor.path}"] = (
-                each.backend.to_array(tensor.value) if before is None else before
-            )
+    for side, player in players.items():
+        arrays |= _state_before(side, taken[side], player.buffers_before)
     names = dict(zip(SIDES, (path.rpartition(".")[2] for path in (entry.source, entry.target)), strict=True))
+    floor = float(np.finfo(np.float32).eps) * max(data.size.rms, float(np.sqrt(np.mean(expected**2))))
+    return Reproduction(_script(taken, names, message, fix, floor), arrays)
+
+
+def _mean(entries: Sequence[Entry], ours: Node, theirs: Node) -> Entry | None:
+    """What was copied from the mean that the one layer keeps to that of the other."""
+    for entry in entries:
+        (source, _, _), (target, _, name) = (path.rpartition(".") for path in (entry.source, entry.target))
+        if (source, target) == (ours.path, theirs.path) and name in MEANS:
+            return entry
+    return None
+
+
+def _state_before(side: str, taken: Taken, buffers: Mapping[str, Array]) -> dict[str, Array]:
+    """A layer's weights, and its buffers as they were before anything ran."""
+    arrays = {}
+    for tensor in taken.state:
+        before = buffers.get(f"{taken.path}.{tensor.path}" if taken.path else tensor.path)
+        arrays[f"{side} {tensor.path}"] = taken.backend.to_array(tensor.value) if before is None else before
+    return arrays
+
+
+def _script(
+    taken: Mapping[str, Taken], names: Mapping[str, str], message: str, fix: str, floor: float
+) -> str:
     making = MAKING.format(
         **{side: each.line for side, each in taken.items()},
         first_fix=f"# {fix}  # the fix\n",
@@ -205,7 +218,7 @@ def _layer(
         side: f"after({side}, {names[side]!r}, {each.tensor(f'{side} input 0')})"
         for side, each in taken.items()
     }
-    script = TEMPLATE.format(
+    return TEMPLATE.format(
         message=docstring(message),
         about=LAYER,
         imports=imports(taken),
@@ -214,7 +227,6 @@ def _layer(
         making=making,
         part=f"{names['port']} after a step",
         **{f"run_{side}": taken[side].spelling["array"].format(call=call) for side, call in calls.items()},
-        floor=float(np.finfo(np.float32).eps) * max(data.size.rms, float(np.sqrt(np.mean(expected**2)))),
+        floor=floor,
         limit=BUFFER_LIMIT,
     )
-    return Reproduction(script, arrays)
