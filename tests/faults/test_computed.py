@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import paddle
+import pytest
 import torch
 from paddle import nn as pnn
 from torch import nn
@@ -19,16 +20,16 @@ Table = Callable[[np.ndarray], np.ndarray]
 class Biased(nn.Module):
     """Scores of six places with a bias by how far they are apart, and a mask."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, flat: bool = False) -> None:
         super().__init__()
         self.proj = nn.Linear(6, 6)
         self.bias = nn.Parameter(torch.randn(11))
         index = torch.arange(6)[:, None] - torch.arange(6)[None, :] + 5
-        self.register_buffer("index", index, persistent=False)
+        self.register_buffer("index", index.flatten() if flat else index, persistent=False)
         self.register_buffer("mask", torch.triu(torch.full((6, 6), -1e9), 1), persistent=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.softmax(self.proj(x) + self.bias[self.index] + self.mask, -1)
+        return torch.softmax(self.proj(x) + self.bias[self.index].view(6, 6) + self.mask, -1)
 
 
 class PortBiased(pnn.Layer):  # type: ignore[misc]
@@ -46,13 +47,16 @@ class PortBiased(pnn.Layer):  # type: ignore[misc]
         return pnn.functional.softmax(self.proj(x) + bias + self.mask, axis=-1)
 
 
-def pair(table: Table = lambda index: index, low: float = -1e9) -> tuple[nn.Module, pnn.Layer]:
-    reference = seeded(lambda: nn.Sequential(nn.Linear(6, 6), Biased(), nn.Linear(6, 3)))
+def pair(
+    table: Table = lambda index: index, low: float = -1e9, *, flat: bool = False
+) -> tuple[nn.Module, pnn.Layer]:
+    reference = seeded(lambda: nn.Sequential(nn.Linear(6, 6), Biased(flat=flat), nn.Linear(6, 3)))
     return reference, pnn.Sequential(pnn.Linear(6, 6), PortBiased(table, low), pnn.Linear(6, 3))
 
 
-def test_a_table_that_is_the_other_way_round() -> None:
-    reference, port = pair(np.transpose)
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_table_that_is_the_other_way_round(flat: bool) -> None:
+    reference, port = pair(np.transpose, flat=flat)
     report = align(reference, port, numbers(6, 6))
     cause = the_cause(report)
     (divergence,) = own(report)
@@ -70,8 +74,9 @@ def test_other_numbers() -> None:
     assert cause.fix.startswith("compute port[1].index (test_computed.py:")
 
 
-def test_the_same_table_is_no_difference() -> None:
-    report = align(*pair(), numbers(6, 6))
+@pytest.mark.parametrize("flat", [False, True])
+def test_the_same_table_is_no_difference(flat: bool) -> None:
+    report = align(*pair(flat=flat), numbers(6, 6))
     assert report.ok
     assert not [each for each in report.findings if each.code == "weight.computed"]
 

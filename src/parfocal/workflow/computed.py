@@ -19,6 +19,7 @@ from parfocal.explain.fixes.registering import registered_at
 from parfocal.explain.layers.weights import COPY
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
 from parfocal.weights.plan import Entry, Plan
+from parfocal.weights.views import reshape
 from parfocal.workflow.players import Player
 from parfocal.workflow.state import weight_differences
 
@@ -68,9 +69,12 @@ def _differing(plan: Plan, reference: Player, port: Player) -> Iterator[Entry]:
         owner, name = _owner(path), path.rpartition(".")[2]
         candidates = (f"{owners.get(owner, owner)}.{name}".lstrip("."), path)
         target = next((each for each in candidates if each in theirs), None)
-        if target is None or theirs[target].shape != array.shape or _are_alike(theirs[target], array):
+        if target is None or theirs[target].size != array.size:
             continue
-        yield Entry(path, target, source_shape=array.shape, target_shape=array.shape)
+        shape = theirs[target].shape  # one side may keep it flat
+        if not _are_alike(theirs[target], array.reshape(shape)):
+            view = () if shape == array.shape else (reshape(*shape),)
+            yield Entry(path, target, view, source_shape=array.shape, target_shape=shape)
 
 
 def _owner(path: str) -> str:
