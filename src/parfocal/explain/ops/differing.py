@@ -316,11 +316,11 @@ RULES: tuple[tuple[Rule, ...], ...] = (
         tensor_missing,
         other_constant,
     ),
+    (other_number,),
     (ops_missing, ops_extra, ops_in_another_order),
 )
 # What is said only if nothing else fits.
 LAST_RULES: tuple[tuple[Rule, ...], ...] = (
-    (other_number,),
     (number_further_back,),
     (another_formula,),
     (masked_otherwise,),

@@ -23,6 +23,7 @@ from parfocal.explain.ops.scene import Scene, is_same
 from parfocal.explain.ops.values import rearranged
 
 PRODUCTS = frozenset({"mul", "outer", "matmul", "einsum"})
+CONTRACTING = frozenset({"matmul", "einsum"})
 STEPS = 64  # further back than that is another call
 
 
@@ -123,6 +124,7 @@ def _further(scene: Scene, gap: Gap, *, moved: bool = False, through: bool = Fal
         mine.name == theirs.name
         or _scale_alike(scene, mine, theirs)
         or _are_outer(scene, mine, theirs)
+        or _contract(mine, theirs)
         or (through and _are_kin(mine, theirs))
     ):
         yield from _without_layout(scene, gap, mine, theirs)
@@ -155,6 +157,11 @@ def _scale_alike(scene: Scene, mine: Op, theirs: Op) -> bool:
 def _are_outer(scene: Scene, mine: Op, theirs: Op) -> bool:
     """Whether both multiply all of one tensor with all of another, by whatever op."""
     return mine.name != theirs.name and _is_outer(scene.port, mine) and _is_outer(scene.reference, theirs)
+
+
+def _contract(mine: Op, theirs: Op) -> bool:
+    """Whether both are sums of products of two tensors, whichever of them comes first."""
+    return {mine.name, theirs.name} <= CONTRACTING
 
 
 def _is_outer(log: Log, op: Op) -> bool:
@@ -209,7 +216,7 @@ def paired_inputs(scene: Scene, mine: Op, theirs: Op) -> list[tuple[str, str]]:
     """The slots that stand for each other; empty when the two take different numbers of tensors."""
     if len(mine.inputs) != len(theirs.inputs):
         return []
-    if mine.name not in COMMUTATIVE and not _are_outer(scene, mine, theirs):
+    if not (mine.name in COMMUTATIVE or _contract(mine, theirs) or _are_outer(scene, mine, theirs)):
         return list(zip(mine.inputs, theirs.inputs, strict=True))
     left = list(theirs.inputs)
     found: list[tuple[str, str]] = []

@@ -173,9 +173,17 @@ def another_value(scene: Scene, gap: Gap) -> Iterator[Proof]:
     elif mine is not None and any(scene.matches.are_one(key, gap.reference) for key in own):
         yield extra_proof(scene, [mine], score)
     else:
-        names = ([mine.spelled] if mine else ["an input"], [theirs.spelled] if theirs else ["an input"])
+        names = [_given_by(mine, gap.port)], [_given_by(theirs, gap.reference)]
         proof = order_proof(gap.user, gap.other_user, (), line_of_use(scene, gap), score, names)
         yield replace(proof, fix=value_fix(scene, gap, proof.fix))
+
+
+def _given_by(op: Op | None, key: Key) -> str:
+    """What gives a value, and as which of several."""
+    if op is None:
+        return "an input"
+    slot = next((slot for slot, given in op.outputs.items() if given == key), "")
+    return f"what {op.spelled} gives" if len(op.outputs) == 1 else f"output {slot} of {op.spelled}"
 
 
 def _other_output(scene: Scene, gap: Gap) -> Key | None:

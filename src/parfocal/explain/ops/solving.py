@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from parfocal.explain.ops.telling import argument_proof, line
 from parfocal.explain.ops.values import laid_out
 
 Solve = Callable[[Array, Array], Array]
+FINEST = 1e-6  # single precision knows a number up to that share of it
 SPREAD = 1e-3  # a number that is not the same everywhere, up to that share of it, is none
 SHOWN = 3  # values of a constant that are told from either end
 
@@ -82,7 +84,17 @@ def solved(solve: Solve, taken: Array, wanted: Array) -> float | None:
     low, high = np.percentile(found, (10, 90))
     if value == 0 or high - low > SPREAD * abs(value):
         return None
-    return rounded(value, float(round(value)))
+    known = max(high - low, FINEST * abs(value))
+    written = (each for each in (rounded(value, float(round(value))), *_roots(value)) if each)
+    return next((each for each in written if abs(each - value) <= known), value)
+
+
+def _roots(value: float) -> Iterator[float]:
+    """The root of a whole number, or one over it, that a number is near to: what attention is scaled by."""
+    for power in (0.5, -0.5):
+        whole = round(abs(value) ** (1 / power))
+        if whole > 0:
+            yield math.copysign(whole**power, value)
 
 
 def other_constant(scene: Scene, gap: Gap) -> Iterator[Proof]:

@@ -141,7 +141,9 @@ def order_proof(
     score: float,
     names: tuple[list[str], list[str]] | None = None,
 ) -> Proof:
-    """``order``: of the tensors that one op takes; ``names``: of the ops, the port's and the reference's."""
+    """``order``: of the tensors that one op takes; ``names``: of the ops in the port and in the reference, or
+    of what is taken from them.
+    """
     place = where or op.where
     if names is None:
         message = f"{op.name} takes its tensors in another order: {listed(order)} in the reference"
@@ -151,8 +153,8 @@ def order_proof(
         message = f"{', '.join(names[0])} in the port, {', '.join(names[1])} in the reference"
         fix = f"in {line(place)} apply {', '.join(names[1])} in this order"
     else:
-        message = f"{op.spelled} takes what {names[0][0]} gives; in the reference what {names[1][0]} gives"
-        fix = f"in {line(place)} pass to {op.spelled} what {names[1][0]} gives"
+        message = f"{op.spelled} takes {names[0][0]}; in the reference {names[1][0]}"
+        fix = f"in {line(place)} pass to {op.spelled} {names[1][0]}"
     return Proof("op.order", message, fix, score, place, None if other is None else other.where)
 
 
