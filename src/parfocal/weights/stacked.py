@@ -205,9 +205,14 @@ def _is_filled(stacks: Sequence[Unit], group: Sequence[Series]) -> bool:
     """Whether there is a cover that is more than single tensors against single tensors."""
     return any(
         len(filling.series) * len(group[0].units) > 1
-        or len(filling.slot.shape) != len(group[filling.series[0]].slots(filling.role)[0].shape)
+        or _long(filling.slot.shape) != _long(group[filling.series[0]].slots(filling.role)[0].shape)
         for filling in next(_covers(stacks, group), ())
     )
+
+
+def _long(shape: Shape) -> list[int]:
+    """The lengths of the axes that are more than a shape's ornament."""
+    return sorted(length for length in shape if length != 1)
 
 
 def _likeness(stack: Unit, series: Sequence[Series]) -> float:

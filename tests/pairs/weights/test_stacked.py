@@ -317,3 +317,35 @@ def test_a_port_that_computes_otherwise_gets_no_proof() -> None:
     plan = transfer(reference, port, X, partial=True)
     assert not plan.verified
     assert plan.ambiguous
+
+
+class Scales(torch.nn.Module):
+    """Factors with axes of length one beside norms of as many channels: no stack of anything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = (torch.nn.Parameter(torch.zeros(6, 1, 1)) for _ in range(2))
+        self.norms = torch.nn.ModuleList([torch.nn.BatchNorm2d(6) for _ in range(3)])
+
+    def forward(self, x: Any) -> Any:
+        x = self.norms[0](x) * self.one
+        return self.norms[2]((self.norms[1](x) * self.two).relu())
+
+
+class ScalesPort(paddle.nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = self.create_parameter([6]), self.create_parameter([6])
+        self.x, self.y, self.z = (paddle.nn.BatchNorm2D(6) for _ in range(3))
+
+    def forward(self, x: Any) -> Any:
+        x = self.x(x) * self.a.reshape([6, 1, 1])
+        return self.z(paddle.nn.functional.relu(self.y(x) * self.b.reshape([6, 1, 1])))
+
+
+def test_axes_of_length_one_make_no_stack() -> None:
+    images = np.random.default_rng(2).standard_normal((2, 6, 4, 4)).astype("float32")
+    reference, port = randomise(Scales(), 3), randomise(ScalesPort(), 4)
+    plan = transfer(reference, port, images)
+    assert plan.verified
+    assert not any("stack" in words for entry in plan.entries for words in entry.evidence)
