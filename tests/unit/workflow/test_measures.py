@@ -212,7 +212,7 @@ def test_an_error_that_hangs_on_equal_values_is_told_apart():
 
 
 def test_an_output_that_is_right_by_itself_is_wrong_for_what_the_call_was_given():
-    """A convolution of what was padded otherwise: in float64 and given the same it is right, as in float32."""
+    """A convolution of what was padded otherwise: given the same it is right, in float64 and in float32."""
     asked = Doubted(0.0, vanishes=True)
     outside = doubted(asked, "forward")
     assert (outside.outside, outside.own) == (1, False)
