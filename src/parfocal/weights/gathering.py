@@ -70,9 +70,10 @@ def find_stacked(draft: Draft, order: Order) -> None:
     """Explain what is left over as stacks against lists, both ways."""
     for whole_is_reference in (True, False):
         while True:
-            stacks = draft.left_references if whole_is_reference else draft.left_ports
-            pool = _pool(draft, whole_is_reference)
-            found = stacked.find(stacks, pool, _places(draft, order))
+            sides = draft.left_references, draft.left_ports
+            stacks, left = sides if whole_is_reference else sides[::-1]
+            pool, free = _pool(draft, whole_is_reference), {unit.path for unit in left}
+            found = stacked.find(stacks, pool, _places(draft, order), free)
             if found is None:
                 break
             choice = stacked.stacked_choice(found, whole_is_reference)

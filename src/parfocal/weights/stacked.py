@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from parfocal.weights.choices import Choice, Option
@@ -94,8 +94,13 @@ class Found:
         return tuple(unit for each in self.series for unit in each.units)
 
 
-def find(stacks: Sequence[Unit], pool: Sequence[Unit], place: Callable[[Unit], float]) -> Found | None:
-    """The innermost list whose series fill stacks exactly, and the stacks nearest to it."""
+def find(
+    stacks: Sequence[Unit], pool: Sequence[Unit], place: Callable[[Unit], float], free: Container[str]
+) -> Found | None:
+    """The innermost list whose series fill stacks exactly, and the stacks nearest to it.
+
+    ``free``: paths of the pool's units that are linked with nothing yet.
+    """
     stacks = [unit for unit in stacks if unit.required]
     for group in _lists(pool) if stacks else ():
         usable = [unit for unit in stacks if _is_usable(unit, group)]
@@ -107,7 +112,7 @@ def find(stacks: Sequence[Unit], pool: Sequence[Unit], place: Callable[[Unit], f
                 for unit in usable
                 if unit.module == scope or not scope or unit.module.startswith(scope + ".")
             ]
-            if sum(map(_size, chosen)) == size and _is_filled(chosen, group):
+            if sum(map(_size, chosen)) == size and _is_filled(chosen, group, free):
                 found.append(
                     (abs(_middle(chosen, place) - _middle(group[0].units, place)), -len(scope), chosen)
                 )
@@ -201,13 +206,27 @@ def _fits(filling: Filling, group: Sequence[Series]) -> bool:
     return bool(layouts(filling.slot.shape, series))
 
 
-def _is_filled(stacks: Sequence[Unit], group: Sequence[Series]) -> bool:
-    """Whether there is a cover that is more than single tensors against single tensors."""
+def _is_filled(stacks: Sequence[Unit], group: Sequence[Series], free: Container[str]) -> bool:
+    """Whether there is a cover that is more than single tensors against single tensors.
+
+    Of tensors that differ in axes of length one only, those that are linked with others stay linked.
+    """
+    single = len(group[0].units) == 1
+    if single and all(series.path in free for series in group):
+        return any(
+            len(filling.series) > 1 or len(filling.slot.shape) != len(_first(filling, group).shape)
+            for filling in next(_covers(stacks, group), ())
+        )
     return any(
-        len(filling.series) * len(group[0].units) > 1
-        or _long(filling.slot.shape) != _long(group[filling.series[0]].slots(filling.role)[0].shape)
+        len(filling.series) > 1
+        or not single
+        or _long(filling.slot.shape) != _long(_first(filling, group).shape)
         for filling in next(_covers(stacks, group), ())
     )
+
+
+def _first(filling: Filling, group: Sequence[Series]) -> Slot:
+    return group[filling.series[0]].slots(filling.role)[0]
 
 
 def _long(shape: Shape) -> list[int]:
