@@ -349,3 +349,36 @@ def test_axes_of_length_one_make_no_stack() -> None:
     plan = transfer(reference, port, images)
     assert plan.verified
     assert not any("stack" in words for entry in plan.entries for words in entry.evidence)
+
+
+class Response(torch.nn.Module):
+    """A norm of a user's own, its factors with axes of length one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1, 1, WIDTH))
+        self.bias = torch.nn.Parameter(torch.zeros(1, 1, WIDTH))
+
+    def forward(self, x: Any) -> Any:
+        size = x.norm(dim=1, keepdim=True)
+        return self.weight * (x * size / size.mean(-1, keepdim=True)) + self.bias + x
+
+
+class ResponsePort(paddle.nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gamma, self.beta = self.create_parameter([WIDTH]), self.create_parameter([WIDTH])
+        self.linear = paddle.nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Any) -> Any:
+        x = self.linear(x)
+        size = x.square().sum(1, keepdim=True).sqrt()
+        return self.gamma * (x * size / size.mean(-1, keepdim=True)) + self.beta + x
+
+
+def test_factors_with_axes_of_length_one_against_raw_ones() -> None:
+    layers = [torch.nn.Linear(WIDTH, WIDTH), Response(), torch.nn.Linear(WIDTH, WIDTH), Response()]
+    reference = randomise(torch.nn.Sequential(*layers), 3)
+    port = randomise(paddle.nn.Sequential(ResponsePort(), ResponsePort()), 4)
+    assert transfer(reference, port, X).verified
+    assert gap(run(reference, X), run(port, X)) < 1e-5
