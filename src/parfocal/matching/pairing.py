@@ -8,8 +8,8 @@ what was paired inside them, so names, nesting and definition order do not matte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from parfocal.matching.anchors import Anchor
 from parfocal.matching.containers import (
@@ -108,6 +108,17 @@ def _pair_parts(
                     call.order, other.order, None, True, "shared weights", whole=False
                 )
     return list(found.values())
+
+
+def with_parts(pairing: Pairing, port: Trace, paths: Collection[str]) -> Pairing:
+    """The same, but for layers of these paths: they give the reference's values in another order."""
+    return replace(
+        pairing,
+        pairs=tuple(
+            replace(pair, gives=None, whole=False) if port.nodes[pair.port].path in paths else pair
+            for pair in pairing.pairs
+        ),
+    )
 
 
 def _left_over(trace: Trace, paired: Mapping[int, int], fused: set[int]) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from parfocal.weights.diagnose import diagnose
 from parfocal.weights.draft import Draft
 from parfocal.weights.linking import entries_of
 from parfocal.weights.plan import Ambiguity, Entry, Leftover, Plan
+from parfocal.weights.relayout import IN_ORDER
 from parfocal.weights.state import Contents
 from parfocal.weights.tables import COUNTERS
 from parfocal.weights.units import Unit
@@ -36,6 +37,7 @@ def conclude(
     entries += [entry for link in found.partial for entry in entries_of(link) if _same_shape(entry)]
     entries, conflicts = _once(entries, same_values)
     notes += _tied_notes(entries, contents)
+    notes += _order_notes(entries)
     notes += _counter_notes(contents)
     notes += _cast_notes(entries, contents)
     return Plan(
@@ -109,6 +111,20 @@ def _tied_notes(entries: Sequence[Entry], contents: tuple[Contents, Contents]) -
         if source in tied and len(set(paths)) > 1:
             notes.append(f"{source} is tied in the reference and separate in the port: {_list(paths)}")
     return notes
+
+
+def _order_notes(entries: Sequence[Entry]) -> list[str]:
+    """Layers that are fused on both sides, with their rows in another order."""
+    found: dict[str, list[str]] = {}
+    for entry in entries:
+        for words in entry.evidence:
+            if IN_ORDER in words:
+                found.setdefault(words, []).append(entry.target.rpartition(".")[0])
+    return [
+        f"the rows of {_list(list(dict.fromkeys(paths)))} lie otherwise in the port: {words}; weights copied "
+        "as they are will not do"
+        for words, paths in found.items()
+    ]
 
 
 def _counter_notes(contents: tuple[Contents, Contents]) -> list[str]:

@@ -6,6 +6,7 @@ back to ``transfer``; ``plan_file.py`` reads and writes the file.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,12 @@ class Entry:
     target_shape: Shape = ()
     evidence: tuple[str, ...] = ()
     confidence: float = 1.0  # 0 to 1
+
+
+def rearranged(entries: Iterable[Entry]) -> set[str]:
+    """Modules of the port with a tensor that gets several parts of one of the reference, in another order."""
+    copies = Counter((entry.source, entry.target) for entry in entries)
+    return {target.rpartition(".")[0] for (_, target), count in copies.items() if count > 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from parfocal.weights.views import Shape, View, part, reshape, transpose
 
 FUSED_WORDS = frozenset({"qkv", "kv", "qk", "gate", "up", "glu", "in"})
 MOST_GROUPS = 4
+IN_ORDER = "parts in the order"
 
 
 def part_counts(link: Link) -> list[int]:
@@ -46,7 +47,7 @@ def relayout_choice(link: Link) -> Choice | None:
             for order in itertools.permutations(range(count)):
                 if (mine, yours) == (1, 1) and list(order) == sorted(order):
                     continue
-                words = f"{count} parts in the order {', '.join(map(str, order))}" + _how(mine, yours)
+                words = f"{count} {IN_ORDER} {', '.join(map(str, order))}" + _how(mine, yours)
                 options.append(Option(tuple(_entries(link, size, mine, yours, order)), words))
     return Choice((link.reference,), (link.port,), options, "layout", evidence=link.evidence, open=False)
 

@@ -18,7 +18,7 @@ from parfocal.errors import InputError
 from parfocal.explain.layers.settings import differences
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.anchors import anchors_of, splits_of
-from parfocal.matching.pairing import CallPair, Pairing, pair_calls
+from parfocal.matching.pairing import CallPair, Pairing, pair_calls, with_parts
 from parfocal.replay.follow import Follower, Supply, Tie
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING, Observer
@@ -26,7 +26,8 @@ from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Layouts, Repeater, Script, own_script
 from parfocal.replay.trace import Data, Node, Trace
 from parfocal.replay.witness import Outline, Witness
-from parfocal.weights.plan import Plan
+from parfocal.weights.plan import Plan, rearranged
+from parfocal.weights.tables import FAMILIES
 from parfocal.workflow.ends import End, Ends
 from parfocal.workflow.excuses import Excuses
 from parfocal.workflow.ignoring import Ignored
@@ -240,7 +241,10 @@ class Alignment:
     def _pair(self) -> Pairing:
         copies = [(entry.source, entry.target) for entry in self.plan.entries]
         traces = self.reference.trace, self.port.trace
-        return pair_calls(*traces, anchors_of(copies), self.layers, splits_of(copies))
+        pairing = pair_calls(*traces, anchors_of(copies), self.layers, splits_of(copies))
+        # what a layer of rows gives lies as its rows do; others sort out inside what is theirs
+        rows = {node.path for node in self.port.trace.nodes if FAMILIES.get(node.kind) == "affine"}
+        return with_parts(pairing, self.port.trace, rearranged(self.plan.entries) & rows)
 
     def ignored(self) -> Ignored:
         return Ignored(self.ignore, self.reference.trace, self.port.trace)

@@ -73,6 +73,8 @@ def both_ways(case: Case) -> str:
     for gap in [] if scene is None else narrowed(scene)[:1]:
         assert scene is not None
         own, others = between(scene, gap)
+        if not own and not others:
+            continue
         sides = [f"{chain(ops)} ({line(ops[-1])})" if ops else "nothing" for ops in (own, others)]
         return f"from the same values on, the port does {sides[0]}, the reference {sides[1]}"
     return ""
