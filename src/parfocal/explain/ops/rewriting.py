@@ -69,6 +69,8 @@ def _tried(scene: Scene, gap: Gap | None, proof: Proof) -> tuple[Proof, int]:
     mark = WORSE
     carried = list(_carried(scene, gap))
     for patch in _candidates(scene, gap, (*told, *carried)):
+        if patch.also and mark >= BETTER:
+            break  # what one line leaves wrong elsewhere is another mistake sooner than part of this one
         found = verdict(scene, patch)
         if found > mark or (found == MENDED and _is_in(proof, patch)):
             best, mark = patch, found
