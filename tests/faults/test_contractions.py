@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.mending import Pair, apply_fix, build, reference_of
-from tests.faults.test_fixes import Fault, aligned, cause_of
+from tests.faults.mending import Pair, build, reference_of
+from tests.faults.test_fixes import Fault, aligned, cause_of, check_named_and_mended
 
 REFERENCE = """
 import math
@@ -69,10 +69,7 @@ def test_the_pair_is_right_without_a_fault(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_mistake_behind_a_sum_of_products_is_named_and_mended(fault: Fault, tmp_path: Path) -> None:
-    reference, port, cause = cause_of(fault, tmp_path)
-    assert cause.code == fault.code, cause
-    mended = apply_fix(tmp_path, fault.source(), port, reference, cause.fix)
-    assert aligned(reference, mended, fault).ok, cause.fix
+    check_named_and_mended(fault, tmp_path)
 
 
 def test_a_root_is_told_as_exactly_as_it_is_known(tmp_path: Path) -> None:

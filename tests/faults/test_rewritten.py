@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 import parfocal as pf
 from tests.faults.mending import Pair, apply_fix, build, reference_of
-from tests.faults.test_fixes import Fault, aligned, cause_of, pair
+from tests.faults.test_fixes import Fault, check_named_and_mended, pair
 
 BLOCKS = pair(
     """
@@ -187,11 +186,7 @@ FAULTS = (
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_the_line_mends_the_port(fault: Fault, tmp_path: Path) -> None:
-    reference, port, cause = cause_of(fault, tmp_path)
-    assert cause.code == fault.code, cause
-    ast.parse(cause.fix)
-    mended = apply_fix(tmp_path, fault.source(), port, reference, cause.fix)
-    aligned(reference, mended, fault).raise_if_diverged()
+    check_named_and_mended(fault, tmp_path)
 
 
 _TIE = "self.again.weight = self.deep.weight"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.mending import Pair, apply_fix, build, reference_of
-from tests.faults.test_fixes import Fault, aligned, cause_of
+from tests.faults.mending import Pair, build, reference_of
+from tests.faults.test_fixes import Fault, aligned, check_named_and_mended
 
 REFERENCE = """
 import torch
@@ -115,10 +115,7 @@ def test_the_pair_is_right_without_a_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_mistake_of_a_helper_that_runs_twice_is_named_and_mended(fault: Fault, tmp_path: Path) -> None:
     """The scale before is said by a division here and by a product there: no reason to stop at it."""
-    reference, port, cause = cause_of(fault, tmp_path)
-    assert cause.code == fault.code, cause
-    mended = apply_fix(tmp_path, fault.source(), port, reference, cause.fix)
-    assert aligned(reference, mended, fault).ok, cause.fix
+    check_named_and_mended(fault, tmp_path)
 
 
 def test_a_table_that_no_number_leads_to_is_not_said_to_come_of_one(tmp_path: Path) -> None:
@@ -193,10 +190,7 @@ OF_PAIRS = [
 @pytest.mark.parametrize("fault", OF_PAIRS, ids=lambda fault: fault.name)
 def test_a_rotation_by_complex_numbers_is_compared_by_its_parts(fault: Fault, tmp_path: Path) -> None:
     """What the port's layer is given has no counterpart: who gives it is looked at as well."""
-    reference, port, cause = cause_of(fault, tmp_path)
-    assert cause.code == fault.code, cause
-    mended = apply_fix(tmp_path, fault.source(), port, reference, cause.fix)
-    assert aligned(reference, mended, fault).ok, cause.fix
+    check_named_and_mended(fault, tmp_path)
 
 
 def test_code_around_a_layer_is_blamed_for_what_it_gives_it(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from parfocal.weights.choices import Choice, Option
 from parfocal.weights.fused import place_by_name
 from parfocal.weights.names import word_likeness
 from parfocal.weights.plan import Entry
+from parfocal.weights.scopes import inside
 from parfocal.weights.stacking import Layout, copies, layouts
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import Shape
@@ -107,11 +108,7 @@ def find(
         size = sum(_size(unit) for series in group for unit in series.units)
         found = []
         for scope in dict.fromkeys(scope for unit in usable for scope in _scopes(unit.module)):
-            chosen = [
-                unit
-                for unit in usable
-                if unit.module == scope or not scope or unit.module.startswith(scope + ".")
-            ]
+            chosen = [unit for unit in usable if inside(unit.module, scope)]
             if sum(map(_size, chosen)) == size and _is_filled(chosen, group, free):
                 found.append(
                     (abs(_middle(chosen, place) - _middle(group[0].units, place)), -len(scope), chosen)

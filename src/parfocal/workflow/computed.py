@@ -17,6 +17,7 @@ from parfocal.backends.protocol import Array
 from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes.registering import registered_at
 from parfocal.explain.layers.weights import COPY
+from parfocal.explain.ops.values import close
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
 from parfocal.weights.plan import Entry, Plan
 from parfocal.weights.views import reshape
@@ -82,12 +83,8 @@ def _owner(path: str) -> str:
 
 
 def _are_alike(observed: Array, expected: Array) -> bool:
-    mine, right = (np.asarray(array, dtype=np.float64) for array in (observed, expected))
-    finite = np.isfinite(right)
-    if not np.array_equal(mine[~finite], right[~finite], equal_nan=True):
-        return False
-    apart = float(np.linalg.norm(mine[finite] - right[finite]))
-    return apart <= (ROUNDED if expected.dtype.kind == "f" else 0.0) * float(np.linalg.norm(right[finite]))
+    mine, right = (np.asarray(array, dtype=np.float64).reshape(-1) for array in (observed, expected))
+    return close(mine, right, ROUNDED if expected.dtype.kind == "f" else 0.0)
 
 
 def _located(divergence: Divergence, reference: Player, port: Player) -> Divergence:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -14,6 +13,7 @@ import paddle
 from parfocal.backends.calls import drop_own_hooks
 from parfocal.backends.keeping import tensors_in
 from parfocal.backends.muting import rate_of
+from parfocal.backends.paddle.exchanging import exchanged
 from parfocal.backends.paddle.tensors import Tensors
 from parfocal.backends.paddle.widening import widened
 from parfocal.backends.protocol import Array
@@ -82,25 +82,13 @@ class Surgery(Tensors):
             for layer, training, dropout in before:
                 layer.training, layer.dropout = training, dropout
 
-    @contextmanager
-    def no_functional_dropout(self) -> Iterator[None]:
-        kernels = {name: getattr(paddle._C_ops, name) for name in ("dropout", "dropout_")}
-
+    def no_functional_dropout(self) -> AbstractContextManager[None]:
         def undropped(kernel: Any, x: Any, seed: Any, probability: Any, *rest: Any) -> Any:
             return kernel(x, seed, 0.0, *rest)
 
-        try:
-            for name, kernel in kernels.items():
-                setattr(paddle._C_ops, name, partial(undropped, kernel))
-            yield
-        finally:
-            for name, kernel in kernels.items():
-                setattr(paddle._C_ops, name, kernel)
+        return exchanged(paddle._C_ops, ("dropout", "dropout_"), undropped)
 
-    @contextmanager
-    def watch_dropout(self, on_drop: Callable[[float], None]) -> Iterator[None]:
-        functional = paddle.nn.functional
-        before = {name: getattr(functional, name) for name in _DROPPING}
+    def watch_dropout(self, on_drop: Callable[[float], None]) -> AbstractContextManager[None]:
         inside: list[bool] = []  # attention asks another of them for it
 
         def heard(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -116,13 +104,7 @@ class Surgery(Tensors):
             finally:
                 inside.pop()
 
-        try:
-            for name, function in before.items():
-                setattr(functional, name, partial(heard, function))
-            yield
-        finally:
-            for name, function in before.items():
-                setattr(functional, name, function)
+        return exchanged(paddle.nn.functional, _DROPPING, heard)
 
     def widened(self) -> AbstractContextManager[None]:
         return widened()

@@ -6,13 +6,14 @@ from that would be rounded as before. What is drawn at random stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import paddle
 from paddle.base import core
+
+from parfocal.backends.paddle.exchanging import exchanged
 
 _MAKING = (
     *("cast", "cast_", "full", "full_", "full_like", "arange", "linspace", "logspace", "eye", "empty"),
@@ -20,16 +21,8 @@ _MAKING = (
 )
 
 
-@contextmanager
-def widened() -> Iterator[None]:
-    before = {name: getattr(paddle._C_ops, name) for name in _MAKING}
-    try:
-        for name, function in before.items():
-            setattr(paddle._C_ops, name, partial(_called, function))
-        yield
-    finally:
-        for name, function in before.items():
-            setattr(paddle._C_ops, name, function)
+def widened() -> AbstractContextManager[None]:
+    return exchanged(paddle._C_ops, _MAKING, _called)
 
 
 def _called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

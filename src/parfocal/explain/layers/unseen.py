@@ -20,6 +20,7 @@ from parfocal.backends.vocabulary import family
 from parfocal.errors import ParfocalError
 from parfocal.explain.causes import code_of, place, said
 from parfocal.explain.layers.settings import ACTIVATIONS, differing_names, exchanged, rebuilt
+from parfocal.explain.ops.values import close
 from parfocal.judge.verdict import Finding, Site
 from parfocal.matching.pairing import Pairing
 from parfocal.replay.precise import Precise
@@ -150,14 +151,12 @@ def _run(backend: Backend, module: Any, make: Make | None, probe: Probe, given: 
 def _are_alike(mine: list[Array], others: list[Array]) -> bool:
     if [array.shape for array in mine] != [array.shape for array in others]:
         return False
-    for one, other in zip(mine, others, strict=True):
-        a, b = one.astype(np.float64), other.astype(np.float64)
-        finite = np.isfinite(a) & np.isfinite(b)
-        if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
-            return False
-        if np.linalg.norm(a[finite] - b[finite]) > APART * np.linalg.norm(b[finite]):
-            return False
-    return True
+    pairs = zip(map(_flat, mine), map(_flat, others), strict=True)
+    return all(close(one, other, APART) for one, other in pairs)
+
+
+def _flat(array: Array) -> Array:
+    return array.astype(np.float64).reshape(-1)
 
 
 def _finding(code: str, message: str, found: list[tuple[Node, Node, str]]) -> Finding:
