@@ -37,8 +37,8 @@ class Noise:
         self.backward = max(self.backward, _largest(pair.backward for pair in report.pairs))
         self.gradient = max(self.gradient, _largest(end.measure.score for end in observation.parameters))
         self.whole = max(self.whole, _largest(end.measure.score for end in observation.ends))
-        self.paired += report.compared.calls
-        self.calls += report.compared.port_calls
+        self.paired += report.coverage.count("calls")
+        self.calls += report.coverage.of("calls")
         if report.first is not None:
             first = report.first
             where = (first.port.path if first.port else "?") or "(root)"

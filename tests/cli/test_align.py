@@ -95,7 +95,7 @@ def test_json_parses_and_says_the_same(align, port, status):
     report = json.loads(done.out)
     assert done.status == status
     assert report["ok"] == (status == 0)
-    assert report["compared"]["calls"] == 3
+    assert report["coverage"]["compared"][0] == {"what": "calls", "count": 3, "of": 3}
     assert [each["port"]["path"] for each in report["divergences"][:1]] == ["1"] * status
 
 
@@ -126,7 +126,7 @@ def test_options_reach_align(align):
     assert align(*wrong, "--atol", "100").status == 0
     assert align(*wrong, "--rtol", "0", "--atol", "1e-9").status == 1
     report = json.loads(align(*wrong, "--no-backward", "--memory", "1KB", "--mode", "train", "--json").out)
-    assert report["compared"]["directions"] == ["forward"]
+    assert report["coverage"]["directions"] == ["forward"]
     done = align("ref.py:build", "port.py:build", *INPUT, "--no-transfer")
     assert done.status == 1
     assert "first divergence: weights" in done.out

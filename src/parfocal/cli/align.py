@@ -47,6 +47,9 @@ def align(
         typer.Option("--repro", help="Write a script here that shows the first mistake by itself."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report's JSON.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Every difference and note, in full length.")
+    ] = False,
 ) -> None:
     """Compare a port with its reference. Exit status 0 the same, 1 different, 2 a wrong call."""
     from parfocal.cli.loading import given_inputs, load_model
@@ -63,7 +66,7 @@ def align(
         tolerance=tolerance_of(rtol, atol),
         memory=memory,
     )
-    print_report(report, as_json=as_json, save=save)
+    print_report(report, as_json=as_json, save=save, verbose=verbose)
     if repro is not None:
         typer.echo(f"parfocal: {_reproduced(report, repro, reference, port, seed)}", err=True)
     raise typer.Exit(0 if report.ok else 1)

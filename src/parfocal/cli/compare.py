@@ -19,11 +19,14 @@ def compare(
         Path | None, typer.Option("--save", help="Write report.json and report.txt here.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report's JSON.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Every difference and note, in full length.")
+    ] = False,
 ) -> None:
     """Compare two runs call by call. Exit status 0 the same, 1 different, 2 a wrong call."""
     from parfocal.cli.align import tolerance_of
     from parfocal.workflow.runs import compare as compare_runs
 
     report = compare_runs(reference, port, tolerance=tolerance_of(rtol, atol))
-    print_report(report, as_json=as_json, save=save)
+    print_report(report, as_json=as_json, save=save, verbose=verbose)
     raise typer.Exit(0 if report.ok else 1)

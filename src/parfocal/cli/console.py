@@ -27,12 +27,12 @@ def make_console(*, stderr: bool = False) -> Console:
     return Console(file=stream, width=width, highlight=False, soft_wrap=False)
 
 
-def print_report(report: Report, *, as_json: bool, save: Path | None) -> None:
+def print_report(report: Report, *, as_json: bool, save: Path | None, verbose: bool = False) -> None:
     """First on the screen: what was found is not lost where it cannot be saved."""
     from parfocal.report.text import WIDTH, render
 
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
     width = max(NARROWEST, min(columns, WIDTH))
-    typer.echo(json.dumps(report.to_json(), indent=2) if as_json else render(report, width))
+    typer.echo(json.dumps(report.to_json(), indent=2) if as_json else render(report, width, verbose=verbose))
     if save is not None:
         report.save(save)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from parfocal.brief import brief
 from parfocal.judge.verdict import Cause
 from parfocal.replay.trace import Node
 
@@ -111,4 +112,4 @@ def _powers(value: float) -> list[float]:
 
 
 def said(value: Any) -> str:
-    return number(value) if isinstance(value, float) else repr(value)
+    return number(value) if isinstance(value, float) else brief(value)

@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from parfocal.errors import DivergedError, InputError, StorageError, UnsupportedError
+from parfocal.errors import (
+    DivergedError,
+    EmptyComparisonError,
+    InputError,
+    StorageError,
+    UnsupportedError,
+)
 from parfocal.judge.comparison import to_plain
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
+from parfocal.report.coverage import Coverage, words_of
 from parfocal.run.storage import write_atomically
 from parfocal.weights.plan import Plan
 
@@ -19,18 +27,6 @@ if TYPE_CHECKING:
     from parfocal.explain.reproducing import Reproduction
 
 INCOMPLETE = "run.incomplete"  # the finding that a recording was cut short
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """How much was compared: nothing is hidden in a good verdict."""
-
-    calls: int = 0  # of the port's innermost ones: paired, or inside a paired layer
-    tensors: int = 0  # tensors of paired calls, forward and backward
-    parameters: int = 0  # gradients of parameters
-    port_calls: int = 0  # all innermost calls of the port
-    directions: tuple[str, ...] = ()
-    mode: str = ""  # of the models; not known of recorded runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,10 @@ class Reproducible(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a comparison found. ``ok`` is the verdict; ``print(report)`` fits one screen."""
+    """What a comparison found. ``ok`` is the verdict; ``print(report)`` fits one screen.
+
+    ``coverage`` says what was compared and what was not. A good verdict on nothing is an error.
+    """
 
     reference_name: str
     port_name: str
@@ -62,13 +61,22 @@ class Report:
     unpaired_reference: tuple[Site, ...] = ()
     unpaired_port: tuple[Site, ...] = ()
     transfer: Plan | None = None
-    compared: Compared = Compared()
+    coverage: Coverage = field(default_factory=Coverage)
     along: tuple[Step, ...] = ()
     limit: float = 0.0
     scale: Literal["noise", "growth"] = "noise"  # scores: error by noise, or by the error that went in
     tolerance: Tolerance | None = None  # None: judged by scores
     # of the first mistake that can be taken out: the models are aligned once more for it
     reproduction: Callable[[], Reproducible | None] = field(default=lambda: None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.ok and self.coverage.empty:
+            reasons = "; ".join(words_of(each) for each in self.coverage.left_out)
+            raise EmptyComparisonError(
+                f"nothing of {self.port_name} was compared with {self.reference_name}"
+                + (f": {reasons}" if reasons else ""),
+                hint="see that both sides hold the same kind of thing, and that not all of it is left out",
+            )
 
     @property
     def ok(self) -> bool:
@@ -123,10 +131,14 @@ class Report:
             )
         return found.complete((reference, port), seed, self.divergences).save(folder)
 
-    def __str__(self) -> str:
+    def text(self, *, verbose: bool = False) -> str:
+        """In words: one screen, or everything with ``verbose``."""
         from parfocal.report.text import render
 
-        return render(self)
+        return render(self, verbose=verbose)
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 def _plain(value: Any) -> Any:
@@ -136,6 +148,8 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
     if value is None or isinstance(value, (bool, int, str)):
         return value
     return to_plain(value) if isinstance(value, (float, complex)) else str(value)

@@ -12,12 +12,18 @@ from dataclasses import dataclass, replace
 from textwrap import wrap
 
 from parfocal.backends.vocabulary import CONVENTIONS
+from parfocal.brief import brief, some
 from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, Site
+from parfocal.report.coverage import Compared, words_of
 from parfocal.report.report import INCOMPLETE, Report, Step
 
 WIDTH = 80
 SHOWN = 5  # of a list, before it is summed up
+LINES = 60  # of a text that is not asked to say everything
+MESSAGE = 5  # lines of one message, likewise
+FIX = 8  # lines of one fix, likewise
+NOTES = 8  # lines of notes that are kept free whatever else there is to tell
 _BARS = (" ▁▂▃▄▅▆▇█", " .:-=+*#@")  # the second where the first cannot be printed
 _FIX = "  fix        "
 _LABEL = re.compile(r"\s{4,}|\s*\S+\s{2,}")
@@ -39,33 +45,50 @@ _WORDS = {
     ),
     "growth": _Words("{} what went in", "given", "an error grew by {} at most", "not compared"),
 }
-# What a comparison in this mode does not see.
-_UNSEEN = {"eval": '; mode="train" compares what only training does'}
 
 
-def render(report: Report, width: int = WIDTH) -> str:
-    lines = [_headline(report), ""]
-    if report.first is not None:
-        lines += [*_divergence(report.first, report), ""]
-        lines += _others(report)
-    lines += _depth(report.along, report.limit, width)
-    lines += _compared(report)
-    lines += _listed("note", _notes(report))
-    lines.append(_next_step(report))
-    return "\n".join(part for line in lines for part in _fitted(line, width))
+def render(report: Report, width: int = WIDTH, *, verbose: bool = False) -> str:
+    """The report in words: at most ``LINES`` lines, or everything with ``verbose``."""
+    first = [] if report.first is None else [*_divergence(report.first, report), ""]
+    head, others, summary, notes, end = (
+        [part for line in lines for part in _fitted(line, width, verbose)]
+        for lines in (
+            [_headline(report), "", *first],
+            _others(report, verbose),
+            [*_depth(report.along, report.limit, width), *_compared(report, verbose)],
+            _listed("note", _notes(report), verbose),
+            [_next_step(report)],
+        )
+    )
+    if not verbose:
+        room = LINES - len(head) - len(summary) - len(end)
+        others = _cut(others, max(1, room - min(len(notes), NOTES)), 0, "differences")
+        notes = _cut(notes, max(1, room - len(others)), 0, "notes")
+    return "\n".join((*head, *others, *summary, *notes, *end))
 
 
-def _fitted(text: str, width: int) -> list[str]:
+def _fitted(text: str, width: int, verbose: bool) -> list[str]:
     """Long lines go on below, under the text beside their label; a line of code stays one line."""
     if text.startswith(_FIX):
-        return [text.replace("\n", "\n" + " " * len(_FIX))]
+        code = text.splitlines()
+        lines = [code[0], *(" " * len(_FIX) + line for line in code[1:])]
+        return lines if verbose else _cut(lines, FIX, len(_FIX))
     label = _LABEL.match(text)
-    indent = " " * (len(label[0]) if label else 4)
-    return [
+    indent = len(label[0]) if label else 4
+    lines = [
         part
         for line in text.split("\n")
-        for part in wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+        for part in wrap(line, width, subsequent_indent=" " * indent, break_on_hyphens=False) or [""]
     ]
+    return lines if verbose else _cut(lines, MESSAGE, indent)
+
+
+def _cut(lines: list[str], most: int, indent: int, what: str = "") -> list[str]:
+    """The first lines, and how many there are besides."""
+    if len(lines) <= most:
+        return lines
+    more = f"{len(lines) - most + 1} more lines" + (f" of {what}" if what else "")
+    return [*lines[: most - 1], f"{' ' * indent}... {more}: -v, or report.text(verbose=True)"]
 
 
 def _headline(report: Report) -> str:
@@ -107,7 +130,7 @@ def _differing_settings(first: Divergence) -> list[str]:
         return []
     ours, theirs = first.reference.settings, first.port.settings
     return [
-        f"{name}: {ours[name]!r} in the reference, {theirs[name]!r} in the port"
+        f"{name}: {brief(ours[name])} in the reference, {brief(theirs[name])} in the port"
         for name in ours
         if name in theirs and ours[name] != theirs[name] and name not in CONVENTIONS
     ]
@@ -139,14 +162,14 @@ def _error(error: Comparison, first: Divergence, report: Report) -> list[str]:
     return lines
 
 
-def _others(report: Report) -> list[str]:
+def _others(report: Report, verbose: bool) -> list[str]:
     """Every further mistake with its cause; the same mistake in several places once."""
     rest = report.divergences[1:]
     own = [d for d in rest if not d.inherited]
     lines: list[str] = []
     groups = _by_mistake([*report.divergences[:1], *own])
     for number, (first, *more) in enumerate(groups):
-        if number > SHOWN:
+        if number > SHOWN and not verbose:
             lines.append(f"also: ... and {len(groups) - number} more")
             break
         if number:
@@ -155,7 +178,7 @@ def _others(report: Report) -> list[str]:
                 lines += [f"  cause      {first.cause.message}", f"{_FIX}{first.cause.fix}"]
         elsewhere = [each for each in more if _place(each) != _place(first)]
         if elsewhere:
-            lines.append(f"also: the same in {_paths(elsewhere)}")
+            lines.append(f"also: the same in {_paths(elsewhere, verbose)}")
     inherited = len(rest) - len(own)
     if inherited:
         verb, cause = ("follows" if inherited == 1 else "follow"), ("this" if len(groups) == 1 else "these")
@@ -178,10 +201,9 @@ def _mistake(divergence: Divergence) -> object:
     return divergence.mistake or (divergence.phase, _place(divergence), divergence.what)
 
 
-def _paths(divergences: Sequence[Divergence]) -> str:
+def _paths(divergences: Sequence[Divergence], verbose: bool) -> str:
     paths = list(dict.fromkeys(_place(each) for each in divergences))
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    return ", ".join(paths[:SHOWN]) + more
+    return some(paths, len(paths) if verbose else SHOWN)
 
 
 def _place(divergence: Divergence) -> str:
@@ -220,9 +242,8 @@ def _depth(steps: Sequence[Step], limit: float, width: int) -> list[str]:
     return [f"drift      {bar} up to {largest:.1e}", *([f"made here  {marks}"] if marks else [])]
 
 
-def _compared(report: Report) -> list[str]:
-    compared = report.compared
-    share = f" ({compared.calls / compared.port_calls:.0%})" if compared.port_calls else ""
+def _compared(report: Report, verbose: bool) -> list[str]:
+    coverage = report.coverage
     own = [score for pair in report.pairs for score in (pair.forward, pair.backward) if score is not None]
     finite = [score for score in own if math.isfinite(score)]
     worst = (
@@ -230,20 +251,34 @@ def _compared(report: Report) -> list[str]:
         if finite and report.tolerance is None
         else []
     )
-    gradients = f", {_count(compared.parameters, 'parameter gradient')}" if compared.parameters else ""
-    mode = f" in {compared.mode} mode" if compared.mode else ""
-    lines = [
-        f"compared   {compared.calls} of {compared.port_calls} calls{share}, "
-        f"{_count(compared.tensors, 'tensor')}{gradients}, {' and '.join(compared.directions)}{mode}",
-        *worst,
-    ]
+    mode = f" in {coverage.mode} mode" if coverage.mode else ""
+    how = [" and ".join(coverage.directions) + mode] if coverage.directions else []
+    lines = [f"compared   {', '.join([*map(_amount, coverage.compared), *how]) or 'nothing'}", *worst]
     for side, sites in (("reference", report.unpaired_reference), ("port", report.unpaired_port)):
         if sites:
-            kinds = Counter(site.kind for site in sites)
-            named = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(SHOWN))
-            more = f" and {len(kinds) - SHOWN} more kinds" if len(kinds) > SHOWN else ""
-            lines.append(f"           unpaired in the {side}: {named}{more}; {_WORDS[report.scale].unpaired}")
+            lines.append(
+                f"           unpaired in the {side}: {_kinds(sites)}; {_WORDS[report.scale].unpaired}"
+            )
+            if verbose:
+                lines += [f"             {_site(site)}" for site in sites]
+    if coverage.left_out:
+        lines.append(f"not compared  {', '.join(map(words_of, coverage.left_out))}")
     return lines
+
+
+def _kinds(sites: Sequence[Site]) -> str:
+    kinds = Counter(site.kind for site in sites)
+    named = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(SHOWN))
+    return named + (f" and {len(kinds) - SHOWN} more kinds" if len(kinds) > SHOWN else "")
+
+
+def _amount(compared: Compared) -> str:
+    """``4 of 4 calls (100%)``, ``20 tensors``."""
+    noun = compared.what.removesuffix("es" if compared.what.endswith("sses") else "s")
+    if compared.of is None:
+        return _counted(compared.count, noun, compared.what)
+    share = f" ({compared.count / compared.of:.0%})" if compared.of else ""
+    return f"{compared.count} of {_counted(compared.of, noun, compared.what)}{share}"
 
 
 def _notes(report: Report) -> list[str]:
@@ -253,9 +288,9 @@ def _notes(report: Report) -> list[str]:
     return [finding.message for finding in report.findings if not finding.message.endswith(told)]
 
 
-def _listed(label: str, items: Sequence[str]) -> list[str]:
-    if not items:
-        return []
+def _listed(label: str, items: Sequence[str], verbose: bool) -> list[str]:
+    if verbose:
+        return [f"{label}: {item}" for item in items]
     shown = list(items[:SHOWN])
     if len(items) > SHOWN:
         shown.append(f"... and {len(items) - SHOWN} more")
@@ -263,7 +298,11 @@ def _listed(label: str, items: Sequence[str]) -> list[str]:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return _counted(number, noun, f"{noun}s")
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def _score(score: float) -> str:
@@ -274,7 +313,7 @@ def _next_step(report: Report) -> str:
     first = report.first
     again = "align again" if report.scale == "noise" else "record and compare again"
     if first is None:
-        return "next: nothing to mend here" + _UNSEEN.get(report.compared.mode, "")
+        return "next: nothing to mend here"
     if first.cause is not None:
         several = len(_by_mistake([each for each in report.divergences if not each.inherited])) > 1
         return f"next: make the {'fixes' if several else 'fix'} above, then {again}"

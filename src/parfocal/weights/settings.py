@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from parfocal.brief import brief
+
 if TYPE_CHECKING:
     from parfocal.weights.draft import Draft
     from parfocal.weights.state import Contents
@@ -52,7 +54,7 @@ def told_once(layers: Iterable[tuple[str, str, Settings, Settings]]) -> list[str
 def differing(mine: Settings, yours: Settings) -> list[str]:
     """Every setting that both modules have and that differs: ``epsilon: 0.001 in the reference, ...``."""
     return [
-        f"{name}: {mine[name]!r} in the reference, {yours[name]!r} in the port"
+        f"{name}: {brief(mine[name])} in the reference, {brief(yours[name])} in the port"
         for name in sorted(mine.keys() & yours.keys() - IGNORED)
         if _differ(mine[name], yours[name])
     ]

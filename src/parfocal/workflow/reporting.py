@@ -17,6 +17,7 @@ from parfocal.report.report import Report
 from parfocal.weights import views
 from parfocal.weights.plan import Entry
 from parfocal.workflow import verdicts
+from parfocal.workflow.align_coverage import coverage_of
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.computed import Computed
 from parfocal.workflow.dropping import Dropping
@@ -114,7 +115,7 @@ def report_of(
         unpaired_reference=verdicts.unpaired(reference.trace, observation.pairing.unpaired_reference),
         unpaired_port=verdicts.unpaired(port.trace, observation.pairing.unpaired_port),
         transfer=alignment.plan,
-        compared=verdicts.compared(alignment, observation),
+        coverage=coverage_of(alignment, observation),
         along=tuple(verdicts.steps_along(alignment, observation)),
         limit=limits[0],
         tolerance=alignment.tolerance,

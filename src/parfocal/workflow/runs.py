@@ -19,7 +19,8 @@ from parfocal.judge.verdict import Divergence, Finding, PairResult
 from parfocal.matching.anchors import Anchor
 from parfocal.matching.pairing import pair_calls
 from parfocal.replay.trace import Trace
-from parfocal.report.report import INCOMPLETE, Compared, Report, Step
+from parfocal.report.coverage import Compared, Coverage, joined
+from parfocal.report.report import INCOMPLETE, Report, Step
 from parfocal.run.reader import Run, load_run
 from parfocal.weights.settings import told_once
 from parfocal.workflow import run_between, run_state
@@ -95,11 +96,12 @@ def _compare_step(
         pairs=tuple(_pair_result(errors, ours, theirs) for errors in found),
         unpaired_reference=tuple(ours.nodes[order].site for order in pairing.unpaired_reference),
         unpaired_port=tuple(theirs.nodes[order].site for order in pairing.unpaired_port),
-        compared=Compared(
-            calls=len(found),
-            tensors=sum(1 + (errors.backward_made is not None) for errors in found),
-            parameters=len(parameters),
-            port_calls=len(theirs.nodes),
+        coverage=Coverage(
+            (
+                Compared("calls", len(found), len(theirs.nodes)),
+                Compared("tensors", sum(1 + (errors.backward_made is not None) for errors in found)),
+                Compared("parameter gradients", len(parameters)),
+            ),
             directions=("forward", "backward")
             if any(errors.backward_made is not None for errors in found)
             else ("forward",),
@@ -279,13 +281,7 @@ def _joined(
         pairs=tuple(pair for report in reports for pair in report.pairs),
         unpaired_reference=first.unpaired_reference,
         unpaired_port=first.unpaired_port,
-        compared=Compared(
-            calls=sum(report.compared.calls for report in reports),
-            tensors=sum(report.compared.tensors for report in reports),
-            parameters=sum(report.compared.parameters for report in reports),
-            port_calls=sum(report.compared.port_calls for report in reports),
-            directions=first.compared.directions,
-        ),
+        coverage=joined(tuple(report.coverage for report in reports)),
         along=first.along,
         limit=first.limit,
         scale="growth",

@@ -97,11 +97,11 @@ def _state(player: Player) -> dict[str, Array]:
 
 def buffer_results(alignment: Alignment, observation: Observation) -> tuple[list[Divergence], list[Finding]]:
     """Buffers after a run on exact inputs."""
-    statistics = _statistics(alignment, observation.buffers)
+    statistics = statistics_of(alignment, observation.buffers)
     return judged(statistics, alignment.port.backend, BUFFER_LIMIT)
 
 
-def _statistics(alignment: Alignment, followed: Arrays) -> Iterator[Statistic]:
+def statistics_of(alignment: Alignment, followed: Arrays) -> Iterator[Statistic]:
     reference, port = alignment.reference, alignment.port
     for entry in alignment.plan.entries:
         if entry.source not in reference.natural.buffers or entry.target not in followed:

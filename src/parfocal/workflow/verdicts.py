@@ -16,7 +16,7 @@ from parfocal.judge.verdict import Divergence, Finding, PairResult, Site, made_b
 from parfocal.matching.spans import starts_of_runs
 from parfocal.matching.values import distance
 from parfocal.replay.trace import Trace
-from parfocal.report.report import Compared, Step
+from parfocal.report.report import Step
 from parfocal.weights.differences import FIRST
 from parfocal.weights.plan import Plan
 from parfocal.workflow.alignment import Alignment, Observation
@@ -325,29 +325,17 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
     if extra > 0:
         words = "1 more output" if extra == 1 else f"{extra} more outputs"
         yield Finding("output.extra", f"{words} in the port than in the reference; not compared")
-    count, left = _leaves(alignment, observation)
+    count, left = leaves(alignment, observation)
     if left > 0.2 * count:
         message = f"{left} of the port's {count} calls have no partner: what lies between is judged as one"
         yield Finding("pairing.low", message)
 
 
-def _leaves(alignment: Alignment, observation: Observation) -> tuple[int, int]:
+def leaves(alignment: Alignment, observation: Observation) -> tuple[int, int]:
     """The port's innermost calls, and how many of them have no partner."""
     nodes = alignment.port.trace.nodes
     without = sum(nodes[order].is_leaf for order in observation.pairing.unpaired_port)
     return sum(node.is_leaf for node in nodes), without
-
-
-def compared(alignment: Alignment, observation: Observation) -> Compared:
-    count, left = _leaves(alignment, observation)
-    return Compared(
-        calls=count - left,
-        tensors=len(observation.measures),
-        parameters=len(observation.parameters),
-        port_calls=count,
-        directions=("forward", "backward") if alignment.backward else ("forward",),
-        mode=alignment.mode,
-    )
 
 
 def limits_of(fixed: bool) -> tuple[float, float]:

@@ -44,9 +44,9 @@ def test_any_framework_may_stand_on_either_side(frameworks, mode):
     report = pf.align(reference, port, IMAGES, mode=mode)
     assert report.ok, str(report)
     assert report.first is None
-    assert report.compared.calls == report.compared.port_calls == 4
-    assert report.compared.parameters >= 6
-    assert report.compared.directions == ("forward", "backward")
+    assert report.coverage.count("calls") == report.coverage.of("calls") == 4
+    assert report.coverage.count("parameter gradients") >= 6
+    assert report.coverage.directions == ("forward", "backward")
     assert {pair.port.path for pair in report.pairs} == {"", "stem", "norm", "activation", "head"}
     assert all(pair.reference.path == pair.port.path for pair in report.pairs)
 
@@ -57,7 +57,7 @@ def test_sides_in_different_layouts(backward, last):
     reference, port = conv_net(TORCH, 0, last=last), conv_net(PADDLE, 1, last=last, layout="NHWC")
     report = pf.align(reference, port, pf.sides(IMAGES, NHWC), backward=backward)
     assert report.ok, str(report)
-    assert report.compared.calls == 4
+    assert report.coverage.count("calls") == 4
 
 
 def test_a_mistake_in_another_layout_is_found_where_it_is():
@@ -125,7 +125,7 @@ def test_nested_inputs_and_outputs_and_integers():
     inputs = {"batch": {"ids": ids, "rest": [X, "unused"]}, "scale": 0.5}
     report = pf.align(*models, inputs)
     assert report.ok, str(report)
-    assert report.compared.calls == 3
+    assert report.coverage.count("calls") == 3
 
 
 def test_one_loss_for_both_and_one_for_each():
@@ -159,8 +159,8 @@ def test_losses_that_differ_come_before_the_gradients_that_follow():
 def test_without_backward_nothing_of_it_is_compared():
     report = pf.align(mlp(TORCH), mlp(PADDLE, 1), X, backward=False)
     assert report.ok
-    assert report.compared.directions == ("forward",)
-    assert report.compared.parameters == 0
+    assert report.coverage.directions == ("forward",)
+    assert report.coverage.count("parameter gradients") == 0
     assert all(pair.backward is None for pair in report.pairs)
 
 

@@ -64,8 +64,8 @@ def recorded(folder: Path, port: Any, tensors: str = "full") -> tuple[Path, Path
 def test_runs_of_a_correct_port_agree(tmp_path: Path, tensors: str) -> None:
     report = pf.compare(*recorded(tmp_path, Port(), tensors))
     assert report.ok, str(report)
-    assert report.compared.calls == report.compared.port_calls == 6
-    assert report.compared.directions == ("forward", "backward")
+    assert report.coverage.count("calls") == report.coverage.of("calls") == 6
+    assert report.coverage.directions == ("forward", "backward")
     assert all(pair.forward is not None for pair in report.pairs)
 
 
@@ -135,7 +135,7 @@ def test_a_gradient_that_a_hook_changes_is_named(
     port.fc3.weight.register_hook(lambda gradient: gradient * factor)
     report = pf.compare(*recorded(tmp_path, port, tensors))
     assert report.ok == ok, str(report)
-    assert report.compared.parameters == 8
+    assert report.coverage.count("parameter gradients") == 8
     if not ok:
         assert report.first.what == "gradient of the parameter fc3.weight"
         assert report.first.score > 100
@@ -170,7 +170,7 @@ def test_a_gradient_of_nothing_but_rounding_is_no_difference(tmp_path: Path) -> 
         port(paddle.to_tensor(x)).square().sum().backward()
     report = pf.compare(ours.path, theirs.path)
     assert report.ok, str(report)
-    assert report.compared.parameters == 6
+    assert report.coverage.count("parameter gradients") == 6
 
 
 def added_twice(port: Port, x: Any) -> Any:
@@ -289,7 +289,7 @@ def test_without_gradients_on_one_side_only_the_forward_pass_is_compared(tmp_pat
         port(paddle.to_tensor(X))
     report = pf.compare(reference, recorder.path)
     assert report.ok, str(report)
-    assert report.compared.directions == ("forward",)
+    assert report.coverage.directions == ("forward",)
     assert "run.forward" in {each.code for each in report.findings}
 
 

@@ -9,10 +9,14 @@ import numpy as np
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, PairResult, Site
-from parfocal.report.report import Compared, Report, Step
+from parfocal.report.coverage import Compared, Coverage
+from parfocal.report.report import Report, Step
 
 NAMES = ("Net (torch 2.13.0)", "Net (paddle 3.3.1)")
-COMPARED = Compared(calls=4, tensors=20, parameters=6, port_calls=4, directions=("forward", "backward"))
+COVERAGE = Coverage(
+    (Compared("calls", 4, 4), Compared("tensors", 20), Compared("parameter gradients", 6)),
+    directions=("forward", "backward"),
+)
 
 
 def site(path: str, kind: str = "LayerNorm", line: int | None = 12, **settings: Any) -> Site:
@@ -44,7 +48,7 @@ def report(*divergences: Divergence, **changes: Any) -> Report:
             PairResult(site(name), site(name), "weights", 100.0 if name in bad else 1.25, 0.5)
             for name in names
         ),
-        "compared": COMPARED,
+        "coverage": COVERAGE,
         "along": tuple(Step(name, 100.0 if name in bad else 1.0, 1e-7) for name in names),
         "limit": 4.0,
     }

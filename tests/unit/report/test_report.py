@@ -37,7 +37,7 @@ def test_json_is_strict_and_complete():
     assert found["cause"]["code"] == "config.epsilon"
     assert found["error"]["max_index"] == [1, 2]
     assert data["findings"][0]["code"] == "transfer"
-    assert data["compared"]["directions"] == ["forward", "backward"]
+    assert data["coverage"]["directions"] == ["forward", "backward"]
 
 
 def test_settings_of_any_type_become_json():

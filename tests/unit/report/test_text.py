@@ -8,10 +8,12 @@ import math
 
 import pytest
 
+from parfocal.errors import EmptyComparisonError
 from parfocal.judge.tolerance import Tolerance
-from parfocal.report.report import Compared, Step
+from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
+from parfocal.report.report import Step
 from parfocal.report.text import render
-from tests.unit.report.reports import CAUSE, NOTE, divergence, report, site
+from tests.unit.report.reports import CAUSE, COVERAGE, NOTE, divergence, report, site
 
 SAME = """\
 SAME: Net (paddle 3.3.1) against Net (torch 2.13.0)
@@ -148,9 +150,13 @@ def test_it_fits_a_screen_however_much_there_is_to_say():
     text = str(report(first, *many[1:], findings=notes, unpaired_port=sites, unpaired_reference=sites))
     lines = text.splitlines()
     assert max(len(line) for line in lines if not line.startswith("  fix")) <= 80
-    assert "also: ... and 15 more" in text
-    assert "note: ... and 15 more" in text
-    assert len(lines) < 100  # with every text absurdly long
+    assert len(lines) == 60  # with every text absurdly long
+    assert lines[-1].startswith("next: ")
+    assert any(line.startswith("note: ") for line in lines)
+    everything = report(first, *many[1:], findings=notes).text(verbose=True)
+    assert everything.count("also: ") == 20
+    assert everything.count("note: ") == 20
+    assert "more lines" not in everything
 
 
 def test_an_ordinary_report_takes_forty_lines_at_most():
@@ -160,9 +166,29 @@ def test_an_ordinary_report_takes_forty_lines_at_most():
     assert max(map(len, lines)) <= 80
 
 
-def test_nothing_compared_is_not_divided_by():
-    text = str(report(compared=Compared(), pairs=(), along=()))
-    assert "compared   0 of 0 calls, 0 tensors" in text
+def test_a_good_verdict_on_nothing_is_an_error_that_says_what_was_left_out():
+    left = LeftOut("rank 1", Reason.MISSING)
+    with pytest.raises(EmptyComparisonError, match=r"nothing of .* was compared .*: rank 1 \(missing\)"):
+        report(coverage=Coverage((Compared("calls", 0, 0),), (left,)), pairs=(), along=())
+
+
+def test_a_difference_stands_where_nothing_else_was_compared():
+    text = str(report(divergence(), coverage=Coverage(), pairs=(), along=()))
+    assert "compared   nothing" in text
+
+
+def test_what_was_not_compared_is_told_with_the_reason():
+    left = (
+        LeftOut("optimizer state", Reason.ONLY_REFERENCE),
+        LeftOut("gradients", Reason.NO_VALUES, "none on either side", ("a", "b", "c", "d", "e")),
+    )
+    coverage = Coverage((Compared("learning rates", 1, 1), Compared("losses", 3, 4)), left)
+    lines = lines_of(coverage=coverage)
+    assert "compared   1 of 1 learning rate (100%), 3 of 4 losses (75%)" in lines
+    assert " ".join(" ".join(lines).split()).count(
+        "not compared optimizer state (only the reference has it), gradients of a, b, c and 2 more "
+        "(none on either side)"
+    ) == 1  # fmt: skip
 
 
 def test_a_divergence_without_any_place():
@@ -239,12 +265,10 @@ def test_the_same_mistake_seen_twice_in_one_layer_is_not_told_as_two_layers():
 
 
 def test_the_mode_is_told_and_what_it_does_not_see():
-    compared = Compared(4, 20, 6, 4, ("forward",), "eval")
-    text = str(report(compared=compared))
+    coverage = dataclasses.replace(COVERAGE, directions=("forward",), mode="eval")
+    text = str(report(coverage=coverage))
     assert "6 parameter gradients, forward in\n           eval mode" in text
-    assert text.endswith('next: nothing to mend here; mode="train" compares what only training does')
-    train = dataclasses.replace(compared, mode="train")
-    assert str(report(compared=train)).endswith("next: nothing to mend here")
+    assert text.endswith("next: nothing to mend here")
 
 
 def test_spelling_of_the_frameworks_is_no_setting_that_differs():
