@@ -15,6 +15,7 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Backend
+from parfocal.brief import brief
 from parfocal.errors import InputError
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -50,7 +51,7 @@ def arguments(inputs: Any, backend: Backend) -> Arguments:
         return converted, {}
     if isinstance(converted, dict):
         if not all(isinstance(name, str) for name in converted):
-            raise InputError(f"keyword inputs need names, not {list(converted)!r}")
+            raise InputError(f"keyword inputs need names, not {brief(list(converted))}")
         return (), converted
     return (converted,), {}
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from parfocal.brief import brief
 from parfocal.errors import InputError
 
 
@@ -41,7 +42,9 @@ def make_filter(
 ) -> Filter:
     """A filter from what a user wrote; a lone string counts as one pattern or kind."""
     if not isinstance(every, int) or every < 1:
-        raise InputError(f"every is {every!r}, must be 1 or more", hint="every=10 records each tenth step")
+        raise InputError(
+            f"every is {brief(every)}, must be 1 or more", hint="every=10 records each tenth step"
+        )
     return Filter(
         include=_as_tuple("include", include),
         exclude=_as_tuple("exclude", exclude),
@@ -53,7 +56,7 @@ def make_filter(
 def _as_tuple(name: str, values: Collection[str]) -> tuple[str, ...]:
     found = (values,) if isinstance(values, str) else tuple(values) if isinstance(values, Iterable) else None
     if found is None or not all(isinstance(each, str) for each in found):
-        raise InputError(f"{name} is {values!r}, not a list of names", hint='e.g. ["layer1.*"]')
+        raise InputError(f"{name} is {brief(values)}, not a list of names", hint='e.g. ["layer1.*"]')
     return found
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
+from parfocal.brief import brief
 from parfocal.capture.calls import CallListener
 from parfocal.capture.filters import make_filter
 from parfocal.capture.follow import Follower
@@ -73,7 +74,7 @@ def record(
     _check_choice("level", level, Level)
     _check_choice("tensors", tensors, Tensors)
     if max_bytes is not None and (not isinstance(max_bytes, int) or max_bytes < 0):
-        raise InputError(f"max_bytes is {max_bytes!r}, must not be negative", hint="a number of bytes")
+        raise InputError(f"max_bytes is {brief(max_bytes)}, must not be negative", hint="a number of bytes")
     backend = registry.of(model)
     if not backend.is_model(model):
         raise InputError(f"record needs a model, got a {type(model).__name__}")
@@ -86,7 +87,7 @@ def record(
     for each in optimizers:
         if not (backend.is_optimizer(each) or callable(getattr(each, "step", None))):  # or one around it
             raise InputError(
-                f"optimizer is {each!r}, not an optimizer of {backend.name}",
+                f"optimizer is {brief(each)}, not an optimizer of {backend.name}",
                 hint="pass one, or several in a list",
             )
     roles = check_roles(state, bool(optimizers))
@@ -177,7 +178,7 @@ def _described(array: Array) -> TensorValue:
 
 def _check_choice(name: str, value: str, allowed: Any) -> None:
     if value not in get_args(allowed):
-        raise InputError(f"{name} is {value!r}; allowed are {', '.join(map(repr, get_args(allowed)))}")
+        raise InputError(f"{name} is {brief(value)}; allowed are {', '.join(map(repr, get_args(allowed)))}")
 
 
 def _as_tuple(optimizer: Any) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, OnOp
+from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.explain.kept import is_kept, kept_by, path_of
 from parfocal.judge.floors import Size, coarser, error_of, score, size_of
@@ -390,7 +391,7 @@ class Case:
         except ParfocalError as error:
             self.problems.append(error.message)
         except Exception as error:  # noqa: BLE001  whatever a framework raises for a trial that cannot be
-            self.problems.append(next(iter(str(error).strip().splitlines()), repr(error)))
+            self.problems.append(told(error))
         return None
 
     def _as_before(self, repeater: Repeater, call: int, twin: Any) -> None:

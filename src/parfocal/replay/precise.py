@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
 from parfocal.replay.ledger import Ledger
@@ -165,7 +166,7 @@ class Precise:
             except ParfocalError as error:
                 self._refused(key, calls, error.message)
             except Exception as error:  # noqa: BLE001  whatever a framework raises for a missing kernel
-                self._refused(key, calls, next(iter(str(error).strip().splitlines()), repr(error)))
+                self._refused(key, calls, told(error))
         return self._known[key]
 
     def _refused(self, key: tuple[str, tuple[int, ...]], calls: Sequence[int], reason: str) -> None:

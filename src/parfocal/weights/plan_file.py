@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from parfocal.brief import brief
 from parfocal.errors import FileFormatError, InputError, StorageError
 from parfocal.weights import views
 from parfocal.weights.plan import Ambiguity, Entry, Leftover, Plan
@@ -84,24 +85,24 @@ class _Reader:
         value = mapping[name]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind in (int, float, (int, float))):
             wanted = kind.__name__ if isinstance(kind, type) else " or ".join(each.__name__ for each in kind)
-            raise self.wrong(f"the field {name!r} is {value!r}, expected a {wanted}")
+            raise self.wrong(f"the field {name!r} is {brief(value)}, expected a {wanted}")
         return value
 
     def mapping(self, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise self.wrong(f"expected an object, found {value!r}")
+            raise self.wrong(f"expected an object, found {brief(value)}")
         return value
 
     def strings(self, mapping: dict[str, Any], name: str) -> tuple[str, ...]:
         values = self.field(mapping, name, list, [])
         if not all(isinstance(value, str) for value in values):
-            raise self.wrong(f"the field {name!r} must be a list of strings, found {values!r}")
+            raise self.wrong(f"the field {name!r} must be a list of strings, found {brief(values)}")
         return tuple(values)
 
     def shape(self, mapping: dict[str, Any], name: str) -> tuple[int, ...]:
         values = self.field(mapping, name, list, [])
         if not all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in values):
-            raise self.wrong(f"the field {name!r} must be a list of sizes, found {values!r}")
+            raise self.wrong(f"the field {name!r} must be a list of sizes, found {brief(values)}")
         return tuple(values)
 
     def view(self, mapping: dict[str, Any], name: str) -> views.View:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from parfocal.brief import brief
 from parfocal.errors import InputError
 
 Array = NDArray[Any]
@@ -156,7 +157,7 @@ def to_json(view: View) -> list[list[Any]]:
 def from_json(value: Any) -> View:
     """The inverse of ``to_json``; an InputError for anything else."""
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise InputError(f"a view is a list of steps, not {value!r}")
+        raise InputError(f"a view is a list of steps, not {brief(value)}")
     return tuple(_step(item) for item in value)
 
 
@@ -169,7 +170,7 @@ def _step(item: Any) -> Step:
         or not all(isinstance(number, int) and not isinstance(number, bool) for number in item[1:])
     ):
         raise InputError(
-            f"{item!r} is not a view step",
+            f"{brief(item)} is not a view step",
             hint='write ["transpose", 1, 0], ["reshape", 3, 64], ["slice", axis, start, stop] '
             'or ["index", axis, position]',
         )

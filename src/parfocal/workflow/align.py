@@ -13,6 +13,7 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Array, Backend, Mode
+from parfocal.brief import brief
 from parfocal.capture.determinism import dropping as dropping_modules
 from parfocal.capture.determinism import kept_scales
 from parfocal.capture.tree import flatten_call, replace_call
@@ -160,23 +161,23 @@ def _check_arguments(loss: Any, tolerance: Any, transfer: Any, layers: Any) -> N
     losses = loss if isinstance(loss, tuple) else (loss, loss)
     if len(losses) != 2 or not all(each is None or callable(each) for each in losses):
         raise InputError(
-            f"loss={loss!r} is neither a function of the output nor a pair of such functions",
+            f"loss={brief(loss)} is neither a function of the output nor a pair of such functions",
             hint="e.g. loss=lambda output: output.mean(), or loss=(reference_loss, port_loss)",
         )
     if not (tolerance is None or isinstance(tolerance, Tolerance)):
         raise InputError(
-            f"tolerance={tolerance!r} is not a pf.Tolerance",
+            f"tolerance={brief(tolerance)} is not a pf.Tolerance",
             hint="e.g. tolerance=pf.Tolerance(rtol=1e-5, atol=1e-6)",
         )
     if not isinstance(transfer, (bool, str, os.PathLike, Plan)):
         raise InputError(
-            f"transfer={transfer!r} is neither True, False, a pf.Plan nor the path of one",
+            f"transfer={brief(transfer)} is neither True, False, a pf.Plan nor the path of one",
             hint="transfer=True copies the reference's weights, transfer=False compares them",
         )
     named = isinstance(layers, Mapping) and all(isinstance(path, str) for path in (*layers, *layers.values()))
     if not (layers is None or named):
         raise InputError(
-            f"layers={layers!r} is not a dict of paths", hint="layers={reference path: port path}"
+            f"layers={brief(layers)} is not a dict of paths", hint="layers={reference path: port path}"
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.judge.floors import NOTHING, coarser, difference, score, size_of
 from parfocal.replay.precise import Precise
@@ -113,7 +114,7 @@ class Excuses:
         except ParfocalError as error:
             reason = error.message
         except Exception as error:  # noqa: BLE001  whatever a framework raises for a trial
-            reason = next(iter(str(error).strip().splitlines()), repr(error))
+            reason = told(error)
         path = self.precise.port.trace.nodes[calls[0]].path
         self.precise.problems.append(f"{path or 'the model'}: {reason}")
         return None

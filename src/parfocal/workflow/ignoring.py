@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from parfocal.brief import brief
 from parfocal.errors import InputError
 from parfocal.matching.pairing import Pairing
 from parfocal.replay.trace import Trace
@@ -25,7 +26,7 @@ def patterns_of(ignore: object) -> tuple[str, ...]:
     if all(isinstance(pattern, str) for pattern in patterns):
         return patterns
     raise InputError(
-        f"ignore={ignore!r} is not a list of path patterns", hint='e.g. ignore=["head.*", "*.dropout"]'
+        f"ignore={brief(ignore)} is not a list of path patterns", hint='e.g. ignore=["head.*", "*.dropout"]'
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Mode
+from parfocal.brief import brief
 from parfocal.capture.determinism import no_dropout
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError
@@ -153,7 +154,7 @@ class Driving:
         with player.telling("the loss", "loss=(reference_loss, port_loss) gives each side its own"):
             loss = player.loss(output)
         if not backend.is_tensor(loss) or int(np.prod(backend.shape(loss))) != 1:
-            shape = f"a tensor {list(backend.shape(loss))}" if backend.is_tensor(loss) else repr(loss)
+            shape = f"a tensor {list(backend.shape(loss))}" if backend.is_tensor(loss) else brief(loss)
             raise InputError(
                 f"the loss of the {player.side} gives {shape}, not one number of {backend.name}",
                 hint="reduce it, e.g. with .mean()",

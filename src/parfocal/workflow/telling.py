@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from parfocal.backends import registry
+from parfocal.brief import one_line
 from parfocal.errors import InputError, ParfocalError
 
 _PLACE = re.compile(r"\s*\(at /\S+:\d+\)$")
@@ -54,7 +55,7 @@ def _line(trace: TracebackType | None) -> str:
 
 def _words(error: BaseException) -> str:
     """The first line: frameworks add places in their own sources below."""
-    first = next(iter(str(error).strip().splitlines()), "(no message)")
+    first = one_line(str(error)) or "(no message)"
     return _PLACE.sub("", first)
 
 

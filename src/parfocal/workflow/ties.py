@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Call
+from parfocal.brief import told
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.judge.floors import difference, score
 from parfocal.replay.precise import Precise
@@ -30,7 +31,7 @@ def acquitted_of_chance(measure: Measure, precise: Precise, reference: Player) -
     try:
         exact = _in_float64(reference, measure)
     except Exception as error:  # noqa: BLE001  whatever a framework raises for a missing kernel
-        reason = next(iter(str(error).strip().splitlines()), repr(error))
+        reason = told(error)
         precise.problems.append(f"the reference as a whole: {reason}")
         exact = None
     if observed is None or exact is None:

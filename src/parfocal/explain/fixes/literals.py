@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from parfocal.brief import brief
+
 ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -36,6 +38,8 @@ def written(value: Any) -> str:
         return f'float("{value}")'
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(written, value))}]"
+    if hasattr(value, "shape"):  # numbers that no one would write down
+        return f"<{brief(value)}>"
     return f'"{value}"' if isinstance(value, str) and '"' not in value else repr(value)
 
 

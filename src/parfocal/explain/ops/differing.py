@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from parfocal.brief import brief
 from parfocal.explain.causes import Proof, Where
 from parfocal.explain.fixes.joining import joined
 from parfocal.explain.ops.arguments import Said, default_of, left_out, said, told, unsaid
@@ -117,7 +118,7 @@ def other_arguments(scene: Scene, gap: Gap) -> Iterator[Proof]:
                 for name in names
             ]
             message = "; ".join(proof.message for proof in proofs)
-            words = f"tell {mine.name} {', '.join(f'{n}={wanted[n]!r}' for n in names)} in {line(mine)}"
+            words = f"tell {mine.name} {', '.join(f'{n}={brief(wanted[n])}' for n in names)} in {line(mine)}"
             fix = proofs[0].fix if len(proofs) == 1 else joined([proof.fix for proof in proofs]) or words
             yield replace(proofs[0], message=message, fix=fix)
             return

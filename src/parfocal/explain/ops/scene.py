@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, OnOp, OpCall
+from parfocal.brief import told
 from parfocal.capture.tree import flatten, replace_call
 from parfocal.explain.case import Case, Check, Prepare
 from parfocal.explain.ops.expanding import expanded, expanded_layer, fills_in
@@ -253,7 +254,7 @@ class Scene:
             call = OpCall(op.order or 0, "", None, op.name, op.native, args, kwargs, output, op.function)
             return remake(call)
         except Exception as error:  # whatever a framework raises for a trial that cannot be
-            problem = next(iter(str(error).strip().splitlines()), repr(error))
+            problem = told(error)
             self.case.problems.append(problem)
             raise ImpossibleError(problem) from error
 
