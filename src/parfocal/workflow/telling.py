@@ -13,6 +13,7 @@ from parfocal.backends import registry
 from parfocal.brief import one_line
 from parfocal.errors import InputError, ParfocalError
 
+RAISED = 240  # characters of what a model raised: that is all one has to go by
 _PLACE = re.compile(r"\s*\(at /\S+:\d+\)$")
 INPUTS_HINT = "a tuple is passed by position, a dict by keyword; pf.sides(a, b) gives each side its own"
 
@@ -55,7 +56,7 @@ def _line(trace: TracebackType | None) -> str:
 
 def _words(error: BaseException) -> str:
     """The first line: frameworks add places in their own sources below."""
-    first = one_line(str(error)) or "(no message)"
+    first = one_line(str(error), RAISED) or "(no message)"
     return _PLACE.sub("", first)
 
 

@@ -114,4 +114,4 @@ def test_what_a_model_raises_is_told_on_one_line():
     with pytest.raises(pf.ParfocalError) as caught:
         pf.align(Raising(), Raising(), np.ones((2, 4), "float32"))
     assert "bad values [[0.0, 0.0" in str(caught.value)
-    assert max(map(len, str(caught.value).splitlines())) < 200
+    assert max(map(len, str(caught.value).splitlines())) < 400
