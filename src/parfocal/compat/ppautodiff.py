@@ -15,18 +15,21 @@ from parfocal.backends.protocol import Array, Backend, StateTensor
 from parfocal.capture.tree import flatten
 from parfocal.compat.padiff.abstracts import ProxyModel
 from parfocal.compat.padiff.abstracts.tree import describe
+from parfocal.compat.padiff.checker.statistics import CONVENTION, explained_by_convention
 from parfocal.compat.padiff.comparing import CompareConfig, compare
+from parfocal.compat.padiff.dump_tools import training_elements
 from parfocal.compat.padiff.interfaces.diff_utils import default_loss
 from parfocal.compat.padiff.pairing import pair_calls
+from parfocal.compat.padiff.partners import Partners, pair_slots, pair_units
 from parfocal.compat.padiff.report.report import Frame, Kept, ReportNode
+from parfocal.compat.padiff.weight_init.copying import copy_weights, units_of
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.inputs import convert
 from parfocal.judge.metrics import compare_arrays
-from parfocal.weights.state import read_model
-from parfocal.weights.transfer import transfer
-from parfocal.weights.units import Slot, Unit, read_units
+from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import apply
 
+Models = tuple[ProxyModel, ProxyModel]  # torch's first
 OPTIONS = ("atol", "rtol")
 
 
@@ -52,12 +55,11 @@ def autodiff(
     """
     config = _config(options or {})
     models = _proxy(module, "torch"), _proxy(layer, "paddle")
-    if auto_weights:
-        transfer(module, layer)
+    partners = Partners.of(copy_weights(module, layer)) if auto_weights else None
     outputs = [_run(model, example_inp) for model in models]
     print(f"Max output diff is {_largest_difference(*outputs)}")
-    same_state = _compare_state(models, config)
-    pairs = list(_paired(*(model.report.roots for model in models)))
+    same_state = _compare_state(models, config, partners)
+    pairs = list(_paired(models[0].report.roots, models[1].report.roots, partners))
     for model in models:
         model.report.release()
     same_calls = _compare_calls(pairs, config)
@@ -112,31 +114,65 @@ def _largest_difference(torch_outputs: Sequence[Array], paddle_outputs: Sequence
 # Weights and gradients
 
 
-def _compare_state(models: tuple[ProxyModel, ProxyModel], config: CompareConfig) -> bool:
-    """Weights, buffers and gradients after the run, layer by layer in definition order."""
-    units = [[unit for unit in read_units(read_model(m.backend, m.model)) if unit.required] for m in models]
-    if len(units[0]) != len(units[1]):
+@dataclass(frozen=True, slots=True)
+class SlotPair:
+    """The same tensor in both models, torch's first: its slot, what is stored, and in which layer."""
+
+    units: tuple[Unit, Unit]
+    slots: tuple[Slot, Slot]
+    stored: tuple[StateTensor, StateTensor]
+
+
+def _compare_state(models: Models, config: CompareConfig, partners: Partners | None) -> bool:
+    """Weights, buffers and gradients after the run, layer by layer in the torch module's order."""
+    units = [units_of(model.model) for model in models]
+    paired = pair_units(units[0], units[1], partners)
+    if paired is None:
         print(
             f"After training, {len(units[0])} torch layers with weights face {len(units[1])} paddle layers.\n"
         )
         return False
-    tensors = [{tensor.path: tensor for tensor in m.backend.state(m.model)} for m in models]
     agree = True
-    for torch_unit, paddle_unit in zip(*units, strict=True):
-        for torch_slot in torch_unit.slots:
-            paddle_slot = paddle_unit.slot(torch_slot.role)
-            if paddle_slot is None:
-                continue
-            slots = (torch_slot, paddle_slot)
-            stored = tuple(known[slot.stored.path] for known, slot in zip(tensors, slots, strict=True))
-            for what, read in (("weight", _weight), ("grad", ProxyModel.gradient)):
-                if what == "grad" and stored[0].role != "parameter":
-                    continue
-                arrays = [read(m, tensor.value) for m, tensor in zip(models, stored, strict=True)]
-                if not _same(arrays, slots, config):
-                    agree = False
-                    _print_state(what, models, (torch_unit, paddle_unit), stored[1])
+    tensors = [{tensor.path: tensor for tensor in m.backend.state(m.model)} for m in models]
+    for both in paired:
+        slots, only = pair_slots(*both)
+        if only:
+            agree = False
+            print(
+                f"After training, {', '.join(only)} of `{both[0].path}` is in one of the two models only.\n"
+            )
+        for ours, theirs in slots:
+            stored = tensors[0][ours.stored.path], tensors[1][theirs.stored.path]
+            agree &= _compare_slot(models, SlotPair(both, (ours, theirs), stored), config)
     return agree
+
+
+def _compare_slot(models: Models, pair: SlotPair, config: CompareConfig) -> bool:
+    agree = _compare_value("weight", models, pair, config)
+    if pair.stored[0].role == "parameter":
+        agree &= _compare_value("grad", models, pair, config)
+    return agree
+
+
+def _compare_value(what: str, models: Models, pair: SlotPair, config: CompareConfig) -> bool:
+    read = _weight if what == "weight" else ProxyModel.gradient
+    arrays = [read(model, tensor.value) for model, tensor in zip(models, pair.stored, strict=True)]
+    if _same(arrays, pair.slots, config):
+        return True
+    if pair.slots[0].role == "running_var" and _is_convention(models, pair, arrays, config):
+        print(f"{pair.slots[1].stored.path}: {CONVENTION}\n")
+        return True
+    _print_state(what, models, pair.units, pair.stored[1])
+    return False
+
+
+def _is_convention(
+    models: Models, pair: SlotPair, variances: Sequence[Array | None], config: CompareConfig
+) -> bool:
+    """Whether a running variance differs as torch's and paddle's always do."""
+    elements = training_elements(models[0].report.finished).get(pair.units[0].module, 0)
+    known = [variance for variance in variances if variance is not None]
+    return len(known) == 2 and explained_by_convention(known, ("torch", "paddle"), elements, config)
 
 
 def _weight(model: ProxyModel, tensor: Any) -> Array:
@@ -149,9 +185,7 @@ def _same(arrays: Sequence[Array | None], slots: Sequence[Slot], config: Compare
     return compare(apply(slots[0].view, arrays[0]), apply(slots[1].view, arrays[1]), config).equal
 
 
-def _print_state(
-    what: str, models: Sequence[ProxyModel], units: tuple[Unit, Unit], tensor: StateTensor
-) -> None:
+def _print_state(what: str, models: Models, units: tuple[Unit, Unit], tensor: StateTensor) -> None:
     torch_module, paddle_module = (
         model.backend.modules(model.model)[unit.module] for model, unit in zip(models, units, strict=True)
     )
@@ -165,11 +199,13 @@ def _print_state(
 # Calls
 
 
-def _paired(torch_calls: Sequence[ReportNode], paddle_calls: Sequence[ReportNode]) -> Iterator[CallPair]:
+def _paired(
+    torch_calls: Sequence[ReportNode], paddle_calls: Sequence[ReportNode], partners: Partners | None
+) -> Iterator[CallPair]:
     """Every pair of calls, in the order in which the torch ones began."""
-    for first, second in pair_calls(torch_calls, paddle_calls, {}).of(torch_calls, paddle_calls):
+    for first, second in pair_calls(torch_calls, paddle_calls, {}, partners).of(torch_calls, paddle_calls):
         yield CallPair(first, second)
-        yield from _paired(first.children, second.children)
+        yield from _paired(first.children, second.children, partners)
 
 
 def _compare_calls(pairs: list[CallPair], config: CompareConfig) -> bool:

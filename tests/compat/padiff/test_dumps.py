@@ -291,3 +291,50 @@ def test_the_proxy_offers_the_originals_interface(proxy):
     assert "cpu" in proxy.get_device()
     with pytest.raises(AttributeError, match="nonsense"):
         proxy.nonsense  # noqa: B018
+
+
+def loaded_weights(folder, name):
+    """Route -> array for every weight that a JSON file of a dump points to."""
+    found = {}
+    waiting = [load(folder, name)["tree"]]
+    while waiting:
+        entry = waiting.pop()
+        waiting += entry["children"]
+        for key, path in {**entry["weights"], **entry["buffers"], **entry["grads"]}.items():
+            found[entry["route"], key, os.path.basename(os.path.dirname(path)).partition("_")[0]] = np.load(
+                path
+            )
+    return found
+
+
+@pytest.mark.parametrize("order", [("params", "weights"), ("weights", "params"), ("grads", "params")])
+def test_one_kind_of_dump_leaves_the_files_of_another_alone(proxy, tmp_path, order):
+    run(proxy, floats(2, 10))
+    getattr(proxy, f"dump_{order[0]}")(tmp_path)
+    before = loaded_weights(tmp_path, f"{order[0]}.json")
+    for parameter in proxy.parameters():  # what an optimizer's step does
+        moved = parameter.detach().numpy() + 1
+        with torch.no_grad(), paddle.no_grad():
+            parameter.copy_(torch.tensor(moved)) if proxy.framework == "torch" else parameter.set_value(moved)
+        parameter.grad = parameter.grad * 3
+    getattr(proxy, f"dump_{order[1]}")(tmp_path)
+    after = loaded_weights(tmp_path, f"{order[0]}.json")
+    assert before.keys() == after.keys()
+    assert all(np.array_equal(before[key], after[key]) for key in before)
+    changed = loaded_weights(tmp_path, f"{order[1]}.json")
+    assert not any(np.array_equal(before[key], changed[key]) for key in before.keys() & changed.keys())
+
+
+def test_the_same_dump_again_replaces_itself(proxy, tmp_path):
+    folder = tmp_path / "dump"
+    run(proxy, floats(2, 10))
+    for _ in range(3):
+        proxy.dump_params(folder)
+        proxy.dump_grads(folder)
+        proxy.dump_weights(folder)
+    assert sorted(os.listdir(folder)) == [
+        "grads", "grads.json", "grads_1", "params.json", "weights", "weights.json", "weights_1",
+    ]  # fmt: skip
+    assert check_params(folder, folder)
+    assert check_weights(folder, folder)
+    assert check_grads(folder, folder)

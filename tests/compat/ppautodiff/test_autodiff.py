@@ -154,6 +154,44 @@ def test_a_gradient_that_differs_in_the_weights_alone_fails(pair, given, capsys)
     assert printed.endswith("forward 4 steps compared.\nbacward 4 steps compared.\nFAILED !!!\n")
 
 
+NORMED = {
+    "linear": (
+        lambda: torch.nn.Sequential(torch.nn.Linear(10, 6), torch.nn.BatchNorm1d(6), torch.nn.ReLU()),
+        lambda **more: paddle.nn.Sequential(
+            paddle.nn.Linear(10, 6), paddle.nn.BatchNorm1D(6, **more), paddle.nn.ReLU()
+        ),
+        floats(5, 10),
+    ),
+    "convolution": (
+        lambda: torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)),
+        lambda **more: paddle.nn.Sequential(paddle.nn.Conv2D(3, 4, 3), paddle.nn.BatchNorm2D(4, **more)),
+        floats(2, 3, 8, 8),
+    ),
+}
+TRAINING_WARNING = "ignore:When training, we now always track global mean and variance:UserWarning"
+
+
+@pytest.mark.filterwarnings(TRAINING_WARNING)
+@pytest.mark.parametrize("kind", NORMED)
+def test_the_two_conventions_of_a_running_variance_are_told_and_pass(kind, capsys):
+    module, layer, array = NORMED[kind]
+    assert autodiff(layer(), module(), array, options={"atol": 1e-5}) is True
+    printed = capsys.readouterr().out
+    assert "1._variance: the running variance differs by no more than torch's division by n - 1" in printed
+    assert "After training" not in printed
+    assert printed.endswith("SUCCESS !!!\n")
+
+
+@pytest.mark.filterwarnings(TRAINING_WARNING)
+@pytest.mark.parametrize("kind", NORMED)
+def test_another_momentum_is_no_convention(kind, capsys):
+    module, layer, array = NORMED[kind]
+    assert autodiff(layer(momentum=0.5), module(), array, options={"atol": 1e-5}) is False
+    printed = capsys.readouterr().out
+    assert "After training, weight value is different for param `_variance`." in printed
+    assert "After training, weight value is different for param `_mean`." in printed
+
+
 def test_wrong_arguments_are_refused(pair, given):
     with pytest.raises(InputError, match="SimpleLayer is a model of paddle, where one of torch is expected"):
         autodiff(pair[1], pair[0], given)

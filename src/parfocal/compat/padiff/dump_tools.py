@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +22,14 @@ from parfocal.compat.padiff.abstracts.tree import ModuleNode, describe, route
 from parfocal.compat.padiff.places import beside_the_script
 from parfocal.compat.padiff.report.report import Kept, ReportNode
 from parfocal.compat.padiff.utils import reset_dir
-from parfocal.run.storage import storage_errors, write_atomically
+from parfocal.run.storage import read_limited, storage_errors, write_atomically
 
 if TYPE_CHECKING:
     from parfocal.compat.padiff.abstracts.proxy_model import ProxyModel
 
+STATE_FILES = ("params.json", "weights.json", "grads.json")
+MAX_JSON = 1 << 30
+_ARRAY_FOLDER = re.compile(r'([^/\\"]+)[/\\]+[^/\\"]+\.npy"')  # the last folder of a path in JSON
 _dump_root_path = beside_the_script("padiff_dump")
 
 
@@ -42,7 +47,7 @@ def get_dump_root_path() -> str:
 def dump_report(model: ProxyModel, dump_path: str | os.PathLike[str]) -> None:
     """``report.json`` and ``tensors/``: what the model did since its report was cleared."""
     folder = os.fspath(dump_path)
-    save = _saver(folder, "tensors", "tensor")
+    save = _saver(f"{folder}/tensors", "tensor")
     document = {
         **_heading(model, folder, "report.json"),
         "tree": [_report_entry(model, root, save) for root in model.report.roots],
@@ -68,22 +73,35 @@ def dump_grads(model: ProxyModel, path: str | os.PathLike[str]) -> None:
 Save = Callable[[Array], str]
 
 
-def _saver(folder: str, subfolder: str, prefix: str) -> Save:
-    """A function that saves an array in an emptied subfolder and returns the file's path."""
-    target = f"{folder}/{subfolder}"
+def _saver(target: str, prefix: str) -> Save:
+    """A function that saves an array in an emptied folder and returns the file's path."""
     reset_dir(target)
-    count = 0
+    numbers = count()
 
     def save(array: Array) -> str:
-        nonlocal count
-        path = f"{target}/{prefix}_{count}.npy"
-        count += 1
+        path = f"{target}/{prefix}_{next(numbers)}.npy"
         plain = array if array.dtype.isbuiltin == 1 else array.astype(np.float32)
         with storage_errors("write", path):
             np.save(path, plain, allow_pickle=False)
         return path
 
     return save
+
+
+def _subfolders_in_use(folder: str, file_name: str) -> set[str]:
+    """The subfolders that the other dumps of weights and gradients in a folder point to."""
+    found: set[str] = set()
+    for name in STATE_FILES:
+        path = Path(folder) / name
+        if name != file_name and path.exists():
+            found.update(_ARRAY_FOLDER.findall(read_limited(path, MAX_JSON).decode("utf-8", "replace")))
+    return found
+
+
+def _free(subfolder: str, taken: set[str]) -> str:
+    """The subfolder, with a number where another dump owns it: no dump overwrites another's files."""
+    numbered = (f"{subfolder}_{number}" for number in count(1))
+    return next(name for name in chain([subfolder], numbered) if name not in taken)
 
 
 def _heading(model: ProxyModel, folder: str, file_name: str) -> dict[str, Any]:
@@ -134,13 +152,14 @@ def _tensor_entry(model: ProxyModel, kept: Kept | None, save: Save) -> dict[str,
 def _dump_state(
     model: ProxyModel, folder: str, file_name: str, *, weights: bool = False, grads: bool = False
 ) -> None:
-    save_weight = _saver(folder, "weights", "weights") if weights else None
-    save_grad = _saver(folder, "grads", "grads") if grads else None
+    taken = _subfolders_in_use(folder, file_name)
+    save_weight = _saver(f"{folder}/{_free('weights', taken)}", "weights") if weights else None
+    save_grad = _saver(f"{folder}/{_free('grads', taken)}", "grads") if grads else None
     own: dict[str, list[StateTensor]] = {}
     for tensor in model.backend.state(model.model):
         if tensor.tied_to is None:  # a tied tensor stands where it was first defined
             own.setdefault(tensor.module, []).append(tensor)
-    elements = _elements(model.report.finished)
+    elements = training_elements(model.report.finished)
 
     def entry(node: ModuleNode) -> dict[str, Any]:
         available = model.marker.weighed(node)
@@ -168,7 +187,7 @@ def _dump_state(
     _write_json({**_heading(model, folder, file_name), "tree": tree}, folder, file_name)
 
 
-def _elements(calls: Iterable[ReportNode]) -> dict[str, int]:
+def training_elements(calls: Iterable[ReportNode]) -> dict[str, int]:
     """Path -> the fewest numbers a call in training mode was given."""
     found: dict[str, int] = {}
     for call in calls:

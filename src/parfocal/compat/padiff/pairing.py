@@ -1,19 +1,22 @@
 """Which call of the base model is which call of the raw model, level by level.
 
-Corresponding modules are defined in the same order, and their calls come in the same order: that
-is PaDiff's rule. Positions count among siblings only, so a layer that is built differently inside
-does not shift what comes after it. Where the rule does not fit, because one side has more calls or
-the kinds contradict it, calls of equal kind are aligned in order and the rest stays without a
-partner.
+Modules whose weights were copied from one to the other correspond; then modules of equal names;
+then modules defined in the same order, which is PaDiff's rule. Their calls come in the same order.
+Positions count among siblings only, so a layer that is built differently inside does not shift what
+comes after it. Where no rule fits, because one side has more calls or the kinds contradict it, calls
+of equal kind are aligned in order and the rest stays without a partner.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import Protocol, TypeVar
+
+from parfocal.compat.padiff.partners import Partners
 
 
 class Node(Protocol):
@@ -32,6 +35,7 @@ class Node(Protocol):
 
 
 N = TypeVar("N", bound=Node)
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,16 @@ class Pairs:
             yield base[first], raw[second]
 
 
-def pair_calls(base: Sequence[Node], raw: Sequence[Node], layer_map: Mapping[str, str]) -> Pairs:
-    """Pair two lists of sibling calls; ``layer_map`` is base path -> raw path of mapped layers."""
+def pair_calls(
+    base: Sequence[Node],
+    raw: Sequence[Node],
+    layer_map: Mapping[str, str],
+    partners: Partners | None = None,
+) -> Pairs:
+    """Pair two lists of sibling calls; ``layer_map`` is base path -> raw path of mapped layers.
+
+    ``partners`` says which modules hold the same weights, where that is known.
+    """
     positions: list[tuple[int, int]] = []
     problems: list[str] = []
     for layer_type, words in (("in map", "opaque_layers"), ("net", "normal layer"), ("api", "api")):
@@ -57,7 +69,7 @@ def pair_calls(base: Sequence[Node], raw: Sequence[Node], layer_map: Mapping[str
         if layer_type == "in map":
             found = _by_map(base, ours, raw, theirs, layer_map)
         elif layer_type == "net":
-            found = _by_definition(base, ours, raw, theirs)
+            found = _by_module(base, ours, raw, theirs, partners)
         else:
             found = list(zip(ours, theirs, strict=True)) if len(ours) == len(theirs) else None
         if found is None or len(found) < max(len(ours), len(theirs)):
@@ -87,23 +99,82 @@ def _by_map(
     return found
 
 
+def _by_module(
+    base: Sequence[Node], ours: list[int], raw: Sequence[Node], theirs: list[int], partners: Partners | None
+) -> list[tuple[int, int]] | None:
+    """By weights, then by names, then by definition order; None when the rest does not fit."""
+    found = _by_weights(base, ours, raw, theirs, partners) if partners is not None else []
+    settled = {left for left, _ in found}, {right for _, right in found}
+    ours = [index for index in ours if index not in settled[0]]
+    theirs = [index for index in theirs if index not in settled[1]]
+    names = _local_names(base, ours), _local_names(raw, theirs)
+    rest = _by_key(base, raw, *names) if ours and set(names[0]) == set(names[1]) else None
+    if rest is None:
+        rest = _by_definition(base, ours, raw, theirs)
+    if rest is None:
+        return found + _by_kind(base, ours, raw, theirs) if found else None
+    return found + rest
+
+
+def _by_weights(
+    base: Sequence[Node], ours: list[int], raw: Sequence[Node], theirs: list[int], partners: Partners
+) -> list[tuple[int, int]]:
+    """Calls of modules that hold the same weights, where both sides have as many."""
+    first, second = (
+        _grouped((side.get(nodes[index].path), index) for index in indices)
+        for nodes, indices, side in ((base, ours, partners.base), (raw, theirs, partners.raw))
+    )
+    found = []
+    for labels, calls in first.items():
+        pairs = list(zip(calls, second.get(labels, []), strict=False))
+        alike = all(_alike(base[left], raw[right]) for left, right in pairs)
+        if labels and alike and len(calls) == len(second.get(labels, [])):
+            found += pairs
+    return found
+
+
+def _local_names(nodes: Sequence[Node], indices: list[int]) -> dict[str, list[int]]:
+    """Calls by the names of their modules, without what all of these have in common."""
+    parts = {index: nodes[index].path.split(".") for index in indices}
+    columns = zip(*(path[:-1] for path in parts.values()), strict=False)
+    shared = len(list(takewhile(lambda column: len(set(column)) == 1, columns)))
+    return _grouped((".".join(path[shared:]), index) for index, path in parts.items())
+
+
+def _by_key(
+    base: Sequence[Node], raw: Sequence[Node], first: Mapping[str, list[int]], second: Mapping[str, list[int]]
+) -> list[tuple[int, int]] | None:
+    """The n-th call under each key, or None when that does not fit."""
+    if any(len(calls) != len(second[key]) for key, calls in first.items()):
+        return None
+    found = [pair for key, calls in first.items() for pair in zip(calls, second[key], strict=True)]
+    return found if all(_alike(base[left], raw[right]) for left, right in found) else None
+
+
+def _grouped(entries: Iterable[tuple[K, int]]) -> dict[K, list[int]]:
+    groups: dict[K, list[int]] = defaultdict(list)
+    for key, index in entries:
+        groups[key].append(index)
+    return dict(groups)
+
+
 def _by_definition(
     base: Sequence[Node], ours: list[int], raw: Sequence[Node], theirs: list[int]
 ) -> list[tuple[int, int]] | None:
     """The n-th call of the k-th module defined among the siblings, or None when that does not fit."""
-    first, second = _calls_by_module(base, ours), _calls_by_module(raw, theirs)
-    if [len(calls) for calls in first] != [len(calls) for calls in second]:
+    first, second = (
+        sorted(_grouped((nodes[index].net_id, index) for index in indices).items())
+        for nodes, indices in ((base, ours), (raw, theirs))
+    )
+    if [len(calls) for _, calls in first] != [len(calls) for _, calls in second]:
         return None
-    found = [pair for calls in zip(first, second, strict=True) for pair in zip(*calls, strict=True)]
+    found = [
+        pair
+        for (_, mine), (_, yours) in zip(first, second, strict=True)
+        for pair in zip(mine, yours, strict=True)
+    ]
     fits = all(_alike(base[left], raw[right]) for left, right in found)
     return found if fits else None
-
-
-def _calls_by_module(nodes: Sequence[Node], indices: list[int]) -> list[list[int]]:
-    calls: dict[int, list[int]] = defaultdict(list)
-    for index in indices:
-        calls[nodes[index].net_id].append(index)
-    return [calls[net_id] for net_id in sorted(calls)]
 
 
 def _alike(base: Node, raw: Node) -> bool:

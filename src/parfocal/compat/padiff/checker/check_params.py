@@ -14,10 +14,11 @@ from parfocal.compat.padiff import utils
 from parfocal.compat.padiff.checker.contents import State, read_state
 from parfocal.compat.padiff.checker.dumps import Dump, paired_dumps
 from parfocal.compat.padiff.checker.layer_maps import mapped_paths
-from parfocal.compat.padiff.checker.statistics import explained_by_convention
+from parfocal.compat.padiff.checker.statistics import CONVENTION, explained_by_convention
 from parfocal.compat.padiff.checker.telling import tell_hidden
 from parfocal.compat.padiff.checker.trees import write_trees
 from parfocal.compat.padiff.comparing import CHECK_DEFAULT, CompareConfig, compare
+from parfocal.compat.padiff.partners import Partners, pair_slots, pair_units
 from parfocal.compat.padiff.utils import log
 from parfocal.errors import EmptyComparisonError
 from parfocal.weights.tables import REQUIRED_BUFFERS
@@ -33,17 +34,28 @@ def check_params(report_path_0: Folder, report_path_1: Folder, cfg: Config = Non
     return _check("params", ("weights", "grads"), report_path_0, report_path_1, cfg)
 
 
-def check_weights(report_path_0: Folder, report_path_1: Folder, cfg: Config = None) -> bool:
+def check_weights(
+    report_path_0: Folder, report_path_1: Folder, cfg: Config = None, *, partners: Partners | None = None
+) -> bool:
     """Whether weights and buffers of ``weights.json`` agree. ``cfg`` holds for this call alone."""
-    return _check("weights", ("weights",), report_path_0, report_path_1, cfg)
+    return _check("weights", ("weights",), report_path_0, report_path_1, cfg, partners)
 
 
-def check_grads(report_path_0: Folder, report_path_1: Folder, cfg: Config = None) -> bool:
+def check_grads(
+    report_path_0: Folder, report_path_1: Folder, cfg: Config = None, *, partners: Partners | None = None
+) -> bool:
     """Whether the gradients of ``grads.json`` agree. ``cfg`` holds for this call alone."""
-    return _check("grads", ("grads",), report_path_0, report_path_1, cfg)
+    return _check("grads", ("grads",), report_path_0, report_path_1, cfg, partners)
 
 
-def _check(what: str, targets: tuple[str, ...], first: Folder, second: Folder, cfg: Config) -> bool:
+def _check(
+    what: str,
+    targets: tuple[str, ...],
+    first: Folder,
+    second: Folder,
+    cfg: Config,
+    partners: Partners | None = None,
+) -> bool:
     config = CompareConfig.of(cfg, CHECK_DEFAULT)
     log(f"Check {what} cfg: {config.as_dict()}")
     agree = True
@@ -51,7 +63,7 @@ def _check(what: str, targets: tuple[str, ...], first: Folder, second: Folder, c
     for dumps in paired_dumps(first, second, f"{what}.json"):
         log(f"Checking {what} in {dumps[0].folder} and {dumps[1].folder}")
         for target in targets:
-            agree &= _check_target(dumps, target, config, begun)
+            agree &= _check_target(dumps, target, config, begun, partners)
     return agree
 
 
@@ -84,11 +96,17 @@ class _Findings:
     compared: int = 0
 
 
-def _check_target(dumps: tuple[Dump, Dump], target: str, config: CompareConfig, begun: set[str]) -> bool:
+def _check_target(
+    dumps: tuple[Dump, Dump],
+    target: str,
+    config: CompareConfig,
+    begun: set[str],
+    partners: Partners | None,
+) -> bool:
     states = read_state(dumps[0], target), read_state(dumps[1], target)
     problem = None
     findings = _Findings()
-    for pair in _pairs(*states, mapped_paths(dumps)):
+    for pair in _pairs(*states, mapped_paths(dumps), partners):
         if isinstance(pair, str):
             problem = pair
             break
@@ -108,10 +126,7 @@ def _check_target(dumps: tuple[Dump, Dump], target: str, config: CompareConfig, 
 
 def _conclude(findings: _Findings, target: str, name: str, config: CompareConfig, begun: set[str]) -> bool:
     for route in findings.conventions:
-        log(
-            f"{route}: the running variance differs by no more than torch's division by n - 1 "
-            "against paddle's by n; this is not counted as a difference."
-        )
+        log(f"{route}: {CONVENTION}")
     tell_hidden(findings.hidden, config)
     if not findings.texts:
         log(f"{target} compared.")
@@ -161,11 +176,13 @@ def _entry(pair: _Pair, target: str, text: str) -> str:
     )
 
 
-def _pairs(base: State, raw: State, layer_map: Mapping[str, str]) -> Iterator[_Pair | str]:
+def _pairs(
+    base: State, raw: State, layer_map: Mapping[str, str], partners: Partners | None
+) -> Iterator[_Pair | str]:
     """Pairs of tensors, or the sentence why the two trees cannot be paired any further."""
     for mapped in (*layer_map.items(), None):
-        groups = [_group(state, layer_map, mapped, side) for side, state in enumerate((base, raw))]
-        units = _paired_units(*groups)
+        ours, theirs = (_group(state, layer_map, mapped, side) for side, state in enumerate((base, raw)))
+        units = _paired_units(ours, theirs, partners)
         if units is None:
             if mapped is None:
                 yield "RuntimeError:  Found model with difference number of sublayers. Check your model."
@@ -190,16 +207,18 @@ def _inside(unit: Unit, route: str) -> bool:
     return unit.path == route or unit.path.startswith(f"{route}.")
 
 
-def _paired_units(base: list[Unit], raw: list[Unit]) -> list[tuple[Unit, Unit]] | None:
+def _paired_units(
+    base: list[Unit], raw: list[Unit], partners: Partners | None
+) -> list[tuple[Unit, Unit]] | None:
     """Every unit with parameters has a partner, or there is no pairing; other buffers pair by route."""
     first, second = ([unit for unit in units if unit.required] for units in (base, raw))
+    found = pair_units(first, second, partners, path_of=_local)
+    if found is None:
+        return None
     by_path = {_local(unit): unit for unit in raw}
-    buffers = [
+    return found + [
         (unit, by_path[_local(unit)]) for unit in base if not unit.required and _local(unit) in by_path
     ]
-    if {_local(unit) for unit in first} == {_local(unit) for unit in second}:
-        return [(unit, by_path[_local(unit)]) for unit in first] + buffers
-    return list(zip(first, second, strict=True)) + buffers if len(first) == len(second) else None
 
 
 def _local(unit: Unit) -> str:
@@ -208,9 +227,7 @@ def _local(unit: Unit) -> str:
 
 
 def _paired_slots(base: State, raw: State, first: Unit, second: Unit, mapped: bool) -> Iterator[_Pair | str]:
-    ours = {slot.role: slot for slot in first.slots}
-    theirs = {slot.role: slot for slot in second.slots}
-    only = sorted(set(ours) ^ set(theirs))
+    pairs, only = pair_slots(first, second)
     if base.dump.foreign or raw.dump.foreign:
         only = [role for role in only if role not in REQUIRED_BUFFERS]  # torch's were not dumped
     if only and not mapped:
@@ -221,6 +238,5 @@ def _paired_slots(base: State, raw: State, first: Unit, second: Unit, mapped: bo
             f"    (raw_model):   {second.path}"
         )
         return
-    for role in ours:
-        if role in theirs:
-            yield _Pair(base, raw, (ours[role], theirs[role]))
+    for slots in pairs:
+        yield _Pair(base, raw, slots)

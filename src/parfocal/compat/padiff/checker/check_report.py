@@ -19,6 +19,7 @@ from parfocal.compat.padiff.checker.telling import tell_hidden
 from parfocal.compat.padiff.checker.trees import write_trees
 from parfocal.compat.padiff.comparing import CHECK_DEFAULT, CompareConfig, compare
 from parfocal.compat.padiff.pairing import Pairs, pair_calls
+from parfocal.compat.padiff.partners import Partners
 from parfocal.compat.padiff.utils import log
 from parfocal.errors import EmptyComparisonError, InputError
 
@@ -74,8 +75,12 @@ def check_report(
     diff_phase: str = "both",
     *,
     single_step: bool = False,
+    partners: Partners | None = None,
 ) -> bool:
-    """Whether the reports of every step and rank agree. ``cfg`` holds for this call alone."""
+    """Whether the reports of every step and rank agree. ``cfg`` holds for this call alone.
+
+    ``partners`` says which routes hold the same weights, where that is known.
+    """
     if diff_phase not in PHASES:
         raise InputError(f"Illegal diff_phase {diff_phase!r}; the phases are: {', '.join(PHASES)}")
     config = CompareConfig.of(cfg, CHECK_DEFAULT)
@@ -83,17 +88,20 @@ def check_report(
     agree = True
     for dumps in paired_dumps(report_path_0, report_path_1, "report.json"):
         log(f"Checking report in {dumps[0].folder} and {dumps[1].folder}")
-        agree &= _ReportCheck(dumps, config, single_step).run(diff_phase)
+        agree &= _ReportCheck(dumps, config, single_step, partners).run(diff_phase)
     return agree
 
 
 class _ReportCheck:
     """One pair of reports."""
 
-    def __init__(self, dumps: tuple[Dump, Dump], config: CompareConfig, single_step: bool) -> None:
+    def __init__(
+        self, dumps: tuple[Dump, Dump], config: CompareConfig, single_step: bool, partners: Partners | None
+    ) -> None:
         self.dumps = dumps
         self.config = config
         self.single_step = single_step
+        self.partners = partners
         self.layer_map = mapped_paths(dumps)
         self.hidden: list[str] = []
         self.compared = 0
@@ -155,7 +163,7 @@ class _ReportCheck:
 
     def _inside(self, stage: str, base: CallNode, raw: CallNode, search: Any) -> Found | Pairs:
         """The first difference among the calls inside, or how these were paired if there is none."""
-        pairs = pair_calls(base.children, raw.children, self.layer_map)
+        pairs = pair_calls(base.children, raw.children, self.layer_map, self.partners)
         ordered = list(pairs.of(base.children, raw.children))
         for first, second in ordered if stage == "Forward" else reversed(ordered):
             found: Found | None = search(stage, first, second)

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.compat.padiff.dump_tools import MAX_JSON
 from parfocal.errors import EmptyComparisonError, FileFormatError, InputError
 from parfocal.run.storage import read_limited, storage_errors
 
 _NUMBERED = re.compile(r"(step|rank)_(\d+)")
-_MAX_JSON = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def load_dump(folder: Path, file_name: str) -> Dump:
             hint="pass the folder that was given to the dump function, or one of steps or ranks",
         )
     try:
-        document = json.loads(read_limited(path, _MAX_JSON))
+        document = json.loads(read_limited(path, MAX_JSON))
     except ValueError as error:
         raise FileFormatError(f"{path} is not JSON: {error}") from error
     if not isinstance(document, dict) or not {"model_name", "framework", "tree"} <= set(document):

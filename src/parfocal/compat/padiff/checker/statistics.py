@@ -13,6 +13,11 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.compat.padiff.comparing import CompareConfig
 
+CONVENTION = (
+    "the running variance differs by no more than torch's division by n - 1 "
+    "against paddle's by n; this is not counted as a difference."
+)
+
 
 def explained_by_convention(
     variances: Sequence[Array], frameworks: tuple[str, str], elements: int, config: CompareConfig

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Backend
 from parfocal.capture.tree import flatten
 from parfocal.compat.padiff.abstracts import ProxyModel
+from parfocal.compat.padiff.abstracts.tree import route
 from parfocal.compat.padiff.checker import check_grads, check_report, check_weights
 from parfocal.compat.padiff.interfaces.options import Options
 from parfocal.compat.padiff.interfaces.undisturbed import undisturbed
+from parfocal.compat.padiff.partners import Partners
 from parfocal.compat.padiff.report.following import Follower
 from parfocal.compat.padiff.report.report import Report
 from parfocal.compat.padiff.utils import log
+from parfocal.compat.padiff.weight_init.weights import layer_map
 from parfocal.errors import InputError
 
 Models = tuple[ProxyModel, ProxyModel]
@@ -22,9 +26,12 @@ Models = tuple[ProxyModel, ProxyModel]
 
 def pipeline(
     models: Models, inputs: Sequence[Mapping[str, Any]], losses: Sequence[Any], optimizers: Sequence[Any],
-    options: Options,
+    options: Options, partners: Partners | None = None,
 ) -> bool:  # fmt: skip
-    """Run both models and check; the first step that differs ends it."""
+    """Run both models and check; the first step that differs ends it.
+
+    ``partners`` says which modules hold the same weights, where that is known.
+    """
     for model in models:
         # Gradients left by an earlier run would be compared along with this one's.
         model.backend.clear_gradients(model.model)
@@ -32,39 +39,40 @@ def pipeline(
         if options.steps > 1:
             log(f"Step {step}")
         run = _single_step if options.single_step else _plain_step
-        if not run(models, inputs, losses, optimizers, options):
+        if not run(models, inputs, losses, optimizers, options, partners):
             return False
     return True
 
 
 def _plain_step(
-    models: Models, inputs: Sequence[Any], losses: Sequence[Any], optimizers: Sequence[Any], options: Options
-) -> bool:
+    models: Models, inputs: Sequence[Any], losses: Sequence[Any], optimizers: Sequence[Any],
+    options: Options, partners: Partners | None,
+) -> bool:  # fmt: skip
     for model, given, loss, optimizer in zip(models, inputs, losses, optimizers, strict=True):
         model.clear_report()
         _finish_run(model, model(**given), loss, optimizer, options)
         model.clear_report()
-    paths = [folder(model) for model in models]
     phase = "forward" if options.diff_phase == "forward" else "both"
-    return _check(paths, phase, options, single_step=False)
+    return _check(models, phase, options, partners, single_step=False)
 
 
 def _single_step(
-    models: Models, inputs: Sequence[Any], losses: Sequence[Any], optimizers: Sequence[Any], options: Options
-) -> bool:
+    models: Models, inputs: Sequence[Any], losses: Sequence[Any], optimizers: Sequence[Any],
+    options: Options, partners: Partners | None,
+) -> bool:  # fmt: skip
     base, raw = models
     base.clear_report()
     output = base.run_single_step(dict(inputs[0]))
     _finish_run(base, output, losses[0], optimizers[0], options)
-    follower = Follower(base.report, _rehearsal(raw, inputs[1]), layer_map(models))
+    follower = Follower(base.report, _rehearsal(raw, inputs[1]), layer_map(models), partners)
     raw.clear_report()
     output = raw.run_single_step(dict(inputs[1]), follower)
     _finish_run(raw, output, losses[1], optimizers[1], options)
     for model in models:
         model.clear_report()
-    paths = [folder(model) for model in models]
     for stage in ("forward", "backward"):
-        if options.diff_phase in (stage, "both") and not _check(paths, stage, options, single_step=True):
+        wanted = options.diff_phase in (stage, "both")
+        if wanted and not _check(models, stage, options, partners, single_step=True):
             log(f"In single step mode, diff found at {stage} stage!")
             return False
     return True
@@ -79,12 +87,6 @@ def _rehearsal(model: ProxyModel, inputs: Mapping[str, Any]) -> Report:
     report.release()
     model.report = Report()
     return report
-
-
-def layer_map(models: Models) -> dict[str, str]:
-    """Base path -> raw path of mapped layers."""
-    base, raw = ([node.path for node in model.marker.layer_map] for model in models)
-    return dict(zip(base, raw, strict=False))
 
 
 def folder(model: ProxyModel) -> str:
@@ -106,14 +108,18 @@ def _finish_run(model: ProxyModel, output: Any, loss: Any, optimizer: Any, optio
         model.dump_weights(path)
 
 
-def _check(paths: Sequence[str], phase: str, options: Options, *, single_step: bool) -> bool:
+def _check(
+    models: Models, phase: str, options: Options, partners: Partners | None, *, single_step: bool
+) -> bool:
     cfg = options.config.as_dict()
-    if not check_report(paths[0], paths[1], cfg, phase, single_step=single_step):
+    first, second = (folder(model) for model in models)
+    known = partners and partners.routed(*(partial(route, model.name) for model in models))
+    if not check_report(first, second, cfg, phase, single_step=single_step, partners=known):
         return False
     if phase == "forward":
         return True
-    return check_grads(paths[0], paths[1], cfg) and (
-        not options.use_opt or check_weights(paths[0], paths[1], cfg)
+    return check_grads(first, second, cfg, partners=known) and (
+        not options.use_opt or check_weights(first, second, cfg, partners=known)
     )
 
 

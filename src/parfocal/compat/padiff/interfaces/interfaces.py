@@ -17,7 +17,7 @@ from parfocal.compat.padiff.comparing import CompareConfig, compare
 from parfocal.compat.padiff.interfaces.diff_utils import OptimizerHelper, pipeline, show_options
 from parfocal.compat.padiff.interfaces.options import Options
 from parfocal.compat.padiff.utils import log
-from parfocal.compat.padiff.weight_init.weights import assign_weight_
+from parfocal.compat.padiff.weight_init.weights import assign, assign_weight_
 from parfocal.errors import EmptyComparisonError, InputError
 
 _NOTHING = object()
@@ -59,10 +59,11 @@ def auto_diff(
     options = Options.of(kwargs, use_loss=loss_fns is not None, use_opt=optimizers is not None)
     base, raw = _proxies(base_model, raw_model)  # last: each claims a folder for its dumps
     show_options(options)
-    if options.auto_init and not assign_weight_(base, raw):
+    partners = assign((base, raw)) if options.auto_init else None
+    if options.auto_init and partners is None:
         return False
     helpers = [None if stepper is None else OptimizerHelper(stepper) for stepper in steppers]
-    result = pipeline((base, raw), inputs, losses, helpers, options)
+    result = pipeline((base, raw), inputs, losses, helpers, options, partners)
     log("SUCCESS !!!\n" if result else "FAILED !!!\n")
     return result
 

@@ -12,23 +12,26 @@ from typing import Any
 
 from parfocal.backends.protocol import Array
 from parfocal.compat.padiff.pairing import pair_calls
+from parfocal.compat.padiff.partners import Partners
 from parfocal.compat.padiff.report.report import Report, ReportNode
 
-Partners = dict[tuple[str, int], ReportNode]
+Known = Partners | None  # which modules hold the same weights
 
 
 class Follower:
     """Hands out what the base model's calls were given."""
 
-    def __init__(self, base: Report, raw: Report, layer_map: Mapping[str, str]) -> None:
+    def __init__(
+        self, base: Report, raw: Report, layer_map: Mapping[str, str], partners: Known = None
+    ) -> None:
         occurrences: dict[int, tuple[str, int]] = {}
         counts: Counter[str] = Counter()
         for node in (node for root in raw.roots for node in root.walk()):
             if node.layer_type != "api":
                 occurrences[id(node)] = (node.path, counts[node.path])
                 counts[node.path] += 1
-        self._partners: Partners = {}
-        self._pair(base.roots, raw.roots, layer_map, occurrences)
+        self._partners: dict[tuple[str, int], ReportNode] = {}
+        self._pair(base.roots, raw.roots, layer_map, partners, occurrences)
         self._seen: Counter[str] = Counter()
         self._current: dict[int, ReportNode | None] = {}
 
@@ -53,8 +56,10 @@ class Follower:
             return {}
         return {slot: kept.array for slot, kept in partner.output_gradients.items() if kept is not None}
 
-    def _pair(self, base: Any, raw: Any, layer_map: Mapping[str, str], occurrences: Any) -> None:
-        for first, second in pair_calls(base, raw, layer_map).of(base, raw):
+    def _pair(
+        self, base: Any, raw: Any, layer_map: Mapping[str, str], partners: Known, occurrences: Any
+    ) -> None:
+        for first, second in pair_calls(base, raw, layer_map, partners).of(base, raw):
             if second.layer_type != "api":
                 self._partners[occurrences[id(second)]] = first
-                self._pair(first.children, second.children, layer_map, occurrences)
+                self._pair(first.children, second.children, layer_map, partners, occurrences)

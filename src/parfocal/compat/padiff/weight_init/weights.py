@@ -1,24 +1,26 @@
 """``assign_weight``: the transfer, within PaDiff's lists and layer maps.
 
-Layers of the layer map are copied by their special init and layers of the unassigned list not at
-all. The black and white lists say what is recorded and compared: weights outside of them are
-copied where they correspond, but nothing is demanded of them.
+Layers of the layer map are copied by their special init, or by the transfer's own rules where none
+is registered, and layers of the unassigned list not at all. The black and white lists say what is
+recorded and compared: weights outside of them are copied where they correspond, but nothing is
+demanded of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from parfocal.backends.protocol import Array, StateTensor
+from parfocal.compat.padiff.abstracts.tree import ModuleNode
+from parfocal.compat.padiff.partners import Partners
 from parfocal.compat.padiff.utils import log
+from parfocal.compat.padiff.weight_init.copying import copy_weights, is_inside, units_of
 from parfocal.compat.padiff.weight_init.failure import failure_text
 from parfocal.compat.padiff.weight_init.special_init import build_name, global_special_init_pool
 from parfocal.errors import ParfocalError, TransferError
 from parfocal.weights.plan import Plan
-from parfocal.weights.state import read_model
-from parfocal.weights.transfer import transfer
-from parfocal.weights.units import Unit, read_units
+from parfocal.weights.units import Unit
 
 if TYPE_CHECKING:
     from parfocal.compat.padiff.abstracts.proxy_model import ProxyModel
@@ -35,26 +37,28 @@ class SpecialInitError(ParfocalError):
 
 def assign_weight_(base_model: ProxyModel, raw_model: ProxyModel) -> bool:
     """Give the raw model the base model's weights; on failure the raw model is left as it was."""
-    models = (base_model, raw_model)
+    return assign((base_model, raw_model)) is not None
+
+
+def assign(models: Models) -> Partners | None:
+    """As ``assign_weight_``; which modules hold the same weights then, or None on failure."""
+    raw_model = models[1]
     restricted = any(_restricted(model) for model in models)
     before = _values(raw_model) if restricted else {}  # without lists the transfer undoes itself
     try:
-        if restricted:
-            _assign_within_lists(models, before)
-        else:
-            _transfer(models, partial=False)
+        plan = _assign_within_lists(models, before) if restricted else copy_weights(*_originals(models))
     except TransferError as error:
         _restore(raw_model, before)
         log("Assign weight Failed !!!\n")
         print(failure_text(models, _demanded(models), error))
-        return False
+        return None
     except SpecialInitError as error:
         _restore(raw_model, before)
         print(error.message)
         log("Assign weight Failed !!!")
-        return False
+        return None
     log("Assign weight success !!!")
-    return True
+    return Partners.of(plan)
 
 
 def _restricted(model: ProxyModel) -> bool:
@@ -64,11 +68,15 @@ def _restricted(model: ProxyModel) -> bool:
     return marker.use_white_list or any(map(bool, (*lists, *unassigned)))
 
 
-def _assign_within_lists(models: Models, before: Values) -> None:
+def _originals(models: Models) -> tuple[Any, Any]:
+    return models[0].model, models[1].model
+
+
+def _assign_within_lists(models: Models, before: Values) -> Plan:
     raw = models[1]
     _special_inits(models)
     mapped = _values(raw)
-    plan = _transfer(models, partial=True)
+    plan = copy_weights(*_originals(models), layer_map(models), partial=True)
     # What was copied along although it is none of the transfer's business gets its values back.
     _restore(
         raw, {tensor.path: mapped[tensor.path] for tensor in _tensors(raw) if _is_mapped(raw, tensor.module)}
@@ -78,6 +86,7 @@ def _assign_within_lists(models: Models, before: Values) -> None:
     missing = _missing(plan, models)
     if missing:
         raise TransferError("\n".join(missing))
+    return plan
 
 
 def _missing(plan: Plan, models: Models) -> list[str]:
@@ -103,12 +112,8 @@ def _special_inits(models: Models) -> None:
         names = base.marker.fullname(first.module), raw.marker.fullname(second.module)
         key = build_name(base.framework, first.class_name, raw.framework, second.class_name)
         function = global_special_init_pool.funcs.get(key)
-        if function is None and names[0] == names[1]:
-            function = transfer
         if function is None:
-            log(f"*** Special init `{names[0]}` and `{names[1]}` is not supported ***")
-            log("    Checkout the parameters are inited by yourself,")
-            log("    or call `add_special_init` to register your init logic!")
+            _copy_mapped(models, (first, second))
             continue
         try:
             function(first.module, second.module)
@@ -118,34 +123,24 @@ def _special_inits(models: Models) -> None:
             ) from error
 
 
-def _transfer(models: Models, *, partial: bool) -> Plan:
-    """By names, kinds and shapes; where these leave it open, by definition order, as PaDiff does."""
-    base, raw = (model.model for model in models)
-    ordered = _by_definition_order(models)
+def _copy_mapped(models: Models, layers: tuple[ModuleNode, ModuleNode]) -> None:
+    """Copy a mapped layer without a special init; a class of the user's may be left to the user."""
     try:
-        plan = transfer(base, raw, partial=partial)
-    except TransferError:
-        if ordered is None:
+        copy_weights(layers[0].module, layers[1].module)
+    except TransferError as error:
+        pairs = list(zip(models, layers, strict=True))
+        if all(model.backend.is_framework_layer(layer.module) for model, layer in pairs):
             raise
-        return transfer(base, raw, layers=ordered, partial=partial)
-    return transfer(base, raw, layers=ordered, partial=partial) if plan.ambiguous and ordered else plan
-
-
-def _by_definition_order(models: Models) -> dict[str, str] | None:
-    """Base path -> raw path of all layers with weights, when these are alike one by one."""
-    base, raw = (_units(model) for model in models)
-    if len(base) != len(raw) or any(a.key != b.key for a, b in zip(base, raw, strict=True)):
-        return None
-    return {a.path: b.path for a, b in zip(base, raw, strict=True)}
-
-
-def _units(model: ProxyModel) -> list[Unit]:
-    return [unit for unit in read_units(read_model(model.backend, model.model)) if unit.required]
+        names = [model.marker.fullname(layer.module) for model, layer in pairs]
+        log(f"*** Special init `{names[0]}` and `{names[1]}` is not supported ***")
+        log("    Checkout the parameters are inited by yourself,")
+        log("    or call `add_special_init` to register your init logic!")
+        log(f"    They were not copied: {error.message.splitlines()[-1].strip()}")
 
 
 def _demanded(models: Models) -> tuple[list[Unit], list[Unit]]:
     """The units of both models that must be assigned."""
-    base, raw = ([unit for unit in _units(model) if _is_demanded(model, unit)] for model in models)
+    base, raw = ([unit for unit in units_of(model.model) if _is_demanded(model, unit)] for model in models)
     return base, raw
 
 
@@ -154,9 +149,15 @@ def _is_demanded(model: ProxyModel, unit: Unit) -> bool:
     return model.marker.weighed(node) and not _is_mapped(model, unit.module)
 
 
+def layer_map(models: Models) -> dict[str, str]:
+    """Base path -> raw path of mapped layers."""
+    base, raw = ([node.path for node in model.marker.layer_map] for model in models)
+    return dict(zip(base, raw, strict=False))
+
+
 def _is_mapped(model: ProxyModel, path: str) -> bool:
     heads = [entry.path for entry in model.marker.layer_map]
-    return any(path == head or not head or path.startswith(f"{head}.") for head in heads)
+    return any(is_inside(path, head) for head in heads)
 
 
 def _tensors(model: ProxyModel) -> list[StateTensor]:
