@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from parfocal.weights.plan import Plan
     from parfocal.weights.transfer import transfer
     from parfocal.workflow.align import align
-    from parfocal.workflow.runs import compare
+    from parfocal.workflow.recorded_runs.comparing import compare
 
 _HOMES = {
     "ParfocalError": "parfocal.errors",
     "Plan": "parfocal.weights.plan",
     "Tolerance": "parfocal.judge.tolerance",
     "align": "parfocal.workflow.align",
-    "compare": "parfocal.workflow.runs",
+    "compare": "parfocal.workflow.recorded_runs.comparing",
     "compare_arrays": "parfocal.judge.metrics",
     "convert": "parfocal.weights.convert",
     "load_run": "parfocal.run.reader",

@@ -25,7 +25,7 @@ def compare(
 ) -> None:
     """Compare two runs call by call. Exit status 0 the same, 1 different, 2 a wrong call."""
     from parfocal.cli.align import tolerance_of
-    from parfocal.workflow.runs import compare as compare_runs
+    from parfocal.workflow.recorded_runs.comparing import compare as compare_runs
 
     report = compare_runs(reference, port, tolerance=tolerance_of(rtol, atol))
     print_report(report, as_json=as_json, save=save, verbose=verbose)

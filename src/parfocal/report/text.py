@@ -142,7 +142,7 @@ def _size(divergence: Divergence, report: Report) -> str:
     if tolerance is not None and error is not None:
         bounds = f"rtol={tolerance.rtol:g}, atol={tolerance.atol:g}"
         return f", {error.mismatched} of {error.size} values beyond {bounds}"
-    if not math.isfinite(divergence.score):
+    if tolerance is not None or not math.isfinite(divergence.score):
         return ""
     return f", {_WORDS[report.scale].score.format(_score(divergence.score))}"
 
@@ -213,8 +213,9 @@ def _place(divergence: Divergence) -> str:
 def _one_line(divergence: Divergence, report: Report) -> str:
     place = _place(divergence)
     step = f"step {divergence.step}, " if divergence.step else ""
+    rank = f"rank {divergence.rank}, " if divergence.rank else ""
     detail = f" ({divergence.message})" if divergence.message else ""
-    return f"{step}{divergence.phase}, {place}: {divergence.what}{_size(divergence, report)}{detail}"
+    return f"{step}{rank}{divergence.phase}, {place}: {divergence.what}{_size(divergence, report)}{detail}"
 
 
 def _bar() -> str:

@@ -105,3 +105,28 @@ SETTINGS: dict[str, str] = {
 
 # How a layer is written, not what it computes: a difference is one of spelling.
 CONVENTIONS = frozenset({"weight_layout", "channels_last", "boolean_mask"})
+
+# What people call a setting in modules of their own, in lower case and without underscores.
+SPELLINGS = {
+    **dict.fromkeys(
+        ("eps", "varianceepsilon", "layernormeps", "layernormepsilon", "rmsnormeps", "normeps", "rmseps"),
+        "epsilon",
+    ),
+    **dict.fromkeys(("nheads", "nhead", "heads", "numattentionheads", "nhead"), "num_heads"),
+    **dict.fromkeys(("numkeyvalueheads", "nkvheads", "kvheads", "numkvheads"), "num_key_value_heads"),
+    **dict.fromkeys(("scale", "scaling", "softmaxscale", "attentionscale", "attnscale"), "scale"),
+    **dict.fromkeys(("headdim", "dimhead", "headsize"), "head_size"),
+    **dict.fromkeys(("dim", "hiddensize", "embeddim", "dmodel"), "model_size"),
+    **dict.fromkeys(("dropoutp", "droprate", "dropoutrate", "dropoutprob", "pdropout"), "dropout"),
+    **dict.fromkeys(("ropetheta", "thetabase", "ropebase"), "rope_theta"),
+    **dict.fromkeys(("act", "actfn", "activationfn", "hiddenact"), "activation"),
+    **dict.fromkeys(("causal", "iscausal"), "is_causal"),
+    **dict.fromkeys(("negslope", "leakyslope"), "negative_slope"),
+}
+_COMMON = {name.replace("_", ""): name for name in SETTINGS}
+
+
+def common_name(name: str) -> str:
+    """The one name of what people spell in several ways; of others, lower case without underscores."""
+    plain = name.lower().replace("_", "")
+    return SPELLINGS.get(plain) or _COMMON.get(plain, plain)

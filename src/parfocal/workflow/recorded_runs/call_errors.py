@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.metrics import Comparison
-from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.leaves import BY_PLACE
 from parfocal.matching.pairing import CallPair
-from parfocal.matching.values import tie_slots
 from parfocal.replay.trace import Node, Trace, Value
-from parfocal.workflow.recorded import Recorded, relative_error
-from parfocal.workflow.run_between import NOTHING_ARRIVED, Arrived
+from parfocal.workflow.recorded_runs.steps import RecordedStep
+from parfocal.workflow.recorded_runs.tensors import Distances, tie_values
 
 # How much a correct call may add to the relative error it is given (docs/noise.md), and how many
 # units in the last place count as given to a call whose inputs agree exactly.
@@ -22,8 +20,21 @@ JUMP = 32.0
 GIVEN = 8.0
 
 
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """The worst tensor that reached a call: an input, or the gradient of an output."""
+
+    error: float = 0.0
+    slot: str = ""
+    comparison: Comparison | None = None
+    stopped: str = ""  # the side in which no gradient arrives
+
+
+NOTHING_ARRIVED = Arrived()
+
+
 @dataclass(slots=True)
-class Errors:
+class CallErrors:
     """Relative errors of one pair, forward and backward."""
 
     pair: CallPair
@@ -36,32 +47,34 @@ class Errors:
     backward_given: float = 0.0
     backward_made: float | None = None
     backward_comparison: Comparison | None = None
-    stopped: str = ""  # the side in which no gradient arrives
+    stopped: str = ""  # the side in which no gradient goes on
     problems: list[str] = field(default_factory=list)
 
 
-def errors_of(pair: CallPair, reference: Recorded, port: Recorded, tolerance: Tolerance | None) -> Errors:
-    errors = Errors(pair)
+def errors_of(
+    pair: CallPair, reference: RecordedStep, port: RecordedStep, distances: Distances
+) -> CallErrors:
+    errors = CallErrors(pair)
     own, other = port.trace.nodes[pair.port], reference.trace.nodes[pair.reference]
     given = {} if pair.gives is None else reference.trace.nodes[pair.gives].outputs
-    for slot, value in tie_slots(own.inputs, other.inputs).items():
-        error, comparison = relative_error(own.inputs[slot].data, value.data, reference, port)
-        if error > errors.given:
-            errors.given, errors.taken = error, Arrived(error, slot, comparison)
-    tied = tie_slots(own.outputs, given)
+    for slot, value in tie_values(own.inputs, other.inputs).items():
+        apart = distances.between(own.inputs[slot].data, value.data)
+        if apart.error > errors.given:
+            errors.given, errors.taken = apart.error, Arrived(apart.error, slot, apart.comparison)
+    tied = tie_values(own.outputs, given)
     for slot, value in tied.items():
-        made, comparison = relative_error(own.outputs[slot].data, value.data, reference, port, tolerance)
-        if made >= errors.made:
-            errors.made, errors.comparison, errors.what = made, comparison, f"output {slot}"
+        apart = distances.between(own.outputs[slot].data, value.data, judged=True)
+        if apart.error >= errors.made:
+            errors.made, errors.comparison, errors.what = apart.error, apart.comparison, f"output {slot}"
     if given and own.outputs and not tied:
         errors.made, errors.what = math.inf, "output"
         errors.problems.append(_other_shapes(own.outputs, given))
     if reference.went_back and port.went_back:
-        _add_backward(errors, own, other, tied, reference, port, tolerance)
+        _add_backward(errors, own, other, tied, (reference, port), distances)
     return errors
 
 
-def likely(found: list[Errors], reference: Trace, port: Trace) -> list[Errors]:
+def likely(found: list[CallErrors], reference: Trace, port: Trace) -> list[CallErrors]:
     """Without pairs that only their place speaks for, where the block around them agrees all the same.
 
     An attention in one piece stands where the first of another's projections stands. Nor is a layer
@@ -77,7 +90,7 @@ def likely(found: list[Errors], reference: Trace, port: Trace) -> list[Errors]:
 
     paired = {each.pair.reference for each in found}, {each.pair.port for each in found}
 
-    def is_a_part(each: Errors) -> bool:
+    def is_a_part(each: CallErrors) -> bool:
         sides = zip((reference, port), (each.pair.reference, each.pair.port), paired, strict=True)
         return math.isinf(each.made) and any(
             other.parent == trace.nodes[order].parent
@@ -96,7 +109,7 @@ def likely(found: list[Errors], reference: Trace, port: Trace) -> list[Errors]:
     ]
 
 
-def give_what_is_inside(found: list[Errors], port: Trace) -> None:
+def give_what_is_inside(found: list[CallErrors], port: Trace) -> None:
     """A container is also given what its inner calls made: it answers for its own code only."""
     by_order = {errors.pair.port: errors for errors in found}
     for errors in found:
@@ -106,45 +119,47 @@ def give_what_is_inside(found: list[Errors], port: Trace) -> None:
             errors.backward_given = max(errors.backward_given, inner.backward_made or 0.0)
 
 
+def jump(given: float, made: float, epsilon: float = EPSILON["float32"]) -> float:
+    """How many times larger an error became, one of a few units in the last place counted as given."""
+    if made == 0.0:
+        return 0.0
+    return made / max(given, GIVEN * epsilon) if math.isfinite(given) else 1.0
+
+
 def _other_shapes(own: Mapping[str, Value], given: Mapping[str, Value]) -> str:
     shapes = [[list(value.data.shape) for value in values.values()] for values in (own, given)]
     return f"shapes {shapes[0]} in the port, {shapes[1]} in the reference"
 
 
 def _add_backward(
-    errors: Errors,
+    errors: CallErrors,
     own: Node,
     other: Node,
     tied: Mapping[str, Value],
-    reference: Recorded,
-    port: Recorded,
-    tolerance: Tolerance | None,
+    sides: tuple[RecordedStep, RecordedStep],
+    distances: Distances,
 ) -> None:
     for slot, value in tied.items():
         mine = own.outputs[slot].gradient
         if mine is not None and value.gradient is not None:
-            error, comparison = relative_error(mine, value.gradient, reference, port)
-            if error > errors.backward_given:
-                errors.backward_given, errors.returned = error, Arrived(error, slot, comparison)
+            apart = distances.between(mine, value.gradient)
+            if apart.error > errors.backward_given:
+                errors.backward_given = apart.error
+                errors.returned = Arrived(apart.error, slot, apart.comparison)
         elif mine is not value.gradient:  # cut off further on
             errors.backward_given = math.inf
+            errors.returned = Arrived(math.inf, slot, stopped="port" if mine is None else "reference")
     # as large a share of the values may be on the other side of a kink (a ReLU that flips)
     errors.backward_given = max(errors.backward_given, math.sqrt(errors.given))
-    for slot, value in tie_slots(own.inputs, other.inputs).items():
+    for slot, value in tie_values(own.inputs, other.inputs).items():
         mine = own.inputs[slot].gradient
         if mine is not None and value.gradient is not None:
-            error, comparison = relative_error(mine, value.gradient, reference, port, tolerance)
-        elif mine is not value.gradient and own.inputs[slot].data.fingerprint in port.made:
+            apart = distances.between(mine, value.gradient, judged=True)
+            error, comparison = apart.error, apart.comparison
+        elif mine is not value.gradient and own.inputs[slot].data.fingerprint not in sides[1].given:
             error, comparison = math.inf, None
             errors.stopped = "port" if mine is None else "reference"
         else:
             continue
         if errors.backward_made is None or error > errors.backward_made:
             errors.backward_made, errors.backward_comparison = error, comparison
-
-
-def jump(given: float, made: float, epsilon: float = EPSILON["float32"]) -> float:
-    """How many times larger an error became, one of a few units in the last place counted as given."""
-    if made == 0.0:
-        return 0.0
-    return made / max(given, GIVEN * epsilon) if math.isfinite(given) else 1.0

@@ -1,0 +1,86 @@
+"""Stage: running statistics and other buffers of paired layers after a step.
+
+What a buffer was before the step is each side's own: only what the step adds to it is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.judge.floors import EPSILON
+from parfocal.report.coverage import Compared, LeftOut, Reason
+from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, CallErrors
+from parfocal.workflow.recorded_runs.forward import inherited_from
+from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
+from parfocal.workflow.recorded_runs.steps import Moments, RecordedStep
+from parfocal.workflow.statistics import Statistic, judged
+
+# One framework's name for a statistic -> the common one.
+NAMES = {"_mean": "running_mean", "_variance": "running_var"}
+
+
+def compare_buffers(pair: StepPair, diverged: bool) -> Outcome:
+    if pair.tolerance is not None:
+        left = LeftOut("buffers", Reason.NOT_ASKED, "not judged by a fixed tolerance")
+        return Outcome(left_out=(left,) if pair.reference.buffers or pair.port.buffers else ())
+    if bool(pair.reference.buffers) != bool(pair.port.buffers):
+        reason = Reason.ONLY_REFERENCE if pair.reference.buffers else Reason.ONLY_PORT
+        return Outcome(left_out=(LeftOut("buffers", reason),))
+    statistics = list(_statistics(pair))
+    divergences, findings = judged(statistics, None, JUMP)
+    placed = [replace(each, step=pair.step, rank=pair.rank) for each in divergences]
+    compared = (Compared("buffers", len(statistics), len(statistics)),) if statistics else ()
+    return Outcome(inherited_from(placed, diverged), tuple(findings), compared)
+
+
+def _statistics(pair: StepPair) -> Iterator[Statistic]:
+    """Those of layers that both runs have; a layer that is called again is one all the same."""
+    layers: dict[tuple[str, str], list[CallErrors]] = {}
+    ours, theirs = pair.reference.trace.nodes, pair.port.trace.nodes
+    for each in pair.errors:
+        paths = ours[each.pair.reference].path, theirs[each.pair.port].path
+        layers.setdefault(paths, []).append(each)
+    for (source, target), calls in layers.items():
+        node, other = ours[calls[0].pair.reference], theirs[calls[0].pair.port]
+        left, right = _of(pair.reference, source), _of(pair.port, target)
+        for name in left.keys() & right.keys() if node.inputs else ():
+            arrays = _arrays(pair, left[name][1], right[name][1])
+            if arrays is None:
+                continue
+            before, expected, port_before, observed = arrays
+            momentum = node.settings.get("momentum")
+            if isinstance(momentum, float):
+                kept = (1.0 - momentum) ** len(calls)
+                observed = observed - kept * (port_before - before)
+            elif not np.array_equal(port_before, before):
+                continue  # how much of the past is left is not known
+            given = max(GIVEN * EPSILON["float32"], *(each.given for each in calls))
+            yield Statistic(right[name][0], before, expected, observed, node, other, len(calls), given)
+
+
+def _of(side: RecordedStep, owner: str) -> dict[str, tuple[str, Moments]]:
+    """Common name -> path and values, of a module's own floating buffers."""
+    found = {}
+    for path, moments in side.buffers.items():
+        module, _, name = path.rpartition(".")
+        if module == owner and moments.before is not None and moments.before.dtype in EPSILON:
+            found[NAMES.get(name, name)] = path, moments
+    return found
+
+
+def _arrays(pair: StepPair, ours: Moments, theirs: Moments) -> tuple[Array, Array, Array, Array] | None:
+    """Before and after in the reference, then in the port: values, or projections where that is all."""
+    sides = ((pair.reference, ours.before), (pair.reference, ours.after))
+    others = ((pair.port, theirs.before), (pair.port, theirs.after))
+    found = [(side, data) for side, data in (*sides, *others) if data is not None]
+    if len(found) < 4 or len({data.shape for _, data in found}) > 1:
+        return None
+    arrays = [side.tensors.array(data) for side, data in found]
+    if any(array is None for array in arrays):
+        arrays = [np.array(side.tensors.sketch(data).projection) for side, data in found]
+    kept = [array for array in arrays if array is not None]
+    return kept[0], kept[1], kept[2], kept[3]

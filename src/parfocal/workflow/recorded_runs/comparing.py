@@ -1,0 +1,231 @@
+"""``compare``: two recorded runs, step by step, stage by stage, rank by rank.
+
+Nothing can be run again here, so a call's own error cannot be measured: it is told from what the
+call inherits by how much larger the relative error is at its outputs than at its inputs. Where
+tensors were kept as sketches, errors are estimated from those. The stages stand in the order in
+which a training step goes, so that the first difference is the cause of the later ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
+from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
+from parfocal.report.report import INCOMPLETE, Report, Step
+from parfocal.run.reader import Run, load_run
+from parfocal.workflow.recorded_runs.backward import compare_backward
+from parfocal.workflow.recorded_runs.buffers import compare_buffers
+from parfocal.workflow.recorded_runs.call_errors import CallErrors, jump
+from parfocal.workflow.recorded_runs.data import compare_data
+from parfocal.workflow.recorded_runs.forward import compare_forward
+from parfocal.workflow.recorded_runs.gradients import compare_gradients
+from parfocal.workflow.recorded_runs.logs import compare_logs
+from parfocal.workflow.recorded_runs.loss import compare_entering, compare_loss
+from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
+from parfocal.workflow.recorded_runs.reading import StepRecords, pair_steps, read_steps
+from parfocal.workflow.recorded_runs.settings import compare_settings
+from parfocal.workflow.recorded_runs.steps import RecordedStep, build_step
+
+Stage = Callable[[StepPair, bool], Outcome]  # of one step; whether anything before it parted already
+
+# In causal order: what a stage finds can follow from what those before it found, never the other way.
+STAGES: tuple[Stage, ...] = (
+    compare_settings,
+    compare_data,
+    compare_forward,
+    compare_loss,
+    compare_entering,
+    compare_backward,
+    compare_gradients,
+    compare_buffers,
+    compare_logs,
+)
+
+
+def compare(
+    run_a: Run | str | os.PathLike[str],
+    run_b: Run | str | os.PathLike[str],
+    *,
+    tolerance: Tolerance | None = None,
+    layers: Mapping[str, str] | None = None,
+    rank: int | None = None,
+) -> Report:
+    """Compare a reference's run with a port's; works on a machine with neither framework.
+
+    With ``tolerance`` every element of every paired tensor must be within it (full tensors only).
+    ``layers`` says which module of the reference is which of the port; ``rank`` compares one rank only.
+    """
+    reference, port = (run if isinstance(run, Run) else load_run(run) for run in (run_a, run_b))
+    if reference.path.resolve() == port.path.resolve():
+        raise InputError(f"{reference.path} is compared with itself", hint="give two runs")
+    gathered = _Gathered(tolerance)
+    for name, run in (("reference", reference), ("port", port)):
+        if not run.complete:
+            gathered.add(Outcome(findings=(_incomplete(name, run),)))
+    ranks = _ranks(reference, port, rank, gathered)
+    for steps in _steps_of_ranks(reference, port, ranks, gathered):
+        pairs = [
+            StepPair(ours, theirs, tolerance, dict(layers or {}), gathered.diverged) for ours, theirs in steps
+        ]
+        for stage in STAGES:
+            for pair in pairs:
+                gathered.add(stage(pair, gathered.diverged))
+        for pair in pairs:
+            gathered.add_calls(pair)
+    if not gathered.pairs:
+        raise EmptyComparisonError(
+            f"no step with calls is in both runs: {gathered.steps[0]} and {gathered.steps[1]}",
+            hint="record both sides with the same filters",
+        )
+    return gathered.report(reference, port)
+
+
+def _ranks(reference: Run, port: Run, wanted: int | None, gathered: _Gathered) -> list[int]:
+    """The ranks that both runs have."""
+    common = sorted(set(reference.ranks) & set(port.ranks))
+    if wanted is not None:
+        if wanted not in common:
+            raise InputError(
+                f"rank {wanted} is not in both runs: the reference has {reference.ranks}, "
+                f"the port {port.ranks}"
+            )
+        return [wanted]
+    for reason, run, other in (
+        (Reason.ONLY_REFERENCE, port, reference),
+        (Reason.ONLY_PORT, reference, port),
+    ):
+        for rank in sorted(set(other.ranks) - set(run.ranks)):
+            gathered.left_out.append(LeftOut(f"rank {rank}", reason))
+    return common
+
+
+def _steps_of_ranks(
+    reference: Run, port: Run, ranks: list[int], gathered: _Gathered
+) -> Iterator[list[tuple[RecordedStep, RecordedStep]]]:
+    """Step by step the same step of every rank, as far as both runs have it."""
+    streams = {rank: pair_steps(read_steps(reference, rank), read_steps(port, rank)) for rank in ranks}
+    waiting = {rank: next(stream, None) for rank, stream in streams.items()}
+    while any(pair is not None for pair in waiting.values()):
+        step = min(_number(pair) for pair in waiting.values() if pair is not None)
+        found = []
+        for rank, pair in waiting.items():
+            if pair is None or _number(pair) != step:
+                continue
+            waiting[rank] = next(streams[rank], None)
+            ours, theirs = pair
+            gathered.note_step(ours, theirs)
+            if ours is not None and theirs is not None:
+                found.append((build_step(reference, rank, ours), build_step(port, rank, theirs)))
+        if any(ours.trace.nodes and theirs.trace.nodes for ours, theirs in found):
+            yield found
+
+
+def _incomplete(name: str, run: Run) -> Finding:
+    return Finding(
+        INCOMPLETE, f"the {name}'s run is incomplete ({run.path}): only finished calls were compared"
+    )
+
+
+def _number(pair: tuple[StepRecords | None, StepRecords | None]) -> int:
+    return next(each.step for each in pair if each is not None)
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What the stages found so far."""
+
+    tolerance: Tolerance | None
+    divergences: list[Divergence] = field(default_factory=list)
+    findings: dict[str, Finding] = field(default_factory=dict)  # by their words: each is told once
+    compared: dict[str, Compared] = field(default_factory=dict)
+    left_out: list[LeftOut] = field(default_factory=list)
+    pairs: list[PairResult] = field(default_factory=list)
+    unpaired: tuple[tuple[Site, ...], tuple[Site, ...]] = ((), ())
+    directions: tuple[str, ...] = ()
+    along: tuple[Step, ...] = ()
+    limit: float = 0.0
+    steps: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+
+    @property
+    def diverged(self) -> bool:
+        return bool(self.divergences)
+
+    def add(self, outcome: Outcome) -> None:
+        self.divergences += outcome.divergences
+        for finding in outcome.findings:
+            self.findings.setdefault(finding.message, finding)
+        for each in outcome.compared:
+            known = self.compared.get(each.what, Compared(each.what, 0))
+            of = (known.of or 0) + (each.of or 0)
+            self.compared[each.what] = Compared(each.what, known.count + each.count, of or None)
+        self.left_out += [each for each in outcome.left_out if each not in self.left_out]
+
+    def note_step(self, ours: StepRecords | None, theirs: StepRecords | None) -> None:
+        for number, side in enumerate((ours, theirs)):
+            if side is not None and side.calls:
+                self.steps[number].append(side.step)
+        for reason, side, other in ((Reason.ONLY_REFERENCE, theirs, ours), (Reason.ONLY_PORT, ours, theirs)):
+            left = None if side is not None or other is None else LeftOut(f"step {other.step}", reason)
+            if left is not None and left not in self.left_out:
+                self.left_out.append(left)
+
+    def add_calls(self, pair: StepPair) -> None:
+        ours, theirs = pair.reference.trace.nodes, pair.port.trace.nodes
+        self.pairs += [_pair_result(errors, pair) for errors in pair.errors]
+        back = [errors for errors in pair.errors if errors.backward_made is not None]
+        tensors = Compared("tensors", len(pair.errors) + len(back))
+        self.add(Outcome(compared=(Compared("calls", len(pair.errors), len(theirs)), tensors)))
+        self.limit = pair.limit
+        if not self.along:
+            self.directions = ("forward", "backward") if back else ("forward",)
+            self.unpaired = (
+                tuple(ours[order].site for order in pair.pairing.unpaired_reference),
+                tuple(theirs[order].site for order in pair.pairing.unpaired_port),
+            )
+            self.along = tuple(
+                Step(theirs[e.pair.port].path, jump(e.given, e.made), min(e.made, 1e9))
+                for e in pair.errors
+                if theirs[e.pair.port].is_leaf
+            )
+
+    def report(self, reference: Run, port: Run) -> Report:
+        names = [
+            f"{run.header.model_class or run.path.name} ({run.header.framework} run)"
+            for run in (reference, port)
+        ]
+        return Report(
+            reference_name=names[0],
+            port_name=names[1],
+            divergences=tuple(self.divergences),
+            findings=tuple(self.findings.values()),
+            pairs=tuple(self.pairs),
+            unpaired_reference=self.unpaired[0],
+            unpaired_port=self.unpaired[1],
+            coverage=Coverage(
+                tuple(sorted(self.compared.values(), key=lambda each: each.what != "calls")),
+                tuple(self.left_out),
+                self.directions,
+            ),
+            along=self.along,
+            limit=self.limit,
+            scale="growth",
+            tolerance=self.tolerance,
+        )
+
+
+def _pair_result(errors: CallErrors, pair: StepPair) -> PairResult:
+    backward = None
+    if errors.backward_made is not None:
+        backward = jump(errors.backward_given, errors.backward_made)
+    return PairResult(
+        pair.reference.trace.nodes[errors.pair.reference].site,
+        pair.port.trace.nodes[errors.pair.port].site,
+        errors.pair.why,
+        jump(errors.given, errors.made),
+        backward,
+    )

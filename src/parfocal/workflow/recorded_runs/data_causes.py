@@ -1,0 +1,185 @@
+"""Why data differs: another order of batches or samples, other ranks, a scale and offset, channels reversed.
+
+Each is tried on the recorded values: it is the cause only if the reference's data, changed so, is the port's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.judge.layouts import distance as sample_distance
+from parfocal.judge.shape import error_shape
+from parfocal.judge.sketch import relative_distance, sketch
+from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import Cause
+from parfocal.matching.values import SAME, distance
+from parfocal.replay.trace import Data
+from parfocal.run.reader import Run
+from parfocal.run.records import CallRecord, TensorValue
+from parfocal.workflow.recorded_runs.pair import StepPair
+from parfocal.workflow.recorded_runs.tensors import TensorTable
+
+FITTED = 1e-4  # relative error that may be left when data is changed by a fitted scale and offset
+SEARCHED = 256  # batches of the reference that are looked through
+CHANNELS = 4  # most channels that can be colours
+
+
+def explain_data(pair: StepPair, own: Data, other: Data) -> Cause | None:
+    arrays = pair.port.tensors.array(own), pair.reference.tensors.array(other)
+    if arrays[0] is None or arrays[1] is None:
+        return _affine_sketch(pair, own, other) or _other_batch(pair, own) or _some_order(own, other)
+    observed, expected = arrays[0], arrays[1]
+    if observed.shape == expected.shape:
+        return (
+            _order(observed, expected)
+            or _affine(observed, expected)
+            or _other_batch(pair, own)
+            or _other_samples(pair, observed)
+        )
+    return _other_batch(pair, own)
+
+
+def _order(observed: Array, expected: Array) -> Cause | None:
+    """The same slices along one axis, in another order."""
+    found = error_shape(observed, expected, Tolerance()).order
+    if found is None:
+        return None
+    axis, order = found.axis, found.order
+    reverse = order == tuple(reversed(range(len(order))))
+    if axis > 0 and reverse and len(order) <= CHANNELS:
+        message = f"the {len(order)} channels (axis {axis}) are reversed in the port"
+        fix = f"reverse axis {axis} of the port's input: RGB against BGR"
+        return Cause("data.channel_order", message, fix, 0.0)
+    shown = ", ".join(map(str, order[:8])) + (", ..." if len(order) > 8 else "")
+    what = "samples" if axis == 0 else f"slices along axis {axis}"
+    message = f"the {what} are the reference's in another order: [{shown}]"
+    fix = (
+        "feed both sides the same batches: seed or switch off shuffling"
+        if axis == 0
+        else (f"take the reference's order along axis {axis}")
+    )
+    return Cause("data.order", message, fix, 0.0)
+
+
+def _affine(observed: Array, expected: Array) -> Cause | None:
+    """A scale and an offset, for all values or for each channel."""
+    if observed.dtype.kind not in "fiu" or not observed.size:
+        return None
+    ours, theirs = expected.astype(np.float64), observed.astype(np.float64)
+    axes: list[int | None] = [None]
+    if observed.ndim > 2:
+        axes += [axis for axis in (1, observed.ndim - 1) if observed.shape[axis] <= CHANNELS]
+    for axis in axes:
+        fitted = _fit(ours, theirs, axis)
+        if fitted is not None:
+            return _normalisation(*fitted, axis)
+    return None
+
+
+def _fit(ours: Array, theirs: Array, axis: int | None) -> tuple[list[float], list[float]] | None:
+    """Scales and offsets with ``theirs == scale * ours + offset``, one of each for every channel."""
+    parts = (
+        [(ours, theirs)]
+        if axis is None
+        else list(zip(np.moveaxis(ours, axis, 0), np.moveaxis(theirs, axis, 0), strict=True))
+    )
+    scales, offsets = [], []
+    for x, y in parts:
+        spread = x - x.mean()
+        power = float((spread * spread).sum())
+        if not power:
+            return None
+        scale = float((spread * (y - y.mean())).sum()) / power
+        offset = float(y.mean() - scale * x.mean())
+        left = float(np.linalg.norm(y - scale * x - offset))
+        if not scale or left > FITTED * float(np.linalg.norm(y)):
+            return None
+        scales.append(scale)
+        offsets.append(offset)
+    return scales, offsets
+
+
+def _normalisation(scales: list[float], offsets: list[float], axis: int | None) -> Cause:
+    def told(numbers: list[float]) -> str:
+        return ", ".join(f"{number:.6g}" for number in numbers)
+
+    where = "" if axis is None else f" for each channel (axis {axis})"
+    message = f"the port's input is the reference's times {told(scales)} plus {told(offsets)}{where}"
+    return Cause("data.normalisation", message, "normalise the port's input as the reference's is", 0.0)
+
+
+def _affine_sketch(pair: StepPair, own: Data, other: Data) -> Cause | None:
+    """The projection is linear: that of a scaled and shifted tensor is made of its own and that of ones."""
+    if own.shape != other.shape:
+        return None
+    ours, theirs = pair.reference.tensors.sketch(other), pair.port.tensors.sketch(own)
+    ones = sketch(np.ones(own.shape, np.float32))
+    basis = np.array([ours.projection, ones.projection]).T
+    wanted = np.array(theirs.projection)
+    (scale, offset), *_ = np.linalg.lstsq(basis, wanted, rcond=None)
+    left = float(np.linalg.norm(basis @ (scale, offset) - wanted))
+    if not scale or left > FITTED * float(np.linalg.norm(wanted)):
+        return None
+    return _normalisation([float(scale)], [float(offset)], None)
+
+
+def _some_order(own: Data, other: Data) -> Cause | None:
+    """Sketches tell that the values are the same in another order, not which order."""
+    if distance(own.fingerprint, other.fingerprint) > SAME:
+        return None
+    message = "the port's input has the reference's values in another order"
+    fix = "feed both sides the same batches: seed or switch off shuffling"
+    reversed_channels = Cause("data.channel_order", message, "see that channels are not reversed", 0.0)
+    return Cause("data.order", message, fix, 0.0, (reversed_channels,))
+
+
+def _other_batch(pair: StepPair, own: Data) -> Cause | None:
+    """The port's batch is one that the reference has at another step or on another rank."""
+    for call, data, tensors in _batches(pair.reference.run, own):
+        if (call.step, call.rank) == (pair.step, pair.rank) or not _is_same(pair, own, data, tensors):
+            continue
+        if call.rank != pair.rank:
+            message = f"rank {pair.rank} of the port has the data of the reference's rank {call.rank}"
+            return Cause("dist.sampler", message, "give each rank the reference's share of the data", 0.0)
+        message = f"the port's batch of step {pair.step} is the reference's of step {call.step}"
+        fix = "feed both sides the same batches: seed or switch off shuffling"
+        return Cause("data.order", message, fix, 0.0)
+    return None
+
+
+def _is_same(pair: StepPair, own: Data, other: Data, tensors: TensorTable) -> bool:
+    mine, theirs = pair.port.tensors.array(own), tensors.array(other)
+    if mine is not None and theirs is not None:
+        return sample_distance(theirs, mine) < FITTED
+    return relative_distance(pair.port.tensors.sketch(own), tensors.sketch(other)) < FITTED
+
+
+def _batches(run: Run, like: Data) -> Iterator[tuple[CallRecord, Data, TensorTable]]:
+    """What entered the model in other calls, of the same shape."""
+    tensors = TensorTable(run)
+    outermost = (
+        record for record in run.records() if isinstance(record, CallRecord) and record.parent is None
+    )
+    for call in islice(outermost, SEARCHED):
+        for leaf in call.inputs.leaves.values():
+            if isinstance(leaf, TensorValue) and leaf.shape == like.shape and leaf.dtype == like.dtype:
+                yield call, tensors.data(leaf), tensors
+
+
+def _other_samples(pair: StepPair, observed: Array) -> Cause | None:
+    """Every sample of the port's batch is somewhere in the reference's data, in other batches."""
+    like = Data(observed.shape, observed.dtype.name, None, None)  # type: ignore[arg-type]
+    wanted = {row.tobytes() for row in observed}
+    missing = set(wanted)
+    for _, data, tensors in _batches(pair.reference.run, like):
+        batch = tensors.array(data)
+        if batch is not None:
+            missing -= {row.tobytes() for row in batch}
+        if not missing and len(wanted) > 1:
+            message = "the port's samples are the reference's, put together to other batches"
+            return Cause("data.order", message, "feed both sides the same batches", 0.0)
+    return None

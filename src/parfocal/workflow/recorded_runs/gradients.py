@@ -1,0 +1,117 @@
+"""Stage: gradients of parameters, judged beside the calls that use the parameters.
+
+A parameter's gradient is a sum over everything its layer saw, and may cancel down to nothing but
+rounding. So its error is put in relation not to the gradient but to what was summed: the size of
+the layer's values times that of the gradients that came back to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from parfocal.judge.floors import EPSILON, NOTHING, Size
+from parfocal.judge.metrics import Comparison
+from parfocal.judge.verdict import Divergence, Site
+from parfocal.replay.trace import Data
+from parfocal.report.coverage import Compared
+from parfocal.workflow.recorded_runs.call_errors import GIVEN
+from parfocal.workflow.recorded_runs.forward import inherited_from
+from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, Outcome, StepPair
+from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterError:
+    """A parameter, and how far apart its two gradients are."""
+
+    tie: ParameterTie
+    error: float  # as a share of what was summed; infinite where only one side has a gradient
+    given: float  # the error that its layers were given, going forward or backward
+    relative: float = math.inf  # the error as a share of the gradient itself
+    unit: float = 0.0  # what of that sum is rounding
+    comparison: Comparison | None = None
+    message: str = ""
+
+    def as_divergence(self, pair: StepPair) -> Divergence:
+        comparison, score, noise = self.comparison, self.error / self.given, NOTHING
+        if comparison is not None and math.isfinite(score):
+            noise = Size(comparison.rmse / score, comparison.max_abs / score)
+        what = f"gradient of the parameter {self.tie.name}"
+        return Divergence(
+            "gradient",
+            *sites_of(self.tie),
+            what,
+            comparison,
+            noise,
+            score,
+            self.message,
+            step=pair.step,
+            rank=pair.rank,
+        )
+
+
+def compare_gradients(pair: StepPair, diverged: bool) -> Outcome:
+    """``diverged`` says nothing here: what a layer was given going backward does."""
+    found = parameter_errors(pair)
+    wrong = [each for each in found if _is_wrong(each, pair.limit)]
+    divergences = [each.as_divergence(pair) for each in wrong]
+    return Outcome(
+        divergences=inherited_from(divergences, pair.parted),
+        compared=(Compared("parameter gradients", len(found), len(found)),) if found else (),
+    )
+
+
+def _is_wrong(each: ParameterError, limit: float) -> bool:
+    if math.isinf(each.error):
+        return True
+    return math.isfinite(each.given) and each.error > limit * each.given
+
+
+def sites_of(tie: ParameterTie) -> tuple[Site, Site]:
+    """Where a parameter is: the first call that uses it, or its module."""
+    if tie.users:
+        return tie.users[0].reference.site, tie.users[0].port.site
+    owners = [path.rpartition(".")[0] for path in (tie.reference, tie.port)]
+    return Site(owners[0], ""), Site(owners[1], "")
+
+
+def parameter_errors(pair: StepPair) -> list[ParameterError]:
+    """Of every parameter that both sides have, where both went backward."""
+    if not (pair.reference.gradients and pair.port.gradients):
+        return []
+    return list(_measured(pair))
+
+
+def _measured(pair: StepPair) -> Iterator[ParameterError]:
+    for tie in pair.parameters:
+        if tie.reference not in pair.reference.gradients:
+            continue
+        other, own = pair.reference.gradients[tie.reference], pair.port.gradients.get(tie.port)
+        data = own or other
+        if data is None:
+            continue
+        unit = GIVEN * EPSILON.get(data.dtype, SMALLEST_UNIT)
+        given = max([unit, *(_given(user.errors.given, user.errors.backward_given) for user in tie.users)])
+        if own is None or other is None:
+            yield _one_sided(tie, data, given, "port" if own is None else "reference")
+            continue
+        lies = arrangement_of(tie, pair.reference, pair.port)
+        apart = pair.distances.between(own, other, lies=lies)
+        summed = max(sum(user.summed for user in tie.users), other.fingerprint.l2)
+        error = apart.error * other.fingerprint.l2 / summed if apart.error and summed else 0.0
+        yield ParameterError(tie, error, given, apart.error, unit, apart.comparison)
+
+
+def _given(forward: float, backward: float) -> float:
+    return max(forward, backward)
+
+
+def _one_sided(tie: ParameterTie, data: Data, given: float, side: str) -> ParameterError:
+    """A gradient of zeros and none at all are the same."""
+    message = f"no gradient arrives in the {side}: frozen, or not used"
+    if data.fingerprint.l1 == 0.0:
+        return ParameterError(tie, 0.0, given, 0.0)
+    finite = given if math.isfinite(given) else 1.0
+    return ParameterError(tie, math.inf, finite, message=message)

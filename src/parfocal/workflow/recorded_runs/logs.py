@@ -1,0 +1,104 @@
+"""Stage: values that were logged by name (``recorder.log``)."""
+
+from __future__ import annotations
+
+import math
+
+from parfocal.capture.calls import FOLLOWED
+from parfocal.capture.recorder import PROOF
+from parfocal.judge.floors import EPSILON, NOTHING, Size
+from parfocal.judge.metrics import Comparison
+from parfocal.judge.verdict import Divergence
+from parfocal.report.coverage import Compared, LeftOut, Reason
+from parfocal.run.records import Leaf, TensorValue, ValueRecord
+from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP
+from parfocal.workflow.recorded_runs.forward import inherited_from
+from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
+from parfocal.workflow.recorded_runs.steps import RecordedStep
+
+
+def compare_logs(pair: StepPair, diverged: bool) -> Outcome:
+    ours, theirs = _logged(pair.reference), _logged(pair.port)
+    found = []
+    for name in ours.keys() & theirs.keys():
+        for own, other in zip(theirs[name], ours[name], strict=False):
+            divergence = _judge(pair, name, own.value, other.value)
+            if divergence is not None:
+                found.append(divergence)
+    common = len(ours.keys() & theirs.keys())
+    left_out = tuple(
+        LeftOut(f"logged value {name}", reason)
+        for reason, mine, other in (
+            (Reason.ONLY_REFERENCE, ours, theirs),
+            (Reason.ONLY_PORT, theirs, ours),
+        )
+        for name in mine.keys() - other.keys()
+    )
+    compared = (Compared("logged values", common, len(ours.keys() | theirs.keys())),) if common else ()
+    found.sort(key=lambda each: each.what)
+    return Outcome(inherited_from(found, diverged), compared=compared, left_out=left_out)
+
+
+def _logged(side: RecordedStep) -> dict[str, list[ValueRecord]]:
+    """What users logged, by name; what a recording says of itself is not theirs."""
+    found: dict[str, list[ValueRecord]] = {}
+    for record in side.logs:
+        if record.name != PROOF and not record.name.startswith(FOLLOWED):
+            found.setdefault(record.name, []).append(record)
+    return found
+
+
+def _judge(pair: StepPair, name: str, own: Leaf, other: Leaf) -> Divergence | None:
+    message, comparison = "", None
+    given = max(pair.unit, _finite(pair.output_error))
+    if isinstance(own, TensorValue) and isinstance(other, TensorValue):
+        error, comparison, unit = _of_tensors(pair, own, other)
+        given = max(given, unit)
+    elif _is_number(own) and _is_number(other):
+        error = _relative(float(own), float(other))  # type: ignore[arg-type]
+        message = f"{other} in the reference, {own} in the port"
+    elif own == other:
+        return None
+    else:
+        error, message = math.inf, f"{_told(other)} in the reference, {_told(own)} in the port"
+    if error <= JUMP * given:
+        return None
+    noise = Size(given, given) if math.isfinite(error) else NOTHING
+    what = f"logged value {name}"
+    return Divergence(
+        "metric",
+        *pair.sites(),
+        what,
+        comparison,
+        noise,
+        error / given,
+        message,
+        step=pair.step,
+        rank=pair.rank,
+    )
+
+
+def _of_tensors(
+    pair: StepPair, own: TensorValue, other: TensorValue
+) -> tuple[float, Comparison | None, float]:
+    apart = pair.distances.between(pair.port.tensors.data(own), pair.reference.tensors.data(other))
+    return apart.error, apart.comparison, GIVEN * EPSILON.get(own.dtype, 0.0)
+
+
+def _is_number(value: Leaf) -> bool:
+    return isinstance(value, (int, float))
+
+
+def _relative(own: float, other: float) -> float:
+    if own == other or (math.isnan(own) and math.isnan(other)):
+        return 0.0
+    error = abs(own - other) / abs(other) if other else math.inf
+    return error if math.isfinite(error) else math.inf
+
+
+def _finite(error: float) -> float:
+    return error if math.isfinite(error) else 1.0
+
+
+def _told(value: Leaf) -> str:
+    return f"a tensor of {list(value.shape)}" if isinstance(value, TensorValue) else repr(value)

@@ -1,0 +1,164 @@
+"""Stages: the loss, and the gradient with which it enters the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from parfocal.judge.floors import NOTHING, Size
+from parfocal.judge.verdict import Cause, Divergence
+from parfocal.replay.trace import Data, Value
+from parfocal.report.coverage import Compared, LeftOut, Reason
+from parfocal.workflow.recorded_runs.call_errors import JUMP
+from parfocal.workflow.recorded_runs.forward import inherited_from
+from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
+from parfocal.workflow.recorded_runs.tensors import tie_values
+from parfocal.workflow.recorded_runs.vectors import factor_between
+
+WHOLE = 1e-3  # relative distance of a ratio from a whole number of samples or elements
+
+
+def compare_loss(pair: StepPair, diverged: bool) -> Outcome:
+    """An error that the outputs do not explain is the loss's own; what they explain is no divergence."""
+    ours, theirs = (None if side.end is None else side.end.loss for side in (pair.reference, pair.port))
+    if ours is None or theirs is None:
+        if ours is theirs:
+            return NOTHING_FOUND
+        reason = Reason.ONLY_PORT if ours is None else Reason.ONLY_REFERENCE
+        return Outcome(left_out=(LeftOut("the loss", reason),))
+    compared = (Compared("losses", 1, 1),)
+    unit = _unit(pair, ours)
+    apart = abs(theirs - ours)
+    if pair.tolerance is not None:
+        wrong = apart > pair.tolerance.atol + pair.tolerance.rtol * abs(ours)
+    else:
+        wrong = apart > JUMP * unit
+    if not wrong and math.isnan(ours) == math.isnan(theirs):
+        return Outcome(compared=compared)
+    message = f"{ours:.9g} in the reference, {theirs:.9g} in the port"
+    found = Divergence(
+        "loss",
+        *pair.sites(),
+        "loss",
+        None,
+        Size(unit, unit),
+        apart / unit if unit else math.inf,
+        message,
+        cause=_explain(pair, ours, theirs),
+        step=pair.step,
+        rank=pair.rank,
+    )
+    explained = diverged and not pair.output_error < OUTPUTS_EXPLAIN
+    return Outcome(inherited_from([found], explained), compared=compared)
+
+
+OUTPUTS_EXPLAIN = 0.1  # outputs this far off may give any loss
+
+
+def _unit(pair: StepPair, loss: float) -> float:
+    """What the loss may be off: by rounding of its terms, and by the outputs' error along their gradients."""
+    terms = 0.0
+    for _, reference in _outputs(pair):
+        if reference.gradient is not None:
+            terms += reference.gradient.fingerprint.l2 * reference.data.fingerprint.l2
+    scale = max(abs(loss), terms)
+    return scale * pair.unit + (terms or scale) * _finite(pair.output_error)
+
+
+def _finite(error: float) -> float:
+    return error if math.isfinite(error) else 1.0
+
+
+def _outputs(pair: StepPair) -> Iterator[tuple[Value, Value]]:
+    """What the models gave: the port's value and the reference's."""
+    for reference, port in pair.roots:
+        for slot, value in tie_values(port.outputs, reference.outputs).items():
+            yield port.outputs[slot], value
+
+
+def _explain(pair: StepPair, ours: float, theirs: float) -> Cause | None:
+    """A ratio that is a number of samples or elements is a sum on one side and a mean on the other."""
+    if pair.output_error > OUTPUTS_EXPLAIN or not ours or not theirs or not math.isfinite(theirs / ours):
+        return None
+    ratio = theirs / ours
+    larger, smaller = ("port", "reference") if abs(ratio) > 1 else ("reference", "port")
+    times = max(abs(ratio), 1 / abs(ratio))
+    for count, meaning in _counts(pair):
+        if count > 1 and abs(times / count - 1) < WHOLE and ratio > 0:
+            message = (
+                f"the loss of the {larger} is {count} times that of the {smaller}, which is the number of "
+                f"{meaning}: a sum against a mean"
+            )
+            return Cause("loss.reduction", message, "reduce the port's loss as the reference's", 0.0)
+    factors = {round(factor, 5) for factor in _gradient_factors(pair)}
+    if len(factors) == 1 and abs(factors.pop() / ratio - 1) < WHOLE:
+        message = f"the loss of the port and its gradient are {ratio:.6g} times the reference's"
+        return Cause("loss.weight", message, f"divide the port's loss by {ratio:.6g}", 0.0)
+    return None
+
+
+def _counts(pair: StepPair) -> Iterator[tuple[int, str]]:
+    for _, reference in _outputs(pair):
+        shape = reference.data.shape
+        if shape:
+            yield shape[0], "samples in the batch"
+            yield math.prod(shape[:-1]), "rows of the output"
+            yield math.prod(shape), "elements of the output"
+            yield shape[-1], "classes"
+            yield math.prod(shape[1:]), "elements of a sample"
+    calls = len(pair.roots)
+    yield calls, "calls of the model in the step"
+
+
+def _gradient_factors(pair: StepPair) -> Iterator[float]:
+    """By how much the entering gradients of the port are the reference's, where by one factor throughout."""
+    for own, other in _entering(pair):
+        factor = factor_between(pair, own, other)
+        if factor is None:
+            yield math.nan
+        else:
+            yield factor
+
+
+def _entering(pair: StepPair) -> Iterator[tuple[Data, Data]]:
+    for own, other in _outputs(pair):
+        if own.gradient is not None and other.gradient is not None:
+            yield own.gradient, other.gradient
+
+
+def compare_entering(pair: StepPair, diverged: bool) -> Outcome:
+    """The gradient that comes back to what the model gave: the loss made it, not the model."""
+    found: list[Divergence] = []
+    count = 0
+    for own, other in _entering(pair):
+        count += 1
+        apart = pair.distances.between(own, other, judged=True)
+        # where the loss saturates its gradient is a difference of nearly equal numbers
+        unit = max(math.sqrt(pair.unit) / JUMP, _finite(pair.output_error))
+        if apart.error <= (0.0 if pair.tolerance else JUMP * unit):
+            continue
+        found.append(
+            Divergence(
+                "backward",
+                *pair.sites(),
+                "gradient that enters the model from the loss",
+                apart.comparison,
+                NOTHING,
+                apart.error / unit,
+                cause=_explain_entering(pair, own, other),
+                step=pair.step,
+                rank=pair.rank,
+            )
+        )
+    compared = (Compared("entering gradients", count, count),) if count else ()
+    return Outcome(inherited_from(found, diverged), compared=compared)
+
+
+def _explain_entering(pair: StepPair, own: Data, other: Data) -> Cause | None:
+    factor = factor_between(pair, own, other)
+    if factor is None:
+        return None
+    message = (
+        f"the gradient that enters the port is {factor:.6g} times that of the reference, the loss is the same"
+    )
+    return Cause("grad.scale", message, f"divide what the port goes backward from by {factor:.6g}", 0.0)

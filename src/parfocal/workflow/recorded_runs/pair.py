@@ -1,0 +1,149 @@
+"""Two recorded steps side by side: what every stage needs to know of them, measured once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from parfocal.judge.floors import EPSILON
+from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import Divergence, Finding, Site
+from parfocal.matching.anchors import Anchor
+from parfocal.matching.pairing import Pairing, pair_calls
+from parfocal.replay.trace import Node
+from parfocal.report.coverage import Compared, LeftOut
+from parfocal.workflow.recorded_runs.call_errors import (
+    GIVEN,
+    JUMP,
+    CallErrors,
+    errors_of,
+    give_what_is_inside,
+    likely,
+)
+from parfocal.workflow.recorded_runs.parameters import ParameterTie, tie_parameters
+from parfocal.workflow.recorded_runs.steps import RecordedStep
+from parfocal.workflow.recorded_runs.tensors import Distances, lies_otherwise, tie_values
+
+SMALLEST_UNIT = 2.0**-52  # of values whose dtype has no rounding
+AGREEING = 1e-2  # relative error of outputs above which they are not the same values in the same order
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a stage found of one step of one rank, the first difference first."""
+
+    divergences: tuple[Divergence, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    compared: tuple[Compared, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+
+NOTHING_FOUND = Outcome()
+
+
+@dataclass(frozen=True)
+class StepPair:
+    """The same step of the same rank of both runs."""
+
+    reference: RecordedStep
+    port: RecordedStep
+    tolerance: Tolerance | None = None
+    layers: Mapping[str, str] = field(default_factory=dict)
+    parted: bool = False  # whether an earlier step did: its weights are no longer the same
+
+    @property
+    def step(self) -> int:
+        return self.port.step
+
+    @property
+    def rank(self) -> int:
+        return self.port.rank
+
+    @property
+    def limit(self) -> float:
+        return 1.0 if self.tolerance else JUMP
+
+    @cached_property
+    def distances(self) -> Distances:
+        return Distances(self.reference.tensors, self.port.tensors, self.tolerance)
+
+    @cached_property
+    def pairing(self) -> Pairing:
+        ours, theirs = self.reference.trace, self.port.trace
+        same = {node.path for node in ours.nodes} & {node.path for node in theirs.nodes}
+        return pair_calls(ours, theirs, [Anchor((path,), (path,)) for path in same], self.layers)
+
+    @cached_property
+    def roots(self) -> list[tuple[Node, Node]]:
+        """The calls of the models themselves, the reference's first, in their order."""
+        sides = (self.reference, self.port)
+        ours, theirs = ([side.trace.nodes[order] for order in side.roots] for side in sides)
+        return list(zip(ours, theirs, strict=False))
+
+    @cached_property
+    def errors(self) -> list[CallErrors]:
+        """Of every pair of calls, in the order of the port."""
+        self.distances.moves = self._axes_move()
+        measured = [errors_of(pair, self.reference, self.port, self.distances) for pair in self.pairing.pairs]
+        found = likely(measured, self.reference.trace, self.port.trace)
+        give_what_is_inside(found, self.port.trace)
+        return found
+
+    @cached_property
+    def parameters(self) -> list[ParameterTie]:
+        return tie_parameters(self.reference, self.port, self.errors)
+
+    @cached_property
+    def output_error(self) -> float:
+        """The largest relative error of what the models gave."""
+        assert self.errors is not None  # they decide how tensors lie
+        return self._measure_outputs()
+
+    def _measure_outputs(self) -> float:
+        return max(
+            [
+                self.distances.between(port.outputs[slot].data, value.data).error
+                for reference, port in self.roots
+                for slot, value in tie_values(port.outputs, reference.outputs).items()
+            ],
+            default=0.0,
+        )
+
+    @property
+    def unit(self) -> float:
+        """The relative error that counts as none, in the coarsest dtype that the models give."""
+        dtypes = [value.data.dtype for _, port in self.roots for value in port.outputs.values()]
+        return GIVEN * max([EPSILON.get(dtype, 0.0) for dtype in dtypes], default=0.0) or GIVEN * 2.0**-23
+
+    @property
+    def drift(self) -> float:
+        """The largest error that any call was given."""
+        return max((each.given for each in self.errors if math.isfinite(each.given)), default=0.0)
+
+    def sites(self) -> tuple[Site, Site]:
+        """The models themselves."""
+        found = [
+            side.trace.nodes[side.roots[0]].site if side.roots else Site("", side.run.header.model_class)
+            for side in (self.reference, self.port)
+        ]
+        return found[0], found[1]
+
+    def _axes_move(self) -> bool:
+        """Whether tensors of one shape may lie otherwise: some do visibly, or all ends well without.
+
+        Going in the same order everywhere is what a projection sees, and what two models of one
+        layout do; a block that works time first inside shows in nothing that the models give.
+        """
+        ours, theirs = self.reference.trace.nodes, self.port.trace.nodes
+        visible = any(
+            lies_otherwise(theirs[pair.port].outputs[slot].data, value.data)
+            for pair in self.pairing.pairs
+            if pair.gives is not None
+            for slot, value in tie_values(theirs[pair.port].outputs, ours[pair.gives].outputs).items()
+        )
+        if visible:
+            return True
+        self.distances.moves = False
+        return self._measure_outputs() <= AGREEING

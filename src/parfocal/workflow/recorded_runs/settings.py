@@ -1,0 +1,90 @@
+"""Stage: what paired modules say of themselves. A difference is a finding; where an error is, its cause."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from parfocal.backends.vocabulary import KINDS
+from parfocal.backends.vocabulary.settings import common_name
+from parfocal.explain.causes import code_of, number, spelled_path
+from parfocal.judge.verdict import Cause, Finding
+from parfocal.replay.trace import Node
+from parfocal.report.coverage import Compared
+from parfocal.weights.settings import differing, told_once
+from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
+
+RANDOM = ("Dropout", "AlphaDropout", "FeatureAlphaDropout")  # prefixes of kinds that draw when they train
+
+
+def compare_settings(pair: StepPair, diverged: bool) -> Outcome:
+    """What that changes may be too little to be seen here, so it is told in any case."""
+    paired = list(_pairs(pair))
+    layers = (
+        (theirs.kind, theirs.path, common_settings(ours), common_settings(theirs)) for ours, theirs in paired
+    )
+    findings = tuple(Finding("run.settings", message) for message in told_once(layers))
+    return Outcome(findings=findings, compared=(Compared("settings of modules", len(paired), len(paired)),))
+
+
+def _pairs(pair: StepPair) -> Iterator[tuple[Node, Node]]:
+    ours, theirs = pair.reference.trace.nodes, pair.port.trace.nodes
+    for each in pair.errors:
+        sides = ours[each.pair.reference], theirs[each.pair.port]
+        # layers of two kinds of the frameworks may mean two things by one word
+        if each.pair.whole and (sides[0].kind == sides[1].kind or not all(s.kind in KINDS for s in sides)):
+            yield sides
+
+
+def common_settings(node: Node) -> dict[str, Any]:
+    """What a module says of itself, by common names."""
+    return {common_name(name): value for name, value in node.settings.items()}
+
+
+def explain_call(ours: Node, theirs: Node) -> Cause | None:
+    """Why two calls differ that were given the same: set otherwise, in another mode, or drawing."""
+    causes = [*_drawn(ours, theirs), *_precision(ours, theirs), *_set_otherwise(ours, theirs)]
+    if not causes:
+        return None
+    first = causes[0]
+    return Cause(first.code, first.message, first.fix, first.score_after, tuple(causes[1:]))
+
+
+def _set_otherwise(ours: Node, theirs: Node) -> Iterator[Cause]:
+    left, right = common_settings(ours), common_settings(theirs)
+    path = spelled_path(theirs.path)
+    for name in differing_names(left, right):
+        message = f"{name} is {_told(left[name])} in the reference and {_told(right[name])} in the port"
+        yield Cause(code_of(name, theirs.kind), message, f"{path}: {name} = {_told(left[name])}", math.nan)
+
+
+def differing_names(mine: Mapping[str, Any], yours: Mapping[str, Any]) -> list[str]:
+    return [
+        name
+        for name in sorted(mine.keys() & yours.keys())
+        if differing({name: mine[name]}, {name: yours[name]})
+    ]
+
+
+def _told(value: Any) -> str:
+    return number(value) if isinstance(value, float) else repr(value)
+
+
+def _drawn(ours: Node, theirs: Node) -> Iterator[Cause]:
+    path = spelled_path(theirs.path)
+    if ours.training != theirs.training:
+        modes = ["training" if node.training else "evaluation" for node in (ours, theirs)]
+        message = f"{path} is in {modes[1]} mode in the port, in {modes[0]} mode in the reference"
+        yield Cause("mode.training", message, f"set the mode of {path} as in the reference", math.nan)
+    elif theirs.training and theirs.kind.startswith(RANDOM) and theirs.settings.get("p"):
+        message = f"{path} drops at random with p = {theirs.settings['p']}: no two runs draw the same"
+        yield Cause("random.dropout", message, "record both runs with dropout off", math.nan)
+
+
+def _precision(ours: Node, theirs: Node) -> Iterator[Cause]:
+    dtypes = [sorted({value.data.dtype for value in node.outputs.values()}) for node in (ours, theirs)]
+    if dtypes[0] != dtypes[1] and dtypes[0] and dtypes[1]:
+        told = [", ".join(each) for each in dtypes]
+        message = f"{spelled_path(theirs.path)} gives {told[1]} in the port, {told[0]} in the reference"
+        yield Cause("dtype.precision", message, f"compute it in {told[0]}", math.nan)

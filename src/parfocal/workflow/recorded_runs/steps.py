@@ -1,0 +1,196 @@
+"""One step of one rank of a run, ready to be compared: calls as a trace, state by path, where bytes are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from parfocal.judge.sketch import Fingerprint
+from parfocal.replay.trace import Data, Node, Trace, Value
+from parfocal.run.reader import Run
+from parfocal.run.records import (
+    CallRecord,
+    GradientRecord,
+    StateRecord,
+    StepRecord,
+    Structure,
+    TensorValue,
+    ValueRecord,
+)
+from parfocal.workflow.recorded_runs.reading import StepRecords
+from parfocal.workflow.recorded_runs.tensors import TensorTable
+
+UNFINISHED = "unfinished call"  # the kind of a call that never returned
+_NOTHING = Structure({}, ["tuple", []])
+Gradients = Mapping[str, Data | None]  # by the parameter's path; None: none arrived
+
+
+@dataclass(slots=True)
+class Moments:
+    """A tensor of the model or its optimizer before and after a step."""
+
+    before: Data | None = None
+    after: Data | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """What one side has of one step."""
+
+    run: Run
+    rank: int
+    step: int
+    tensors: TensorTable
+    trace: Trace
+    roots: tuple[int, ...]  # calls that the user's code made of the model itself
+    gradients: Gradients  # of parameters
+    parameters: Mapping[str, Moments]
+    buffers: Mapping[str, Moments]
+    slots: Mapping[tuple[str, str], Moments]  # of the optimizer, by parameter and slot
+    logs: tuple[ValueRecord, ...]
+    end: StepRecord | None
+    went_back: bool  # a backward pass was recorded
+    given: frozenset[Fingerprint] = field(default_factory=frozenset)  # what came from outside
+    ops: Mapping[int, tuple[CallRecord, ...]] = field(default_factory=dict)  # by the call around them
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether the run ends within this step."""
+        return self.end is None and not self.run.complete
+
+
+def build_step(run: Run, rank: int, records: StepRecords) -> RecordedStep:
+    tensors = TensorTable(run)
+    calls = _with_unfinished(sorted(records.calls, key=lambda call: call.order))
+    position = {call.order: index for index, call in enumerate(calls)}
+    nodes = [_node(call, index, position, tensors) for index, call in enumerate(calls)]
+    _link(nodes)
+    _add_gradients(records.gradients, nodes, position, tensors)
+    roots = tuple(node.order for node in nodes if node.parent is None)
+    state = _state(records.state, tensors)
+    return RecordedStep(
+        run=run,
+        rank=rank,
+        step=records.step,
+        tensors=tensors,
+        trace=Trace(nodes),
+        roots=roots,
+        gradients={path: moments.before for (path, _), moments in state.get("gradient", {}).items()},
+        parameters=_by_path(state.get("parameter", {})),
+        buffers=_by_path(state.get("buffer", {})),
+        slots={(path, slot or ""): m for (path, slot), m in state.get("optimizer", {}).items()},
+        logs=tuple(records.logs),
+        end=records.end,
+        went_back=bool(records.gradients),
+        given=frozenset(v.data.fingerprint for order in roots for v in nodes[order].inputs.values()),
+        ops=_ops(records.ops, position),
+    )
+
+
+def _with_unfinished(calls: list[CallRecord]) -> list[CallRecord]:
+    """With a stand-in for every call that began and never returned: calls inside it name it as parent."""
+    known = {call.order for call in calls}
+    missing: dict[int, list[CallRecord]] = {}
+    for call in calls:
+        if call.parent is not None and call.parent not in known:
+            missing.setdefault(call.parent, []).append(call)
+    stand_ins = [_unfinished(order, inside) for order, inside in missing.items()]
+    return sorted([*calls, *stand_ins], key=lambda call: call.order)
+
+
+def _unfinished(order: int, inside: list[CallRecord]) -> CallRecord:
+    first = inside[0]
+    depth = first.depth - 1
+    paths = [call.path.split(".")[:-1] for call in inside]
+    common = [part for part, *rest in zip(*paths, strict=False) if all(each == part for each in rest)]
+    return CallRecord(
+        order=order,
+        parent=None,
+        depth=depth,
+        path=".".join(common) if depth > 0 else "",
+        kind=UNFINISHED,
+        class_name=UNFINISHED,
+        op=None,
+        occurrence=0,
+        file=None,
+        line=None,
+        training=first.training,
+        settings={},
+        inputs=_NOTHING,
+        outputs=_NOTHING,
+        step=first.step,
+        rank=first.rank,
+    )
+
+
+def _node(call: CallRecord, index: int, position: Mapping[int, int], tensors: TensorTable) -> Node:
+    def values(leaves: Mapping[str, object]) -> dict[str, Value]:
+        return {
+            slot: Value(tensors.data(leaf)) for slot, leaf in leaves.items() if isinstance(leaf, TensorValue)
+        }
+
+    return Node(
+        order=index,
+        parent=None if call.parent is None else position.get(call.parent),
+        depth=call.depth,
+        path=call.path,
+        kind=call.op or call.kind,
+        class_name=call.class_name,
+        framework_layer=True,  # not recorded; nothing is excused for a user's own code
+        occurrence=call.occurrence,
+        settings=call.settings,
+        training=call.training,
+        in_place=False,
+        file=call.file,
+        line=call.line,
+        inputs=values(call.inputs.leaves),
+        outputs=values(call.outputs.leaves),
+    )
+
+
+def _link(nodes: list[Node]) -> None:
+    for node in nodes:
+        if node.parent is not None:
+            nodes[node.parent].children.append(node.order)
+    for node in reversed(nodes):  # the end of a call is the end of its last child
+        node.finished = max([node.order + 1, *(nodes[child].finished for child in node.children)])
+
+
+def _add_gradients(
+    gradients: Iterable[GradientRecord],
+    nodes: list[Node],
+    position: Mapping[int, int],
+    tensors: TensorTable,
+) -> None:
+    """The first gradient that came to each tensor; calls of one step may go backward in several passes."""
+    for gradient in gradients:
+        index = position.get(gradient.call)
+        if index is None or gradient.value is None:
+            continue
+        values = nodes[index].inputs if gradient.side == "input" else nodes[index].outputs
+        if gradient.slot in values and values[gradient.slot].gradient is None:
+            values[gradient.slot].gradient = tensors.data(gradient.value)
+
+
+def _state(
+    records: Iterable[StateRecord], tensors: TensorTable
+) -> dict[str, dict[tuple[str, str | None], Moments]]:
+    """By role, then by path and slot; of several records of one moment the last counts."""
+    found: dict[str, dict[tuple[str, str | None], Moments]] = {}
+    for record in records:
+        moments = found.setdefault(record.role, {}).setdefault((record.path, record.slot), Moments())
+        data = None if record.value is None else tensors.data(record.value)
+        setattr(moments, record.moment, data)
+    return found
+
+
+def _by_path(state: Mapping[tuple[str, str | None], Moments]) -> dict[str, Moments]:
+    return {path: moments for (path, _), moments in state.items()}
+
+
+def _ops(ops: Iterable[CallRecord], position: Mapping[int, int]) -> dict[int, tuple[CallRecord, ...]]:
+    found: dict[int, list[CallRecord]] = {}
+    for op in sorted(ops, key=lambda each: each.order):
+        if op.parent is not None and op.parent in position:
+            found.setdefault(position[op.parent], []).append(op)
+    return {order: tuple(inside) for order, inside in found.items()}

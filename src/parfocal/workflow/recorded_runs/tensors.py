@@ -1,0 +1,203 @@
+"""Recorded tensors, known by their fingerprints until values are asked for, and how far two are apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.errors import InputError
+from parfocal.judge.layouts import fit, same_extents
+from parfocal.judge.metrics import Comparison, compare_arrays
+from parfocal.judge.sketch import Fingerprint, Sketch, fingerprint, relative_distance, sketch
+from parfocal.judge.tolerance import Tolerance
+from parfocal.matching.values import SAME, distance, tie_slots
+from parfocal.replay.observe import FLOATING
+from parfocal.replay.trace import Data, Value
+from parfocal.run.reader import Run
+from parfocal.run.records import TensorValue
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """How far a port's tensor is from the reference's, relative to the reference's norm.
+
+    With a tolerance the error is 0 within it and infinite beyond.
+    """
+
+    error: float
+    comparison: Comparison | None = None
+
+
+class Arrangement(Enum):
+    """How the values of two tensors lie to each other."""
+
+    SAME = "same"
+    TRANSPOSED = "transposed"
+    UNKNOWN = "unknown"  # whatever fits best
+
+
+class TensorTable:
+    """The tensors of one step. The same bytes give the same ``Data``, so that what feeds what is seen."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._known: dict[object, Data] = {}
+        self._values: dict[int, TensorValue] = {}
+        self._sketches: dict[int, Sketch] = {}
+
+    def data(self, value: TensorValue) -> Data:
+        parsed = Sketch.from_json(dict(value.sketch)) if value.sketch is not None else None
+        key = value.ref if parsed is None else (value.shape, parsed.fingerprint, parsed.projection)
+        if key is None:
+            raise InputError(
+                f"{self.run.path} has statistics only (tensors={self.run.header.tensors!r}): "
+                "values cannot be compared",
+                hint='record with tensors="full" or tensors="sketch"',
+            )
+        if key not in self._known:
+            marks = fingerprint(self.run.read(value)) if parsed is None else parsed.fingerprint
+            data = self._known[key] = Data(value.shape, value.dtype, marks, None)
+            self._values[id(data)] = value
+            if parsed is not None:
+                self._sketches[id(data)] = parsed
+        return self._known[key]
+
+    def array(self, data: Data) -> Array | None:
+        """The values, where they were kept."""
+        value = self._values[id(data)]
+        return None if value.ref is None else self.run.read(value)
+
+    def sketch(self, data: Data) -> Sketch:
+        if id(data) not in self._sketches:
+            self._sketches[id(data)] = sketch(self.run.read(self._values[id(data)]))
+        return self._sketches[id(data)]
+
+
+class Distances:
+    """How far tensors of two steps are apart, each pair measured once.
+
+    ``moves``: axes may lie in another order without changing the shape (NCHW against NHWC). Where they
+    may not, a sketch is compared by its projection, which depends on the order.
+    """
+
+    def __init__(self, reference: TensorTable, port: TensorTable, tolerance: Tolerance | None) -> None:
+        self.reference = reference
+        self.port = port
+        self.tolerance = tolerance
+        self.moves = True
+        self._known: dict[tuple[int, int, bool, Arrangement], Apart] = {}
+
+    def between(
+        self, own: Data, other: Data, *, judged: bool = False, lies: Arrangement | None = None
+    ) -> Apart:
+        """``judged``: by the fixed tolerance, where there is one. ``lies``: how, where that is known."""
+        judged = judged and self.tolerance is not None
+        lies = lies or (Arrangement.UNKNOWN if self.moves else Arrangement.SAME)
+        key = id(own), id(other), judged, lies
+        if key not in self._known:
+            self._known[key] = self._measure(own, other, judged, lies)
+        return self._known[key]
+
+    def _measure(self, own: Data, other: Data, judged: bool, lies: Arrangement) -> Apart:
+        observed, recorded = self.port.array(own), self.reference.array(other)
+        if observed is not None and recorded is not None:
+            return self._of_arrays(observed, recorded, judged, lies)
+        if judged:
+            raise InputError(
+                "a fixed tolerance needs full tensors", hint='record both runs with tensors="full"'
+            )
+        return Apart(self._of_sketches(own, other, lies))
+
+    def _of_arrays(self, observed: Array, recorded: Array, judged: bool, lies: Arrangement) -> Apart:
+        if lies is Arrangement.TRANSPOSED:
+            recorded = recorded.T
+        if observed.size != recorded.size and broadcasts(observed.shape, recorded.shape):
+            observed, recorded = np.broadcast_arrays(observed, recorded)
+        layout = fit(recorded, observed, may_move=lies is Arrangement.UNKNOWN)
+        if layout is None:
+            return Apart(math.inf)
+        tolerance = self.tolerance if judged else None
+        comparison = compare_arrays(observed, layout.apply(recorded), tolerance=tolerance)
+        if judged:
+            return Apart(math.inf if comparison.mismatched else 0.0, comparison)
+        return Apart(comparison.rel_l2, comparison)
+
+    def _of_sketches(self, own: Data, other: Data, lies: Arrangement) -> float:
+        marks = own.fingerprint, other.fingerprint
+        if marks[0].size != marks[1].size and broadcasts(own.shape, other.shape):
+            size = max(each.size for each in marks)
+            return _beyond_rounding(distance(*(repeated(each, size) for each in marks)))
+        order_free = distance(*marks)
+        if lies is Arrangement.TRANSPOSED and min(own.shape, default=1) > 1:
+            return _beyond_rounding(order_free)
+        if own.shape != other.shape and _without_ones(own.shape) != _without_ones(other.shape):
+            # projections say nothing across layouts, fingerprints little
+            return _beyond_rounding(order_free)
+        apart = relative_distance(self.port.sketch(own), self.reference.sketch(other))
+        if lies is Arrangement.UNKNOWN and apart > 0.1 and order_free <= SAME:
+            return order_free
+        return apart
+
+
+def _beyond_rounding(order_free: float) -> float:
+    return order_free if order_free > SAME else 0.0
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(extent for extent in shape if extent != 1)
+
+
+def broadcasts(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether one of two shapes becomes the other by repeating along axes of length one."""
+    try:
+        return np.broadcast_shapes(one, other) in (one, other)
+    except ValueError:
+        return False
+
+
+def repeated(marks: Fingerprint, size: int) -> Fingerprint:
+    """The fingerprint of a tensor that holds the same values several times over."""
+    times = size // marks.size if marks.size else 1
+    return replace(
+        marks,
+        size=marks.size * times,
+        sum=marks.sum * times,
+        l1=marks.l1 * times,
+        l2=marks.l2 * math.sqrt(times),
+        third=marks.third * times,
+    )
+
+
+def tie_values(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict[str, Value]:
+    """Port slot -> the reference's value there; what has no partner of its size may broadcast to one."""
+    tied = tie_slots(port, reference)
+    taken = {id(value) for value in tied.values()}
+    left = {name: value for name, value in reference.items() if id(value) not in taken}
+    for slot, own in port.items():
+        if slot in tied:
+            continue
+        fitting = [name for name, other in left.items() if _may_broadcast(own.data, other.data)]
+        if fitting:
+            chosen = slot if slot in fitting else fitting[0]
+            tied[slot] = left.pop(chosen)
+    return tied
+
+
+def _may_broadcast(own: Data, other: Data) -> bool:
+    alike = (own.dtype in FLOATING) == (other.dtype in FLOATING)
+    return alike and bool(own.shape) and bool(other.shape) and broadcasts(own.shape, other.shape)
+
+
+def lies_otherwise(own: Data, other: Data) -> bool:
+    """Whether two tensors of the same values have the same extents in another order."""
+    return (
+        _without_ones(own.shape) != _without_ones(other.shape)
+        and len(own.shape) == len(other.shape)
+        and same_extents(own.shape, other.shape)
+        and distance(own.fingerprint, other.fingerprint) <= SAME
+    )

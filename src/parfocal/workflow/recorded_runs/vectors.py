@@ -1,0 +1,56 @@
+"""Recorded tensors as vectors on which linear relations can be tested: their values, or their projections.
+
+A projection is linear, so whatever holds between tensors in one order holds between their projections.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parfocal.replay.trace import Data
+from parfocal.workflow.recorded_runs.pair import StepPair
+from parfocal.workflow.recorded_runs.tensors import Arrangement, TensorTable
+
+Vector = NDArray[np.float64]
+PROPORTIONAL = 1e-3  # relative error that may be left when one tensor is a multiple of another
+
+
+def vectors_of(
+    pair: StepPair, own: Data, other: Data, lies: Arrangement = Arrangement.SAME
+) -> tuple[Vector, Vector] | None:
+    """The port's and the reference's tensor in the same order; None where the order is not known."""
+    if own.shape != other.shape and lies is not Arrangement.TRANSPOSED:
+        return None
+    arrays = pair.port.tensors.array(own), pair.reference.tensors.array(other)
+    if arrays[0] is not None and arrays[1] is not None:
+        expected = arrays[1].T if lies is Arrangement.TRANSPOSED else arrays[1]
+        return _flat(arrays[0]), _flat(expected)
+    if lies is Arrangement.TRANSPOSED:
+        return None
+    return projected(pair.port.tensors, own), projected(pair.reference.tensors, other)
+
+
+def projected(tensors: TensorTable, data: Data) -> Vector:
+    return np.array(tensors.sketch(data).projection)
+
+
+def _flat(array: NDArray[np.generic]) -> Vector:
+    return array.astype(np.float64).reshape(-1)
+
+
+def factor_between(
+    pair: StepPair, own: Data, other: Data, lies: Arrangement = Arrangement.SAME
+) -> float | None:
+    """The number that the port's tensor is the reference's times, if it is one throughout."""
+    vectors = vectors_of(pair, own, other, lies)
+    return None if vectors is None else multiple_of(*vectors)
+
+
+def multiple_of(own: Vector, other: Vector) -> float | None:
+    power = float(other @ other)
+    if not power or not np.isfinite(power):
+        return None
+    factor = float(own @ other) / power
+    left = float(np.linalg.norm(own - factor * other))
+    return factor if factor and left <= PROPORTIONAL * float(np.linalg.norm(own)) else None
