@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from parfocal.weights.transfer import transfer
     from parfocal.workflow.align import align
     from parfocal.workflow.recorded_runs.comparing import compare
+    from parfocal.workflow.schedules import compare_schedule
 
 _HOMES = {
     "ParfocalError": "parfocal.errors",
@@ -31,6 +32,7 @@ _HOMES = {
     "align": "parfocal.workflow.align",
     "compare": "parfocal.workflow.recorded_runs.comparing",
     "compare_arrays": "parfocal.judge.metrics",
+    "compare_schedule": "parfocal.workflow.schedules",
     "convert": "parfocal.weights.convert",
     "load_run": "parfocal.run.reader",
     "record": "parfocal.capture.recording",
@@ -45,6 +47,7 @@ __all__ = [
     "align",
     "compare",
     "compare_arrays",
+    "compare_schedule",
     "convert",
     "load_run",
     "record",

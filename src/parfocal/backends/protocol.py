@@ -303,7 +303,29 @@ class TrainingBackend(ModelBackend, Protocol):
         """The learning rate the next step will use (of the first group)."""
 
 
-Backend = TrainingBackend
+class SchedulingBackend(TrainingBackend, Protocol):
+    """Tier 3, the rest: how a learning rate goes on."""
+
+    def optimizer_rates(self, optimizer: Any) -> list[float]:
+        """The learning rate of every parameter group, as the next update reads it."""
+
+    def schedule_rates(self, scheduler: Any) -> list[float]:
+        """The same as a scheduler gives it: of its optimizer where it has one, or its own."""
+
+    def scheduler_of(self, optimizer: Any) -> Any | None:
+        """The scheduler that the optimizer reads its rate from, where it holds one."""
+
+    def optimizer_of(self, scheduler: Any) -> Any | None:
+        """The optimizer whose rate the scheduler sets, where it holds one."""
+
+    def needs_metric(self, scheduler: Any) -> bool:
+        """Whether a step of the scheduler asks how well the training does."""
+
+    def schedule_kept(self, scheduler: Any) -> AbstractContextManager[None]:
+        """The scheduler, and its optimizer's rates, are stepped meanwhile and put back exactly."""
+
+
+Backend = SchedulingBackend
 
 
 @runtime_checkable

@@ -38,6 +38,15 @@ class Step:
     carried: float  # relative difference of its output in the natural runs
 
 
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A number of both sides over updates: a learning rate, a loss, a metric."""
+
+    name: str
+    reference: tuple[float, ...]
+    port: tuple[float, ...]
+
+
 class Reproducible(Protocol):
     """A mistake that can be shown by itself, given how to build the models."""
 
@@ -63,6 +72,7 @@ class Report:
     transfer: Plan | None = None
     coverage: Coverage = field(default_factory=Coverage)
     along: tuple[Step, ...] = ()
+    curves: tuple[Curve, ...] = ()
     limit: float = 0.0
     scale: Literal["noise", "growth"] = "noise"  # scores: error by noise, or by the error that went in
     tolerance: Tolerance | None = None  # None: judged by scores
@@ -81,6 +91,11 @@ class Report:
     @property
     def ok(self) -> bool:
         return not self.divergences
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether calls of models were compared, or something else: a schedule, data, a metric."""
+        return any(each.what == "calls" for each in self.coverage.compared)
 
     @property
     def first(self) -> Divergence | None:

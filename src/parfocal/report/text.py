@@ -100,7 +100,7 @@ def _headline(report: Report) -> str:
 def _divergence(first: Divergence, report: Report) -> list[str]:
     lines = [f"first divergence: {_one_line(replace(first, message=''), report)}"]
     for side, site in (("reference", first.reference), ("port", first.port)):
-        if site is not None:
+        if site is not None and report.has_calls:
             lines.append(f"  {side:<10} {_site(site)}")
     lines += [f"  settings   {line}" for line in _differing_settings(first)]
     if first.message and (first.cause is None or first.message not in first.cause.message):
@@ -211,11 +211,11 @@ def _place(divergence: Divergence) -> str:
 
 
 def _one_line(divergence: Divergence, report: Report) -> str:
-    place = _place(divergence)
+    place = f", {_place(divergence)}" if report.has_calls else ""
     step = f"step {divergence.step}, " if divergence.step else ""
     rank = f"rank {divergence.rank}, " if divergence.rank else ""
     detail = f" ({divergence.message})" if divergence.message else ""
-    return f"{step}{rank}{divergence.phase}, {place}: {divergence.what}{_size(divergence, report)}{detail}"
+    return f"{step}{rank}{divergence.phase}{place}: {divergence.what}{_size(divergence, report)}{detail}"
 
 
 def _bar() -> str:
@@ -313,6 +313,8 @@ def _score(score: float) -> str:
 def _next_step(report: Report) -> str:
     first = report.first
     again = "align again" if report.scale == "noise" else "record and compare again"
+    if not report.has_calls:
+        again = "compare again"
     if first is None:
         return "next: nothing to mend here"
     if first.cause is not None:

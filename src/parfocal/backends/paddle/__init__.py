@@ -6,9 +6,9 @@ from parfocal.backends.paddle.building import Building
 from parfocal.backends.paddle.checkpoints import Checkpoints
 from parfocal.backends.paddle.functions import Functions
 from parfocal.backends.paddle.recording import Recording
+from parfocal.backends.paddle.schedules import Scheduling
 from parfocal.backends.paddle.surgery import Surgery
-from parfocal.backends.paddle.training import Training
 
 
-class PaddleBackend(Training, Checkpoints, Recording, Surgery, Functions, Building):
+class PaddleBackend(Scheduling, Checkpoints, Recording, Surgery, Functions, Building):
     """PaddlePaddle, as ``protocol.py`` wants it."""

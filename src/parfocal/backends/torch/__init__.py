@@ -6,9 +6,9 @@ from parfocal.backends.torch.building import Building
 from parfocal.backends.torch.checkpoints import Checkpoints
 from parfocal.backends.torch.functions import Functions
 from parfocal.backends.torch.recording import Recording
+from parfocal.backends.torch.schedules import Scheduling
 from parfocal.backends.torch.surgery import Surgery
-from parfocal.backends.torch.training import Training
 
 
-class TorchBackend(Training, Checkpoints, Recording, Surgery, Functions, Building):
+class TorchBackend(Scheduling, Checkpoints, Recording, Surgery, Functions, Building):
     """PyTorch, as ``protocol.py`` wants it."""

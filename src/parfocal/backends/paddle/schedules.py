@@ -1,0 +1,57 @@
+"""Tier 3 for PaddlePaddle: learning rates as an update reads them, and schedules stepped without a trace."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import paddle
+
+from parfocal.backends.paddle.training import Training
+
+
+class Scheduling(Training):
+    """What ``SchedulingBackend`` asks for. Paddle's schedulers do not know their optimizers."""
+
+    def optimizer_rates(self, optimizer: Any) -> list[float]:
+        factors = [
+            group.get("learning_rate", 1.0) if isinstance(group, dict) else 1.0
+            for group in optimizer._param_groups
+        ]
+        base = self.learning_rate(optimizer) / (factors[0] if factors[0] else 1.0)
+        distinct = factors if isinstance(optimizer._param_groups[0], dict) else factors[:1]
+        return [base * float(factor) for factor in distinct]
+
+    def schedule_rates(self, scheduler: Any) -> list[float]:
+        return [float(scheduler())]
+
+    def scheduler_of(self, optimizer: Any) -> Any | None:
+        rate = optimizer._learning_rate
+        return rate if self.is_scheduler(rate) else None
+
+    def optimizer_of(self, scheduler: Any) -> Any | None:
+        return None
+
+    def needs_metric(self, scheduler: Any) -> bool:
+        return isinstance(scheduler, paddle.optimizer.lr.ReduceOnPlateau)
+
+    @contextmanager
+    def schedule_kept(self, scheduler: Any) -> Iterator[None]:
+        chain = [scheduler]
+        while self.is_scheduler(inner := getattr(chain[-1], "learning_rate", None)):
+            chain.append(inner)  # a warm-up has the schedule that follows inside
+        before = [
+            {
+                key: value if self.is_scheduler(value) else copy.deepcopy(value)
+                for key, value in vars(each).items()
+            }
+            for each in chain
+        ]
+        try:
+            yield
+        finally:
+            for each, values in zip(chain, before, strict=True):
+                vars(each).clear()
+                vars(each).update(values)

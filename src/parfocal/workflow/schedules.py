@@ -1,0 +1,198 @@
+"""``compare_schedule``: do two learning rates go the same way, update by update.
+
+Schedules are really stepped, once after each update, and the rate is read where the update reads it. What is
+stepped is put back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends import registry
+from parfocal.backends.protocol import Array, Backend
+from parfocal.brief import brief
+from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.explain.rates import Rates, cause_of, distance, rounding
+from parfocal.judge.floors import Size
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.verdict import Divergence, Site
+from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
+from parfocal.report.report import Curve, Report
+
+LIMIT = 4.0  # in units of rounding: as for every call
+
+Rate = Callable[[int], float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Schedule:
+    """One side: what is stepped, where the rate is read, and what it is called."""
+
+    name: str
+    read: Callable[[int], list[float]]
+    step: Callable[[int], None]
+    keep: Callable[[ExitStack], None]
+    given_number: bool = False
+
+
+def compare_schedule(reference: Any, port: Any, steps: int) -> Report:
+    """Compare the learning rate of ``steps`` updates.
+
+    Each side is a scheduler, an optimizer that holds one, a pair ``(optimizer, scheduler)``, an optimizer
+    without one, or a function from the update's number (0, 1, ...) to its rate. A scheduler that goes by a
+    metric is told one that improves for a third of the steps and then no more.
+    """
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise InputError(f"steps={brief(steps)} is not a number of updates", hint="e.g. steps=1000")
+    if reference is port:
+        raise InputError("a schedule compared with itself is always the same", hint="pass two schedules")
+    ours, theirs = _schedule(reference, "reference", steps), _schedule(port, "port", steps)
+    curves = _followed(ours, "reference", steps), _followed(theirs, "port", steps)
+    groups = min(curve.shape[1] for curve in curves)
+    divergences = [
+        found
+        for group in range(groups)
+        if (found := _difference(curves[0][:, group], curves[1][:, group], (ours, theirs), group, groups))
+    ]
+    more = [curve.shape[1] - groups for curve in curves]
+    return Report(
+        reference_name=ours.name,
+        port_name=theirs.name,
+        divergences=tuple(divergences),
+        coverage=Coverage(
+            (Compared("learning rates", steps * groups, steps * groups),),
+            tuple(
+                LeftOut(f"{count} more parameter {'group' if count == 1 else 'groups'}", reason)
+                for count, reason in zip(more, (Reason.ONLY_REFERENCE, Reason.ONLY_PORT), strict=True)
+                if count
+            ),
+        ),
+        limit=LIMIT,
+        curves=tuple(
+            Curve(
+                "learning rate" if groups == 1 else f"learning rate of group {group}",
+                *(tuple(map(float, curve[:, group])) for curve in curves),
+            )
+            for group in range(groups)
+        ),
+    )
+
+
+def _schedule(value: Any, side: str, steps: int) -> _Schedule:
+    if isinstance(value, tuple) and len(value) == 2:
+        return _of_objects(*value, side, steps)
+    try:
+        backend = registry.of(value)
+    except InputError:
+        if callable(value) and not isinstance(value, type):
+            return _of_function(value)
+        raise InputError(
+            f"the {side} is {brief(value)}: neither a scheduler, an optimizer, a pair of both nor a function",
+            hint="pass a scheduler, (optimizer, scheduler), or a function from update to rate",
+        ) from None
+    if backend.is_optimizer(value):
+        return _of_objects(value, backend.scheduler_of(value), side, steps)
+    if backend.is_scheduler(value):
+        return _of_objects(backend.optimizer_of(value), value, side, steps)
+    raise InputError(
+        f"the {side} is a {type(value).__name__}, not a schedule", hint="pass a scheduler or an optimizer"
+    )
+
+
+def _of_function(function: Rate) -> _Schedule:
+    name = getattr(function, "__name__", type(function).__name__)
+    return _Schedule(name, lambda step: [float(function(step))], lambda step: None, lambda stack: None)
+
+
+def _of_objects(optimizer: Any, scheduler: Any, side: str, steps: int) -> _Schedule:
+    backend = registry.of(optimizer if optimizer is not None else scheduler)
+    if optimizer is not None and not backend.is_optimizer(optimizer):
+        raise InputError(f"the {side}'s pair begins with a {type(optimizer).__name__}, not an optimizer")
+    if scheduler is None:
+        rates = backend.optimizer_rates
+        return _Schedule(
+            type(optimizer).__name__, lambda step: rates(optimizer), lambda step: None, lambda stack: None
+        )
+    if not backend.is_scheduler(scheduler):
+        raise InputError(
+            f"the {side}'s pair ends with a {type(scheduler).__name__}, not a scheduler of its framework"
+        )
+    belongs = backend.optimizer_of(scheduler)
+    if optimizer is not None and belongs is not None and belongs is not optimizer:
+        raise InputError(
+            f"the {side}'s {type(scheduler).__name__} belongs to another optimizer than the one beside it",
+            hint="make the scheduler from this optimizer",
+        )
+    held = None if optimizer is None else backend.scheduler_of(optimizer)
+    if optimizer is not None and belongs is None and held is not None and held is not scheduler:
+        raise InputError(
+            f"the {side}'s {type(optimizer).__name__} reads its rate from another scheduler",
+            hint="give the optimizer this scheduler",
+        )
+    return _Schedule(
+        type(scheduler).__name__,
+        lambda step: _read(backend, optimizer, scheduler),
+        lambda step: _stepped(backend, scheduler, step, steps),
+        lambda stack: stack.enter_context(backend.schedule_kept(scheduler)),
+        given_number=optimizer is not None and belongs is None and held is None,
+    )
+
+
+def _read(backend: Backend, optimizer: Any, scheduler: Any) -> list[float]:
+    return backend.schedule_rates(scheduler) if optimizer is None else backend.optimizer_rates(optimizer)
+
+
+def _stepped(backend: Backend, scheduler: Any, step: int, steps: int) -> None:
+    metric = 1.0 / (1 + min(step, steps // 3)) if backend.needs_metric(scheduler) else None
+    backend.scheduler_step(scheduler, metric)
+
+
+def _followed(schedule: _Schedule, side: str, steps: int) -> Array:
+    """The rates of all updates, one column a group."""
+    rows = []
+    with ExitStack() as stack:
+        schedule.keep(stack)
+        for step in range(steps):
+            try:
+                rows.append(schedule.read(step))
+                if step + 1 < steps:  # a schedule with an end is not stepped beyond it
+                    schedule.step(step)
+            except (ValueError, IndexError, ZeroDivisionError, TypeError, RuntimeError) as error:
+                raise InputError(
+                    f"the {side}'s {schedule.name} raised {type(error).__name__} at update {step}: {error}",
+                    hint=f"compare at most {step} steps, or make the schedule longer" if step else "",
+                ) from error
+    curve = np.asarray(rows, dtype=np.float64)
+    if not curve.size:
+        raise EmptyComparisonError(f"the {side}'s optimizer has no parameter groups, so no learning rate")
+    return curve
+
+
+def _difference(
+    reference: Array, port: Array, sides: tuple[_Schedule, _Schedule], group: int, groups: int
+) -> Divergence | None:
+    score = distance(port, reference)
+    if score <= LIMIT:
+        return None
+    floor = rounding(reference)
+    wrong = np.flatnonzero(~(np.abs(port - reference) <= LIMIT * floor))
+    first = int(wrong[0])
+    of_group = f" of group {group}" if groups > 1 else ""
+    cause = cause_of(Rates(reference, port, sides[1].given_number), LIMIT)
+    return Divergence(
+        "lr",
+        Site("", sides[0].name),
+        Site("", sides[1].name),
+        f"learning rate{of_group} of update {first}: {reference[first]:.7g} in the reference, "
+        f"{port[first]:.7g} in the port; {len(wrong)} of {len(reference)} updates differ",
+        compare_arrays(port, reference),
+        Size(float(floor.mean()), float(floor.max())),
+        score,
+        cause=cause,
+        step=first,
+    )
