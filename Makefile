@@ -6,7 +6,18 @@ READY  := $(VENV)/.ready
 # Two processes fit two cores; each framework gets one thread so that they do not fight over them.
 TEST_PROCESSES ?= 2
 
-.PHONY: help demo test lint format bench bench-faults docs sweep clean
+# ``make sweep CPU=avx2 THREADS=3``: the same as on another processor (benchmarks/processors.py)
+CPU     ?=
+THREADS ?= 1
+ON      := $(if $(CPU),$(BIN)/python -m benchmarks.processors $(CPU) --threads $(THREADS) --)
+# processor:threads, and what to test on each
+PORTABLE       ?= sse4:1 avx2:3
+PORTABLE_TESTS ?= tests
+# Tests that compare numbers of frameworks or sums of our own: another order of sums could break them.
+NUMBERS := tests/unit/judge tests/unit/native tests/unit/capture tests/unit/workflow tests/conformance \
+           tests/compat tests/pairs
+
+.PHONY: help demo test test-portable test-numbers lint format bench bench-faults docs sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -24,6 +35,16 @@ demo: $(READY)  ## run the main job on bundled data
 test: $(READY)  ## run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile
 
+test-portable: $(READY)  ## run all tests as on other processors, with other numbers of threads
+	@status=0; for on in $(PORTABLE); do \
+	  echo "== $$on"; \
+	  $(BIN)/python -m benchmarks.processors $${on%:*} --threads $${on#*:} -- \
+	    $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile $(PORTABLE_TESTS) || status=1; \
+	done; exit $$status
+
+test-numbers: PORTABLE_TESTS := $(NUMBERS)
+test-numbers: test-portable  ## the part of test-portable that compares numbers
+
 lint: $(READY)  ## format check, lint, types, import direction
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -35,13 +56,13 @@ format: $(READY)  ## format and mend what can be mended by itself
 	$(BIN)/ruff check --fix .
 
 bench: $(READY)  ## print the benchmark tables (ratios, best of n)
-	$(BIN)/python -m benchmarks
+	$(ON) $(BIN)/python -m benchmarks
 
 sweep: $(READY)  ## noise of correct pairs and scores of planted faults over many seeds, into docs/noise.md
-	$(BIN)/python -m benchmarks.sweep
+	$(ON) $(BIN)/python -m benchmarks.sweep
 
 bench-faults: $(READY)  ## seeded faults: parfocal and the tools before it, into docs/faults.md
-	$(BIN)/python -m benchmarks.faults
+	$(ON) $(BIN)/python -m benchmarks.faults
 
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -6,15 +6,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from parfocal.backends.protocol import Array, StateTensor
 from parfocal.capture.session import Session
 from parfocal.errors import InputError
+from parfocal.judge.moments import Pass, gather, real_view
 from parfocal.run.records import StateRecord, TensorValue
 
 ROLES = ("parameter", "buffer", "gradient", "optimizer")
-_BLOCK = 2**16
 
 Moment = str  # "before" or "after" the step's update
 
@@ -123,14 +121,8 @@ def _square(value: TensorValue) -> float | None:
 
 
 def sum_of_squares(array: Array) -> float:
-    """By blocks: in the array's own precision where that holds, else in float64."""
-    flat = array.reshape(-1)
-    total = 0.0
-    for start in range(0, flat.size, _BLOCK):
-        part = flat[start : start + _BLOCK]
-        square = float(np.vdot(part, part).real) if part.dtype == np.float32 else math.inf
-        if not 1e-30 < square < math.inf:  # out of range, or a dtype without a product of its own
-            wide = part.astype(np.complex128 if part.dtype.kind == "c" else np.float64)
-            square = float(np.vdot(wide, wide).real)
-        total += square
-    return total
+    """Right in every digit that float32 has, whatever the processor; not finite if a value is not."""
+    found = gather(real_view(array), Pass())
+    if found.finite < found.count:
+        return math.nan if found.nan else math.inf
+    return found.square.over(1)

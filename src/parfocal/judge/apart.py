@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.judge.kernels import dot, wide_pieces
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic, is_plain
 from parfocal.judge.tolerance import Tolerance
 from parfocal.native.library import LIBRARY
 
 _BLOCK = 1 << 18
-# Sums of squares of numbers in this range are right to a few digits, which is all that is asked here.
 _ANYTHING = Tolerance(atol=1e38)
+# Sums of squares of numbers in this range are right to a few digits, which is all that is asked here.
 _RANGE = {np.dtype(np.float32): (1e-15, 1e15), np.dtype(np.float64): (1e-140, 1e140)}
 
 
@@ -113,8 +114,11 @@ def _compiled(x: Array, y: Array, tolerance: Tolerance) -> tuple[Apart, bool]:
 
 def _by_numpy(x: Array, y: Array, scratch: Scratch) -> Apart:
     difference = np.subtract(x, y, out=scratch.get("difference", x.dtype, len(x)))
-    squares = float(np.dot(difference, difference)), float(np.dot(y, y))
-    return Apart(len(x), _largest(difference), squares[0], _largest(y), squares[1])
+    square = reference_square = 0.0
+    for off, reference in wide_pieces((difference, y), scratch):
+        square += dot(off, off)
+        reference_square += dot(reference, reference)
+    return Apart(len(x), _largest(difference), square, _largest(y), reference_square)
 
 
 def _largest(values: Array) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,48 +21,52 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.totals import SideTotals, Totals
 from parfocal.native.library import LIBRARY
 
-CHUNK = 1024  # products are summed in the block's dtype over this many elements, beyond in float64
-_MOST_PRODUCTS = 6  # of one block
+PIECE = 1 << 15  # elements: a few pieces of float64 fit a core's second-level cache
+_CHUNK = 1024
+_ONES = np.ones(_CHUNK)
 _FLOAT64 = np.dtype(np.float64)
 _BOOL = np.dtype(np.bool_)
 # Relative and absolute rounding of a tolerance and a difference in the dtype; float64 is taken as is.
 _SLACK = {np.dtype(np.float32): (1e-6, 1e-44), _FLOAT64: (0.0, 0.0)}
 _FEW = 64  # a part of the block that is cheaper to look at than one more pass
 _AT_ONCE = 8192  # elements with temporaries in float64
-ONES = {np.dtype(name): np.ones(CHUNK, name) for name in (np.float32, np.float64)}
 _MASK32 = np.uint64(0xFFFFFFFF)
 
 # Squares of numbers in this range neither overflow nor lose digits to underflow.
 _SAFE = {np.dtype(np.float32): (1e-12, 1e15), _FLOAT64: (1e-140, 1e140)}
 
 
-class DotProducts:
-    """Dot products of one block: within chunks in the block's dtype, across chunks in float64.
+def widened(values: Array, scratch: Scratch, name: str = "wide") -> Array:
+    """Numbers as float64, in which their sum is right in whatever order it is made.
 
-    The second factor may be ``ONES``, a single chunk, which then meets every chunk of the first.
+    The processor's width and the number of threads decide in which order a library adds. In float32 that
+    shows: the sum of a thousand equal terms can be wrong by 1e-5.
     """
+    if values.dtype == _FLOAT64:
+        return values
+    wide = scratch.get(name, _FLOAT64, len(values))
+    np.copyto(wide, values)
+    return wide
 
-    def __init__(self, size: int, dtype: np.dtype[Any], scratch: Scratch) -> None:
-        self._whole = size - size % CHUNK
-        rows = scratch.get("partial", dtype, _MOST_PRODUCTS * (self._whole // CHUNK))
-        self._rows = rows.reshape(_MOST_PRODUCTS, -1)
-        self._rests: list[float] = []
 
-    def add(self, first: Array, second: Array) -> None:
-        """One more product, the next in ``sums``."""
-        whole = self._whole
-        if whole:
-            left = first[:whole].reshape(-1, 1, CHUNK)
-            right = second if len(second) == CHUNK else second[:whole]
-            out = self._rows[len(self._rests)].reshape(-1, 1, 1)
-            np.matmul(left, right.reshape(-1, CHUNK, 1), out=out)
-        rest = first[whole:]
-        self._rests.append(float(np.dot(rest, second[-len(rest) :])) if len(rest) else 0.0)
+def wide_pieces(block: Sequence[Array], scratch: Scratch) -> Iterator[list[Array]]:
+    """Equally long arrays piece by piece, in float64."""
+    for begin in range(0, len(block[0]), PIECE):
+        part = slice(begin, begin + PIECE)
+        yield [widened(array[part], scratch, f"wide {number}") for number, array in enumerate(block)]
 
-    def sums(self) -> list[float]:
-        """All products so far, in their order."""
-        totals = self._rows[: len(self._rests)].sum(axis=1, dtype=np.float64).tolist()
-        return [total + rest for total, rest in zip(totals, self._rests, strict=True)]
+
+def dot(first: Array, second: Array | None = None) -> float:
+    """The sum of one piece in float64, or of its products with another; chunks wake no threads of BLAS."""
+    whole = len(first) - len(first) % _CHUNK
+    total = 0.0
+    if whole:
+        right = _ONES if second is None else second[:whole]
+        total = float(np.matmul(first[:whole].reshape(-1, 1, _CHUNK), right.reshape(-1, _CHUNK, 1)).sum())
+    rest = first[whole:]
+    if len(rest):
+        total += float(np.dot(rest, _ONES[: len(rest)] if second is None else second[whole:]))
+    return total
 
 
 def quick_block(
@@ -93,10 +98,10 @@ def quick_block(
         mismatched = 0
     else:
         mismatched = _count_mismatches(x, y, difference, magnitude, tolerance, scratch)
-    products = DotProducts(len(x), x.dtype, scratch)
-    for pair in ((difference, ONES[x.dtype]), (difference, difference), (x, x), (y, y)):
-        products.add(*pair)
-    absolute, square, square_x, square_y = products.sums()
+    sums = np.zeros(4)
+    for off, wide_x, wide_y in wide_pieces((difference, x, y), scratch):
+        sums += dot(off), dot(off, off), dot(wide_x, wide_x), dot(wide_y, wide_y)
+    absolute, square, square_x, square_y = sums.tolist()
     first.square, second.square = Scaled(square_x), Scaled(square_y)
     return Totals(
         first=first,
@@ -107,7 +112,7 @@ def quick_block(
         minimum=least,
         absolute=Scaled(absolute),
         square=Scaled(square),
-        product=Scaled(_product(x, y, square, square_x, square_y, products)),
+        product=Scaled(_product(x, y, square, square_x, square_y, scratch)),
         relative=relative,
         mismatched=mismatched,
     )
@@ -155,14 +160,11 @@ def _quick_side(values: Array) -> SideTotals:
     return SideTotals(minimum=low, maximum=high)
 
 
-def _product(
-    x: Array, y: Array, square: float, square_x: float, square_y: float, products: DotProducts
-) -> float:
+def _product(x: Array, y: Array, square: float, square_x: float, square_y: float, scratch: Scratch) -> float:
     """x . y from the three squares when that loses no digits, which saves a pass."""
     if 0.25 * square_y <= square_x <= 4 * square_y:
         return (square_x + square_y - square) / 2
-    products.add(x, y)
-    return products.sums()[-1]
+    return sum(dot(*pair) for pair in wide_pieces((x, y), scratch))
 
 
 def _largest_ratio(difference: Array, y: Array, signed: bool, scratch: Scratch) -> float | None:

@@ -1,10 +1,10 @@
 """``compare_arrays``: every figure about the difference of two arrays, in one pass.
 
 The pass goes over flat blocks that stay in the cache, on a few threads, and needs a few
-megabytes whatever the size of the arrays. Floats of up to 32 bits are subtracted and squared in
-float32 and summed in float64 across small chunks: sums are right to about 1e-7, extremes to the
-rounding of one subtraction. Wider floats, and integers against floats, use float64; integers
-among themselves are exact.
+megabytes whatever the size of the arrays. Floats of up to 32 bits are subtracted in float32 and
+summed in float64, by the compiled loop in float32 over a few numbers first: sums are right to about
+1e-7 on every processor, extremes to the rounding of one subtraction. Wider floats, and integers
+against floats, use float64; integers among themselves are exact.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """One pass over one array: census, range, sums of powers and, if asked for, the projection.
 
 The pass is shared by ``sketch``, ``fingerprint`` and ``stats``. Ordinary float32 and bfloat16 numbers
-go through the compiled loop if there is one, everything else through NumPy. Floats of up to 32 bits
-are summed in float32 over small chunks and in float64 beyond; everything else is read as float64,
-complex numbers as their real and imaginary parts.
+go through the compiled loop if there is one, everything else through NumPy, which sums in float64.
+Complex numbers are read as their real and imaginary parts.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.judge.kernels import ONES, DotProducts
+from parfocal.judge.kernels import PIECE, dot, widened
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.projection import (
     ROWS,
@@ -40,7 +39,6 @@ _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 # Cubes of numbers in this range neither overflow nor lose digits to underflow.
 _SAFE = {_FLOAT32: (1e-7, 1e10), _FLOAT64: (1e-90, 1e90)}
 _FARTHEST = 100  # exponents up to this are far from the ends of float32
-_PIECE = 1 << 17  # elements: a piece and its powers fit a core's second-level cache
 
 
 @dataclass(slots=True)
@@ -231,15 +229,14 @@ def _block(values: Array, start: int, what: Pass, scratch: Scratch) -> Moments:
     moments = Moments(count=len(values), minimum=low, maximum=high)
     if not (math.isfinite(low) and math.isfinite(high)):
         values = _set_aside(values, start, moments)
+    wide = widened(values, scratch)
     reach = max(-moments.minimum, moments.maximum)
-    floor, ceiling = _SAFE[values.dtype]
+    floor, ceiling = _SAFE[_FLOAT64]
     exponent = 0
     if reach > 0 and not floor < reach < ceiling:
-        if values.dtype == _FLOAT32:
-            values = values.astype(np.float64)
-        else:
-            values, exponent = np.ldexp(values, -math.frexp(reach)[1]), math.frexp(reach)[1]
-    _sums(moments, values, exponent, what, scratch)
+        exponent = math.frexp(reach)[1]
+        wide = np.ldexp(wide, -exponent)
+    _sums(moments, wide, exponent, what, scratch)
     return moments
 
 
@@ -262,34 +259,22 @@ def _set_aside(values: Array, start: int, moments: Moments) -> Array:
 def _sums(moments: Moments, values: Array, exponent: int, what: Pass, scratch: Scratch) -> None:
     """Add the sums of powers and the projection of finite ``values * 2**exponent``."""
     sums = np.zeros(4)
-    for begin in range(0, len(values), _PIECE):
-        sums += _powers(values[begin : begin + _PIECE], what, scratch)
-    square, total, absolute, cube = sums.tolist()
+    for begin in range(0, len(values), PIECE):
+        sums += _powers(values[begin : begin + PIECE], what, scratch)
+    total, square, absolute, cube = sums.tolist()
     if what.project:
-        buckets, total = project_block(values, what.width, what.seed, scratch)
-        moments.buckets = np.ldexp(buckets, exponent)
+        moments.buckets = np.ldexp(project_block(values, what.width, what.seed, scratch), exponent)
     moments.total = float(np.ldexp(total, exponent))
     moments.absolute = Scaled(absolute, exponent)
     moments.square = Scaled(square, 2 * exponent)
     moments.cube = Scaled(cube, 3 * exponent)
 
 
-def _powers(values: Array, what: Pass, scratch: Scratch) -> list[float]:
-    """The sums of squares, values, magnitudes and cubes; 0 for what is not asked for.
-
-    The plain sum is a by-product of the projection, so it is left to that.
-    """
-    ones = ONES[values.dtype]
-    products = DotProducts(len(values), values.dtype, scratch)
-    if not what.project:
-        products.add(values, ones)
-    if what.powers:
-        work = scratch.get("work", values.dtype, len(values))
-        products.add(np.abs(values, out=work), ones)
-        products.add(np.square(values, out=work), values)
-        products.add(work, ones)
-    else:
-        products.add(values, values)
-    *others, square = products.sums()
-    total = 0.0 if what.project else others.pop(0)
-    return [square, total, *(others or (0.0, 0.0))]
+def _powers(piece: Array, what: Pass, scratch: Scratch) -> tuple[float, float, float, float]:
+    """The sums of values, squares, magnitudes and cubes; the last two 0 if they are not asked for."""
+    if not what.powers:
+        return dot(piece), dot(piece, piece), 0.0, 0.0
+    work = scratch.get("work", _FLOAT64, len(piece))
+    absolute = dot(np.abs(piece, out=work))
+    np.square(piece, out=work)
+    return dot(piece), dot(work), absolute, dot(work, piece)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from queue import SimpleQueue
+from queue import LifoQueue
 from typing import TypeVar
 
 from parfocal.judge.reading import Scratch
@@ -56,19 +56,20 @@ def run_spans(
         else:
             yield from pool.map(borrowed, spans)
     finally:
-        for _ in range(workers):
-            scratch = free.get()
+        for scratch in [free.get() for _ in range(workers)]:
             scratch.trim()
             free.put(scratch)
 
 
 @lru_cache(maxsize=1)
-def _workers(process: int, workers: int) -> tuple[SimpleQueue[Scratch], ThreadPoolExecutor]:
+def _workers(process: int, workers: int) -> tuple[LifoQueue[Scratch], ThreadPoolExecutor]:
     """Buffers and threads that stay: for an array of a megabyte both cost as much as the work.
 
     A forked process has none of its parent's threads, so it gets its own.
     """
-    free: SimpleQueue[Scratch] = SimpleQueue()
+    free: LifoQueue[Scratch] = (
+        LifoQueue()
+    )  # the last one used is in the cache, and without threads the only one
     for _ in range(workers):
         free.put(Scratch())
     return free, ThreadPoolExecutor(workers, thread_name_prefix="parfocal-judge")

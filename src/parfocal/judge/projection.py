@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from parfocal.judge.reading import Array, Scratch
 
+_FLOAT64 = np.dtype(np.float64)
 ROWS = 64
 PATTERNS = 3  # of a group of columns
 GROUPS = 4  # of neighbouring columns in a tile
@@ -51,8 +52,8 @@ def _origin(seed: int, stream: str) -> int:
 class Signs(NamedTuple):
     """The tables of one block of tiles."""
 
-    patterns: Array  # (TILES, GROUPS, 1 + PATTERNS, ROWS); row 0, all ones, gives the plain sums
-    choice: Array  # (TILES, GROUPS, 1 + PATTERNS, columns): +-1 at a column's pattern, else 0
+    patterns: Array  # (TILES, GROUPS, PATTERNS, ROWS)
+    choice: Array  # (TILES, GROUPS, PATTERNS, columns): +-1 at a column's pattern, else 0
     places: Array  # (TILES, width): flat indices of what goes to each bucket when a tile is turned
 
 
@@ -68,18 +69,17 @@ def element_signs(seed: int) -> Array:
 
 
 @lru_cache(maxsize=8)
-def tile_signs(seed: int, width: int, dtype: np.dtype[Any]) -> Signs:
+def tile_signs(seed: int, width: int) -> Signs:
     """The tables of every block."""
     shape = (TILES, GROUPS, PATTERNS)
     order = random_bits(seed, "order", 0, math.prod(shape) * ROWS).reshape(*shape, ROWS)
     rank = order.argsort(axis=-1, kind="stable").argsort(axis=-1, kind="stable")
     flip = random_bits(seed, "flip", 0, math.prod(shape)).reshape(*shape, 1) >> np.uint64(63)
-    patterns = np.ones((TILES, GROUPS, 1 + PATTERNS, ROWS), dtype)
-    patterns[:, :, 1:] = np.where((rank < _PLUS) ^ flip.astype(np.bool_), 1, -1)
+    patterns = np.where((rank < _PLUS) ^ flip.astype(np.bool_), 1.0, -1.0)
     column = random_bits(seed, "column", 0, TILES * width).reshape(TILES, GROUPS, 1, -1)
-    chosen = 1 + (column >> np.uint64(8)) % np.uint64(PATTERNS)
-    sign = np.where(column & np.uint64(1), 1, -1)
-    choice = np.where(np.arange(1 + PATTERNS).reshape(-1, 1) == chosen, sign, 0).astype(dtype)
+    chosen = (column >> np.uint64(8)) % np.uint64(PATTERNS)
+    sign = np.where(column & np.uint64(1), 1.0, -1.0)
+    choice = np.where(np.arange(PATTERNS).reshape(-1, 1) == chosen, sign, 0.0)
     tables = Signs(patterns, choice, rotations(seed, TILES, width))
     for table in tables:
         table.flags.writeable = False
@@ -89,8 +89,8 @@ def tile_signs(seed: int, width: int, dtype: np.dtype[Any]) -> Signs:
 @lru_cache(maxsize=8)
 def tile_flips(seed: int, width: int) -> Array:
     """One bit for every element of a block's tiles, set where its sign is minus: (TILES, ROWS, width / 8)."""
-    signs = tile_signs(seed, width, np.dtype(np.float32))
-    each = np.einsum("tgpr,tgpc->trgc", signs.patterns[:, :, 1:], signs.choice[:, :, 1:])
+    signs = tile_signs(seed, width)
+    each = np.einsum("tgpr,tgpc->trgc", signs.patterns, signs.choice)
     flips = np.packbits(each.reshape(TILES, ROWS, width) < 0, axis=-1, bitorder="little")
     flips.flags.writeable = False
     return flips
@@ -121,23 +121,23 @@ def project_small(values: Array, width: int, seed: int) -> Array:
     return buckets
 
 
-def project_block(values: Array, width: int, seed: int, scratch: Scratch) -> tuple[Array, float]:
-    """The buckets of one block before its turn, and the sum of its elements."""
-    signs = tile_signs(seed, width, values.dtype)
+def project_block(values: Array, width: int, seed: int, scratch: Scratch) -> Array:
+    """The buckets of one block of float64 numbers before its turn."""
+    signs = tile_signs(seed, width)
     count = -(-len(values) // (ROWS * width))
-    shape = (count, GROUPS, 1 + PATTERNS, width // GROUPS)
-    product = scratch.get("product", values.dtype, math.prod(shape)).reshape(shape)
+    shape = (count, GROUPS, PATTERNS, width // GROUPS)
+    product = scratch.get("product", _FLOAT64, math.prod(shape)).reshape(shape)
     np.matmul(signs.patterns[:count], _full_tiles(values, count, width, scratch), out=product)
     signed = np.einsum("tgpc,tgpc->tgc", product, signs.choice[:count]).reshape(count, width)
-    total = float(product[:, :, 0].sum(dtype=np.float64))
-    return signed.take(signs.places[:count]).sum(axis=0, dtype=np.float64), total
+    buckets: Array = signed.take(signs.places[:count]).sum(axis=0)
+    return buckets
 
 
 def _full_tiles(values: Array, count: int, width: int, scratch: Scratch) -> Array:
     """The block as (tile, group, row, column); an incomplete last tile is filled up with zeros."""
     size = count * ROWS * width
     if len(values) < size:
-        padded = scratch.get("padded", values.dtype, size)
+        padded = scratch.get("padded", _FLOAT64, size)
         padded[: len(values)] = values
         padded[len(values) :] = 0
         values = padded
