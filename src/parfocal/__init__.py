@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from parfocal.weights.plan import Plan
     from parfocal.weights.transfer import transfer
     from parfocal.workflow.align import align
+    from parfocal.workflow.metrics import compare_metric
     from parfocal.workflow.recorded_runs.comparing import compare
+    from parfocal.workflow.results import compare_result
     from parfocal.workflow.schedules import compare_schedule
 
 _HOMES = {
@@ -32,6 +34,8 @@ _HOMES = {
     "align": "parfocal.workflow.align",
     "compare": "parfocal.workflow.recorded_runs.comparing",
     "compare_arrays": "parfocal.judge.metrics",
+    "compare_metric": "parfocal.workflow.metrics",
+    "compare_result": "parfocal.workflow.results",
     "compare_schedule": "parfocal.workflow.schedules",
     "convert": "parfocal.weights.convert",
     "load_run": "parfocal.run.reader",
@@ -47,6 +51,8 @@ __all__ = [
     "align",
     "compare",
     "compare_arrays",
+    "compare_metric",
+    "compare_result",
     "compare_schedule",
     "convert",
     "load_run",

@@ -1,0 +1,204 @@
+"""Why two metrics of the same predictions differ: each hypothesis is computed on every probe.
+
+A probe is a part of the predictions with its labels. What fits one number by chance does not fit all of them.
+Only NumPy and the two metrics themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.causes import number
+from parfocal.explain.metric_formulas import FORMULAS
+from parfocal.judge.floors import EPSILON
+from parfocal.judge.verdict import Cause
+
+ROUNDING = 8 * EPSILON["float32"]  # of a metric: sums of a few terms in float32, relative
+UNITS = {100.0: ("percent", "a fraction"), 0.01: ("a fraction", "percent")}
+IGNORABLE = 8  # labels that are tried as ignored
+BATCHES = (2, 4, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 256, 512, 1000, 1024)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Part of the predictions and labels, and what both metrics make of it."""
+
+    predictions: Any
+    labels: Any
+    reference: float
+    port: float
+
+
+Metric = Callable[[Any, Any], float | None]  # None: it cannot be had of these predictions
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The two sides on the same probes."""
+
+    probes: Sequence[Probe]
+    reference: Metric  # computes again
+    port: Metric
+
+
+def apart(a: float, b: float) -> float:
+    """The difference of two metrics in units of rounding."""
+    if a == b or (np.isnan(a) and np.isnan(b)):
+        return 0.0
+    scale = max(abs(a), abs(b))
+    return abs(a - b) / (ROUNDING * scale) if np.isfinite(scale) else np.inf
+
+
+def cause_of(metrics: Metrics, limit: float) -> Cause | None:
+    """The first hypothesis that holds on every probe."""
+    return next((cause for make in HYPOTHESES for cause in make(metrics, limit)), None)
+
+
+def _fits(metrics: Metrics, of_probe: Callable[[Probe], float | None], limit: float) -> bool:
+    """Whether a number computed from each probe is the port's, on all of them, and not always the same."""
+    values = [of_probe(probe) for probe in metrics.probes]
+    return all(
+        value is not None and apart(value, probe.port) <= limit
+        for value, probe in zip(values, metrics.probes, strict=True)
+    )
+
+
+def _unit(metrics: Metrics, limit: float) -> Iterator[Cause]:
+    for factor, (port, reference) in UNITS.items():
+        if _fits(metrics, partial(_times, factor), limit):
+            message = f"the port gives {port}, the reference {reference}: {number(factor)} times the value"
+            verb = "divide by 100" if factor == 100.0 else "multiply by 100"
+            yield Cause("metric.unit", message, f"{verb} in the port's metric", 0.0)
+
+
+def _complement(metrics: Metrics, limit: float) -> Iterator[Cause]:
+    for whole in (1.0, 100.0):
+        if _fits(metrics, partial(_rest, whole), limit):
+            message = f"the port gives {number(whole)} minus the reference's value: errors for hits"
+            yield Cause("metric.value", message, f"return {number(whole)} - value in the port's metric", 0.0)
+
+
+def _times(factor: float, probe: Probe) -> float:
+    return probe.reference * factor
+
+
+def _rest(whole: float, probe: Probe) -> float:
+    return whole - probe.reference
+
+
+def _factor(metrics: Metrics, limit: float) -> Iterator[Cause]:
+    probe = max(metrics.probes, key=lambda each: abs(each.reference))
+    if probe.reference == 0 or len(metrics.probes) < 3:
+        return
+    factor = probe.port / probe.reference
+    if factor and _fits(metrics, partial(_times, factor), limit):
+        message = f"the port gives {number(factor)} times the reference's value, whatever it is given"
+        yield Cause("metric.unit", message, f"divide by {number(factor)} in the port's metric", 0.0)
+
+
+def _formula(metrics: Metrics, limit: float) -> Iterator[Cause]:
+    """Both sides are well-known metrics, and not the same one."""
+    right, wrong = (_name_of(metrics, side, limit) for side in ("reference", "port"))
+    if right is None or wrong is None or right == wrong:
+        return
+    code = "metric.topk" if right.startswith("top-") or wrong.startswith("top-") else "metric.value"
+    message = f"the reference behaves as {right}, the port as {wrong}"
+    yield Cause(code, message, f"compute {right} in the port's metric", 0.0)
+
+
+def _name_of(metrics: Metrics, side: str, limit: float) -> str | None:
+    for name, formula in FORMULAS.items():
+        values = [formula(*_arrays(probe)) for probe in metrics.probes]
+        for unit in (1.0, 100.0):
+            if all(
+                value is not None and apart(value * unit, getattr(probe, side)) <= limit
+                for value, probe in zip(values, metrics.probes, strict=True)
+            ):
+                return name
+    return None
+
+
+def _arrays(probe: Probe) -> tuple[Array, Array]:
+    predictions, labels = np.asarray(probe.predictions), np.asarray(probe.labels)
+    column = labels.ndim == 2 and labels.shape[1] == 1 and predictions.shape != labels.shape
+    return predictions, labels[:, 0] if column else labels
+
+
+def _ignoring(metrics: Metrics, limit: float) -> Iterator[Cause]:
+    """A label that one side leaves out."""
+    everything = max(metrics.probes, key=lambda each: np.asarray(each.labels).size)
+    labels = np.asarray(everything.labels)
+    if labels.dtype.kind not in "iu":
+        return
+    counts = {int(value): int((labels == value).sum()) for value in np.unique(labels)}
+    unusual = sorted(counts, key=lambda value: (0 <= value < 255, value))
+    for value in unusual[:IGNORABLE]:
+        if _fits(metrics, partial(_without, metrics.reference, value), limit):
+            message = f"the port leaves out the label {value}, the reference counts it"
+            yield Cause("metric.value", message, f"count the label {value} in the port's metric", 0.0)
+            return
+        if _fits_reference(metrics, value, limit):
+            message = f"the reference leaves out the label {value}, the port counts it"
+            yield Cause("metric.value", message, f"leave out the label {value} in the port's metric", 0.0)
+            return
+
+
+def _without(metric: Metric, label: int, probe: Probe) -> float | None:
+    labels, predictions = np.asarray(probe.labels), np.asarray(probe.predictions)
+    keep = labels != label
+    if labels.shape[:1] != predictions.shape[:1] or not keep.any():
+        return None
+    if keep.ndim == 1:
+        return metric(predictions[keep], labels[keep])
+    return metric(predictions[keep], labels[keep]) if predictions.shape == labels.shape else None
+
+
+def _fits_reference(metrics: Metrics, label: int, limit: float) -> bool:
+    """Whether the port's metric, without this label, is the reference's."""
+    values = [_without(metrics.port, label, probe) for probe in metrics.probes]
+    return all(
+        value is not None and apart(value, probe.reference) <= limit
+        for value, probe in zip(values, metrics.probes, strict=True)
+    )
+
+
+def _batched(metrics: Metrics, limit: float) -> Iterator[Cause]:
+    """The mean over batches, each with the same weight; or the last batch left out."""
+    for size in BATCHES:
+        long = [probe for probe in metrics.probes if len(probe.labels) % size and len(probe.labels) > size]
+        if len(long) < 2:
+            continue
+        uneven = Metrics(long, metrics.reference, metrics.port)
+        if _fits(uneven, partial(_mean_of_batches, metrics.reference, size), limit):
+            message = (
+                f"the port averages over batches of {size} and weighs a last, smaller one like the others"
+            )
+            fix = "weigh each batch by its number of samples in the port's metric"
+            yield Cause("metric.value", message, fix, 0.0)
+            return
+        if _fits(uneven, partial(_full_batches, metrics.reference, size), limit):
+            message = f"the port leaves out the last samples, which do not fill a batch of {size}"
+            yield Cause("metric.value", message, "count the last, smaller batch in the port's metric", 0.0)
+            return
+
+
+def _mean_of_batches(metric: Metric, size: int, probe: Probe) -> float | None:
+    starts = range(0, len(probe.labels), size)
+    values = [metric(probe.predictions[at : at + size], probe.labels[at : at + size]) for at in starts]
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None
+
+
+def _full_batches(metric: Metric, size: int, probe: Probe) -> float | None:
+    count = len(probe.labels) // size * size
+    return metric(probe.predictions[:count], probe.labels[:count])
+
+
+Hypothesis = Callable[[Metrics, float], Iterator[Cause]]
+HYPOTHESES: tuple[Hypothesis, ...] = (_unit, _complement, _formula, _ignoring, _batched, _factor)

@@ -1,0 +1,114 @@
+"""Well-known metrics by name, computed plainly: what a metric of unknown code behaves as.
+
+A new one is one entry of ``FORMULAS``. Each takes scores or class numbers and labels, and returns None
+where it has no meaning for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+
+Formula = Callable[[Array, Array], float | None]
+LARGEST_K = 10
+MOST_CLASSES = 1000
+
+
+def _ranks(scores: Array, labels: Array) -> Array | None:
+    """How many classes score higher than the right one, a sample each."""
+    if scores.ndim != 2 or scores.dtype.kind != "f" or labels.shape != scores.shape[:1]:
+        return None
+    if (
+        labels.dtype.kind not in "iu"
+        or not len(labels)
+        or labels.min() < 0
+        or labels.max() >= scores.shape[1]
+    ):
+        return None
+    own = scores[np.arange(len(labels)), labels]
+    return np.asarray((scores > own[:, None]).sum(axis=1))
+
+
+def _top(k: int) -> Formula:
+    def formula(scores: Array, labels: Array) -> float | None:
+        ranks = _ranks(scores, labels)
+        return None if ranks is None else float((ranks < k).mean())
+
+    return formula
+
+
+def _classes(predictions: Array, labels: Array) -> Array | None:
+    """The predicted class of every sample."""
+    if labels.dtype.kind not in "iu" or labels.ndim != 1:
+        return None
+    if predictions.shape == labels.shape and predictions.dtype.kind in "iu":
+        return predictions
+    if predictions.ndim == 2 and predictions.shape[0] == len(labels) and predictions.dtype.kind == "f":
+        return np.asarray(predictions.argmax(axis=1))
+    return None
+
+
+def _counts(predictions: Array, labels: Array) -> tuple[Array, Array, Array] | None:
+    """Per class: hits, how often predicted, how often right."""
+    predicted = _classes(predictions, labels)
+    if predicted is None or not len(labels) or min(labels.min(), predicted.min()) < 0:
+        return None
+    count = int(max(labels.max(), predicted.max())) + 1
+    if count > MOST_CLASSES:
+        return None
+    hits = np.bincount(labels[predicted == labels], minlength=count)
+    return hits, np.bincount(predicted, minlength=count), np.bincount(labels, minlength=count)
+
+
+def _per_class(kind: str, counts: tuple[Array, Array, Array]) -> Array:
+    hits, predicted, right = (each.astype(np.float64) for each in counts)
+    over = {"precision": predicted, "recall": right, "F1": (predicted + right) / 2}[kind]
+    return np.divide(hits, over, out=np.zeros_like(hits), where=over > 0)
+
+
+def _averaged(kind: str, average: str) -> Formula:
+    def formula(predictions: Array, labels: Array) -> float | None:
+        counts = _counts(predictions, labels)
+        if counts is None:
+            return None
+        values, right = _per_class(kind, counts), counts[2]
+        if average == "weighted by class":
+            return float((values * right).sum() / right.sum())
+        seen = (counts[1] + right) > 0 if average == "averaged over classes" else right > 0
+        return float(values[seen].mean())
+
+    return formula
+
+
+def _of_errors(reduce: Callable[[Array], float]) -> Formula:
+    def formula(predictions: Array, labels: Array) -> float | None:
+        if predictions.shape != labels.shape or predictions.dtype.kind != "f" or not predictions.size:
+            return None
+        return reduce(predictions.astype(np.float64) - labels.astype(np.float64))
+
+    return formula
+
+
+def _accuracy(predictions: Array, labels: Array) -> float | None:
+    predicted = _classes(predictions, labels)
+    return None if predicted is None or not len(labels) else float((predicted == labels).mean())
+
+
+FORMULAS: dict[str, Formula] = {
+    "accuracy": _accuracy,
+    **{f"top-{k} accuracy": _top(k) for k in range(2, LARGEST_K + 1)},
+    **{
+        f"{kind} {average}": _averaged(kind, average)
+        for kind in ("recall", "precision", "F1")
+        for average in ("averaged over classes", "averaged over the labels' classes", "weighted by class")
+    },
+    "mean absolute error": _of_errors(lambda error: float(np.abs(error).mean())),
+    "mean squared error": _of_errors(lambda error: float(np.square(error).mean())),
+    "root mean squared error": _of_errors(lambda error: float(np.sqrt(np.square(error).mean()))),
+    "largest error": _of_errors(lambda error: float(np.abs(error).max())),
+    "sum of squared errors": _of_errors(lambda error: float(np.square(error).sum())),
+    "sum of absolute errors": _of_errors(lambda error: float(np.abs(error).sum())),
+}

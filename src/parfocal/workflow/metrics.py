@@ -1,0 +1,186 @@
+"""``compare_metric``: do two metrics say the same of the same predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parfocal.brief import brief, some, told
+from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.explain.causes import number
+from parfocal.explain.metric_causes import ROUNDING, Metrics, Probe, apart, cause_of
+from parfocal.inputs import leaves
+from parfocal.judge.floors import Size
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.verdict import Divergence, Site
+from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
+from parfocal.report.report import Report
+
+LIMIT = 4.0  # in units of rounding: as for every call
+
+Function = Callable[[Any, Any], Any]
+Named = dict[str, float]
+
+
+def compare_metric(reference: Function, port: Function, predictions: Any, labels: Any) -> Report:
+    """Compare two metrics ``(predictions, labels) -> number``, or a dict or sequence of numbers.
+
+    They are called with what is given, and where those are arrays also with parts of them, so that a
+    difference that only shows in a smaller batch is seen, and a cause fits more than one number. A metric
+    that is the same whatever it is given says nothing, and is an error.
+    """
+    if reference is port:
+        raise InputError("a metric compared with itself is always the same", hint="pass two metrics")
+    names = [getattr(each, "__name__", type(each).__name__) for each in (reference, port)]
+    sides = _Metric(reference, "reference", names[0]), _Metric(port, "port", names[1])
+    values = [side.of(predictions, labels) for side in sides]
+    common = [name for name in values[0] if name in values[1]]
+    if not common:
+        raise EmptyComparisonError(
+            f"the metrics have no number in common: {some(list(values[0]))} in the reference, "
+            f"{some(list(values[1]))} in the port"
+        )
+    parts = [(predictions, labels), *_parts(predictions, labels)]
+    table = [(part, sides[0].tried(*part), sides[1].tried(*part)) for part in parts]
+    divergences = [
+        found for name in common if (found := _difference(name, _probes(name, table), sides)) is not None
+    ]
+    if not divergences:
+        _check_alive(common, table)
+    left = [
+        LeftOut(name, reason)
+        for own, other, reason in (
+            (values[0], values[1], Reason.ONLY_REFERENCE),
+            (values[1], values[0], Reason.ONLY_PORT),
+        )
+        for name in own
+        if name not in other
+    ]
+    tried = sum(ours is not None and theirs is not None for _, ours, theirs in table)
+    return Report(
+        reference_name=names[0],
+        port_name=names[1],
+        divergences=tuple(divergences),
+        coverage=Coverage(
+            (
+                Compared("metrics", len(common), len(common) + len(left)),
+                Compared("batches", tried, len(table)),
+            ),
+            tuple(left),
+        ),
+        limit=LIMIT,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Metric:
+    """One side's metric, its numbers by name."""
+
+    function: Function
+    side: str
+    name: str
+
+    def of(self, predictions: Any, labels: Any) -> Named:
+        try:
+            return _named(self.function(predictions, labels))
+        except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            raise InputError(
+                f"the {self.side}'s metric raised {type(error).__name__}: {told(error)}"
+            ) from error
+
+    def tried(self, predictions: Any, labels: Any) -> Named | None:
+        """None where it cannot be had of this part: a metric may need a whole batch."""
+        try:
+            return self.of(predictions, labels)
+        except InputError:
+            return None
+
+
+def _named(value: Any) -> Named:
+    """Numbers by name; the only one has the name ``value``."""
+    if isinstance(value, Mapping):
+        return {str(name): number_of(item) for name, item in value.items()}
+    items = list(leaves(value)) if isinstance(value, (tuple, list)) else [value]
+    if len(items) == 1:
+        array = np.asarray(plain_values(items[0]), dtype=np.float64)
+        if array.ndim and array.size > 1:
+            return {f"value {index}": float(each) for index, each in enumerate(array.reshape(-1))}
+        return {"value": number_of(items[0])}
+    return {f"value {index}": number_of(item) for index, item in enumerate(items)}
+
+
+def plain_values(value: Any) -> Any:
+    """A tensor's values without naming its framework."""
+    detached = value.detach() if hasattr(value, "detach") else value
+    return detached.numpy() if hasattr(detached, "numpy") else detached
+
+
+def number_of(value: Any) -> float:
+    array = np.asarray(plain_values(value), dtype=np.float64)
+    if array.size != 1:
+        raise ValueError(f"a metric is a number, not {brief(value)}")
+    return float(array.reshape(-1)[0])
+
+
+def _parts(predictions: Any, labels: Any) -> Iterator[tuple[Any, Any]]:
+    """Parts of arrays: uneven beginnings, the rest, every other sample; and labels in another order."""
+    if not (isinstance(predictions, np.ndarray) and isinstance(labels, np.ndarray)):
+        return
+    count = len(labels) if labels.ndim else 0
+    if predictions.shape[:1] != labels.shape[:1] or count < 4:
+        return
+    for stop in sorted({count // 2, count // 3, count - 1, max(2, count * 2 // 3)}):
+        yield predictions[:stop], labels[:stop]
+    yield predictions[count // 2 :], labels[count // 2 :]
+    yield predictions[::2], labels[::2]
+    yield predictions, np.roll(labels, 1, axis=0)
+
+
+def _probes(name: str, table: Sequence[tuple[tuple[Any, Any], Named | None, Named | None]]) -> list[Probe]:
+    return [
+        Probe(*part, ours[name], theirs[name])
+        for part, ours, theirs in table
+        if ours is not None and theirs is not None and name in ours and name in theirs
+    ]
+
+
+def _difference(name: str, probes: list[Probe], sides: tuple[_Metric, _Metric]) -> Divergence | None:
+    scores = [apart(probe.reference, probe.port) for probe in probes]
+    worst = max(scores)
+    if worst <= LIMIT:
+        return None
+    shown = probes[0] if scores[0] > LIMIT else probes[int(np.argmax(scores))]
+    where = "" if shown is probes[0] else f" of {len(shown.labels)} samples"
+
+    def again(side: _Metric) -> Callable[[Any, Any], float | None]:
+        return lambda predictions, labels: (side.tried(predictions, labels) or {}).get(name)
+
+    found = cause_of(Metrics(probes, again(sides[0]), again(sides[1])), LIMIT)
+    floor = ROUNDING * abs(shown.reference)
+    label = "the metric" if name == "value" else name
+    return Divergence(
+        "metric",
+        Site("", sides[0].name),
+        Site("", sides[1].name),
+        f"{label}{where}: {shown.reference:.7g} in the reference, {shown.port:.7g} in the port",
+        compare_arrays(np.asarray([p.port for p in probes]), np.asarray([p.reference for p in probes])),
+        Size(floor, floor),
+        worst,
+        cause=found,
+    )
+
+
+def _check_alive(names: Sequence[str], table: Sequence[tuple[Any, Named | None, Named | None]]) -> None:
+    """Equal constants compare nothing: 0.0 against 0.0 whatever the predictions are."""
+    for name in names:
+        seen = {ours[name] for _, ours, _ in table if ours is not None and name in ours}
+        if len(seen) > 1 or (len(table) == 1 and seen - {0.0, 1.0, 100.0}):
+            return
+    value = next(ours for _, ours, _ in table if ours is not None)[names[0]]
+    raise EmptyComparisonError(
+        f"both metrics give {number(value)} whatever part of the predictions they are given",
+        hint="give predictions of which some are right and some are wrong",
+    )

@@ -1,0 +1,124 @@
+"""``compare_result``: the results of trainings against a published number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from parfocal.brief import brief, some
+from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.explain.metric_causes import UNITS
+from parfocal.judge.floors import Size
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
+from parfocal.report.report import Curve, Report
+from parfocal.workflow.metrics import plain_values
+
+CONFIDENCE = 0.95  # of the interval around the mean of several runs
+
+
+def compare_result(runs: Any, published: Any, within: float) -> Report:
+    """Compare the result of one or several trainings with a published number.
+
+    ``runs``: a number, a sequence of numbers (one a run), a sequence of curves (the last value of each
+    counts), or a dict of these by metric; ``published`` a number or a dict. The mean may be ``within`` off.
+    """
+    if not isinstance(within, (int, float)) or not within > 0:
+        raise InputError(
+            f"within={brief(within)} is not a distance", hint="e.g. within=0.15, in the metric's unit"
+        )
+    results = dict(runs) if isinstance(runs, Mapping) else {"value": runs}
+    wanted = dict(published) if isinstance(published, Mapping) else {next(iter(results), "value"): published}
+    common = [name for name in wanted if name in results]
+    if not common:
+        raise EmptyComparisonError(
+            f"no metric is in both: {some(list(results))} of the runs, {some(list(wanted))} published"
+        )
+    read = {name: _curves(results[name]) for name in common}
+    outcomes = [_result(name, read[name], float(wanted[name]), float(within)) for name in common]
+    counts = [len(read[name]) for name in common]
+    return Report(
+        reference_name="published",
+        port_name="1 run" if max(counts) == 1 else f"{max(counts)} runs",
+        divergences=tuple(found for found, _ in outcomes if found is not None),
+        findings=tuple(finding for _, finding in outcomes),
+        coverage=Coverage(
+            (Compared("metrics", len(common), len({*wanted, *results})), Compared("results", sum(counts))),
+            tuple(
+                LeftOut(name, Reason.ONLY_REFERENCE if name in wanted else Reason.ONLY_PORT)
+                for name in dict.fromkeys((*wanted, *results))
+                if name not in common
+            ),
+        ),
+        limit=1.0,
+        curves=tuple(
+            Curve(f"{name}, run {index}", (float(wanted[name]),) * len(curve), tuple(curve))
+            for name in common
+            for index, curve in enumerate(read[name])
+        ),
+    )
+
+
+def _curves(value: Any) -> list[list[float]]:
+    """The runs of one metric, each a curve of at least one value."""
+    try:
+        rows = [value] if np.ndim(plain_values(value)) == 0 else list(value)
+        curves = [
+            [float(x) for x in (np.atleast_1d(np.asarray(plain_values(row), dtype=np.float64)))]
+            for row in rows
+        ]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{brief(value)} is neither a number, a row of numbers nor a row of curves"
+        ) from error
+    if not curves or not all(curves):
+        raise EmptyComparisonError("there is no result of a run to compare")
+    bad = [curve[-1] for curve in curves if not math.isfinite(curve[-1])]
+    if bad:
+        raise InputError(f"a result is {bad[0]}", hint="leave out runs that failed, and say so")
+    return curves
+
+
+def _result(
+    name: str, curves: list[list[float]], wanted: float, within: float
+) -> tuple[Divergence | None, Finding]:
+    ends = np.asarray([curve[-1] for curve in curves])
+    mean = float(ends.mean())
+    spread = _interval(ends)
+    label = "the result" if name == "value" else name
+    said = f"{label} is {mean:.6g}{spread} against {wanted:.6g} published (allowed: {within:g})"
+    finding = Finding("result", said)
+    if abs(mean - wanted) <= within:
+        return None, finding
+    divergence = Divergence(
+        "metric",
+        Site("", "published"),
+        Site("", "runs"),
+        said,
+        compare_arrays(ends, np.full_like(ends, wanted)),
+        Size(within, within),
+        abs(mean - wanted) / within,
+        cause=_unit_of(mean, wanted, within),
+    )
+    return divergence, finding
+
+
+def _unit_of(mean: float, wanted: float, within: float) -> Cause | None:
+    for factor, (port, reference) in UNITS.items():
+        if abs(mean / factor - wanted) <= within and abs(mean - wanted) > 10 * within:
+            message = f"the runs give {port}, what was published is {reference}"
+            verb = "divide" if factor == 100.0 else "multiply"
+            return Cause("metric.unit", message, f"{verb} the results of the runs by 100", 0.0)
+    return None
+
+
+def _interval(ends: np.ndarray[Any, Any]) -> str:
+    if len(ends) < 2:
+        return ""
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(ends) - 1) * ends.std(ddof=1) / math.sqrt(len(ends)))
+    return f" ± {half:.3g} ({len(ends)} runs, {CONFIDENCE:.0%})"
