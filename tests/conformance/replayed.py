@@ -102,6 +102,75 @@ def identity(kit: Any) -> Any:
     return kit.module(forward, layer=kit.linear(6, 6), nothing=nothing, last=kit.linear(6, 6))
 
 
+def _nothing(kit: Any) -> Any:
+    return kit.module(lambda self, x: x, "Nothing")
+
+
+def _swish_(x: Any, kit: Any) -> Any:
+    return (x.mul_ if kit.name == "torch" else x.multiply_)(x.sigmoid())
+
+
+def overwritten_alias(kit: Any) -> Any:
+    """An in-place layer gets what a module handed through."""
+
+    def forward(self: Any, x: Any) -> Any:
+        z = self.relu(self.nothing(self.first(x) + x))
+        return self.second(z) + z
+
+    layers = {"first": kit.linear(6, 6), "nothing": _nothing(kit), "second": kit.linear(6, 6)}
+    return kit.module(forward, relu=in_place_relu(kit), **layers)
+
+
+def overwritten_by_code(kit: Any) -> Any:
+    """Code changes what modules gave: one handed it through, one gave a view of its input."""
+
+    def forward(self: Any, x: Any) -> Any:
+        y = self.nothing(self.first(x))
+        kit.add_(y, x * 0.5)
+        z = self.flat(self.second(y))
+        kit.relu_(z)
+        return self.last(z.reshape([4, 6]))
+
+    flat = kit.module(lambda self, x: x.reshape([-1]), "Flat")
+    layers = {"first": kit.linear(6, 6), "second": kit.linear(6, 6), "last": kit.linear(6, 6)}
+    return kit.module(forward, nothing=_nothing(kit), flat=flat, **layers)
+
+
+def swish_in_place(kit: Any) -> Any:
+    """Of a view that is changed in place after another use, a hook gets a part of the gradient."""
+
+    def forward(self: Any, x: Any) -> Any:
+        return self.last(self.swish(self.nothing(self.first(x))))
+
+    swish = kit.module(lambda self, x: _swish_(x, kit), "Swish")
+    swish.inplace = True
+    return kit.module(
+        forward, first=kit.linear(6, 6), nothing=_nothing(kit), swish=swish, last=kit.linear(6, 6)
+    )
+
+
+def unannounced_swish(kit: Any) -> Any:
+    """The same, without a word."""
+    model = swish_in_place(kit)
+    del model.swish.inplace
+    return model
+
+
+def nothing_overwritten(kit: Any) -> Any:
+    """A block that says that it works in place, and means its layers; its input is used elsewhere too."""
+
+    def block(self: Any, x: Any) -> Any:
+        return self.relu(self.layer(x))
+
+    def forward(self: Any, x: Any) -> Any:
+        y = self.stem(x)
+        return self.block(y) + y * y
+
+    inner = kit.module(block, "Block", layer=kit.linear(6, 6), relu=in_place_relu(kit))
+    inner.inplace = True
+    return kit.module(forward, stem=kit.linear(6, 6), block=inner)
+
+
 MODELS = {
     "chain": (chain, IMAGE),
     "pre_activation": (pre_activation, IMAGE),
@@ -110,6 +179,11 @@ MODELS = {
     "branching": (branching, ROWS),
     "several": (several, ROWS),
     "identity": (identity, ROWS),
+    "overwritten_alias": (overwritten_alias, ROWS),
+    "overwritten_by_code": (overwritten_by_code, ROWS),
+    "swish_in_place": (swish_in_place, ROWS),
+    "unannounced_swish": (unannounced_swish, ROWS),
+    "nothing_overwritten": (nothing_overwritten, ROWS),
 }
 
 

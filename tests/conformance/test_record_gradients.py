@@ -338,3 +338,36 @@ def test_a_backward_pass_that_raises_does_not_stop_the_recording(kit):
             out.backward()
         model(kit.tensor(X)).sum().backward()
     assert [call.occurrence for call in recorder.run.calls()] == [0, 1]
+
+
+def test_what_is_overwritten_out_of_sight_is_hidden_and_not_absent(kit):
+    """PyTorch takes the gradient past a view that is changed in place; paddle does not."""
+    view = kit.module(lambda self, x: x.reshape([3]), "View")
+    relu = kit.module(lambda self, x: kit.relu_(x), "InPlace")
+    model = kit.sequential(scale(kit, 2.0), view, relu, scale(kit, 5.0))
+    with record(model) as recorder:
+        model(kit.tensor(X, grad=True)).sum().backward()
+    run = recorder.run
+    hidden = {(each.call, each.side) for each in run.gradients() if each.hidden}
+    orders = {call.path: call.order for call in run.calls()}
+    expected = {(orders["1"], "output"), (orders["2"], "input")} if kit.name == "torch" else set()
+    assert hidden == expected
+    assert gradients(run, "2", "input") == ([None] if kit.name == "torch" else [[5.0, 0.0, 5.0]])
+    assert gradients(run, "0", "output") == [[[5.0, 0.0, 5.0]]]
+    assert gradients(run, "3", "input") == [[5.0, 5.0, 5.0]]
+
+
+def test_what_has_no_gradient_is_absent_and_not_hidden(kit):
+    relu = kit.module(lambda self, x: kit.relu_(x), "InPlace")
+    model = kit.module(
+        lambda self, x: self.last(x) + self.relu(self.first(x)).detach(),
+        *("Cut",),
+        first=scale(kit, 2.0),
+        relu=relu,
+        last=scale(kit, 5.0),
+    )
+    with record(model) as recorder:
+        model(kit.tensor(X, grad=True)).sum().backward()
+    run = recorder.run
+    assert gradients(run, "first", "output") == gradients(run, "relu", "input") == [None]
+    assert not any(each.hidden for each in run.gradients())

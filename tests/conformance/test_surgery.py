@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from parfocal.backends.muting import Muted, rate_of
+from parfocal.capture.overwrites import Overwrites
 from parfocal.errors import UnsupportedError
 from tests.conformance.models import kit_for
 
@@ -422,3 +423,65 @@ def test_other_dtypes_and_random_numbers_stay_as_they_are(backend, kit):
         drawn = backend.random_values()
     backend.seed(0)
     assert np.array_equal(drawn, backend.random_values())
+
+
+def test_an_assigned_value_is_a_step_of_the_graph(kit, backend):
+    x = kit.tensor(X, grad=True)
+    middle = x * 2.0
+    before, version = gradient_at(backend, middle), backend.version(middle)
+    alias = backend.alias(middle)
+    value = alias * 5.0
+    backend.assign(middle, value)
+    assert kit.array(middle).tolist() == [[10.0, -20.0, 30.0]]
+    assert backend.version(middle) > version
+    after = gradient_at(backend, middle)
+    backend.backward([(middle * 3.0).sum()], [None])
+    assert (after, before) == ([[[3.0] * 3]], [[[15.0] * 3]])
+    assert backend.gradient(x).tolist() == [[30.0] * 3]
+
+
+def test_a_value_on_the_same_memory_may_be_needed_by_the_graph(kit, backend):
+    """The layer that overwrites keeps its result for the way back."""
+    x = kit.tensor(X, grad=True)
+    middle = x * 2.0
+    if kit.name == "torch":
+        stand_in = backend.substitute(middle, backend.to_array(middle, copy=False), copy=False)
+    else:
+        stand_in = backend.alias(middle)
+    seen = gradient_at(backend, stand_in)
+    kit.relu_(stand_in)
+    backend.assign(middle, stand_in)
+    assert kit.array(middle).tolist() == [[2.0, 0.0, 6.0]]
+    backend.backward([(middle * 3.0).sum()], [None])
+    assert seen == [[[3.0, 0.0, 3.0]]]
+
+
+def test_only_hooks_on_views_of_torch_can_lose_sight(kit, backend):
+    x = kit.tensor(X, grad=True) * 1.0
+    assert backend.changes_behind_hooks(x) is None
+    alias = backend.alias(x)
+    count = backend.changes_behind_hooks(alias)
+    if kit.name == "paddle":
+        assert count is None
+        return
+    before = count()
+    seen = gradient_at(backend, alias)
+    kit.relu_(alias)
+    assert count() > before
+    backend.backward([(alias * 3.0).sum()], [None])
+    assert seen == []  # which is why it is counted
+
+
+def test_sights_are_lost_to_others_and_not_to_what_we_assign(kit, backend):
+    x = kit.tensor(X, grad=True) * 1.0
+    alias = backend.alias(x)
+    overwrites = Overwrites(backend)
+    sight = overwrites.sight(alias)
+    seen = gradient_at(backend, alias)
+    overwrites.assign(alias, backend.substitute(alias, np.array(X, "float32")) * 2.0)
+    assert not sight.lost
+    backend.backward([(alias * 3.0).sum()], [None])
+    assert seen == [[[6.0] * 3]]
+    later = overwrites.sight(alias)
+    kit.add_(alias, kit.tensor(X))
+    assert later.lost == sight.lost == (not sight.stays)

@@ -226,8 +226,17 @@ class ModelBackend(TensorBackend, Protocol):
     def overwrite(self, tensor: Any, array: Array) -> None:
         """Other values in the very same tensor, unnoticed by autograd: not counted as a change."""
 
+    def assign(self, tensor: Any, value: Any) -> None:
+        """Other values in the very same tensor, as a step of the graph: gradients go back to ``value``."""
+
     def version(self, tensor: Any) -> int:
         """How often the tensor was changed in place."""
+
+    def changes_behind_hooks(self, tensor: Any) -> Callable[[], int] | None:
+        """Counts the changes in place that hide the tensor's gradient from hooks set before them.
+
+        None where a hook sees the gradient whatever is done to the tensor. It keeps no memory alive.
+        """
 
     def counts_changes(self, tensor: Any) -> bool:
         """Whether ``version`` sees changes of this tensor; torch keeps no count in inference mode."""

@@ -233,7 +233,7 @@ class CallListener:
                 awaited |= self.gradients.await_gradient(leaf, target, exchanges.get(slot))
         return awaited
 
-    def _on_gradient(self, target: Target, gradient: Any) -> None:
+    def _on_gradient(self, target: Target, gradient: Any, hidden: bool) -> None:
         session = self._session
         value = None
         if gradient is not None:
@@ -250,5 +250,6 @@ class CallListener:
                 value=value,
                 step=target.step,
                 rank=session.rank,
+                hidden=hidden,
             )
         )

@@ -5,7 +5,8 @@ the next has one gradient, kept once and recorded for both. A hook stays with th
 tensor had when it was set, so a change in place afterwards does not disturb it.
 
 The hooks are owned by the framework's graph and die with it; nothing here keeps a tensor
-alive. A gradient that never came is recorded as absent when the step ends.
+alive. A gradient that never came is recorded as absent when the step ends; one that could not be
+observed (see ``Sight``) is recorded as hidden.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Backend
+from parfocal.capture.overwrites import Overwrites, Sight
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class Target:
     step: int
 
 
-Arrived = Callable[[Target, Any], None]  # the target, and the gradient: None says that none came
+# The target, the gradient (None says that none came), and whether it could not be observed.
+Arrived = Callable[[Target, Any, bool], None]
 Exchange = Callable[[Any], Any]  # a gradient in, the one to use instead out (None: keep it)
 
 
@@ -52,6 +55,7 @@ class _Watched:
     tensor: weakref.ref[Any]
     version: int | None
     leaf: bool
+    sight: Sight
     targets: list[Target] = field(default_factory=list)
     shares: list[_Share] = field(default_factory=list)
     exchange: Exchange | None = None
@@ -65,7 +69,8 @@ class GradientWatch:
         self._backend = backend
         self._arrived = arrived
         self._known: dict[int, _Watched] = {}
-        self._awaited: dict[Target, None] = {}
+        self._awaited: dict[Target, Sight] = {}
+        self._overwrites = Overwrites(backend)
         self._removers: list[Callable[[], None]] = []
         self._closed = False
 
@@ -82,7 +87,7 @@ class GradientWatch:
             watched.arrived = 0
         watched.targets.append(target)
         watched.exchange = exchange or watched.exchange
-        self._awaited[target] = None
+        self._awaited[target] = watched.sight
         return True
 
     def await_own(self, tensor: Any, fed: Any, target: Target) -> None:
@@ -98,12 +103,12 @@ class GradientWatch:
             share = _Share(target)
             watched.shares.append(share)
             self._backend.watch_gradient(fed, share.take)
-            self._awaited[target] = None
+            self._awaited[target] = watched.sight
 
     def report_absent(self) -> None:
         """Record what never came, at the end of a step."""
-        for target in self._awaited:
-            self._arrived(target, None)
+        for target, sight in self._awaited.items():
+            self._arrived(target, None, sight.lost)
         self._awaited.clear()
 
     def end_step(self) -> None:
@@ -112,6 +117,7 @@ class GradientWatch:
         for remove in self._removers:
             remove()
         self._removers.clear()
+        self._overwrites.clear()
         self._known = {key: watched for key, watched in self._known.items() if not watched.leaf}
 
     def close(self) -> None:
@@ -128,7 +134,7 @@ class GradientWatch:
             return known
         leaf = self._backend.is_leaf(tensor)
         reference = weakref.ref(tensor, lambda _: self._known.pop(identity, None))
-        watched = _Watched(reference, version, leaf)
+        watched = _Watched(reference, version, leaf, self._overwrites.sight(tensor))
         remove = self._backend.watch_gradient(tensor, lambda gradient: self._on_gradient(watched, gradient))
         if remove is None:
             return None
@@ -138,7 +144,7 @@ class GradientWatch:
         return watched
 
     def _on_gradient(self, watched: _Watched, gradient: Any) -> Any:
-        if self._closed:
+        if self._closed or watched.sight.lost:  # what comes is a part at most
             return None
         watched.arrived += 1
         self._settle_shares(watched, gradient)
@@ -146,7 +152,7 @@ class GradientWatch:
         used = gradient if replacement is None else replacement
         for target in watched.targets:
             self._awaited.pop(target, None)
-            self._arrived(target, used)
+            self._arrived(target, used, False)
         return replacement
 
     def _settle_shares(self, watched: _Watched, whole: Any) -> None:
@@ -154,7 +160,7 @@ class GradientWatch:
         for share in sent:
             self._awaited.pop(share.target, None)
             if len(sent) == 1 and self._equal(share.gradient, whole):
-                self._arrived(share.target, whole)
+                self._arrived(share.target, whole, False)
             share.gradient = None
 
     def _equal(self, one: Any, other: Any) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Call, OnOp
+from parfocal.capture.overwrites import Overwrites, Sight
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.judge.layouts import Layout, Words, fit
 from parfocal.replay.observe import RECENT, Drive
@@ -54,6 +55,24 @@ class Sighting:
     expected: Array | None  # in the layout of ``observed``; None: none was recorded
     layout: Layout | None  # None: the shapes do not fit
     recorded: Data | None  # where ``expected`` comes from
+
+
+@dataclass(frozen=True, slots=True)
+class _Awaited:
+    """A gradient that has not been seen yet."""
+
+    value: Value
+    layout: Layout
+    sight: Sight | None = None  # of the hook; None: there is none, and none will come
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a call was given in place of one of its tensors."""
+
+    tensor: Any  # the caller's own
+    stand_in: Any
+    version: int  # of the stand-in, when the call began
 
 
 class Listener(Protocol):
@@ -101,7 +120,9 @@ class Follower:
         self.on_op = on_op
         # tensors that hold recorded values already: an output is nearly always the next call's input
         self._given: OrderedDict[int, tuple[Any, int, Data, Layout]] = OrderedDict()
-        self._waiting: dict[tuple[int, Side, str], tuple[Value, Layout]] = {}  # gradients not yet seen
+        self._waiting: dict[tuple[int, Side, str], _Awaited] = {}
+        self._overwrites = Overwrites(backend)
+        self.hidden: list[tuple[int, Side, str]] = []  # gradients that could not be observed
         self.layouts: dict[tuple[int, Side, str], Layout] = {}  # how each tied tensor lies
 
     def run(self, model: Any, args: Sequence[Any], kwargs: dict[str, Any], drive: Drive) -> None:
@@ -111,11 +132,19 @@ class Follower:
                 drive(model(*args, **kwargs))
         finally:
             self._given.clear()
-        for (order, side, slot), (value, layout) in self._waiting.items():
-            if value.gradient is not None:
-                expected = layout.apply(self.supply(value.gradient))
-                self.report(Sighting(order, side, slot, "backward", None, expected, layout, value.gradient))
+        for place, awaited in self._waiting.items():
+            if awaited.value.gradient is not None and not self._is_hidden(place, awaited):
+                recorded = awaited.value.gradient
+                expected = awaited.layout.apply(self.supply(recorded))
+                self.report(Sighting(*place, "backward", None, expected, awaited.layout, recorded))
         self._waiting.clear()
+        self._overwrites.clear()
+
+    def _is_hidden(self, place: tuple[int, Side, str], awaited: _Awaited) -> bool:
+        lost = awaited.sight is not None and awaited.sight.lost
+        if lost:
+            self.hidden.append(place)
+        return lost
 
     def _enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         if self.listener is not None:
@@ -124,9 +153,11 @@ class Follower:
         if tie is None:
             return None
         leaves = flatten_call(call.args, call.kwargs).leaves
-        exchanged = self._exchange(call.order, "input", leaves, tie.inputs, keep=tie.in_place)
-        for slot, new in exchanged.items():
-            call.note[slot] = (new, self.backend.version(new))
+        exchanged = self._exchange(call.order, "input", leaves, tie.inputs, in_place=tie.in_place)
+        given = {**leaves, **exchanged} if tie.in_place else exchanged
+        for slot, new in given.items():
+            if self.backend.is_tensor(new):
+                call.note[slot] = _Given(leaves[slot], new, self.backend.version(new))
         return replace_call(call.args, call.kwargs, exchanged) if exchanged else None
 
     def _exit(self, call: Call, output: Any) -> Any:
@@ -141,29 +172,53 @@ class Follower:
             return None
         leaves = flatten(output).leaves
         through = self._handed_through(call, tie, leaves)
-        exchanged = self._exchange(call.order, "output", leaves, tie.outputs, keep=tie.in_place, bare=through)
+        exchanged = self._exchange(call.order, "output", leaves, tie.outputs, bare=through)
         # what is given twice stays one tensor, whichever of the two is tied and whichever is used
         first: dict[int, Any] = {}
         for slot, new in exchanged.items():
             if first.setdefault(id(leaves[slot]), new) is not new:
                 self._waiting.pop((call.order, "output", slot), None)
         exchanged = {slot: first[id(leaf)] for slot, leaf in leaves.items() if id(leaf) in first}
+        exchanged |= self._overwrite(call, leaves, exchanged)
         return replace(output, exchanged) if exchanged else None
 
     def _handed_through(self, call: Call, tie: Tie, leaves: Mapping[str, Any]) -> set[str]:
         """Where an input comes out as it went in, as it was recorded to do: one tensor, one gradient."""
         found: set[str] = set()
-        for slot, (new, version) in call.note.items():
+        for slot, given in call.note.items():
+            if slot not in tie.inputs or self.backend.version(given.stand_in) != given.version:
+                continue
             places = [
                 place
                 for place, leaf in leaves.items()
-                if leaf is new
+                if leaf is given.stand_in
                 and (place not in tie.outputs or tie.outputs[place].data is tie.inputs[slot].data)
             ]
-            if places or self.backend.version(new) != version:
+            if places:
                 self._waiting.pop((call.order, "input", slot), None)
-            if self.backend.version(new) == version:
                 found.update(places)
+        return found
+
+    def _overwrite(self, call: Call, leaves: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+        """The caller's own tensors take on what the call made of them in place; where it gives them back."""
+        found: dict[str, Any] = {}
+        for slot, given in call.note.items():
+            if self.backend.version(given.stand_in) == given.version:
+                continue
+            awaited = self._waiting.get((call.order, "input", slot))
+            if awaited is not None and self._is_hidden((call.order, "input", slot), awaited):
+                del self._waiting[call.order, "input", slot]
+            places = [place for place, leaf in leaves.items() if leaf is given.stand_in]
+            made = new.get(places[0], given.stand_in) if places else given.stand_in
+            same_shape = self.backend.shape(made) == self.backend.shape(given.tensor)
+            if made is given.tensor or not same_shape:
+                continue
+            self._overwrites.assign(given.tensor, made)
+            known = self._given.pop(id(made), None)
+            self._given.pop(id(given.tensor), None)
+            if known is not None:
+                self._give(given.tensor, known[2], known[3])
+            found |= dict.fromkeys(places, given.tensor)
         return found
 
     def _exchange(
@@ -173,7 +228,7 @@ class Follower:
         leaves: Mapping[str, Any],
         values: Mapping[str, Value],
         *,
-        keep: bool,
+        in_place: bool = False,
         bare: Collection[str] = (),
     ) -> dict[str, Any]:
         """Look at the tied tensors, and what to put in their place; those of ``bare`` stay as they are."""
@@ -193,13 +248,14 @@ class Follower:
                 exchanged[slot] = made[id(value), layout]
                 continue
             new = made[id(value), layout] = self._replacement(
-                side, tensor, value, layout, keep=keep, bare=slot in bare
+                side, tensor, value, layout, in_place=in_place, bare=slot in bare
             )
             # a mask in other words has another gradient: it is judged by what the code before makes of it
             if self.gradients and value.differentiable and layout.words is None:
                 alive = self.backend.requires_grad(new)
+                sight = self._overwrites.sight(new) if alive else None
                 if alive or (side == "output" and not self.backend.grad_enabled()):  # no_grad around it
-                    self._waiting[order, side, slot] = (value, layout)
+                    self._waiting[order, side, slot] = _Awaited(value, layout, sight)
                 if alive:
                     self.backend.watch_gradient(new, partial(self._arrived, order, side, slot))
             if new is not tensor:
@@ -209,7 +265,7 @@ class Follower:
     def _in_another_shape(self, tensor: Any, value: Value) -> Any:
         """What was recorded; no gradient of this shape can go back from here."""
         new = self.backend.substitute(tensor, self.supply(value.data))
-        self._given[id(new)] = (new, self.backend.version(new), value.data, Layout(None, value.data.shape))
+        self._give(new, value.data, Layout(None, value.data.shape))
         return new
 
     def _look(self, order: int, side: Side, slot: str, tensor: Any, value: Value) -> Layout | None:
@@ -231,25 +287,25 @@ class Follower:
         return layout
 
     def _replacement(
-        self, side: Side, tensor: Any, value: Value, layout: Layout, *, keep: bool, bare: bool
+        self, side: Side, tensor: Any, value: Value, layout: Layout, *, in_place: bool, bare: bool
     ) -> Any:
         given = self._layout_if_given(tensor, value.data) is not None
         if bare:
             new = tensor
-        elif keep:  # the caller may look again at the tensor that an in-place layer changes
-            new = tensor
-            if not given:
-                self.backend.overwrite(tensor, layout.apply(self.supply(value.data)))
-        elif given and side == "input":  # one of several uses of the tensor
+        elif given and side == "input" and not in_place:  # one of several uses of the tensor
             new = self.backend.alias(tensor) if self.backend.requires_grad(tensor) else tensor
         else:
             # What a block gives is not the tensor that its last layer gave: a gradient that comes back
-            # wrong is seen where it comes from.
+            # wrong is seen where it comes from. What is overwritten in place must not be an alias.
             new = self.backend.substitute(tensor, layout.apply(self.supply(value.data)))
-        self._given[id(new)] = (new, self.backend.version(new), value.data, layout)
+        self._give(new, value.data, layout)
+        return new
+
+    def _give(self, tensor: Any, data: Data, layout: Layout) -> None:
+        """Note that a tensor holds recorded values."""
+        self._given[id(tensor)] = (tensor, self.backend.version(tensor), data, layout)
         while len(self._given) > RECENT:
             self._given.popitem(last=False)
-        return new
 
     def _layout_if_given(self, tensor: Any, data: Data) -> Layout | None:
         given = self._given.get(id(tensor))
@@ -259,16 +315,14 @@ class Follower:
         return given[3]
 
     def _arrived(self, order: int, side: Side, slot: str, gradient: Any) -> Any:
-        value, layout = self._waiting.pop((order, side, slot), (None, None))
-        if value is None or layout is None:
+        awaited = self._waiting.pop((order, side, slot), None)
+        if awaited is None or self._is_hidden((order, side, slot), awaited):
             return None
+        recorded, layout = awaited.value.gradient, awaited.layout
         observed = self.backend.to_array(gradient, copy=False)
-        if value.gradient is None:
-            self.report(Sighting(order, side, slot, "backward", observed, None, layout, None))
-            return None
-        expected = layout.apply(self.supply(value.gradient))
-        self.report(Sighting(order, side, slot, "backward", observed, expected, layout, value.gradient))
-        if _equal(observed, expected):  # nearly always given by the next call's input
+        expected = None if recorded is None else layout.apply(self.supply(recorded))
+        self.report(Sighting(order, side, slot, "backward", observed, expected, layout, recorded))
+        if expected is None or _equal(observed, expected):  # nearly always given by the next call's input
             return None
         return self.backend.cast(self.backend.from_array(expected), self.backend.dtype(gradient))
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from parfocal.backends.keeping import Kept
 from parfocal.backends.protocol import Array, Backend, Call
+from parfocal.capture.overwrites import Overwrites, Sight
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.judge.sketch import Fingerprint, fingerprint
@@ -25,6 +27,17 @@ FLOATING = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", 
 RECENT = 8  # tensors held on to: an output is nearly always the next call's input
 
 Drive = Callable[[Any], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a call was given in place of one of its tensors."""
+
+    tensor: Any  # the caller's own
+    stand_in: Any  # what the call got: the same tensor where nothing is awaited of it
+    version: int  # of the stand-in, when the call began
+    sight: Sight | None = None  # of the hook on the stand-in
+    alias: bool = True  # the stand-in is an alias
 
 
 class Observer:
@@ -49,6 +62,8 @@ class Observer:
         self._arrivals: OrderedDict[Any, tuple[Any, int, Data]] = OrderedDict()  # gradients, by memory
         self._through: list[tuple[Value, Value]] = []  # handed through: as input and as output
         self._held: list[tuple[Value, Any, int]] = []  # gradients kept as they are, and their versions
+        self._overwrites = Overwrites(backend)
+        self._sights: list[tuple[Value, Sight]] = []  # of hooks on what code may change after the call
         self._complete = False  # the forward pass: gradients that the model itself asks for come before
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any], drive: Drive) -> Trace:
@@ -61,9 +76,14 @@ class Observer:
                 self._complete = True
                 self.trace.loss = drive(output)
             self._drop_changed()
+            for value, sight in self._sights:
+                if sight.lost:
+                    value.hide()
             for given, made in self._through:  # handed through: one tensor, one gradient
+                if made.hidden:
+                    given.hide()
+                    continue
                 given.gradient = made.gradient = given.gradient or made.gradient
-                # a caller that changes it in place leaves nothing to be seen of it
                 given.differentiable = made.differentiable = given.gradient is not None
             if self.gradients:
                 self.parameter_gradients = self._parameter_gradients()
@@ -71,6 +91,8 @@ class Observer:
             self._recent.clear()
             self._arrivals.clear()
             self._held.clear()
+            self._sights.clear()
+            self._overwrites.clear()
             self.backend.clear_gradients(self.model)
         return self.trace
 
@@ -98,42 +120,83 @@ class Observer:
                 continue
             value = node.inputs[slot] = Value(self._note(leaf), differentiable=self._takes_gradient(leaf))
             if not value.differentiable:
+                call.note[slot] = _Given(leaf, leaf, self.backend.version(leaf))
                 continue
-            watched = leaf
-            # An in-place layer must get the caller's own tensor: the caller may look at it again.
-            if not node.in_place:
-                watched = aliases[slot] = self.backend.alias(leaf)
-                self._remember(watched, value.data)
-                call.note[slot] = (watched, self.backend.version(watched))
-            self.backend.watch_gradient(watched, partial(self._arrived, value))
+            stand_in = aliases[slot] = self._stand_in(leaf, in_place=node.in_place)
+            self._remember(stand_in, value.data)
+            sight = self._overwrites.sight(stand_in)
+            version = self.backend.version(stand_in)
+            call.note[slot] = _Given(leaf, stand_in, version, sight, alias=not node.in_place)
+            self.backend.watch_gradient(stand_in, partial(self._arrived, value))
         return replace_call(call.args, call.kwargs, aliases) if aliases else None
+
+    def _stand_in(self, tensor: Any, *, in_place: bool) -> Any:
+        """What a call is given for a tensor: the gradient there is what this very call sends back.
+
+        What overwrites its input gets no alias: torch loses sight of an alias that is changed in place.
+        """
+        if not in_place:
+            return self.backend.alias(tensor)
+        return self.backend.substitute(tensor, self.backend.to_array(tensor, copy=False), copy=False)
 
     def _exit(self, call: Call, output: Any) -> Any:
         node = self.trace.nodes[call.order]
-        through = {}
-        for slot, (alias, version) in call.note.items():
-            if self.backend.version(alias) != version:
-                # changed in place by code that did not say so: its gradient can no longer be seen
-                node.inputs[slot].differentiable = False
-                continue
-            # Handed through as it is: on goes this call's own alias, so that the gradient is that of
-            # what comes after this call, and not of every other use of the tensor too.
-            for place, leaf in flatten(output).leaves.items():
-                if leaf is alias:
-                    through[place] = node.inputs[slot]
         leaves = flatten(output).leaves
+        through: dict[str, Value] = {}  # handed through as they are: one tensor, one gradient
+        changed: dict[str, _Given] = {}  # input slots that the call changed in place
+        handed_on: dict[str, Any] = {}  # as seen by the code after this call alone
+        for slot, given in call.note.items():
+            places = [place for place, leaf in leaves.items() if leaf is given.stand_in]
+            if self.backend.version(given.stand_in) != given.version:
+                node.in_place = True
+                if given.sight is not None:
+                    changed[slot] = given
+                    handed_on |= dict.fromkeys(places, self.backend.alias(given.stand_in))
+            elif given.sight is not None and places:
+                alias = given.stand_in if given.alias else self.backend.alias(given.tensor)
+                handed_on |= dict.fromkeys(places, alias)
+                through |= dict.fromkeys(places, node.inputs[slot])
         # what a layer gives besides may be made of one another: a cell's state of its memory
         several = sum(map(self.backend.is_tensor, leaves.values())) > 1
-        passed_on = self._passed_on(leaves, through) if several or not node.is_leaf else {}
-        output = replace(output, passed_on)
+        if several or not node.is_leaf:
+            handed_on |= self._passed_on(leaves, handed_on)
+        output = replace(output, handed_on)
+        before = len(self._sights)
         node.outputs = self._values(
             flatten(output).leaves, {place: value.data for place, value in through.items()}
         )
+        if any(not sight.stays for _, sight in self._sights[before:]):
+            # Of a view of its input: when that is changed, the gradient of the input is hidden too.
+            self._sights += [
+                (node.inputs[slot], given.sight)
+                for slot, given in call.note.items()
+                if given.sight is not None
+            ]
         self._through += [(value, node.outputs[place]) for place, value in through.items()]
+        overwritten = self._overwrite(node, changed, leaves, handed_on)
         node.finished = len(self.trace.nodes)
-        return output if passed_on else None
+        return replace(output, overwritten) if handed_on or overwritten else None
 
-    def _passed_on(self, leaves: dict[str, Any], through: Collection[str]) -> dict[str, Any]:
+    def _overwrite(
+        self, node: Node, changed: Mapping[str, _Given], leaves: Mapping[str, Any], new: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The caller's own tensors take on what the call made of them; which of them it gives back where."""
+        found: dict[str, Any] = {}
+        for slot, given in changed.items():
+            assert given.sight is not None
+            if not given.sight.stays:  # an alias that torch keeps in step with the tensor
+                if given.sight.lost:
+                    node.inputs[slot].hide()
+                continue
+            places = [place for place, leaf in leaves.items() if leaf is given.stand_in]
+            self._overwrites.assign(given.tensor, new[places[0]] if places else given.stand_in)
+            self._recent.pop(id(given.tensor), None)
+            if places:
+                self._remember(given.tensor, node.outputs[places[0]].data)
+            found |= dict.fromkeys(places, given.tensor)
+        return found
+
+    def _passed_on(self, leaves: dict[str, Any], known: Collection[str]) -> dict[str, Any]:
         """What a call gives, apart from what was made inside: only the gradient from outside counts.
 
         Not as an alias: torch loses sight of an alias that the caller changes in place.
@@ -141,7 +204,7 @@ class Observer:
         found: dict[str, Any] = {}
         made: dict[int, Any] = {}  # what is given twice stays one tensor
         for slot, leaf in leaves.items():
-            if slot in through or not self.backend.is_tensor(leaf) or not self._takes_gradient(leaf):
+            if slot in known or not self.backend.is_tensor(leaf) or not self._takes_gradient(leaf):
                 continue
             if id(leaf) not in made:
                 data = self._note(leaf)
@@ -196,6 +259,7 @@ class Observer:
                 data = known.get(slot) or self._note(leaf)
                 values[slot] = Value(data, differentiable=self._takes_gradient(leaf))
                 if values[slot].differentiable:
+                    self._sights.append((values[slot], self._overwrites.sight(leaf)))
                     self.backend.watch_gradient(leaf, partial(self._arrived, values[slot]))
         return values
 
@@ -214,7 +278,7 @@ class Observer:
         """A gradient that was changed in place after it was seen is not what arrived."""
         for value, gradient, version in self._held:
             if self.backend.version(gradient) != version:
-                value.gradient, value.differentiable = None, False
+                value.hide()
 
     def _note_gradient(self, gradient: Any, ledger: Ledger) -> Data:
         """What a call's output gets is nearly always what the next call's input got, on the same memory."""

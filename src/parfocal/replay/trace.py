@@ -44,11 +44,19 @@ class Data:
 
 @dataclass(slots=True)
 class Value:
-    """A tensor at one place of a call, with the gradient that arrived there later."""
+    """A tensor at one place of a call, with the gradient that arrived there later.
+
+    ``differentiable``: its gradient is awaited, so that none means that autograd computes none.
+    """
 
     data: Data
     gradient: Data | None = None
     differentiable: bool = False
+    hidden: bool = False  # a gradient that autograd computes and that cannot be observed
+
+    def hide(self) -> None:
+        """Its gradient was not observed, which does not mean that there is none."""
+        self.hidden, self.gradient, self.differentiable = self.hidden or self.differentiable, None, False
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, Call
+from parfocal.capture.overwrites import Sight
 from parfocal.capture.tree import flatten
 from parfocal.judge.layouts import fit
 from parfocal.judge.sketch import Fingerprint
@@ -76,13 +77,17 @@ class Witness(Outline):
         other = calls[node.occurrence]
         for (slot, tensor), (name, value) in zip(self._floating(output), other.outputs.items(), strict=False):
             self.partners[call.order, "output", slot] = (other.order, name)
-            node.outputs[slot] = Value(self._shape_only(tensor))
+            own = node.outputs[slot] = Value(self._shape_only(tensor))
             self._compare(call.order, slot, value.data, "forward", tensor)
             if self.gradients and value.gradient is not None and self.backend.requires_grad(tensor):
-                self.backend.watch_gradient(tensor, partial(self._returned, call.order, slot, value.gradient))
+                own.differentiable = True
+                sight = self._overwrites.sight(tensor)
+                self._sights.append((own, sight))
+                arrived = partial(self._returned, call.order, slot, value.gradient, sight)
+                self.backend.watch_gradient(tensor, arrived)
 
-    def _returned(self, order: int, slot: str, recorded: Data, gradient: Any) -> None:
-        if self._complete:
+    def _returned(self, order: int, slot: str, recorded: Data, sight: Sight, gradient: Any) -> None:
+        if self._complete and not sight.lost:
             self._compare(order, slot, recorded, "backward", gradient)
 
     def _floating(self, output: Any) -> list[tuple[str, Any]]:

@@ -151,7 +151,8 @@ def _of_call(record: CallRecord, calls: _Calls) -> _Named:
 def _of_gradient(record: GradientRecord, calls: _Calls) -> _Named:
     call = calls.get((record.rank, record.step, record.call), f"call {record.call}")
     backward = record.backward or ""
-    yield f"{call}/{record.side}/{record.slot}/grad{backward}", record.value
+    if not record.hidden:
+        yield f"{call}/{record.side}/{record.slot}/grad{backward}", record.value
 
 
 def _of_state(record: StateRecord, calls: _Calls) -> _Named:

@@ -82,7 +82,10 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class GradientRecord:
-    """The gradient at one tensor of a call; ``value`` None says that none arrived."""
+    """The gradient at one tensor of a call; ``value`` None says that none arrived.
+
+    ``hidden``: the tensor was changed in place, and the gradient of what it was could not be observed.
+    """
 
     call: int  # ``order`` of the call
     side: str  # "input" or "output"
@@ -91,6 +94,7 @@ class GradientRecord:
     value: TensorValue | None
     step: int = 0
     rank: int = 0
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

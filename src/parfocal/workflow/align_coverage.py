@@ -33,6 +33,7 @@ def _left_out(alignment: Alignment, observation: Observation) -> Iterator[LeftOu
         yield LeftOut("gradients", Reason.NOT_ASKED, "backward=False")
     else:
         yield from _without_gradient(alignment, observation)
+        yield from _hidden_gradients(alignment, observation)
     if alignment.mode == "eval":
         yield LeftOut("what only training does", Reason.NOT_ASKED, 'mode="eval"')
     ignored = alignment.ignored()
@@ -45,6 +46,21 @@ def _left_out(alignment: Alignment, observation: Observation) -> Iterator[LeftOu
         paths = tuple(nodes[order].path or "the model" for order in sorted(observation.unfed))
         detail = "not all of the reference's inputs could be given to them"
         yield LeftOut("the own error", Reason.UNSEEN, detail, paths)
+
+
+def _hidden_gradients(alignment: Alignment, observation: Observation) -> Iterator[LeftOut]:
+    """Gradients at tensors of paired calls that one side computes out of sight."""
+    ours, theirs = alignment.reference.trace.nodes, alignment.port.trace.nodes
+    hidden = set(observation.hidden)
+    for pair in observation.pairing.pairs:
+        gives = {} if pair.gives is None else ours[pair.gives].outputs
+        values = (*ours[pair.reference].inputs.values(), *gives.values(), *theirs[pair.port].outputs.values())
+        if any(value.hidden for value in values):
+            hidden.add(pair.port)
+    if hidden:
+        paths = dict.fromkeys(theirs[order].path or "the model" for order in sorted(hidden))
+        detail = "the tensor was overwritten in place: its gradient could not be observed"
+        yield LeftOut("gradients at tensors", Reason.UNSEEN, detail, tuple(paths))
 
 
 def _without_gradient(alignment: Alignment, observation: Observation) -> Iterator[LeftOut]:

@@ -64,6 +64,7 @@ class Observation:
     precise: Precise
     gradients: dict[str, Array] = field(default_factory=dict)  # of the port's parameters, followed
     overlooked: list[Measure] = field(default_factory=list)  # above the noise, of what is to be ignored
+    hidden: tuple[int, ...] = ()  # calls of the port with a gradient that could not be observed
 
 
 class Alignment:
@@ -135,6 +136,7 @@ class Alignment:
                     *(pairing, measures, parameters, whole, unfed, followed.buffers, precise),
                     gradients=followed.gradients,
                     overlooked=overlooked,
+                    hidden=followed.hidden,
                 )
 
     @contextmanager
@@ -283,6 +285,7 @@ class Alignment:
         finally:
             kept.put_back()
         results.gradients = port.gradients() if self.backward else {}
+        results.hidden = tuple(dict.fromkeys(order for order, _, _ in follower.hidden))
         return collector, results, follower.layouts
 
 

@@ -38,6 +38,7 @@ class Results:
     loss: float | None = None
     gradients: Arrays = field(default_factory=dict)  # by parameter path
     buffers: Arrays = field(default_factory=dict)  # after the run
+    hidden: tuple[int, ...] = ()  # calls with a gradient that could not be observed
 
 
 @dataclass(slots=True)

@@ -66,6 +66,18 @@ class Surgery(Tensors):
         values = self.cast(self.from_array(array), self.dtype(tensor))
         self.write(tensor, self.to_array(values, copy=False))
 
+    def assign(self, tensor: Any, value: Any) -> None:
+        if value.data_ptr() == tensor.data_ptr():
+            # A value on the same memory would count as changed too, and the graph may need it.
+            room = paddle.empty_like(tensor)
+            while room.inplace_version < tensor.inplace_version:
+                room._bump_inplace_version()
+            room._share_underline_tensor_to(tensor)
+        paddle.assign(value, output=tensor)
+
+    def changes_behind_hooks(self, tensor: Any) -> Callable[[], int] | None:
+        return None
+
     def version(self, tensor: Any) -> int:
         return int(tensor.inplace_version)
 

@@ -121,6 +121,16 @@ class Surgery(Tensors):
     def overwrite(self, tensor: Any, array: Array) -> None:
         tensor.data.copy_(self.from_array(array))  # what goes through .data is not counted
 
+    def assign(self, tensor: Any, value: Any) -> None:
+        tensor.copy_(value)
+
+    def changes_behind_hooks(self, tensor: Any) -> Callable[[], int] | None:
+        if not tensor._is_view() or tensor.is_inference():
+            return None
+        counter = tensor.detach()  # shares the counter of changes
+        counter.data = counter.new_empty(0)  # and no longer the memory
+        return lambda: int(counter._version)
+
     def version(self, tensor: Any) -> int:
         return 0 if tensor.is_inference() else int(tensor._version)
 

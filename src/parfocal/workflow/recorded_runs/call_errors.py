@@ -140,6 +140,8 @@ def _add_backward(
     distances: Distances,
 ) -> None:
     for slot, value in tied.items():
+        if own.outputs[slot].hidden or value.hidden:
+            continue
         mine = own.outputs[slot].gradient
         if mine is not None and value.gradient is not None:
             apart = distances.between(mine, value.gradient)
@@ -152,6 +154,8 @@ def _add_backward(
     # as large a share of the values may be on the other side of a kink (a ReLU that flips)
     errors.backward_given = max(errors.backward_given, math.sqrt(errors.given))
     for slot, value in tie_values(own.inputs, other.inputs).items():
+        if own.inputs[slot].hidden or value.hidden:
+            continue
         mine = own.inputs[slot].gradient
         if mine is not None and value.gradient is not None:
             apart = distances.between(mine, value.gradient, judged=True)

@@ -165,11 +165,15 @@ def _add_gradients(
     """The first gradient that came to each tensor; calls of one step may go backward in several passes."""
     for gradient in gradients:
         index = position.get(gradient.call)
-        if index is None or gradient.value is None:
+        if index is None:
             continue
         values = nodes[index].inputs if gradient.side == "input" else nodes[index].outputs
-        if gradient.slot in values and values[gradient.slot].gradient is None:
-            values[gradient.slot].gradient = tensors.data(gradient.value)
+        value = values.get(gradient.slot)
+        if value is None:
+            continue
+        if gradient.value is not None and value.gradient is None:
+            value.gradient = tensors.data(gradient.value)
+        value.hidden = (value.hidden or gradient.hidden) and value.gradient is None
 
 
 def _state(
