@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.backends.protocol import Array
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.metrics import Comparison, compare_arrays
 
@@ -40,6 +41,7 @@ class Row:
     problem: str  # why there is no number, "" when there is one
     values: Mapping[str, float]
     verdicts: Mapping[str, bool]
+    note: str = ""  # how the two were made comparable
 
     @property
     def passed(self) -> bool:
@@ -48,15 +50,9 @@ class Row:
     @property
     def remark(self) -> str:
         """What a reader must know although, or because, there is a number."""
-        comparison = self.comparison
-        if self.problem or comparison is None:
+        if self.problem or self.comparison is None:
             return self.problem
-        if comparison.nonfinite_disagreeing:
-            return f"NaN or infinity on one side only at {comparison.nonfinite_disagreeing} places"
-        if comparison.nonfinite_agreeing:
-            count = comparison.nonfinite_agreeing
-            return f"NaN or infinity on both sides at {count} place{'s' * (count != 1)}"
-        return ""
+        return "; ".join(filter(None, (self.note, _nonfinite(self.comparison))))
 
     @property
     def badness(self) -> float:
@@ -64,6 +60,15 @@ class Row:
         if self.problem:
             return math.inf
         return max(self.values.values(), default=0.0)
+
+
+def _nonfinite(comparison: Comparison) -> str:
+    if comparison.nonfinite_disagreeing:
+        return f"NaN or infinity on one side only at {comparison.nonfinite_disagreeing} places"
+    if comparison.nonfinite_agreeing:
+        count = comparison.nonfinite_agreeing
+        return f"NaN or infinity on both sides at {count} place{'s' * (count != 1)}"
+    return ""
 
 
 def methods_of(method: str | Sequence[str]) -> tuple[str, ...]:
@@ -77,6 +82,23 @@ def methods_of(method: str | Sequence[str]) -> tuple[str, ...]:
             hint=f"use one or more of {', '.join(METHODS)}, or all",
         )
     return expanded
+
+
+def reshaped_alike(first: Array, second: Array) -> Array | None:
+    """The second in the first's shape, where the two shapes differ by axes of length 1 alone; else None.
+
+    A scalar may be stored as () or as (1,), a column of labels as (90,) or as (90, 1): no value has
+    another place then, and nothing is broadcast.
+    """
+    if first.shape == second.shape:
+        return None
+    lengths = [tuple(length for length in array.shape if length != 1) for array in (first, second)]
+    return second.reshape(first.shape) if lengths[0] == lengths[1] else None
+
+
+def shape_note(first: Array, second: Array) -> str:
+    """What is said of two such arrays."""
+    return f"shapes {first.shape} and {second.shape} differ by axes of length 1 only: compared by value"
 
 
 def flatten(tree: Mapping[str, Any], prefix: Name = ()) -> Iterator[tuple[Name, Any]]:
@@ -125,11 +147,13 @@ def _row(
         same = bool(np.array_equal(ours, theirs))
         problem = "" if same else f"not numbers: {left[name]!r:.40} and {right[name]!r:.40}"
         return Row(name, None, problem, dict.fromkeys(methods, 0.0), dict.fromkeys(methods, same))
-    comparison = compare_arrays(ours, theirs)
+    reshaped = reshaped_alike(ours, theirs)
+    note = "" if reshaped is None else shape_note(ours, theirs)
+    comparison = compare_arrays(ours, theirs if reshaped is None else reshaped)
     if not comparison.comparable:
         return Row(name, comparison, comparison.reason, {}, dict.fromkeys(methods, False))
     values = {method: float(getattr(comparison, METHODS[method])) for method in methods}
     # a NaN or an infinity that meets anything else fails every method, the smallest difference too
     sound = comparison.nonfinite_disagreeing == 0
     verdicts = {method: sound and value <= threshold for method, value in values.items()}
-    return Row(name, comparison, "", values, verdicts)
+    return Row(name, comparison, "", values, verdicts, note)

@@ -49,12 +49,19 @@ def test_what_is_no_number_is_infinite_so_that_nothing_passes():
     nan = np.array([np.nan, 1.0], np.float32)
     returned = compare(
         {"nan": nan, "shape": np.ones(2), "only1": np.ones(2)},
-        {"nan": nan, "shape": np.ones((2, 1)), "only2": np.ones(2)},
+        {"nan": nan, "shape": np.ones((2, 2)), "only2": np.ones(2)},
     )
     assert returned["nan"].tolist() == [math.inf, 0.0]
     for key in ("shape", "only1", "only2"):
         assert returned[key].shape == ()
         assert returned[key].item() == math.inf
+
+
+def test_axes_of_length_1_alone_keep_every_value_with_its_own():
+    first = np.arange(6.0)
+    returned = compare({"x": first, "n": {"s": np.array(2.0)}}, {"x": first[:, None] + 1, "n": {"s": [2.5]}})
+    np.testing.assert_array_equal(returned["x"], np.ones(6), strict=True)
+    np.testing.assert_array_equal(returned["n"]["s"], np.array(0.5), strict=True)
 
 
 def test_equal_infinities_differ_by_nothing_and_others_infinitely():

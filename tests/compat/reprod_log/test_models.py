@@ -37,7 +37,9 @@ def functions(torch_function, paddle_function=None):
 
 
 def printed_lines(capsys):
-    return VALUE.sub("value", capsys.readouterr().out).splitlines()
+    """What is printed, but for the numbers and parfocal's own line."""
+    lines = VALUE.sub("value", capsys.readouterr().out).splitlines()
+    return [line for line in lines if not line.startswith("parfocal: ")]
 
 
 def test_equal_models_pass_with_ids_as_integers_and_dropout_off(capsys):
@@ -96,7 +98,7 @@ def test_outputs_of_another_structure_fail_by_name(capsys):
     assert "\tb in torch_model but not found in paddle_model" in printed_lines(capsys)
     assert compare_forward(*functions(lambda x: x, lambda x: (x,)), {"x": np.ones(2)}) is False
     assert "\toutput is a dict in paddle_model but not in torch_model" in printed_lines(capsys)
-    assert compare_forward(*functions(lambda x: x, lambda x: x.reshape([2, 1])), {"x": np.ones(2)}) is False
+    assert compare_forward(*functions(lambda x: x, lambda x: x.reshape([2, 2])), {"x": np.ones(4)}) is False
 
 
 def test_nan_outputs_fail_on_both_sides_alike():
@@ -256,3 +258,9 @@ def test_a_first_layer_that_works_in_place_or_needs_live_inputs():
 def test_no_steps_are_refused():
     with pytest.raises(InputError, match="steps is 0: without a step nothing is compared"):
         compare_loss_and_backward(*pair(), torch_loss, paddle_loss, INPUTS, steps=0)
+
+
+def test_an_output_with_an_axis_of_length_1_more_is_told_and_compared_by_value(capsys):
+    models = functions(lambda x: x * 2, lambda x: (x * 2).reshape([2, 1]))
+    assert compare_forward(*models, {"x": np.ones(2)}) is True
+    assert "shapes (2,) and (2, 1) differ by axes of length 1 only" in capsys.readouterr().out

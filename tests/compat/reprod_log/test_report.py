@@ -20,10 +20,15 @@ def compared(info1, info2):
     return helper
 
 
+OWN = re.compile(r"^parfocal: .*\n", re.MULTILINE)  # the one line that is not the original's
+
+
 def lines_of(text):
-    """The lines without their time stamps; every line must have one."""
+    """The original's lines without their time stamps; every line must have one."""
     assert len(STAMP.findall(text)) == len(text.splitlines())
-    return STAMP.sub("", text)
+    lines = STAMP.sub("", text)
+    assert len(OWN.findall(lines)) <= 1
+    return OWN.sub("", lines)
 
 
 def report_lines(info1, info2, capsys, **options):
@@ -144,7 +149,8 @@ def test_float16_neither_overflows_nor_vanishes(capsys):
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [((90,), (90, 1)), ((3, 4), (4, 3)), ((), (1,)), ((2, 3), (3,))]
+    ("first", "second"),
+    [((90, 1), (1, 90, 2)), ((3, 4), (4, 3)), ((), (2,)), ((2, 3), (3,)), ((2, 6), (12,))],
 )
 def test_shapes_must_agree(first, second, capsys):
     passed, lines = report_lines(
@@ -158,6 +164,91 @@ def test_shapes_must_agree(first, second, capsys):
         "\tmean diff: check passed: True, value: 0.0",
         "diff check failed",
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((), (1,)), ((90,), (90, 1)), ((1, 90), (90, 1)), ((2, 1, 3), (1, 2, 3, 1)), ((0, 1), (0,))],
+)
+def test_axes_of_length_1_are_told_and_nothing_is_broadcast(first, second, capsys):
+    values = np.random.default_rng(0).standard_normal(first)
+    other = values.reshape(second)
+    note = f"\tshapes {first} and {second} differ by axes of length 1 only: compared by value"
+    passed, lines = report_lines({"x": values}, {"x": other}, capsys)
+    if not values.size:
+        assert not passed
+        return
+    assert passed is True
+    assert lines == ["x: ", note, "\tmean diff: check passed: True, value: 0.0", "diff check passed"]
+    moved = other.copy()
+    moved.flat[0] += 1
+    passed, lines = report_lines({"x": values}, {"x": moved}, capsys, diff_method="max", diff_threshold=0.5)
+    assert passed is False  # broadcast, (90,) - (90, 1) would hold the difference of any two values
+    assert lines[1] == note
+    assert float(lines[2].rpartition(" ")[2]) == pytest.approx(1.0)
+
+
+def test_a_failing_report_can_end_the_process(tmp_path, capsys):
+    helper = compared({"x": np.zeros(2)}, {"x": np.ones(2)})
+    with pytest.raises(SystemExit) as stopped:
+        helper.report(path=tmp_path / "diff.txt", exit_on_failure=True)
+    assert stopped.value.code == 1
+    assert lines_of((tmp_path / "diff.txt").read_text()).endswith("diff check failed\n")
+    assert compared({"x": np.ones(2)}, {"x": np.ones(2)}).report(path=None, exit_on_failure=True) is True
+    assert helper.report(path=None) is False
+
+
+def own_line(info1, info2, capsys, **options):
+    """parfocal's own line, which comes right before the verdict."""
+    capsys.readouterr()
+    compared(info1, info2).report(path=None, **options)
+    *_, before, verdict = STAMP.sub("", capsys.readouterr().out).splitlines()
+    assert verdict.startswith("diff check")
+    return before if before.startswith("parfocal: ") else ""
+
+
+def rounded(values, units):
+    """Values moved by so many units in the last place of their own size."""
+    size = np.abs(values).max()
+    return (values + size * np.finfo(values.dtype).eps * units).astype(values.dtype)
+
+
+def test_a_failure_within_rounding_is_told(capsys):
+    values = np.full(64, 1000, np.float32)
+    line = own_line({"x": values}, {"x": rounded(values, 1)}, capsys)
+    assert line == "parfocal: within rounding (1.0 of the noise)"
+    both = {"x": values, "y": values, "same": values}
+    other = {"x": rounded(values, 1), "y": rounded(values, 2), "same": values}
+    assert own_line(both, other, capsys) == "parfocal: all 2 within rounding (2.0 of the noise)"
+
+
+def test_a_failure_beyond_rounding_is_told_with_its_size(capsys):
+    values = np.full(64, 1000, np.float32)
+    nested = {"n": {"x": values, "y": values}}, {"n": {"x": rounded(values, 1), "y": rounded(values, 3000)}}
+    assert own_line(*nested, capsys) == (
+        "parfocal: n.y: 3,000 times the rounding of values of this size; "
+        "1 of the 2 values that failed are within rounding"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (np.array([1, 2]), np.array([1, 3])),  # exact numbers are not rounded
+        (np.array([1.0, np.nan]), np.array([1.0, np.nan])),
+        (np.array([1.0, np.inf]), np.array([1.0, 2.0])),
+        (np.zeros((2, 3)), np.zeros((3, 2))),
+    ],
+)
+def test_nothing_is_said_of_what_rounding_cannot_judge(first, second, capsys):
+    assert own_line({"x": first}, {"x": second}, capsys) == ""
+
+
+def test_nothing_is_said_where_all_passes_or_nobody_wants_it(capsys, monkeypatch):
+    values = np.full(64, 1000, np.float32)
+    assert own_line({"x": values}, {"x": rounded(values, 1)}, capsys, diff_threshold=1.0) == ""
+    monkeypatch.setenv("PARFOCAL_OPINION", "OFF")
+    assert own_line({"x": values}, {"x": rounded(values, 1)}, capsys) == ""
 
 
 def test_missing_and_extra_keys_are_named_and_the_others_are_told(capsys, tmp_path):

@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 
 from parfocal.compat.reprod_log.differences import DifferenceTree, absolute, figures, map_pairs, pair_up
-from parfocal.compat.reprod_log.utils import check_print_diff, methods_of, report_logger
+from parfocal.compat.reprod_log.utils import (
+    check_print_diff,
+    methods_of,
+    opinion_line,
+    report_logger,
+)
 from parfocal.errors import EmptyComparisonError, FileFormatError, InputError
 from parfocal.run.files import load_arrays
 
@@ -56,11 +61,14 @@ class ReprodDiffHelper:
         diff_method: str | Sequence[str] = "mean",
         diff_threshold: float = 1e-6,
         path: str | os.PathLike[str] | None = "./diff.txt",
+        *,
+        exit_on_failure: bool = False,
     ) -> bool:
         """Print the last comparison, write it to ``path`` unless that is None, and return the verdict.
 
         ``diff_method`` is "min", "max", "mean", "all" or a list of these. A value passes when it is not
-        greater than ``diff_threshold``.
+        greater than ``diff_threshold``. With ``exit_on_failure`` a failing report ends the process with
+        status 1.
         """
         if self.diff_dict is None:
             raise EmptyComparisonError(
@@ -72,7 +80,12 @@ class ReprodDiffHelper:
             raise InputError(f"diff_threshold is {diff_threshold!r}, not a number", hint="e.g. 1e-6")
         with report_logger(path) as logger:
             passed = check_print_diff(self.diff_dict, methods, diff_threshold, print_func=logger.info)
+            opinion = "" if passed else opinion_line(self.diff_dict, methods, diff_threshold)
+            if opinion:
+                logger.info(opinion)
             logger.info("diff check passed" if passed else "diff check failed")
+        if exit_on_failure and not passed:
+            raise SystemExit(1)
         return passed
 
 

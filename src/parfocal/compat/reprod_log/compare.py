@@ -12,6 +12,7 @@ from typing import Any
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
+from parfocal.compat.opinion import ModelState, opinion_on_models
 from parfocal.compat.reprod_log.differences import (
     DifferenceTree,
     figures,
@@ -19,9 +20,11 @@ from parfocal.compat.reprod_log.differences import (
     pair_up,
     problems,
 )
-from parfocal.compat.reprod_log.utils import check_print_diff, methods_of, to_numpy
+from parfocal.compat.reprod_log.losses import call_loss, labels_of
+from parfocal.compat.reprod_log.utils import check_print_diff, methods_of, opinion_line, to_numpy
 from parfocal.compat.reprod_log.values import to_array, to_tensors
 from parfocal.errors import InputError
+from parfocal.inputs import Sides
 
 _SIDES = ("torch_model", "paddle_model")
 _COMMON_NAMES = {("PReLU", "_weight"): "weight"}  # (kind, paddle's own name) -> torch's name
@@ -53,8 +56,11 @@ def compare_forward(
 ) -> bool:
     """Run both models in eval mode on the same inputs, print their outputs' differences; the verdict."""
     methods = methods_of(diff_method)
-    torch_output, paddle_output = (_forward(model, input_dict) for model in (torch_model, paddle_model))
+    models = (torch_model, paddle_model)
+    torch_output, paddle_output = (_forward(model, input_dict) for model in models)
     passed = check_print_diff(compute_diff(torch_output, paddle_output, _SIDES), methods, diff_threshold)
+    if not passed:
+        _print_opinion(models, input_dict, backward=False)
     print("diff check passed" if passed else "diff check failed")
     return passed
 
@@ -72,9 +78,10 @@ def compare_loss_and_backward(
 ) -> bool:
     """Train both models with plain SGD in eval mode and compare every step; the verdict.
 
-    Each loss is called as ``loss(inputs, outputs)`` and returns the scalar, or a dict with it under
-    "loss". A step's loss, gradients and updated weights are compared; the first step that fails is
-    the last. The models keep the weights they have then.
+    A loss is a function ``loss(inputs, outputs)`` or a loss layer such as ``nn.CrossEntropyLoss()``,
+    which gets the output and the labels: the entries of ``input_dict`` that the model does not take.
+    It returns the scalar, or a dict with it under "loss". A step's loss, gradients and updated weights
+    are compared; the first step that fails is the last. The models keep the weights they have then.
     """
     methods = methods_of(diff_method)
     if steps < 1:
@@ -83,6 +90,7 @@ def compare_loss_and_backward(
         _Trainer.of(torch_model, torch_loss, input_dict, lr),
         _Trainer.of(paddle_model, paddle_loss, input_dict, lr),
     )
+    before = [ModelState(trainer.model, parameters=True) for trainer in trainers]
     for iteration in range(steps):
         torch_step, paddle_step = (trainer.step() for trainer in trainers)
         sections = [
@@ -92,6 +100,16 @@ def compare_loss_and_backward(
         ]
         verdicts = [check_print_diff(section, methods, diff_threshold) for section in sections]
         passed = all(verdicts)
+        if not all(verdicts[:2]):
+            with before[0].put_back(), before[1].put_back():
+                _print_opinion(
+                    (torch_model, paddle_model),
+                    trainers[0].inputs,
+                    loss=(trainers[0].loss_of, trainers[1].loss_of),
+                    subject="the first step by itself" if iteration else "",
+                )
+        elif not passed:
+            _print(opinion_line(sections[2], methods, diff_threshold))
         print(f"diff check {'passed' if passed else 'failed'} in iter {iteration}")
         if not passed:
             return False
@@ -116,12 +134,16 @@ class _Trainer:
     model: Any
     loss: Any
     inputs: Mapping[str, Any]
+    labels: Mapping[str, Any]
     optimizer: Any
 
     @classmethod
-    def of(cls, model: Any, loss: Any, inputs: Mapping[str, Any], lr: float) -> _Trainer:
+    def of(cls, model: Any, loss: Any, input_dict: Mapping[str, Any], lr: float) -> _Trainer:
         backend = registry.of(model)
-        return cls(backend, model, loss, inputs, backend.sgd(model, lr))
+        for_loss = labels_of(backend, model, loss, _checked(input_dict))
+        inputs = {key: value for key, value in input_dict.items() if key not in for_loss}
+        labels = {key: input_dict[key] for key in for_loss}
+        return cls(backend, model, loss, inputs, labels, backend.sgd(model, lr))
 
     def step(self) -> _Step:
         """Forward, backward and update, with gradients that are this step's only."""
@@ -131,13 +153,20 @@ class _Trainer:
             # Fresh tensors every step, as a model may write into its inputs; and live ones, as some
             # kernels' backward crashes on an input that wants no gradient.
             inputs = _inputs(backend, model, self.inputs, live=True)
-            result = self.loss(inputs, model(**inputs))
-            loss = result["loss"] if isinstance(result, Mapping) else result
+            loss = self._loss(inputs, model(**inputs))
             backend.backward([loss], [None])
             gradients = self._parameters(gradient=True)
             backend.optimizer_step(self.optimizer)
         backend.clear_gradients(model)
         return _Step({"loss": to_array(loss, "loss").copy()}, gradients, self._parameters(gradient=False))
+
+    def loss_of(self, outputs: Any) -> Any:
+        """The loss of these outputs."""
+        return self._loss(_inputs(self.backend, self.model, self.inputs), outputs)
+
+    def _loss(self, inputs: Mapping[str, Any], outputs: Any) -> Any:
+        labels = _inputs(self.backend, self.model, self.labels)
+        return call_loss(self.backend, self.loss, inputs, labels, outputs)
 
     def _parameters(self, *, gradient: bool) -> dict[str, Array]:
         """Every parameter's value or gradient by name; a tied one under its first name."""
@@ -166,16 +195,29 @@ def _forward(model: Any, input_dict: Mapping[str, Any]) -> dict[str, Any]:
         return to_numpy(model(**_inputs(backend, model, input_dict)))
 
 
-def _inputs(
-    backend: Backend, model: Any, input_dict: Mapping[str, Any], *, live: bool = False
-) -> dict[str, Any]:
+def _inputs(backend: Backend, model: Any, arrays: Mapping[str, Any], *, live: bool = False) -> dict[str, Any]:
+    dtype = _float_dtype(backend, model)
+    return {name: to_tensors(backend, value, dtype, live=live) for name, value in _checked(arrays).items()}
+
+
+def _checked(input_dict: Any) -> Mapping[str, Any]:
     if not isinstance(input_dict, Mapping):
         raise InputError(
             f"input_dict is {input_dict!r:.60}, not a dict of arrays",
             hint="pass {argument name of the models' forward: array}",
         )
-    dtype = _float_dtype(backend, model)
-    return {name: to_tensors(backend, value, dtype, live=live) for name, value in input_dict.items()}
+    return input_dict
+
+
+def _print_opinion(models: tuple[Any, Any], input_dict: Mapping[str, Any], **options: Any) -> None:
+    """parfocal's own line about two models that failed."""
+    inputs = [_inputs(registry.of(model), model, input_dict) for model in models]
+    _print(opinion_on_models(*models, Sides(*inputs), mode="eval", **options))
+
+
+def _print(line: str) -> None:
+    if line:
+        print(line)
 
 
 def _float_dtype(backend: Backend, model: Any) -> str:

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.compat.opinion import rounding_score
 from parfocal.compat.reprod_log.values import absolute_difference, to_array
 from parfocal.errors import InputError
 from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.named import reshaped_alike, shape_note
 
 PairTree = dict[str, Any]  # key -> Pair or PairTree
 DifferenceTree = dict[str, Any]  # key -> Difference or DifferenceTree
@@ -30,14 +32,29 @@ class Pair:
     first: Array
     second: Array
     problem: str = ""
+    note: str = ""  # how the two were made comparable
 
 
 class Difference(dict[str, float]):
-    """The "mean", "max" and "min" of a difference; NaN, with a ``problem``, where there is none."""
+    """The "mean", "max" and "min" of a difference; NaN, with a ``problem``, where there is none.
 
-    def __init__(self, mean: float, max: float, min: float, problem: str = "") -> None:
+    ``note`` is said of it in any case; ``score`` is the difference in units of the values' rounding,
+    None where nothing is rounded.
+    """
+
+    def __init__(
+        self,
+        mean: float,
+        max: float,
+        min: float,
+        problem: str = "",
+        note: str = "",
+        score: float | None = None,
+    ) -> None:
         super().__init__(mean=mean, max=max, min=min)
         self.problem = problem
+        self.note = note
+        self.score = score
 
 
 def pair_up(first: Mapping[str, Any], second: Mapping[str, Any], names: tuple[str, str]) -> PairTree:
@@ -79,11 +96,13 @@ def figures(pair: Pair) -> Difference:
         reduced = (difference.mean(), difference.max(), difference.min())
     mean, largest, smallest = (np.asarray(one).item() for one in reduced)
     if not comparison.same_nonfinite_places:
-        return Difference(mean, largest, smallest)
+        return Difference(mean, largest, smallest, note=pair.note)
     return Difference(
         mean=_familiar(mean, comparison.mean_abs),
         max=_familiar(largest, comparison.max_abs),
         min=_familiar(smallest, comparison.min_abs),
+        note=pair.note,
+        score=rounding_score(pair.first, pair.second) if largest else 0.0,
     )
 
 
@@ -126,7 +145,8 @@ def _pair(key: str, first: Mapping[str, Any], second: Mapping[str, Any], names: 
         left, right = (to_array(value, key) for value in values)
     except InputError as error:
         return _unpaired(error.message)
-    return Pair(left, right)
+    reshaped = reshaped_alike(left, right)
+    return Pair(left, right) if reshaped is None else Pair(left, reshaped, note=shape_note(left, right))
 
 
 def _unpaired(problem: str) -> Pair:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from parfocal.backends import registry
+from parfocal.compat.opinion import opinion_on_values
 from parfocal.compat.reprod_log.values import to_tensors, to_value
 from parfocal.errors import InputError
 from parfocal.run.storage import storage_errors
@@ -168,12 +169,34 @@ def _print_leaf(
     print_func: Callable[[str], Any],
     margin: str,
 ) -> bool:
-    problem = getattr(difference, "problem", "")  # of a Difference; its values are NaN then
-    if problem:
-        print_func(f"{margin}{problem}")
+    # Of a Difference: why it has no values, or what else must be known of them.
+    for told in (getattr(difference, "problem", ""), getattr(difference, "note", "")):
+        if told:
+            print_func(f"{margin}{told}")
     verdicts = []
     for method in methods:
         value = difference[method]
         verdicts.append(bool(value <= threshold))
         print_func(f"{margin}{method} diff: check passed: {verdicts[-1]}, value: {value}")
     return all(verdicts)
+
+
+def opinion_line(
+    diff_dict: Mapping[str, Any], diff_method: str | Sequence[str], diff_threshold: float
+) -> str:
+    """parfocal's own line about the values that ``check_print_diff`` lets fail; it may be empty."""
+    methods = methods_of(diff_method)
+    failures = [
+        (name, getattr(difference, "score", None))
+        for name, difference in _leaves(diff_dict)
+        if not all(difference[method] <= diff_threshold for method in methods)
+    ]
+    return opinion_on_values(failures)
+
+
+def _leaves(diff_dict: Mapping[str, Any], lead: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for key, difference in diff_dict.items():
+        if _is_leaf(difference):
+            yield f"{lead}{key}", difference
+        else:
+            yield from _leaves(difference, f"{lead}{key}.")

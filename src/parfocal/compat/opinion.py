@@ -1,0 +1,148 @@
+"""One line of parfocal's own where a drop-in fails by its fixed threshold.
+
+Where only two arrays are at hand, their difference is held against the rounding of values of their
+size. Where the models are at hand they are aligned, which also gives the cause. The verdict of the
+drop-in stays what it is. ``PARFOCAL_OPINION=OFF`` in the environment leaves the line out.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parfocal.backends import registry
+from parfocal.backends.protocol import Array, Backend
+from parfocal.judge.floors import coarser, difference, score, size_of
+from parfocal.run.dtypes import dtype_name
+
+if TYPE_CHECKING:
+    from parfocal.report.report import Report
+
+VARIABLE = "PARFOCAL_OPINION"
+HEAD = "parfocal: "
+WIDEST = 240  # characters of a line
+
+
+def is_wanted() -> bool:
+    """Whether the environment leaves the line in."""
+    return os.environ.get(VARIABLE, "ON").upper() not in ("OFF", "0", "FALSE")
+
+
+# Two arrays
+
+
+def rounding_score(first: Array, second: Array) -> float | None:
+    """How often the rounding of values of this size the two are apart; None where nothing is rounded."""
+    epsilon = coarser(dtype_name(first.dtype) or "", dtype_name(second.dtype) or "")
+    if first.shape != second.shape or not first.size or not epsilon:
+        return None
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        return None
+    return score(difference(first, second), (size_of(first) | size_of(second)) * epsilon)
+
+
+def opinion_on_values(failures: Sequence[tuple[str, float | None]]) -> str:
+    """The line about values that failed, each with its ``rounding_score``; empty where nothing is known."""
+    from parfocal.workflow.measures import LIMIT
+
+    if not failures or not is_wanted():
+        return ""
+    within = [found for _, found in failures if found is not None and found <= LIMIT]
+    if len(within) == len(failures):
+        many = len(within) > 1
+        return f"{HEAD}{f'all {len(within)} ' * many}{_within(max(within))}"
+    some = f"{len(within)} of the {len(failures)} values that failed are within rounding" if within else ""
+    beyond = [(name, found) for name, found in failures if found is not None and found > LIMIT]
+    if not beyond:
+        return HEAD + some if some else ""
+    name, found = beyond[0]
+    told = f"{name}: {_times(found)} the rounding of values of this size"
+    return HEAD + "; ".join(filter(None, (told, some)))
+
+
+# Two models
+
+
+def opinion_on_models(reference: Any, port: Any, inputs: Any, *, subject: str = "", **options: Any) -> str:
+    """The line about two models that failed: both are aligned as they are; empty where it is not wanted.
+
+    ``subject`` says what the line is about, where that is not all that was compared.
+    """
+    if not is_wanted():
+        return ""
+    from parfocal.workflow.align import align
+
+    try:
+        report = align(reference, port, inputs, transfer=False, progress=False, **options)
+    except Exception as error:  # noqa: BLE001  # the drop-in has its verdict; what went wrong here is told
+        return _cut(f"{HEAD}no opinion of its own: {type(error).__name__}: {error}")
+    return _cut(f"{HEAD}{f'{subject}: ' * bool(subject)}{_told(report)}")
+
+
+def _told(report: Report) -> str:
+    first = report.first
+    if first is None:
+        scores = [found for pair in report.pairs for found in (pair.forward, pair.backward)]
+        return _within(max((found for found in scores if found is not None), default=0.0))
+    site = first.port or first.reference
+    place = f" at {site.path or 'the model itself'} ({site.op or site.kind})" if site else ""
+    why = first.cause.message if first.cause else first.message
+    size = f"{_times(first.score)} the noise" if math.isfinite(first.score) else "no rounding"
+    fix = f"; write: {first.cause.fix}" if first.cause and first.cause.fix else ""
+    return f"{size}{place}, {first.phase}{': ' if why else ''}{why}{fix}"
+
+
+def _within(found: float) -> str:
+    return f"within rounding ({found:.1f} of the noise)"
+
+
+def _times(found: float) -> str:
+    """Two digits are enough."""
+    if not math.isfinite(found):
+        return "infinitely many times"
+    if found < 10:
+        return f"{found:.1f} times"
+    rounded = round(found, 1 - math.floor(math.log10(found)))
+    return f"{rounded:,.0f} times"
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= WIDEST else f"{line[: WIDEST - 3]}..."
+
+
+class ModelState:
+    """The buffers of a model, and its parameters if a step will move them, as they are now."""
+
+    def __init__(self, model: Any, *, parameters: bool) -> None:
+        self.model = model
+        self.backend: Backend = registry.of(model)
+        self.parameters = parameters
+        self.values = self._read()
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        """Inside, the model is as it was then; afterwards, as it is now."""
+        now = self._read()
+        self._write(self.values)
+        try:
+            yield
+        finally:
+            self._write(now)
+
+    def _read(self) -> dict[str, Array]:
+        return {
+            tensor.path: self.backend.to_array(tensor.value)
+            for tensor in self.backend.state(self.model)
+            if tensor.tied_to is None and (self.parameters or tensor.role == "buffer")
+        }
+
+    def _write(self, values: Mapping[str, Array]) -> None:
+        for tensor in self.backend.state(self.model):
+            if tensor.path in values:
+                self.backend.write(tensor.value, values[tensor.path])
