@@ -80,7 +80,9 @@ def opinion_on_models(reference: Any, port: Any, inputs: Any, *, subject: str = 
     try:
         report = align(reference, port, inputs, transfer=False, progress=False, **options)
     except Exception as error:  # noqa: BLE001  # the drop-in has its verdict; what went wrong here is told
-        return _cut(f"{HEAD}no opinion of its own: {type(error).__name__}: {error}")
+        return _cut(
+            f"{HEAD}no opinion of its own: {type(error).__name__}: {getattr(error, 'message', error)}"
+        )
     return _cut(f"{HEAD}{f'{subject}: ' * bool(subject)}{_told(report)}")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, StateTensor
 from parfocal.capture.tree import flatten
+from parfocal.compat.opinion import ModelState, opinion_on_models
 from parfocal.compat.padiff.abstracts import ProxyModel
 from parfocal.compat.padiff.abstracts.tree import describe
 from parfocal.compat.padiff.checker.statistics import CONVENTION, explained_by_convention
@@ -24,7 +25,7 @@ from parfocal.compat.padiff.partners import Partners, pair_slots, pair_units
 from parfocal.compat.padiff.report.report import Frame, Kept, ReportNode
 from parfocal.compat.padiff.weight_init.copying import copy_weights, units_of
 from parfocal.errors import EmptyComparisonError, InputError
-from parfocal.inputs import convert
+from parfocal.inputs import Sides, convert
 from parfocal.judge.metrics import compare_arrays
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import apply
@@ -56,6 +57,7 @@ def autodiff(
     config = _config(options or {})
     models = _proxy(module, "torch"), _proxy(layer, "paddle")
     partners = Partners.of(copy_weights(module, layer)) if auto_weights else None
+    before = [ModelState(model.model, parameters=False) for model in models]
     outputs = [_run(model, example_inp) for model in models]
     print(f"Max output diff is {_largest_difference(*outputs)}")
     same_state = _compare_state(models, config, partners)
@@ -65,7 +67,24 @@ def autodiff(
     same_calls = _compare_calls(pairs, config)
     if same_calls:
         print("SUCCESS !!!" if same_state else "FAILED !!!")
+    if not (same_state and same_calls):
+        with before[0].put_back(), before[1].put_back():
+            _print_opinion(models, example_inp, partners)
     return same_state and same_calls
+
+
+def _print_opinion(models: Models, example: Any, partners: Partners | None) -> None:
+    """parfocal's own line about the two models."""
+    torch_model, paddle_model = models
+    line = opinion_on_models(
+        torch_model.model,
+        paddle_model.model,
+        Sides(_arguments(torch_model, example), _arguments(paddle_model, example)),
+        mode="keep",
+        layers=partners.renamed if partners is not None else {},
+    )
+    if line:
+        print(line)
 
 
 def _config(options: Mapping[str, Any]) -> CompareConfig:
@@ -91,10 +110,14 @@ def _run(model: ProxyModel, example: Any) -> list[Array]:
     """Forward and backward of one model; its output tensors as arrays."""
     backend = model.backend
     backend.clear_gradients(model.model)
-    given = example if isinstance(example, tuple) else (example,)
-    output = model(*(_with_gradient(convert(value, backend), backend) for value in given))
+    output = model(*_arguments(model, example))
     model.backward(default_loss(output, model.framework))
     return [backend.to_array(leaf) for leaf in flatten(output).leaves.values() if backend.is_tensor(leaf)]
+
+
+def _arguments(model: ProxyModel, example: Any) -> tuple[Any, ...]:
+    given = example if isinstance(example, tuple) else (example,)
+    return tuple(_with_gradient(convert(value, model.backend), model.backend) for value in given)
 
 
 def _with_gradient(value: Any, backend: Backend) -> Any:

@@ -107,6 +107,8 @@ def test_other_weights_fail_in_the_forward_stage(pair, given, capsys):
         "Mismatched elements: "
     )
     assert re.search(r"\nMax absolute difference: \S+\nMax relative difference: \S+\n x: array\(\[\[", rest)
+    rest, _, own = rest.rpartition("parfocal: ")
+    assert "linear1.weight (parameter), weights: linear1.weight differs in 10000 of 10000 values" in own
     paddle_stack, torch_stack = rest.split("Paddle Stacks:\n=========================\n")[1].split(
         "Torch  Stacks:\n=========================\n"
     )
@@ -151,7 +153,10 @@ def test_a_gradient_that_differs_in_the_weights_alone_fails(pair, given, capsys)
     assert autodiff(*pair, given, options={"atol": 1e-5}) is False
     printed = capsys.readouterr().out
     assert states(("grad", "bias", (100, 100))) in printed
-    assert printed.endswith("forward 4 steps compared.\nbacward 4 steps compared.\nFAILED !!!\n")
+    *_, own = printed.splitlines(keepends=True)
+    assert printed.endswith(f"forward 4 steps compared.\nbacward 4 steps compared.\nFAILED !!!\n{own}")
+    assert own.startswith("parfocal: ")
+    assert "gradient of the parameter linear1.bias is 2 times the reference's" in own
 
 
 NORMED = {

@@ -7,9 +7,9 @@ on both sides; a module's labels are those of all tensors in it and below it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from parfocal.weights.plan import Entry, Plan
 from parfocal.weights.units import Slot, Unit
@@ -24,6 +24,7 @@ class Partners:
 
     base: Mapping[str, Labels]
     raw: Mapping[str, Labels]
+    renamed: Mapping[str, str] = field(default_factory=dict)  # base path -> raw path where these differ
 
     @classmethod
     def of(cls, plan: Plan) -> Partners:
@@ -32,6 +33,7 @@ class Partners:
         return cls(
             _by_path({entry.source: labels[0, entry.source] for entry in plan.entries}),
             _by_path({entry.target: labels[1, entry.target] for entry in plan.entries}),
+            _renamed(plan.entries),
         )
 
     def labels(self, units: Sequence[Unit], *, raw: bool = False) -> list[Labels]:
@@ -45,6 +47,17 @@ class Partners:
             {base(path): labels for path, labels in self.base.items()},
             {raw(path): labels for path, labels in self.raw.items()},
         )
+
+
+def _renamed(entries: Iterable[Entry]) -> dict[str, str]:
+    """Modules whose weights all went into one module of another path, and which are alone in it."""
+    pairs = {(entry.source.rpartition(".")[0], entry.target.rpartition(".")[0]) for entry in entries}
+    sources, targets = (Counter(pair[side] for pair in pairs) for side in range(2))
+    return {
+        source: target
+        for source, target in sorted(pairs)
+        if source != target and source and target and sources[source] == targets[target] == 1
+    }
 
 
 def _labels(entries: Iterable[Entry]) -> dict[tuple[int, str], int]:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from parfocal.compat.opinion import opinion_on_values, rounding_score
 from parfocal.compat.padiff import utils
 from parfocal.compat.padiff.checker.contents import State, read_state
 from parfocal.compat.padiff.checker.dumps import Dump, paired_dumps
@@ -42,10 +43,15 @@ def check_weights(
 
 
 def check_grads(
-    report_path_0: Folder, report_path_1: Folder, cfg: Config = None, *, partners: Partners | None = None
+    report_path_0: Folder,
+    report_path_1: Folder,
+    cfg: Config = None,
+    *,
+    partners: Partners | None = None,
+    opinion: bool = True,
 ) -> bool:
     """Whether the gradients of ``grads.json`` agree. ``cfg`` holds for this call alone."""
-    return _check("grads", ("grads",), report_path_0, report_path_1, cfg, partners)
+    return _check("grads", ("grads",), report_path_0, report_path_1, cfg, partners, opinion)
 
 
 def _check(
@@ -55,6 +61,7 @@ def _check(
     second: Folder,
     cfg: Config,
     partners: Partners | None = None,
+    opinion: bool = True,
 ) -> bool:
     config = CompareConfig.of(cfg, CHECK_DEFAULT)
     log(f"Check {what} cfg: {config.as_dict()}")
@@ -63,7 +70,7 @@ def _check(
     for dumps in paired_dumps(first, second, f"{what}.json"):
         log(f"Checking {what} in {dumps[0].folder} and {dumps[1].folder}")
         for target in targets:
-            agree &= _check_target(dumps, target, config, begun, partners)
+            agree &= _check_target(dumps, target, config, begun, partners, opinion)
     return agree
 
 
@@ -91,6 +98,7 @@ class _Findings:
     """What one comparison of a target has brought to light."""
 
     texts: list[str] = field(default_factory=list)
+    scores: list[tuple[str, float | None]] = field(default_factory=list)  # of what the texts are about
     hidden: list[str] = field(default_factory=list)
     conventions: list[str] = field(default_factory=list)
     compared: int = 0
@@ -102,6 +110,7 @@ def _check_target(
     config: CompareConfig,
     begun: set[str],
     partners: Partners | None,
+    opinion: bool,
 ) -> bool:
     states = read_state(dumps[0], target), read_state(dumps[1], target)
     problem = None
@@ -121,7 +130,11 @@ def _check_target(
             f"no {target} of {dumps[0].folder} were compared with those of {dumps[1].folder}",
             hint="check the black and white lists, and that the models have parameters",
         )
-    return _conclude(findings, target, dumps[0].named(f"{target}_diff"), config, begun)
+    agree = _conclude(findings, target, dumps[0].named(f"{target}_diff"), config, begun)
+    line = opinion_on_values(findings.scores) if opinion else ""
+    if line:
+        log(line)
+    return agree
 
 
 def _conclude(findings: _Findings, target: str, name: str, config: CompareConfig, begun: set[str]) -> bool:
@@ -148,6 +161,7 @@ def _compare_pair(pair: _Pair, target: str, config: CompareConfig, findings: _Fi
         if len(absent) == 1:
             text = f"RuntimeError:  Found grad in {absent[0]}_model is `None`, when another is not!"
             findings.texts.append(_entry(pair, target, text))
+            findings.scores.append((pair.routes[0], None))
         return
     views = apply(pair.slots[0].view, arrays[0]), apply(pair.slots[1].view, arrays[1])
     outcome = compare(*views, config)
@@ -162,6 +176,7 @@ def _compare_pair(pair: _Pair, target: str, config: CompareConfig, findings: _Fi
         findings.conventions.append(pair.routes[0])
         return
     findings.texts.append(_entry(pair, target, f"AssertionError:  {outcome.text}"))
+    findings.scores.append((pair.routes[0], rounding_score(*views)))
 
 
 def _entry(pair: _Pair, target: str, text: str) -> str:

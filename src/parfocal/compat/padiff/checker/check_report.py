@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from parfocal.compat.opinion import opinion_on_values, rounding_score
 from parfocal.compat.padiff.checker.dumps import Dump, paired_dumps
 from parfocal.compat.padiff.checker.layer_maps import check_layer_map, mapped_paths
 from parfocal.compat.padiff.checker.telling import tell_hidden
@@ -58,13 +59,21 @@ class CallNode:
         return cls(entry, tuple(cls.of(child) for child in entry["children"]))
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How two tensors differ: in words, and in units of their values' rounding where that is known."""
+
+    text: str
+    score: float | None = None
+
+
 @dataclass(frozen=True)
 class Found:
     """The pair of calls at which the models part."""
 
     base: CallNode
     raw: CallNode
-    text: str
+    difference: Difference
     message: str = ""
 
 
@@ -76,10 +85,12 @@ def check_report(
     *,
     single_step: bool = False,
     partners: Partners | None = None,
+    opinion: bool = True,
 ) -> bool:
     """Whether the reports of every step and rank agree. ``cfg`` holds for this call alone.
 
-    ``partners`` says which routes hold the same weights, where that is known.
+    ``partners`` says which routes hold the same weights, where that is known. With ``opinion`` a failure
+    is followed by parfocal's own line about the two tensors.
     """
     if diff_phase not in PHASES:
         raise InputError(f"Illegal diff_phase {diff_phase!r}; the phases are: {', '.join(PHASES)}")
@@ -88,7 +99,7 @@ def check_report(
     agree = True
     for dumps in paired_dumps(report_path_0, report_path_1, "report.json"):
         log(f"Checking report in {dumps[0].folder} and {dumps[1].folder}")
-        agree &= _ReportCheck(dumps, config, single_step, partners).run(diff_phase)
+        agree &= _ReportCheck(dumps, config, single_step, partners, opinion).run(diff_phase)
     return agree
 
 
@@ -96,12 +107,18 @@ class _ReportCheck:
     """One pair of reports."""
 
     def __init__(
-        self, dumps: tuple[Dump, Dump], config: CompareConfig, single_step: bool, partners: Partners | None
+        self,
+        dumps: tuple[Dump, Dump],
+        config: CompareConfig,
+        single_step: bool,
+        partners: Partners | None,
+        opinion: bool,
     ) -> None:
         self.dumps = dumps
         self.config = config
         self.single_step = single_step
         self.partners = partners
+        self.opinion = opinion
         self.layer_map = mapped_paths(dumps)
         self.hidden: list[str] = []
         self.compared = 0
@@ -146,20 +163,22 @@ class _ReportCheck:
         return False
 
     def _outermost_first(self, stage: str, base: CallNode, raw: CallNode) -> Found | None:
-        text, compared = self._compare(stage, base, raw)
-        if text is None and compared:
+        difference, compared = self._compare(stage, base, raw)
+        if difference is None and compared:
             return None
         inner = self._inside(stage, base, raw, self._outermost_first)
-        if isinstance(inner, Found) or text is None:
+        if isinstance(inner, Found) or difference is None:
             return inner if isinstance(inner, Found) else None
-        return Found(base, raw, text, self._why_here(stage, base, raw, inner))
+        return Found(base, raw, difference, self._why_here(stage, base, raw, inner))
 
     def _innermost_first(self, stage: str, base: CallNode, raw: CallNode) -> Found | None:
         inner = self._inside(stage, base, raw, self._innermost_first)
         if isinstance(inner, Found):
             return inner
-        text, _ = self._compare(stage, base, raw)
-        return None if text is None else Found(base, raw, text, self._why_here(stage, base, raw, inner))
+        difference, _ = self._compare(stage, base, raw)
+        if difference is None:
+            return None
+        return Found(base, raw, difference, self._why_here(stage, base, raw, inner))
 
     def _inside(self, stage: str, base: CallNode, raw: CallNode, search: Any) -> Found | Pairs:
         """The first difference among the calls inside, or how these were paired if there is none."""
@@ -190,35 +209,33 @@ class _ReportCheck:
             "but current grad found diff!"
         )
 
-    def _compare(self, stage: str, base: CallNode, raw: CallNode) -> tuple[str | None, int]:
+    def _compare(self, stage: str, base: CallNode, raw: CallNode) -> tuple[Difference | None, int]:
         """How the tensors of a pair differ (None: they agree), and how many were compared."""
         key = "fwd_outputs" if stage == "Forward" else "bwd_grads"
         entries = [node.entry[key] for node in (base, raw)]
         if len(entries[0]) != len(entries[1]) and not (base.builtin and raw.builtin and all(entries)):
-            return f"number of tensors for compare is not equal, {len(entries[0])} vs {len(entries[1])}", 0
+            text = f"number of tensors for compare is not equal, {len(entries[0])} vs {len(entries[1])}"
+            return Difference(text), 0
         # Layers of the frameworks may hand out more than their counterparts (attention weights).
         compared = 0
         for first, second in zip(*entries, strict=False):
-            text = self._compare_tensors(first["path"], second["path"], base)
-            if text is not None:
-                return text, compared
+            difference = self._compare_tensors(first["path"], second["path"], base)
+            if difference is not None:
+                return difference, compared
             compared += first["path"] is not None
         self.compared += compared
         return None, compared
 
-    def _compare_tensors(self, first: str | None, second: str | None, node: CallNode) -> str | None:
+    def _compare_tensors(self, first: str | None, second: str | None, node: CallNode) -> Difference | None:
         arrays = self.dumps[0].array(first), self.dumps[1].array(second)
         if arrays[0] is None or arrays[1] is None:
             missing = [name for name, a in zip(("base_model", "raw_model"), arrays, strict=True) if a is None]
-            return (
-                None
-                if len(missing) == 2
-                else f"no gradient arrived in the {missing[0]}, but one in the other"
-            )
+            text = f"no gradient arrived in the {missing[0]}, but one in the other"
+            return None if len(missing) == 2 else Difference(text)
         outcome = compare(*arrays, self.config)
         if outcome.hidden:
             self.hidden.append(f"{node.path or node.entry['name']}: {outcome.hidden}")
-        return None if outcome.equal else outcome.text
+        return None if outcome.equal else Difference(outcome.text, rounding_score(arrays[0], arrays[1]))
 
     def _print(self, found: Found, stage: str) -> None:
         nodes: Sequence[CallNode] = (found.base, found.raw)
@@ -231,7 +248,10 @@ class _ReportCheck:
         log(f"    Type of layer is: {nodes[0].entry['name']} vs {nodes[1].entry['name']}")
         log(f"    Route: {nodes[0].path}")
         log(f"           {nodes[1].path}\n")
-        print(f"AssertionError: {found.text} \n")
+        print(f"AssertionError: {found.difference.text} \n")
+        line = opinion_on_values([(found.base.path, found.difference.score)]) if self.opinion else ""
+        if line:
+            log(f"{line}\n")
         log("Check model struct:")
         paths = write_trees(self.dumps, [node.entry for node in nodes], "report")
         print(f"Logs: {paths[0]}\n      {paths[1]}\n")

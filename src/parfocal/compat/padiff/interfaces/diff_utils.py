@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Backend
 from parfocal.capture.tree import flatten
+from parfocal.compat.opinion import ModelState, opinion_on_models
 from parfocal.compat.padiff.abstracts import ProxyModel
 from parfocal.compat.padiff.abstracts.tree import route
 from parfocal.compat.padiff.checker import check_grads, check_report, check_weights
@@ -20,8 +21,10 @@ from parfocal.compat.padiff.report.report import Report
 from parfocal.compat.padiff.utils import log
 from parfocal.compat.padiff.weight_init.weights import layer_map
 from parfocal.errors import InputError
+from parfocal.inputs import Sides
 
 Models = tuple[ProxyModel, ProxyModel]
+Failed = Literal["report", "grads", "weights"]
 
 
 def pipeline(
@@ -35,11 +38,16 @@ def pipeline(
     for model in models:
         # Gradients left by an earlier run would be compared along with this one's.
         model.backend.clear_gradients(model.model)
+    before = [ModelState(model.model, parameters=options.use_opt) for model in models]
     for step in range(options.steps):
         if options.steps > 1:
             log(f"Step {step}")
         run = _single_step if options.single_step else _plain_step
-        if not run(models, inputs, losses, optimizers, options, partners):
+        failed = run(models, inputs, losses, optimizers, options, partners)
+        if failed is not None:
+            if failed != "weights":  # what an optimizer makes of equal gradients is no question to models
+                with before[0].put_back(), before[1].put_back():
+                    _tell_opinion(models, inputs, losses, options, partners, step)
             return False
     return True
 
@@ -47,7 +55,7 @@ def pipeline(
 def _plain_step(
     models: Models, inputs: Sequence[Any], losses: Sequence[Any], optimizers: Sequence[Any],
     options: Options, partners: Partners | None,
-) -> bool:  # fmt: skip
+) -> Failed | None:  # fmt: skip
     for model, given, loss, optimizer in zip(models, inputs, losses, optimizers, strict=True):
         model.clear_report()
         _finish_run(model, model(**given), loss, optimizer, options)
@@ -59,7 +67,7 @@ def _plain_step(
 def _single_step(
     models: Models, inputs: Sequence[Any], losses: Sequence[Any], optimizers: Sequence[Any],
     options: Options, partners: Partners | None,
-) -> bool:  # fmt: skip
+) -> Failed | None:  # fmt: skip
     base, raw = models
     base.clear_report()
     output = base.run_single_step(dict(inputs[0]))
@@ -72,10 +80,31 @@ def _single_step(
         model.clear_report()
     for stage in ("forward", "backward"):
         wanted = options.diff_phase in (stage, "both")
-        if wanted and not _check(models, stage, options, partners, single_step=True):
+        failed = _check(models, stage, options, partners, single_step=True) if wanted else None
+        if failed is not None:
             log(f"In single step mode, diff found at {stage} stage!")
-            return False
-    return True
+            return failed
+    return None
+
+
+def _tell_opinion(
+    models: Models, inputs: Sequence[Any], losses: Sequence[Any], options: Options,
+    partners: Partners | None, step: int,
+) -> None:  # fmt: skip
+    """parfocal's own line, about the models as they were before the first step."""
+    renamed = dict(partners.renamed) if partners is not None else {}
+    line = opinion_on_models(
+        models[0].model,
+        models[1].model,
+        Sides(dict(inputs[0]), dict(inputs[1])),
+        mode="keep",
+        backward=options.diff_phase != "forward",
+        loss=tuple(losses) if options.use_loss else None,
+        layers={**renamed, **layer_map(models)},
+        subject="the first step by itself" if step else "",
+    )
+    if line:
+        log(line)
 
 
 def _rehearsal(model: ProxyModel, inputs: Mapping[str, Any]) -> Report:
@@ -110,17 +139,19 @@ def _finish_run(model: ProxyModel, output: Any, loss: Any, optimizer: Any, optio
 
 def _check(
     models: Models, phase: str, options: Options, partners: Partners | None, *, single_step: bool
-) -> bool:
+) -> Failed | None:
+    """What differs, or None. Of weights after a step the dumps are all there is to judge by."""
     cfg = options.config.as_dict()
     first, second = (folder(model) for model in models)
     known = partners and partners.routed(*(partial(route, model.name) for model in models))
-    if not check_report(first, second, cfg, phase, single_step=single_step, partners=known):
-        return False
+    if not check_report(first, second, cfg, phase, single_step=single_step, partners=known, opinion=False):
+        return "report"
     if phase == "forward":
-        return True
-    return check_grads(first, second, cfg, partners=known) and (
-        not options.use_opt or check_weights(first, second, cfg, partners=known)
-    )
+        return None
+    if not check_grads(first, second, cfg, partners=known, opinion=False):
+        return "grads"
+    agree = not options.use_opt or check_weights(first, second, cfg, partners=known)
+    return None if agree else "weights"
 
 
 def default_loss(inp: Any, mode: str) -> Any:
