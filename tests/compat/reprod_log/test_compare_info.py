@@ -5,7 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -36,6 +36,7 @@ def test_integers_are_exact(dtype):
     assert returned.tolist() == [abs(a - b) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
 
 
+@settings(deadline=None)
 @given(
     arrays.arrays(st.sampled_from([np.int8, np.uint8, np.int32, np.uint64, np.int64]), 4),
     arrays.arrays(st.sampled_from([np.int8, np.uint8, np.int32, np.uint64, np.int64]), 4),
