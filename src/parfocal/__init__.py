@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from parfocal.weights.plan import Plan
     from parfocal.weights.transfer import transfer
     from parfocal.workflow.align import align
+    from parfocal.workflow.initialisation import compare_init
     from parfocal.workflow.metrics import compare_metric
     from parfocal.workflow.recorded_runs.comparing import compare
     from parfocal.workflow.results import compare_result
     from parfocal.workflow.schedules import compare_schedule
+    from parfocal.workflow.seeding import seed
 
 _HOMES = {
     "ParfocalError": "parfocal.errors",
@@ -34,12 +36,14 @@ _HOMES = {
     "align": "parfocal.workflow.align",
     "compare": "parfocal.workflow.recorded_runs.comparing",
     "compare_arrays": "parfocal.judge.metrics",
+    "compare_init": "parfocal.workflow.initialisation",
     "compare_metric": "parfocal.workflow.metrics",
     "compare_result": "parfocal.workflow.results",
     "compare_schedule": "parfocal.workflow.schedules",
     "convert": "parfocal.weights.convert",
     "load_run": "parfocal.run.reader",
     "record": "parfocal.capture.recording",
+    "seed": "parfocal.workflow.seeding",
     "sides": "parfocal.inputs",
     "transfer": "parfocal.weights.transfer",
 }
@@ -51,12 +55,14 @@ __all__ = [
     "align",
     "compare",
     "compare_arrays",
+    "compare_init",
     "compare_metric",
     "compare_result",
     "compare_schedule",
     "convert",
     "load_run",
     "record",
+    "seed",
     "sides",
     "transfer",
 ]

@@ -334,7 +334,17 @@ class SchedulingBackend(TrainingBackend, Protocol):
         """The scheduler, and its optimizer's rates, are stepped meanwhile and put back exactly."""
 
 
-Backend = SchedulingBackend
+class InitialisingBackend(SchedulingBackend, Protocol):
+    """Tier 3, the rest: how weights begin."""
+
+    def default_initialiser(self, kind: str, name: str) -> str | None:
+        """The common name of what initialises a layer's tensor when nothing is said; None: not known."""
+
+    def written_initialiser(self, name: str) -> str | None:
+        """How an initialiser is written, with places for the tensor and its numbers; None: no one line."""
+
+
+Backend = InitialisingBackend
 
 
 @runtime_checkable

@@ -5,10 +5,11 @@ from __future__ import annotations
 from parfocal.backends.torch.building import Building
 from parfocal.backends.torch.checkpoints import Checkpoints
 from parfocal.backends.torch.functions import Functions
+from parfocal.backends.torch.initialisers import Initialisers
 from parfocal.backends.torch.recording import Recording
 from parfocal.backends.torch.schedules import Scheduling
 from parfocal.backends.torch.surgery import Surgery
 
 
-class TorchBackend(Scheduling, Checkpoints, Recording, Surgery, Functions, Building):
+class TorchBackend(Scheduling, Checkpoints, Recording, Surgery, Functions, Building, Initialisers):
     """PyTorch, as ``protocol.py`` wants it."""

@@ -1,0 +1,129 @@
+"""What drew the numbers that a tensor begins with: family, scale and the initialiser's common name.
+
+Several seeds together give a sample. A family is told by its shape (kurtosis and bounds), a name by whether
+the scale is the one that the initialiser's formula gives for the tensor's fans. Only NumPy and SciPy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from scipy import stats
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.causes import number
+
+ENOUGH = 64  # numbers below which no shape is told
+CLOSE = 4.0  # standard errors that a fitted scale may be off
+COARSEST = 0.1  # and never more than this share
+
+
+class Family(Enum):
+    CONSTANT = "constant"
+    FIXED = "fixed"  # the same numbers from every seed
+    UNIFORM = "uniform"
+    NORMAL = "normal"
+    TRUNCATED = "truncated normal"
+    OTHER = "random"
+
+
+@dataclass(frozen=True, slots=True)
+class Fans:
+    """How many numbers go into one of the outputs, and one input into how many."""
+
+    into: float
+    out: float
+    bias: bool = False  # of a vector beside the weight whose fans these are
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What is known of a tensor's first values, over all seeds."""
+
+    values: Array  # flat, float64
+    family: Family
+    mean: float
+    std: float
+    name: str  # the initialiser's, or the family with its numbers
+
+    def in_words(self) -> str:
+        if self.family is Family.CONSTANT:
+            return self.name
+        known = self.name.startswith(("Kaiming", "Xavier", "uniform by"))
+        return f"{self.name} (std {number(self.std)})" if known else self.name
+
+
+def drawn(samples: list[Array], fans: Fans | None) -> Drawn:
+    """One array a seed, all of one tensor."""
+    values = np.concatenate([sample.reshape(-1) for sample in samples]).astype(np.float64)
+    mean, std = float(values.mean()), float(values.std())
+    family = _family(samples, values, mean, std)
+    return Drawn(values, family, mean, std, _name(family, values, mean, std, fans))
+
+
+def _family(samples: list[Array], values: Array, mean: float, std: float) -> Family:
+    if np.ptp(values) == 0.0:
+        return Family.CONSTANT
+    if len(samples) > 1 and all(np.array_equal(sample, samples[0]) for sample in samples[1:]):
+        return Family.FIXED
+    if values.size < ENOUGH:
+        return Family.OTHER
+    error = math.sqrt(24 / values.size)  # of the kurtosis of normal numbers
+    kurtosis = float(stats.kurtosis(values, fisher=False))
+    reach = float(np.abs(values - mean).max()) / std
+    if abs(kurtosis - 1.8) < max(0.05, CLOSE * error / 3) and reach < math.sqrt(3) * 1.05:
+        return Family.UNIFORM
+    if abs(kurtosis - 3.0) < max(0.1, CLOSE * error):
+        expected = stats.norm.isf(1 / values.size)
+        return Family.TRUNCATED if values.size > 500 and reach < 0.7 * expected else Family.NORMAL
+    return Family.TRUNCATED if kurtosis < 3.0 and reach < 2.6 and kurtosis > 2.0 else Family.OTHER
+
+
+def _scales(fans: Fans) -> dict[tuple[Family, str], float]:
+    """The standard deviation of every initialiser that goes by the tensor's fans."""
+    into, out = max(fans.into, 1.0), max(fans.out, 1.0)
+    if fans.bias:
+        return {(Family.UNIFORM, "uniform by fan-in"): 1 / math.sqrt(3 * into)}
+    return {
+        (Family.UNIFORM, "Kaiming uniform, a=√5"): 1 / math.sqrt(3 * into),
+        (Family.UNIFORM, "Xavier uniform"): math.sqrt(2 / (into + out)),
+        (Family.UNIFORM, "Kaiming uniform"): math.sqrt(2 / into),
+        (Family.UNIFORM, "Kaiming uniform by fan-out"): math.sqrt(2 / out),
+        (Family.NORMAL, "Kaiming normal"): math.sqrt(2 / into),
+        (Family.NORMAL, "Xavier normal"): math.sqrt(2 / (into + out)),
+        (Family.NORMAL, "Kaiming normal by fan-out"): math.sqrt(2 / out),
+        (Family.NORMAL, "normal by fan-in"): math.sqrt(1 / into),
+    }
+
+
+def _name(family: Family, values: Array, mean: float, std: float, fans: Fans | None) -> str:
+    if family is Family.CONSTANT:
+        return f"constant {number(float(values[0]))}"
+    if family is Family.FIXED:
+        return f"fixed numbers (std {number(std)})"
+    error = min(COARSEST, CLOSE / math.sqrt(values.size))
+    centred = abs(mean) < CLOSE * std / math.sqrt(values.size)
+    if fans is not None and centred:
+        for (kind, name), expected in _scales(fans).items():
+            if kind is family and abs(std / expected - 1) < error:
+                return name
+    low, high = (float(f"{edge:.2g}") for edge in (values.min(), values.max()))
+    texts = {
+        Family.UNIFORM: f"uniform, {number(low)} to {number(high)}",
+        Family.NORMAL: f"normal, {'' if centred else f'mean {mean:.2g}, '}std {std:.2g}",
+        Family.TRUNCATED: f"truncated normal, std {std:.2g}, within {number(low)} to {number(high)}",
+        Family.OTHER: f"random, {'' if centred else f'mean {mean:.2g}, '}std {std:.2g}",
+    }
+    return texts[family]
+
+
+def differ_in_scale(ours: Drawn, theirs: Drawn) -> tuple[float, float]:
+    """How likely two samples are of one distribution, as they are and brought to one scale: two p-values."""
+    as_drawn = float(stats.ks_2samp(ours.values, theirs.values, method="asymp").pvalue)
+    if not (ours.std and theirs.std):
+        return as_drawn, 0.0
+    shaped = [(each.values - each.mean) / each.std for each in (ours, theirs)]
+    return as_drawn, float(stats.ks_2samp(*shaped, method="asymp").pvalue)

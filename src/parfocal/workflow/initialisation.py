@@ -1,0 +1,239 @@
+"""``compare_init``: do the weights of two models begin alike.
+
+Values cannot agree, distributions must. Both models are built from several seeds, corresponding tensors are
+put side by side, and each is compared as a sample, with an error rate that is that of the whole model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends import registry
+from parfocal.backends.protocol import Array, Backend
+from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.explain.causes import number, spelled_path
+from parfocal.explain.initialisers import Drawn, Family, Fans, differ_in_scale, drawn
+from parfocal.judge.floors import NOTHING
+from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
+from parfocal.report.report import Report
+from parfocal.weights import views
+from parfocal.weights.plan import Entry, Plan
+from parfocal.weights.transfer import transfer
+from parfocal.workflow.seeding import seed as seed_all
+
+ALARMS = 1e-3  # how often all of a correct model together may be called different
+MOST = 20_000  # numbers of one tensor and seed that are looked at
+SAME_NUMBERS = 1e-6  # relative: fixed numbers that near are the same
+
+Factory = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    """Corresponding tensors: where they are, and what was drawn for them."""
+
+    entry: Entry
+    reference: Drawn
+    port: Drawn
+
+
+def compare_init(reference: Factory, port: Factory, *, seeds: int = 8) -> Report:
+    """Compare how two models are initialised; both are functions without arguments that build one.
+
+    Every corresponding parameter is a sample over ``seeds`` seeds: its family, its scale, its constant.
+    """
+    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 2:
+        raise InputError(f"seeds={seeds!r}: at least two are needed to tell random numbers from fixed ones")
+    if reference is port:
+        raise InputError("a factory compared with itself is always the same", hint="pass two factories")
+    builds = [_Build(reference, "reference"), _Build(port, "port")]
+    pairs = [(builds[0](number), builds[1](number)) for number in range(seeds)]
+    states = [[_parameters(side) for side in pair] for pair in pairs]
+    plan = transfer(*pairs[0], partial=True)  # by names, kinds and shapes: no values take part
+    sides = registry.of(pairs[0][0]), registry.of(pairs[0][1])
+    tensors = [_tensor(entry, states, pairs[0], sides) for entry in _compared(plan, states[0])]
+    if not tensors:
+        raise EmptyComparisonError(
+            "the two models have no parameter in common, so there is nothing to compare",
+            hint="check that both factories build the same architecture",
+        )
+    limit = ALARMS / len(tensors)
+    found = [each for tensor in tensors if (each := _difference(tensor, pairs[0], sides, limit)) is not None]
+    left = [
+        LeftOut(item.path, reason)
+        for items, reason in (
+            (plan.unmatched_reference, Reason.ONLY_REFERENCE),
+            (plan.unmatched_port, Reason.ONLY_PORT),
+        )
+        for item in items
+    ]
+    return Report(
+        reference_name=_name(pairs[0][0], sides[0]),
+        port_name=_name(pairs[0][1], sides[1]),
+        divergences=tuple(found),
+        transfer=plan,
+        coverage=Coverage(
+            (Compared("parameters", len(tensors), len(tensors) + len(left)), Compared("seeds", seeds, seeds)),
+            tuple(left),
+        ),
+        limit=1.0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    factory: Factory
+    side: str
+
+    def __call__(self, number: int) -> Any:
+        seed_all(number)
+        try:
+            model = self.factory()
+        except TypeError as error:
+            raise InputError(
+                f"the {self.side} cannot be built: {error}", hint="pass a function without arguments"
+            ) from error
+        if not registry.of(model).is_model(model):
+            raise InputError(f"the {self.side}'s factory gives a {type(model).__name__}, not a model")
+        return model
+
+
+def _name(model: Any, backend: Backend) -> str:
+    return f"{type(model).__name__} ({backend.name} {backend.framework_version})"
+
+
+def _parameters(model: Any) -> dict[str, Array]:
+    backend = registry.of(model)
+    return {
+        entry.path: backend.to_array(entry.value)
+        for entry in backend.state(model)
+        if entry.role == "parameter" and entry.tied_to is None
+    }
+
+
+def _compared(plan: Plan, states: list[dict[str, Array]]) -> list[Entry]:
+    return [entry for entry in plan.entries if entry.source in states[0] and entry.target in states[1]]
+
+
+def _tensor(
+    entry: Entry,
+    states: list[list[dict[str, Array]]],
+    models: tuple[Any, Any],
+    sides: tuple[Backend, Backend],
+) -> _Tensor:
+    samples = [
+        (
+            views.apply(entry.source_view, ours[entry.source]),
+            views.apply(entry.target_view, theirs[entry.target]),
+        )
+        for ours, theirs in states
+    ]
+    fans = [
+        _fans(path, *side)
+        for path, side in zip((entry.source, entry.target), zip(models, sides, strict=True), strict=True)
+    ]
+    return _Tensor(
+        entry,
+        drawn([_thinned(ours) for ours, _ in samples], fans[0]),
+        drawn([_thinned(theirs) for _, theirs in samples], fans[1]),
+    )
+
+
+def _thinned(array: Array) -> Array:
+    """Numbers from all over a large tensor, always the same places."""
+    flat = array.reshape(-1)
+    return flat if flat.size <= MOST else flat[np.linspace(0, flat.size - 1, MOST).astype(np.int64)]
+
+
+def _fans(path: str, model: Any, backend: Backend) -> Fans | None:
+    """Of the layer's weight, as its kind says that it lies."""
+    owner, _, _ = path.rpartition(".")
+    module = backend.modules(model).get(owner)
+    if module is None:
+        return None
+    weights = [e.value for e in backend.state(module) if e.module == "" and len(backend.shape(e.value)) > 1]
+    if not weights:
+        return None
+    shape = backend.shape(weights[0])
+    turned = backend.settings(module).get("weight_layout") == "in,out" or "Transpose" in backend.kind(module)
+    out, into = (shape[1], shape[0]) if turned else (shape[0], shape[1])
+    field = int(np.prod(shape[2:], dtype=np.int64)) if len(shape) > 2 else 1
+    own = next(e.value for e in backend.state(model) if e.path == path)
+    return Fans(into * field, out * field, bias=len(backend.shape(own)) == 1)
+
+
+def _difference(
+    tensor: _Tensor, models: tuple[Any, Any], sides: tuple[Backend, Backend], limit: float
+) -> Divergence | None:
+    ours, theirs = tensor.reference, tensor.port
+    code, score = _judged(ours, theirs, limit)
+    if not code:
+        return None
+    path = tensor.entry.target
+    if code != "init.scale" and path.rpartition(".")[2] == "bias":
+        code = "init.bias"
+    kinds = [
+        backend.kind(backend.modules(model).get(place.rpartition(".")[0], model))
+        for model, backend, place in zip(models, sides, (tensor.entry.source, path), strict=True)
+    ]
+    defaults = [
+        f", the default of {backend.name}'s {kind}"
+        if backend.default_initialiser(kind, path.rpartition(".")[2]) == each.name
+        else ""
+        for backend, kind, each in zip(sides, kinds, (ours, theirs), strict=True)
+    ]
+    message = (
+        f"{path} begins as {ours.in_words()}{defaults[0]} in the reference, "
+        f"as {theirs.in_words()}{defaults[1]} in the port"
+    )
+    return Divergence(
+        "init",
+        Site(tensor.entry.source, kinds[0]),
+        Site(path, kinds[1]),
+        f"{path}: {ours.in_words()} in the reference, {theirs.in_words()} in the port",
+        None,
+        NOTHING,
+        score,
+        cause=Cause(code, message, _fix(tensor, sides[1]), 0.0),
+    )
+
+
+def _judged(ours: Drawn, theirs: Drawn, limit: float) -> tuple[str, float]:
+    """The code of what differs, if anything does, and how much more it does than is allowed."""
+    set_families = (Family.CONSTANT, Family.FIXED)
+    if ours.family in set_families or theirs.family in set_families:
+        alike = ours.family is theirs.family and np.allclose(
+            ours.values, theirs.values, rtol=SAME_NUMBERS, atol=SAME_NUMBERS * max(abs(ours.mean), ours.std)
+        )
+        return ("", 0.0) if alike else ("init.distribution", float("inf"))
+    as_drawn, shaped = differ_in_scale(ours, theirs)
+    if as_drawn >= limit:
+        return "", 0.0
+    same_family = ours.family is theirs.family or shaped >= limit
+    score = np.log(max(as_drawn, 1e-300)) / np.log(limit)
+    return ("init.scale" if same_family else "init.distribution"), float(score)
+
+
+def _fix(tensor: _Tensor, backend: Backend) -> str:
+    """The line that makes the port's tensor begin like the reference's."""
+    ours = tensor.reference
+    place = f"{spelled_path(tensor.entry.target)}"
+    name = {Family.CONSTANT: "constant", Family.UNIFORM: "uniform", Family.NORMAL: "normal"}.get(
+        ours.family, ""
+    )
+    form = backend.written_initialiser(ours.name) or backend.written_initialiser(name)
+    if ours.family is Family.TRUNCATED:
+        form = backend.written_initialiser("truncated normal")
+    if form is None:
+        return f"initialise {place} as the reference does: {ours.in_words()}"
+    low, high = (number(float(f"{edge:.2g}")) for edge in (ours.values.min(), ours.values.max()))
+    mean = 0.0 if abs(ours.mean) < ours.std / 100 else float(f"{ours.mean:.2g}")
+    value = number(float(ours.values[0]))
+    return form.format(
+        tensor=place, value=value, low=low, high=high, mean=number(mean), std=number(float(f"{ours.std:.2g}"))
+    )
