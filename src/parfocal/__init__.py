@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from parfocal.weights.transfer import transfer
     from parfocal.workflow.align import align
     from parfocal.workflow.initialisation import compare_init
+    from parfocal.workflow.losses import compare_loss
     from parfocal.workflow.metrics import compare_metric
     from parfocal.workflow.recorded_runs.comparing import compare
     from parfocal.workflow.results import compare_result
@@ -37,6 +38,7 @@ _HOMES = {
     "compare": "parfocal.workflow.recorded_runs.comparing",
     "compare_arrays": "parfocal.judge.metrics",
     "compare_init": "parfocal.workflow.initialisation",
+    "compare_loss": "parfocal.workflow.losses",
     "compare_metric": "parfocal.workflow.metrics",
     "compare_result": "parfocal.workflow.results",
     "compare_schedule": "parfocal.workflow.schedules",
@@ -56,6 +58,7 @@ __all__ = [
     "compare",
     "compare_arrays",
     "compare_init",
+    "compare_loss",
     "compare_metric",
     "compare_result",
     "compare_schedule",

@@ -1,0 +1,238 @@
+"""Why two losses of the same inputs differ: each hypothesis has to give the port's value on every sample.
+
+A sample is one set of inputs: what the user gave, parts of it, and other numbers of the same kind. Formulas
+are computed plainly in float64, so the two losses themselves may be any code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy import special
+
+from parfocal.backends.protocol import Array
+from parfocal.brief import brief
+from parfocal.explain.causes import number, rounded
+from parfocal.explain.loss_formulas import (
+    class_losses,
+    identify_distance,
+    identify_smoothing,
+    identify_weights,
+)
+from parfocal.judge.verdict import Cause
+
+CLOSE = 1e-4  # relative: a float32 loss computed another way, far below any mistake's effect
+Arrays = tuple[Array, ...]
+Evaluate = Callable[[Arrays], Array | None]  # None: it cannot be had of these inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    inputs: Arrays
+    reference: Array
+    port: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """The two sides on the same samples, and how to compute them on others."""
+
+    samples: Sequence[Sample]
+    reference: Evaluate
+    port: Evaluate
+
+
+def near(a: Array | float | None, b: Array | float | None) -> bool:
+    if a is None or b is None or np.shape(a) != np.shape(b):
+        return False
+    return bool(np.allclose(a, b, rtol=CLOSE, atol=CLOSE * 1e-3))
+
+
+def cause_of(losses: Losses) -> Cause | None:
+    """The first hypothesis that holds on every sample."""
+    return next((cause for make in HYPOTHESES for cause in make(losses)), None)
+
+
+def _everywhere(losses: Losses, value: Callable[[Sample], Array | float | None]) -> bool:
+    return all(near(value(sample), sample.port) for sample in losses.samples)
+
+
+def _reduced(losses: Losses) -> Iterator[Cause]:
+    """One side gives a number for every element."""
+    for ours, theirs, sides in (("reference", "port", "port"), ("port", "reference", "reference")):
+        full = [getattr(sample, theirs) for sample in losses.samples]
+        single = [getattr(sample, ours) for sample in losses.samples]
+        if not all(np.ndim(a) > np.ndim(b) == 0 for a, b in zip(full, single, strict=True)):
+            continue
+        for name, reduce in (("mean", np.mean), ("sum", np.sum)):
+            if all(near(reduce(a), b) for a, b in zip(full, single, strict=True)):
+                other = "reference" if sides == "port" else "port"
+                message = f"the {sides} gives a loss for every element, the {other} their {name}"
+                right = name if sides == "port" else "none"
+                yield Cause("loss.reduction", message, f'write reduction="{right}" in the port\'s loss', 0.0)
+                return
+
+
+def _counts(sample: Sample) -> dict[str, float]:
+    """Everything that a loss may be divided by."""
+    first, last = sample.inputs[0], sample.inputs[-1]
+    counts = {"elements": float(first.size), "samples": float(first.shape[0]) if first.ndim else 1.0}
+    if last.dtype.kind in "iu":
+        counts["labels"] = float(last.size)
+        counts["labels that are not negative"] = float((last >= 0).sum())
+    return counts
+
+
+def _ratio(losses: Losses) -> Iterator[Cause]:
+    """A sum for a mean, or a mean over another number of things."""
+    if any(np.ndim(sample.reference) or np.ndim(sample.port) for sample in losses.samples):
+        return
+    names = list(_counts(losses.samples[0]))
+    for over in names:
+        if _everywhere(losses, lambda sample, over=over: sample.reference * _counts(sample)[over]):  # type: ignore[misc]
+            message = f"the port's loss is the sum, the reference's the mean over {over}"
+            yield Cause("loss.reduction", message, f"divide the port's loss by the number of {over}", 0.0)
+            return
+        if _everywhere(losses, lambda sample, over=over: sample.reference / _counts(sample)[over]):  # type: ignore[misc]
+            message = f"the port's loss is the mean over {over}, the reference's the sum"
+            yield Cause("loss.reduction", message, 'write reduction="sum" in the port\'s loss', 0.0)
+            return
+    for mine in names:
+        for right in names:
+            if mine != right and _everywhere(losses, partial(_other_count, mine, right)):
+                ignored = "not negative" in mine + right
+                message = f"the port's mean is over {mine}, the reference's over {right}"
+                fix = f"sum the port's loss and divide by the number of {right}"
+                yield Cause("loss.ignore_index" if ignored else "loss.reduction", message, fix, 0.0)
+                return
+
+
+def _other_count(mine: str, right: str, sample: Sample) -> Array | None:
+    counts = _counts(sample)
+    return sample.reference * counts[right] / counts[mine] if counts[mine] else None
+
+
+TRANSFORMS: dict[str, Callable[[Array], Array]] = {
+    "softmax": lambda x: special.softmax(x, axis=1 if x.ndim > 1 else -1),
+    "log_softmax": lambda x: special.log_softmax(x, axis=1 if x.ndim > 1 else -1),
+    "sigmoid": special.expit,
+    "log": lambda x: np.log(np.maximum(x, 1e-30)),
+    "exp": np.exp,
+    "negation": np.negative,
+}
+
+
+def _transformed(name: str, inputs: Arrays) -> Arrays:
+    first = inputs[0]
+    with np.errstate(all="ignore"):
+        return (TRANSFORMS[name](first.astype(np.float64)).astype(first.dtype), *inputs[1:])
+
+
+def _input(losses: Losses) -> Iterator[Cause]:
+    """One side applies a function to its first input that the other expects to have been applied."""
+    for name in TRANSFORMS:
+        if all(near(losses.port(_transformed(name, s.inputs)), s.reference) for s in losses.samples):
+            message = f"the reference applies {name} to its first input, the port expects that it was applied"
+            yield Cause("loss.input", message, f"give the port's loss the {name} of its first input", 0.0)
+            return
+        if all(near(losses.reference(_transformed(name, s.inputs)), s.port) for s in losses.samples):
+            message = f"the port applies {name} to its first input, the reference does not"
+            yield Cause("loss.input", message, f"take {name} out of what the port's loss is given", 0.0)
+            return
+
+
+def _axes(losses: Losses) -> Iterator[Cause]:
+    """Classes along another axis."""
+    if any(sample.inputs[0].ndim < 3 for sample in losses.samples):
+        return
+
+    def moved(inputs: Arrays) -> Arrays:
+        return (np.ascontiguousarray(np.moveaxis(inputs[0], 1, -1)), *inputs[1:])
+
+    if all(near(losses.port(moved(sample.inputs)), sample.reference) for sample in losses.samples):
+        message = "the reference's classes are along axis 1, the port's along the last axis"
+        yield Cause("loss.input", message, "write axis=1 in the port's loss", 0.0)
+
+
+def _labels(losses: Losses) -> Iterator[Cause]:
+    """A label that one side leaves out."""
+    labels = losses.samples[0].inputs[-1]
+    if labels.dtype.kind not in "iu" or len(losses.samples[0].inputs) < 2:
+        return
+    values = [int(value) for value in np.unique(labels)]
+    for value in sorted(values, key=lambda each: (0 <= each < 255, each))[:8]:
+        without = [partial(_without, value, sample.inputs) for sample in losses.samples]
+        for words, compute, wanted in (
+            ("port leaves out the label {}, the reference does not", losses.reference, "port"),
+            ("reference leaves out the label {}, the port does not", losses.port, "reference"),
+        ):
+            parts = [make() for make in without]
+            if all(
+                part is not None and near(compute(part), getattr(sample, wanted))
+                for part, sample in zip(parts, losses.samples, strict=True)
+            ):
+                right = "no ignored label" if wanted == "port" else f"ignore_index={value}"
+                message = f"the {words.format(value)}"
+                yield Cause("loss.ignore_index", message, f"write {right} in the port's loss", 0.0)
+                return
+
+
+def _without(label: int, inputs: Arrays) -> Arrays | None:
+    keep = inputs[-1] != label
+    if keep.ndim != 1 or not keep.any() or any(len(each) != len(keep) for each in inputs):
+        return None
+    return tuple(each[keep] for each in inputs)
+
+
+def _smoothing(losses: Losses) -> Iterator[Cause]:
+    found = [
+        identify_smoothing([(s.inputs, getattr(s, side)) for s in losses.samples])
+        for side in ("reference", "port")
+    ]
+    if None not in found and not near(*found):
+        right, wrong = (number(rounded(float(each or 0.0), 0.0)) for each in found)
+        message = f"label smoothing is {right} in the reference, {wrong} in the port"
+        yield Cause("loss.label_smoothing", message, f"write label_smoothing={right} in the port's loss", 0.0)
+
+
+def _weights(losses: Losses) -> Iterator[Cause]:
+    inputs = losses.samples[0].inputs
+    if class_losses(inputs) is None:
+        return
+    found = [identify_weights(inputs, evaluate) for evaluate in (losses.reference, losses.port)]
+    if found[0] is None or found[1] is None or near(*found):
+        return
+    right, wrong = (brief([float(f"{w:.4g}") for w in each]) if each is not None else "" for each in found)
+    message = f"the classes weigh {right} in the reference, {wrong} in the port"
+    yield Cause("loss.weight", message, f"give the port's loss the weights {right}", 0.0)
+
+
+def _distance(losses: Losses) -> Iterator[Cause]:
+    """Losses of the difference of two arrays: L1, L2, smooth L1, Huber."""
+    right, wrong = (
+        identify_distance([(s.inputs, getattr(s, side)) for s in losses.samples])
+        for side in ("reference", "port")
+    )
+    if right is None or wrong is None or right == wrong:
+        return
+    curved = {each.name for each in (right, wrong)} <= {"smooth L1", "Huber"}
+    message = f"the reference is {right.in_words()}, the port {wrong.in_words()}"
+    yield Cause(
+        "loss.beta" if curved else "op.kind", message, f"make the port's loss {right.in_words()}", 0.0
+    )
+
+
+Hypothesis = Callable[[Losses], Iterator[Cause]]
+HYPOTHESES: tuple[Hypothesis, ...] = (
+    _reduced,
+    _ratio,
+    _labels,
+    _input,
+    _axes,
+    _smoothing,
+    _weights,
+    _distance,
+)

@@ -1,0 +1,152 @@
+"""Well-known losses computed plainly in float64, and which of their numbers a loss behaves as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize, special
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.causes import number, rounded
+
+CLOSE = 1e-4  # relative: float32 against float64, far below the effect of another number
+Arrays = tuple[Array, ...]
+Valued = Sequence[tuple[Arrays, Array]]  # inputs and the loss of them
+
+
+def class_losses(inputs: Arrays) -> tuple[Array, Array, Array] | None:
+    """Of logits and class numbers: each sample's loss, its mean over all classes, and its label.
+
+    Labels below 0 are left out. None where the inputs are no such pair.
+    """
+    if len(inputs) != 2:
+        return None
+    logits, labels = inputs
+    if logits.dtype.kind != "f" or labels.dtype.kind not in "iu" or logits.ndim < 2:
+        return None
+    if labels.shape == (*logits.shape[:1], 1) and logits.ndim == 2:
+        labels = labels[:, 0]
+    if labels.shape != (logits.shape[0], *logits.shape[2:]):
+        return None
+    rows = np.moveaxis(logits, 1, -1).reshape(-1, logits.shape[1]).astype(np.float64)
+    flat = labels.reshape(-1)
+    keep = flat >= 0
+    rows, flat = rows[keep], flat[keep]
+    if not len(flat) or flat.max() >= rows.shape[1]:
+        return None
+    logs = -special.log_softmax(rows, axis=1)
+    return logs[np.arange(len(flat)), flat], logs.mean(axis=1), flat
+
+
+def identify_smoothing(valued: Valued) -> float | None:
+    """The label smoothing that explains the mean (or sum) of a cross entropy on all inputs; 0 is none."""
+    found = []
+    for inputs, value in valued:
+        parts = class_losses(inputs)
+        if parts is None or np.ndim(value):
+            return None
+        for reduce in (np.mean, np.sum):
+            plain, even = float(reduce(parts[0])), float(reduce(parts[1]))
+            share = (float(value) - plain) / (even - plain) if even != plain else np.nan
+            if -1e-3 < share < 1.0:
+                found.append(share)
+                break
+        else:
+            return None
+    if not found or np.ptp(found) > 1e-3:
+        return None
+    middle = float(np.median(found))
+    return 0.0 if abs(middle) < 1e-3 else middle
+
+
+def identify_weights(inputs: Arrays, evaluate: Callable[[Arrays], Array | None]) -> Array | None:
+    """The weights of classes, the first one's being 1, that explain a weighted mean of a cross entropy."""
+    parts = class_losses(inputs)
+    if parts is None or inputs[0].ndim != 2:
+        return None
+    labels = np.asarray(inputs[1]).reshape(-1)
+    classes = np.unique(labels[labels >= 0])
+    if len(classes) < 2:
+        return None
+    weights = [1.0]
+    for label in classes[1:]:
+        keep = (labels == classes[0]) | (labels == label)
+        chosen = tuple(np.ascontiguousarray(each[keep]) for each in inputs)
+        value, own = evaluate(chosen), class_losses(chosen)
+        if value is None or np.ndim(value) or own is None:
+            return None
+        first = own[2] == classes[0]
+        sums = float(own[0][first].sum()), float(own[0][~first].sum())
+        counts = int(first.sum()), int((~first).sum())
+        below = float(value) * counts[1] - sums[1]
+        if below == 0.0:
+            return None
+        weights.append((sums[0] - float(value) * counts[0]) / below)
+    found = np.asarray(weights)
+    whole = evaluate(inputs)
+    weighing = found[np.searchsorted(classes, parts[2])]
+    expected = float((weighing * parts[0]).sum() / weighing.sum())
+    fits = whole is not None and not np.ndim(whole) and abs(float(whole) - expected) <= CLOSE * abs(expected)
+    return found if fits and (found > 0).all() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """A loss of the difference of two arrays."""
+
+    name: str  # "L1", "L2", "smooth L1", "Huber"
+    reduction: str
+    turning: float | None = None  # beta or delta: where the parabola ends
+
+    def in_words(self) -> str:
+        words = {"smooth L1": "beta", "Huber": "delta"}.get(self.name)
+        which = f" with {words}={number(self.turning)}" if words and self.turning is not None else ""
+        return f"the {self.reduction} of {self.name}{which}"
+
+
+def smooth_l1(difference: Array, beta: float) -> Array:
+    size = np.abs(difference)
+    return np.where(size < beta, 0.5 * size**2 / beta, size - 0.5 * beta)
+
+
+PLAIN: dict[str, Callable[[Array], Array]] = {"L1": np.abs, "L2": np.square, "half L2": lambda d: 0.5 * d**2}
+CURVED: dict[str, Callable[[Array, float], Array]] = {
+    "smooth L1": smooth_l1,
+    "Huber": lambda difference, delta: delta * smooth_l1(difference, delta),
+}
+
+
+def identify_distance(valued: Valued) -> Distance | None:
+    """Which of the losses of a difference explains the values on all inputs."""
+    pairs = [
+        (inputs[0].astype(np.float64) - inputs[1].astype(np.float64), float(value))
+        for inputs, value in valued
+        if len(inputs) == 2 and inputs[0].shape == inputs[1].shape and not np.ndim(value)
+    ]
+    if len(pairs) != len(valued) or not pairs:
+        return None
+    for reduction, reduce in (("mean", np.mean), ("sum", np.sum)):
+        for name, formula in PLAIN.items():
+            if all(_close(float(reduce(formula(d))), value) for d, value in pairs):
+                return Distance(name, reduction)
+    for reduction, reduce in (("mean", np.mean), ("sum", np.sum)):
+        for name, curved in CURVED.items():
+            turning = _turning(lambda t, c=curved, r=reduce: float(r(c(pairs[0][0], t))), *pairs[0])  # type: ignore[misc]
+            if turning is not None and all(_close(float(reduce(curved(d, turning))), v) for d, v in pairs):
+                return Distance(name, reduction, float(f"{rounded(turning):.6g}"))
+    return None
+
+
+def _close(a: float, b: float) -> bool:
+    return abs(a - b) <= CLOSE * max(abs(a), abs(b))
+
+
+def _turning(loss: Callable[[float], float], difference: Array, value: float) -> float | None:
+    """Where the parabola must end for the loss to be the value."""
+    low, high = 1e-6, float(np.abs(difference).max()) or 1.0
+    at_ends = loss(low) - value, loss(high) - value
+    if at_ends[0] * at_ends[1] > 0:
+        return None
+    return float(optimize.brentq(lambda t: loss(t) - value, low, high, rtol=1e-10))
