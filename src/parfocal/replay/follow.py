@@ -102,16 +102,19 @@ class Follower:
         unmoved: Collection[int] = (),
         words: Mapping[tuple[int, Side, str], Words] = MappingProxyType({}),
         whole: bool = False,
+        backward: bool = True,
     ) -> None:
         """``unmoved``: identities of recorded data that lie here as they were recorded.
 
         ``words``: how masks are said here, by place, where not as they were recorded. ``whole``: the
         first call is the whole model, and what that gives is for somebody who knows of no other layout.
+        Without ``backward`` no gradient is sent back in the end, so none is missing.
         """
         self.listener = listener
         self.unmoved = unmoved
         self.words = words
         self.whole = whole
+        self.backward = backward
         self.backend = backend
         self.script = script
         self.supply = supply
@@ -132,7 +135,7 @@ class Follower:
                 drive(model(*args, **kwargs))
         finally:
             self._given.clear()
-        for place, awaited in self._waiting.items():
+        for place, awaited in self._waiting.items() if self.backward else ():
             if awaited.value.gradient is not None and not self._is_hidden(place, awaited):
                 recorded = awaited.value.gradient
                 expected = awaited.layout.apply(self.supply(recorded))

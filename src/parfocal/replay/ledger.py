@@ -53,7 +53,8 @@ class Ledger:
     """Put arrays in, get equal arrays out. Use it as a context manager."""
 
     def __init__(self, budget: int = DEFAULT_BUDGET) -> None:
-        self._budget = budget
+        self.budget = budget
+        self._budget = budget  # what is left of it
         self._arrays: dict[int, Array] = {}
         self._piece: Array = np.empty(0, np.uint8)  # what is left of the last piece of memory
         self._places: dict[int, tuple[int, np.dtype[np.generic]]] = {}

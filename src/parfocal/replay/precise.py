@@ -3,13 +3,16 @@
 *Moved*: the call again with everything moved by one unit in the last place; how far does that
 carry? *Exact*: the call again in float64; how far was the reference's own result from it?
 *Vanishes*: both calls again in float64; a mistake stays, rounding is gone.
+
+A repeated call is measured while it runs, and only the sizes are kept; where it is asked about what it
+gives, it runs forward only. The few arrays that must be at hand are held within a share of the budget.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -17,20 +20,38 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
+from parfocal.replay.held import Held, Question, What
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING
-from parfocal.replay.repeat import Place, Repeated, Repeater
+from parfocal.replay.repeat import Place, Repeated, Repeater, See
 from parfocal.replay.trace import Data, Trace
 
 # Of a rounding error less than this share is left when both sides compute in float64.
 LEFT_OVER = 0.02
+STAYS = 0.5  # of a mistake at least this share
 TRIALS = 4  # a few numbers need several random trials before their spread is known
 FEW = 64
+HELD_SHARE = 8  # of the ledger's budget, one part in so many for arrays that must be at hand
 _SIGNS = np.random.Generator(np.random.PCG64(20240229)).choice(np.array([-1.0, 1.0]), 65537 * TRIALS)
+
+Calls = Sequence[int]
+Run = Callable[[Calls, See | None, bool], Repeated]  # who looks on, and whether gradients go back
+View = Callable[[Array], Array]
+
+
+class Remainder(Enum):
+    """What is left of an error in float64."""
+
+    GONE = "it was rounding"
+    STAYS = "it is a mistake"
+    UNCLEAR = "neither, or a side does not compute in float64"
 
 
 class Precise:
-    """Asks these questions of a recorded reference and its port; ``problems``: what cannot be asked."""
+    """Asks these questions of a recorded reference and its port; ``problems``: what cannot be asked.
+
+    They are asked about ``What``: a place of a call, or the path of a parameter, meaning its gradient.
+    """
 
     def __init__(
         self, reference: Repeater, port: Repeater, gradients: Mapping[str, Array], ledger: Ledger
@@ -40,69 +61,65 @@ class Precise:
         self.gradients = gradients  # of the reference's parameters, as recorded
         self.ledger = ledger
         self.problems: list[str] = []
-        self._known: dict[tuple[str, tuple[int, ...]], Any] = {}
+        self._sizes: dict[Question, dict[What, Size]] = {}
+        self._measured: dict[Question, bool] = {}  # and whether with gradients
+        self._held = Held(ledger.budget // HELD_SHARE)
+        self._refused: set[Question] = set()
+        self._missing: set[tuple[Question, What]] = set()  # what a call does not give
+        self._left: dict[tuple[Question, Question, What], Size | None] = {}
 
-    def moved(self, calls: Sequence[int], place: Place) -> Size:
-        trials = self._trials(calls, lambda trial: trial.places.get(place))
-        return _typical([difference(array, self.at(place)) for array in trials])
+    def moved(self, calls: Calls, what: What) -> Size:
+        recorded = self._recorded_at(what)
+        few = recorded is not None and recorded.size < FEW  # these take several trials
+        trials = [
+            self._size(f"moved {trial}", calls, what, partial(self._move, self.reference, trial))
+            for trial in range(TRIALS if few else 1)
+        ]
+        return _typical([size for size in trials if size is not None])
 
-    def moved_parameter(self, calls: Sequence[int], path: str) -> Size:
-        trials = self._trials(calls, lambda trial: trial.parameters.get(path))
-        return _typical([difference(array, self.gradients[path]) for array in trials])
-
-    def still(self, calls: Sequence[int], place: Place) -> Size:
+    def still(self, calls: Calls, what: What) -> Size:
         """How far the call, repeated as it was, is from what was recorded: more than itself may make it."""
-        found = self._once("still", calls, self._unmoved)
-        return difference(found.places[place], self.at(place)) if place in found.places else NOTHING
+        return self._size("still", calls, what, self._unmoved) or NOTHING
 
-    def draws(self, calls: Sequence[int], place: Place) -> bool:
+    def draws(self, calls: Calls, place: Place) -> bool:
         """Whether what the call gives hangs on the state of the random generator."""
-        found = [self._once(f"seeded {seed}", calls, partial(self._seeded, seed=seed)) for seed in range(2)]
-        one, other = (each.places.get(place) for each in found)
+        found = [
+            self._array(f"seeded {seed}", calls, place, partial(self._seeded, seed)) for seed in range(2)
+        ]
+        one, other = found
         return one is not None and other is not None and not np.array_equal(one, other, equal_nan=True)
 
-    def result_parameter(self, calls: Sequence[int], path: str) -> Array | None:
-        """The gradient of a parameter by the call, repeated as it was."""
-        found: Repeated = self._once("still", calls, self._unmoved)
-        return found.parameters.get(path)
+    def result(self, calls: Calls, what: What) -> Array | None:
+        """What the reference's call, repeated as it was, gives."""
+        return self._array("still", calls, what, self._unmoved)
 
-    def still_parameter(self, calls: Sequence[int], path: str) -> Size:
-        """The same of a parameter's gradient: code around its layer may use it too."""
-        found = self.result_parameter(calls, path)
-        return NOTHING if found is None else difference(found, self.gradients[path])
-
-    def moved_alike(
-        self, calls: Sequence[int], place: Place, port_calls: Sequence[int], port_place: Place
-    ) -> Size:
+    def moved_alike(self, calls: Calls, place: Place, port_calls: Calls, port_place: Place) -> Size:
         """The larger of *moved* of both sides, with equal values moved alike: what was a tie stays one."""
-        ours = self._once("alike moved", calls, lambda calls: self._alike(self.reference, calls))
-        theirs = self._once("port alike moved", port_calls, lambda calls: self._alike(self.port, calls))
         size = NOTHING
-        for trials, at in ((ours, place), (theirs, port_place)):
-            if trials and at in trials[0].places:
-                still = trials[0].places[at]
-                size |= _typical([difference(t.places[at], still) for t in trials[1:] if at in t.places])
+        for name, repeater, orders, at in (
+            ("", self.reference, calls, place),
+            ("port ", self.port, port_calls, port_place),
+        ):
+            still = self._array(f"{name}still", orders, at, partial(self._as_it_was, repeater))
+            if still is None:
+                continue
+            trials = [
+                self._array(f"{name}alike {trial}", orders, at, partial(self._move_alike, repeater, trial))
+                for trial in range(TRIALS)
+            ]
+            size |= _typical([difference(each, still) for each in trials if each is not None])
         return size
 
-    def exact(self, calls: Sequence[int], place: Place) -> Size:
-        found = self._once("exact", calls, self._in_float64)
-        return difference(self.at(place), found.places[place]) if place in found.places else NOTHING
+    def exact(self, calls: Calls, what: What) -> Size:
+        return self._size("exact", calls, what, self._in_float64, hold=True) or NOTHING
 
-    def exact_freely(self, calls: Sequence[int], place: Place) -> Size:
+    def exact_freely(self, calls: Calls, place: Place) -> Size:
         """The same with nothing led along inside: what rounding adds up to from one end to the other."""
-        found = self._once("exact freely", calls, self._freely_in_float64)
-        return difference(self.at(place), found.places[place]) if place in found.places else NOTHING
+        return self._size("exact freely", calls, place, self._freely_in_float64) or NOTHING
 
-    def exact_parameter(self, calls: Sequence[int], path: str) -> Size:
-        found = self._once("exact", calls, self._in_float64)
-        return (
-            difference(self.gradients[path], found.parameters[path]) if path in found.parameters else NOTHING
-        )
-
-    def port_result(self, calls: Sequence[int], place: Place) -> Array | None:
+    def port_result(self, calls: Calls, what: What) -> Array | None:
         """What the port's call gives on the reference's values."""
-        found: Repeated = self._once("port still", calls, self._port_unmoved)
-        return found.places.get(place)
+        return self._array("port still", calls, what, partial(self._as_it_was, self.port))
 
     def port_made(self, order: int | None, place: Place) -> Array | None:
         """What the port's own code makes there: the next call around that can be repeated shows it."""
@@ -113,130 +130,159 @@ class Precise:
             order = self.port.trace.nodes[order].parent
         return None
 
-    def port_moved(self, calls: Sequence[int], place: Place) -> Size:
+    def port_moved(self, calls: Calls, what: What) -> Size:
         """How far the port's own result moves, where a flip (a ReLU inside the call) may hang on one unit."""
-        still = self.port_result(calls, place)
-        if still is None:
-            return NOTHING
-        trials = self._once("port moved", calls, self._port_trials)
-        return _typical([difference(t.places[place], still) for t in trials if place in t.places])
+        key, sizes = self._answer("port moved", calls)
+        if what not in sizes and self.port_result(calls, what) is not None:
+            still = self._held.get(("port still", tuple(calls)))
+            moves: dict[What, list[Size]] = {}
 
-    def port_result_parameter(self, calls: Sequence[int], path: str) -> Array | None:
-        found: Repeated = self._once("port still", calls, self._port_unmoved)
-        return found.parameters.get(path)
+            def see(seen: What, array: Array) -> None:
+                if seen in still:
+                    moves.setdefault(seen, []).append(difference(array, still[seen]))
 
-    def port_moved_parameter(self, calls: Sequence[int], path: str) -> Size:
-        still = self.port_result_parameter(calls, path)
-        if still is None:
-            return NOTHING
-        trials = self._once("port moved", calls, self._port_trials)
-        return _typical([difference(t.parameters[path], still) for t in trials if path in t.parameters])
+            for trial in range(TRIALS):
+                self._ask(key, partial(self._move, self.port, trial), see, _is_backward(what))
+            sizes.update({seen: _typical(each) for seen, each in moves.items()})
+        return sizes.setdefault(what, NOTHING)
 
-    def vanishes(
-        self, calls: Sequence[int], place: Place, port_calls: Sequence[int], port_place: Place, error: Size
-    ) -> bool:
-        ours = self._once("exact", calls, self._in_float64).places.get(place)
-        theirs = self._once("port", port_calls, self._port_in_float64).places.get(port_place)
-        if ours is None or theirs is None:
-            return False
+    def remainder(
+        self, calls: Calls, place: Place, port_calls: Calls, port_place: Place, error: Size
+    ) -> Remainder:
         layout = self.port.script.layouts.get(port_place[:3])
-        return is_gone(difference(theirs, ours if layout is None else layout.apply(ours)), error)
+        views: tuple[View, View] = (_as_it_lies if layout is None else layout.apply, _as_it_lies)
+        return self.remainder_seen(calls, place, port_calls, port_place, views, error)
 
-    def vanishes_parameter(
+    def remainder_seen(
         self,
-        calls: Sequence[int],
-        path: str,
-        port_calls: Sequence[int],
-        port_path: str,
-        views: tuple[Callable[[Array], Array], Callable[[Array], Array]],
+        calls: Calls,
+        what: What,
+        port_calls: Calls,
+        port_what: What,
+        views: tuple[View, View],
         error: Size,
-    ) -> bool:
-        ours = self._once("exact", calls, self._in_float64).parameters.get(path)
-        theirs = self._once("port", port_calls, self._port_in_float64).parameters.get(port_path)
-        if ours is None or theirs is None:
-            return False
-        return is_gone(difference(views[1](theirs), views[0](ours)), error)
+    ) -> Remainder:
+        """``views``: how the reference's array and the port's are laid beside one another."""
+        questions = ("exact", tuple(calls)), ("port exact", tuple(port_calls))
+        key = (*questions, port_what)
+        if key not in self._left:
+            ours = self._array("exact", calls, what, self._in_float64)
+            theirs = self._array("port exact", port_calls, port_what, self._port_in_float64)
+            known = ours is not None and theirs is not None
+            self._left[key] = difference(views[1](theirs), views[0](ours)) if known else None  # type: ignore[arg-type]
+        left = self._left[key]
+        if left is None:
+            return Remainder.UNCLEAR
+        if is_gone(left, error):
+            return Remainder.GONE
+        return Remainder.STAYS if left.rms >= STAYS * error.rms else Remainder.UNCLEAR
 
-    def _once(self, question: str, calls: Sequence[int], ask: Callable[[Sequence[int]], Any]) -> Any:
-        """Each question about each call is asked once; what the framework refuses is noted."""
-        key = (question, tuple(calls))
-        if key not in self._known:
-            try:
-                self._known[key] = ask(calls)
-            except ParfocalError as error:
-                self._refused(key, calls, error.message)
-            except Exception as error:  # noqa: BLE001  whatever a framework raises for a missing kernel
-                self._refused(key, calls, told(error))
-        return self._known[key]
+    def _answer(self, question: str, calls: Calls) -> tuple[Question, dict[What, Size]]:
+        key = question, tuple(calls)
+        return key, self._sizes.setdefault(key, {})
 
-    def _refused(self, key: tuple[str, tuple[int, ...]], calls: Sequence[int], reason: str) -> None:
+    def _size(self, question: str, calls: Calls, what: What, run: Run, *, hold: bool = False) -> Size | None:
+        """How far the calls are from what was recorded; they are repeated once for all their places.
+
+        ``hold``: the arrays, too, are likely to be asked for.
+        """
+        key, sizes = self._answer(question, calls)
+        backward = _is_backward(what)
+        if not (key in self._measured and self._measured[key] >= backward):
+            self._measured[key] = backward
+
+            def see(seen: What, array: Array) -> None:
+                recorded = self._recorded_at(seen)
+                if recorded is not None:
+                    sizes[seen] = difference(array, recorded)
+                if hold:
+                    self._held.put(key, seen, array, what)
+
+            self._ask(key, run, see, backward)
+        return sizes.get(what)
+
+    def _array(self, question: str, calls: Calls, what: What, run: Run) -> Array | None:
+        """What the calls give there; they are repeated again where it is no longer at hand."""
+        key = question, tuple(calls)
+        if what not in self._held.get(key) and (key, what) not in self._missing:
+            self._ask(
+                key, run, lambda seen, array: self._held.put(key, seen, array, what), _is_backward(what)
+            )
+            if what not in self._held.get(key):
+                self._missing.add((key, what))
+        return self._held.get(key).get(what)
+
+    def _ask(self, key: Question, run: Run, see: Callable[[What, Array], None], backward: bool) -> None:
+        """What a framework refuses to repeat is noted, and not asked again."""
+        if key in self._refused:
+            return
+        try:
+            repeated = run(key[1], see, backward)
+            for path, array in repeated.parameters.items():
+                see(path, array)
+        except ParfocalError as error:
+            self._note(key, error.message)
+        except Exception as error:  # noqa: BLE001  whatever a framework raises for a missing kernel
+            self._note(key, told(error))
+
+    def _note(self, key: Question, reason: str) -> None:
+        self._refused.add(key)
         trace = self.port.trace if key[0].startswith("port") else self.reference.trace
-        self._known[key] = [] if key[0].endswith("moved") else Repeated()
-        problem = f"{trace.nodes[calls[0]].path or 'the model'}: {reason}"
+        problem = f"{trace.nodes[key[1][0]].path or 'the model'}: {reason}"
         if problem not in self.problems:
             self.problems.append(problem)
 
-    def _unmoved(self, calls: Sequence[int]) -> Repeated:
-        return self.reference.repeat(calls, None, self.recorded)
+    def _unmoved(self, calls: Calls, see: See | None, backward: bool) -> Repeated:
+        return self._as_it_was(self.reference, calls, see, backward)
 
-    def _seeded(self, calls: Sequence[int], seed: int) -> Repeated:
+    def _as_it_was(self, repeater: Repeater, calls: Calls, see: See | None, backward: bool) -> Repeated:
+        return repeater.repeat(calls, None, self.recorded, see=see, backward=backward)
+
+    def _seeded(self, seed: int, calls: Calls, see: See | None, backward: bool) -> Repeated:
         backend = self.reference.backend
         state = backend.rng_state()
         try:
             backend.seed(seed)
-            return self._unmoved(calls)
+            return self._unmoved(calls, see, backward)
         finally:
             backend.set_rng_state(state)
 
-    def _alike(self, repeater: Repeater, calls: Sequence[int]) -> list[Repeated]:
-        return [
-            repeater.repeat(calls, None, self.recorded),
-            *(
-                repeater.repeat(calls, None, lambda data, trial=trial: self._moved_by_value(data, trial))  # type: ignore[misc]
-                for trial in range(TRIALS)
-            ),
-        ]
+    def _move(
+        self, repeater: Repeater, trial: int, calls: Calls, see: See | None, backward: bool
+    ) -> Repeated:
+        return repeater.repeat(calls, None, lambda data: self._moved(data, trial), see=see, backward=backward)
 
-    def _trials(self, calls: Sequence[int], of: Callable[[Repeated], Array | None]) -> list[Array]:
-        """One array of the call with everything moved; several times, if it has few numbers."""
-        trials = self._once("moved", calls, lambda calls: self._moved_trials(calls, range(1)))
-        found = [array for array in map(of, trials) if array is not None]
-        if not found or found[0].size >= FEW:
-            return found
-        further = self._once(
-            "further moved", calls, lambda calls: self._moved_trials(calls, range(1, TRIALS))
+    def _move_alike(
+        self, repeater: Repeater, trial: int, calls: Calls, see: See | None, backward: bool
+    ) -> Repeated:
+        return repeater.repeat(
+            calls, None, lambda data: self._moved_by_value(data, trial), see=see, backward=backward
         )
-        return [*found, *(array for array in map(of, further) if array is not None)]
 
-    def _moved_trials(self, calls: Sequence[int], trials: range) -> list[Repeated]:
-        return [
-            self.reference.repeat(calls, None, lambda data, trial=trial: self._moved(data, trial))  # type: ignore[misc]
-            for trial in trials
-        ]
+    def _in_float64(self, calls: Calls, see: See | None, backward: bool) -> Repeated:
+        return self.reference.repeat(calls, "float64", self._float64, see=see, backward=backward)
 
-    def _port_trials(self, calls: Sequence[int]) -> list[Repeated]:
-        return [
-            self.port.repeat(calls, None, lambda data, trial=trial: self._moved(data, trial))  # type: ignore[misc]
-            for trial in range(TRIALS)
-        ]
+    def _freely_in_float64(self, calls: Calls, see: See | None, backward: bool) -> Repeated:
+        return self.reference.repeat(calls, "float64", self._float64, see=see, inside=False, backward=False)
 
-    def _port_unmoved(self, calls: Sequence[int]) -> Repeated:
-        return self.port.repeat(calls, None, self.recorded)
+    def _port_in_float64(self, calls: Calls, see: See | None, backward: bool) -> Repeated:
+        return self.port.repeat(calls, "float64", self._float64, see=see, backward=backward)
 
-    def _in_float64(self, calls: Sequence[int]) -> Repeated:
-        return self.reference.repeat(calls, "float64", self._float64)
+    def _recorded_at(self, what: What) -> Array | None:
+        """What the reference had there; None where it had nothing."""
+        if isinstance(what, str):
+            return self.gradients.get(what)
+        data = self._data_at(what)
+        return None if data is None else self.recorded(data)
 
-    def _freely_in_float64(self, calls: Sequence[int]) -> Repeated:
-        return self.reference.repeat(calls, "float64", self._float64, inside=False, backward=False)
-
-    def _port_in_float64(self, calls: Sequence[int]) -> Repeated:
-        return self.port.repeat(calls, "float64", self._float64)
-
-    def at(self, place: Place) -> Array:
+    def _data_at(self, place: Place) -> Data | None:
         order, side, slot, direction = place
         node = self.reference.trace.nodes[order]
         value = (node.inputs if side == "input" else node.outputs)[slot]
-        data = value.data if direction == "forward" else value.gradient
+        return value.data if direction == "forward" else value.gradient
+
+    def at(self, place: Place) -> Array:
+        data = self._data_at(place)
         assert data is not None
         return self.recorded(data)
 
@@ -298,6 +344,14 @@ def _typical(sizes: list[Size]) -> Size:
         return NOTHING
     rms = float(np.sqrt(np.mean([size.rms**2 for size in sizes])))
     return Size(rms, max(size.peak for size in sizes))
+
+
+def _is_backward(what: What) -> bool:
+    return isinstance(what, str) or what[3] == "backward"
+
+
+def _as_it_lies(array: Array) -> Array:
+    return array
 
 
 def is_gone(left: Size, error: Size) -> bool:

@@ -25,6 +25,7 @@ from parfocal.replay.trace import Node, Trace, Value
 Place = tuple[int, Side, str, Direction]  # order of the call, side, slot, direction
 WIDE = "float64"
 Layouts = Mapping[tuple[int, Side, str], Layout]
+See = Callable[[Place, Array], None]  # the array is the twin's own: to be looked at, not kept
 
 
 @dataclass(slots=True)
@@ -96,13 +97,15 @@ class Repeater:
         inside: bool = True,
         backward: bool = True,
         listener: Listener | None = None,
+        see: See | None = None,
     ) -> Repeated:
         """One or several calls of the same module; their parameter gradients add up.
 
         ``prepare`` may change the twin before it runs, or return another module to run instead: what
         if it were different? ``on_op`` sees its ops and may replace what they give. Without
         ``inside`` nothing is led along inside the call: what is called there may be another order;
-        without ``backward`` it only runs forward. ``listener`` hears of the calls.
+        without ``backward`` it only runs forward. ``listener`` hears of the calls. ``see`` is shown what
+        is computed at each place instead of it being kept.
         """
         repeated = Repeated()
         path = self.trace.nodes[calls[0]].path
@@ -117,9 +120,11 @@ class Repeater:
                 wider = self.backend.widened() if wide else nullcontext()
                 with attributes_kept(self.backend, twin), wider:
                     self._follow(
-                        twin, self.trace.nodes[order], supply, repeated, on_op, inside, backward, listener
+                        *(twin, self.trace.nodes[order], supply, see or _keeping(repeated)),
+                        *(on_op, inside, backward, listener),
                     )
-                self._add_parameter_gradients(twin, path, repeated)
+                if backward:
+                    self._add_parameter_gradients(twin, path, repeated)
         finally:
             self.backend.set_rng_state(state)
         return repeated
@@ -134,7 +139,7 @@ class Repeater:
         twin: Any,
         node: Node,
         supply: Supply,
-        repeated: Repeated,
+        see: See,
         on_op: OnOp | None,
         inside: bool,
         backward: bool,
@@ -152,10 +157,11 @@ class Repeater:
         def report(sighting: Sighting) -> None:
             if sighting.observed is not None:
                 place = (node.order + sighting.order, sighting.side, sighting.slot, sighting.direction)
-                repeated.places[place] = sighting.observed.copy()
+                see(place, sighting.observed)
 
         own = self.script.ties.get(node.order, Tie({}, {}))
-        gradients = backward and any(value.gradient is not None for value in own.outputs.values())
+        # also without a backward pass: a model may ask for gradients itself while it runs forward
+        gradients = any(value.gradient is not None for value in own.outputs.values())
         words = {
             (order - node.order, side, slot): layout.words
             for (order, side, slot), layout in self.script.layouts.items()
@@ -167,9 +173,10 @@ class Repeater:
             on_op=on_op,
             listener=listener,
             words=words,
+            backward=backward,
         )
         args, kwargs = self._arguments(node, own, supply, gradients)
-        follower.run(twin, args, kwargs, self._driver(node, own, supply, gradients))
+        follower.run(twin, args, kwargs, self._driver(node, own, supply, gradients and backward))
 
     def _arguments(
         self, node: Node, own: Tie, supply: Supply, gradients: bool
@@ -221,3 +228,10 @@ class Repeater:
             if array is not None:
                 whole = f"{path}.{entry.path}" if path else entry.path
                 repeated.parameters[whole] = repeated.parameters.get(whole, 0) + array
+
+
+def _keeping(repeated: Repeated) -> See:
+    def keep(place: Place, array: Array) -> None:
+        repeated.places[place] = array.copy()
+
+    return keep

@@ -32,9 +32,10 @@ from parfocal.workflow.ends import End, Ends
 from parfocal.workflow.excuses import Excuses
 from parfocal.workflow.ignoring import Ignored
 from parfocal.workflow.leading import Partners, script_for, weighted
-from parfocal.workflow.measures import Collector, Measure, refine
+from parfocal.workflow.measures import Collector, Measure
 from parfocal.workflow.players import Driving, Player, Results, left_as_it_was
 from parfocal.workflow.progress import Tell, silent
+from parfocal.workflow.refining import refine
 from parfocal.workflow.second_look import (
     AS_SEEN,
     Lying,
@@ -128,7 +129,7 @@ class Alignment:
                 ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
                 ignored = self.ignored()
                 overlooked = ignored.overlooked(measures)
-                parameters = ignored.judged_parameters(ends.parameters(followed.gradients, precise))
+                parameters = ignored.judged_parameters(ends.parameters(followed.gradients, precise, measures))
                 pairing, measures = ignored.judged_pairs(pairing), ignored.judged(measures)
                 whole = [] if overlooked else ends.whole(measures, parameters)
                 unfed = {order for order in script if not _is_fed(self.port.trace.nodes[order], precise)}
@@ -161,7 +162,7 @@ class Alignment:
         precise = self._precise(Script(script, layouts), ledger, pairing)
         self.tell("measuring noise")
         excuses = Excuses(precise, (self.reference, self.port), self.plan.entries)
-        measures = [excuses.applied(measure) for measure in refine(collector.measures, precise)]
+        measures = refine(collector.measures, precise, excuses)
         return script, followed, precise, measures
 
     def _start_over(self, player: Player) -> None:

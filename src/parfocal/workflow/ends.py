@@ -10,7 +10,7 @@ float64: a flip is gone then, a mistake is not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,11 +21,12 @@ from parfocal.backends.protocol import Array
 from parfocal.judge.floors import EPSILON, NOTHING, Size, coarser, difference, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
-from parfocal.replay.precise import Precise, calls_of_owner, is_gone
+from parfocal.replay.precise import Precise, Remainder, calls_of_owner, is_gone
 from parfocal.replay.shake import Shaker
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
+from parfocal.workflow.following import guilty_paths
 from parfocal.workflow.measures import END_LIMIT, LARGE, LIMIT, Measure, judge_roughly
 from parfocal.workflow.players import Arrays, Driving, Player, Results, tied_outputs
 
@@ -61,14 +62,18 @@ class Ends:
         self.driving = driving
         self.tolerance = tolerance
 
-    def parameters(self, gradients: Arrays, precise: Precise) -> list[End]:
-        """The gradients of the followed port: each layer's own, from exact inputs and output gradients."""
+    def parameters(self, gradients: Arrays, precise: Precise, measures: Sequence[Measure]) -> list[End]:
+        """The gradients of the followed port: each layer's own, from exact inputs and output gradients.
+
+        Those of a layer that is guilty by its ``measures`` follow from that: it is not asked again.
+        """
         ends = []
+        guilty = guilty_paths(measures, precise.port.trace)
         for entry in self.plan.entries:
             found = self._gradient(entry, self.reference.natural.gradients, gradients)
             if found is not None:
                 measure = found.measure
-                if LIMIT < measure.score < math.inf:
+                if LIMIT < measure.score < math.inf and found.port.rpartition(".")[0] not in guilty:
                     found = replace(found, measure=self._refined(entry, measure, precise))
                 ends.append(self._in_full(found, LIMIT))
         return ends
@@ -127,7 +132,7 @@ class Ends:
             if acquitted.score > LIMIT or not large or self._is_made_by(entry, measure, precise, *asked):
                 return acquitted
         # not even the whole model makes the error: something acts on the parameter from outside
-        recorded = score(precise.still_parameter([0], entry.source), measure.floor) <= LIMIT
+        recorded = score(precise.still([0], entry.source), measure.floor) <= LIMIT
         return measure if recorded else acquitted
 
     def _unit(self, entry: Entry, calls: list[int]) -> Size:
@@ -140,25 +145,23 @@ class Ends:
         self, entry: Entry, measure: Measure, precise: Precise, calls: list[int], port_calls: list[int]
     ) -> Measure:
         """The measure with as much of a floor as it takes, if any is enough."""
-        for question in (precise.moved_parameter, precise.exact_parameter):
+        for question in (precise.moved, precise.exact):
             measure = _with_floor(measure, question(calls, entry.source))
             if measure.score <= LIMIT:
                 return measure
-        measure = _with_floor(measure, precise.port_moved_parameter(port_calls, entry.target))
-        if measure.score <= LIMIT:
-            return measure
         seen = partial(views.apply, entry.source_view), partial(views.apply, entry.target_view)
-        if precise.vanishes_parameter(calls, entry.source, port_calls, entry.target, seen, measure.error):
+        left = precise.remainder_seen(calls, entry.source, port_calls, entry.target, seen, measure.error)
+        if left is Remainder.GONE:
             return _with_floor(measure, measure.error)
-        return measure
+        return _with_floor(measure, precise.port_moved(port_calls, entry.target))
 
     def _is_made_by(
         self, entry: Entry, measure: Measure, precise: Precise, calls: list[int], port_calls: list[int]
     ) -> bool:
         """Whether these calls alone make the gradient that was recorded, and the error that was seen."""
-        if score(precise.still_parameter(calls, entry.source), measure.floor) > LIMIT:
+        if score(precise.still(calls, entry.source), measure.floor) > LIMIT:
             return False
-        alone = precise.port_result_parameter(port_calls, entry.target)
+        alone = precise.port_result(port_calls, entry.target)
         if alone is None:
             return True
         expected = views.apply(entry.source_view, self.reference.natural.gradients[entry.source])

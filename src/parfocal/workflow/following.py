@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from parfocal.replay.trace import Node, Trace
-from parfocal.workflow.measures import Measure
+from parfocal.workflow.measures import LIMIT, Measure
 
 
 def in_backward_order(measures: Iterable[Measure], limit: float, port: Trace) -> list[Measure]:
@@ -81,11 +81,25 @@ def comes_before(measure: Measure, starved: set[int], port: Trace) -> bool:
     return around is not None or any(order >= node.finished for order in starved)
 
 
-def users_of(measure: Measure, port: Trace) -> set[str]:
-    """The modules that take the tensor as it is: its gradient comes from them."""
-    value = port.nodes[measure.port].outputs.get(measure.slot)
-    return {
-        node.path
-        for node in port.nodes
-        if value is not None and any(given.data is value.data for given in node.inputs.values())
-    }
+def guilty_path(measure: Measure, port: Trace) -> str:
+    """The module whose call made the error."""
+    return port.nodes[port.around(measure.port, measure.levels)].path
+
+
+def guilty_paths(measures: Iterable[Measure], port: Trace) -> set[str]:
+    return {guilty_path(measure, port) for measure in measures if measure.score > LIMIT}
+
+
+class Users:
+    """Which modules take a tensor as it is: its gradient comes from them."""
+
+    def __init__(self, port: Trace) -> None:
+        self._port = port
+        self._paths: dict[int, set[str]] = {}  # by identity of the data
+        for node in port.nodes:
+            for value in node.inputs.values():
+                self._paths.setdefault(id(value.data), set()).add(node.path)
+
+    def of(self, measure: Measure) -> set[str]:
+        value = self._port.nodes[measure.port].outputs.get(measure.slot)
+        return set() if value is None else self._paths.get(id(value.data), set())

@@ -7,7 +7,7 @@ scale floor, which is free, would accuse. There the calls are repeated for the o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from parfocal.judge.floors import NOTHING, Size, coarser, difference, error_of, 
 from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.replay.follow import Direction, Side, Sighting
-from parfocal.replay.precise import Precise
+from parfocal.replay.precise import Precise, Remainder
 from parfocal.replay.repeat import Place
 from parfocal.replay.trace import Trace
 
@@ -167,12 +167,7 @@ class Collector:
         return judged.comparison, judged.error, judged.floor, "", judged.relative
 
 
-def refine(measures: Iterable[Measure], precise: Precise) -> list[Measure]:
-    """The same measures with the full floor where the scale floor alone would accuse."""
-    return [_refined(measure, precise) for measure in _summed(list(measures), precise.reference.trace)]
-
-
-def _summed(measures: list[Measure], trace: Trace) -> list[Measure]:
+def with_summed_floors(measures: Sequence[Measure], trace: Trace) -> list[Measure]:
     """Gradients of one tensor that a call takes several times (query and key, say) are added up.
 
     So the noise of each is that of the largest.
@@ -193,7 +188,7 @@ def _summed(measures: list[Measure], trace: Trace) -> list[Measure]:
     return summed
 
 
-def _refined(measure: Measure, precise: Precise) -> Measure:
+def refined(measure: Measure, precise: Precise) -> Measure:
     """One question after the other, the cheap ones first, until the error is accounted for."""
     if measure.score <= LIMIT or not math.isfinite(measure.error.rms):
         return measure
@@ -210,7 +205,7 @@ def _refined(measure: Measure, precise: Precise) -> Measure:
     if measure.direction == "backward":
         return _reconsidered(measure, acquitted, asked, precise)
     if measure.own and _is_right_alone(measure, asked, precise):  # it was given something else
-        return _refined(replace(measure, outside=measure.outside + 1), precise)
+        return refined(replace(measure, outside=measure.outside + 1), precise)
     # what hangs on random numbers is chance, not noise
     if _repeats_itself(measure, asked, precise) or not precise.draws(asked.calls, asked.place):
         return acquitted
@@ -273,12 +268,17 @@ def _acquitted(measure: Measure, asked: Asked, precise: Precise) -> Measure:
         measure = replace(measure, floor=measure.floor | question(asked.calls, asked.place))
         if measure.score <= LIMIT:
             return measure
-    measure = replace(measure, floor=measure.floor | precise.port_moved(asked.port_calls, asked.port_place))
-    if measure.score <= LIMIT:
-        return measure
-    if precise.vanishes(asked.calls, asked.place, asked.port_calls, asked.port_place, measure.error):
+    left = _remainder(measure, asked, precise)
+    if left is Remainder.GONE:
         return replace(measure, floor=measure.floor | measure.error)
-    return measure
+    # going forward, what stays in float64 hangs on no unit; a gradient may hang on which of two is equal
+    if left is Remainder.STAYS and measure.direction == "forward":
+        return measure
+    return replace(measure, floor=measure.floor | precise.port_moved(asked.port_calls, asked.port_place))
+
+
+def _remainder(measure: Measure, asked: Asked, precise: Precise) -> Remainder:
+    return precise.remainder(asked.calls, asked.place, asked.port_calls, asked.port_place, measure.error)
 
 
 def _reconsidered(measure: Measure, acquitted: Measure, asked: Asked, precise: Precise) -> Measure:
@@ -293,12 +293,10 @@ def _reconsidered(measure: Measure, acquitted: Measure, asked: Asked, precise: P
     if not (stays and _repeats_itself(measure, asked, precise)):
         if trace.nodes[asked.port_calls[0]].parent is None:
             return acquitted
-        return _refined(replace(measure, outside=measure.outside + 1), precise)
+        return refined(replace(measure, outside=measure.outside + 1), precise)
     alike = precise.moved_alike(asked.calls, asked.place, asked.port_calls, asked.port_place)
     tied = replace(measure, floor=measure.floor | alike | precise.exact(asked.calls, asked.place), tied=True)
-    if tied.score <= LIMIT or precise.vanishes(
-        asked.calls, asked.place, asked.port_calls, asked.port_place, measure.error
-    ):
+    if tied.score <= LIMIT or _remainder(measure, asked, precise) is Remainder.GONE:
         return acquitted
     return tied
 

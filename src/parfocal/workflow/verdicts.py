@@ -23,6 +23,7 @@ from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import SPELLING
 from parfocal.workflow.following import (
+    Users,
     comes_before,
     idle_calls,
     in_backward_order,
@@ -30,7 +31,6 @@ from parfocal.workflow.following import (
     moment,
     silent_calls,
     starved_calls,
-    users_of,
 )
 from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure
 
@@ -87,6 +87,7 @@ def divergences(
     idle = idle_calls(observation.measures, ours)
     starts = starts_of_runs(observation.pairing)
     by_the_loss = _loss_differs_first(observation, limits)
+    users = Users(theirs)
     paths = set(guilty_weights)
     found: list[Divergence] = []
     asked = _Asked()
@@ -94,7 +95,7 @@ def divergences(
         guilty = theirs.nodes[starts.get(measure.port, _blame(measure, theirs))].path
         # without the reference's inputs a call cannot be told from what came before it
         doubtful = measure.own and measure.port in observation.unfed and bool(paths)
-        follows = measure.direction == "backward" and not measure.own and users_of(measure, theirs) & paths
+        follows = measure.direction == "backward" and not measure.own and users.of(measure) & paths
         cut_off = measure.absent and comes_before(measure, starved, theirs)
         cut_off = cut_off or lacks_a_part(measure, silent, theirs)
         cut_off = cut_off or (measure.own and measure.unwanted and measure.port in idle)

@@ -12,7 +12,15 @@ from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.layouts import Layout
 from parfocal.judge.tolerance import Tolerance
 from parfocal.replay.follow import Sighting
-from parfocal.workflow.measures import LIMIT, Collector, Measure, judge_arrays, refine
+from parfocal.replay.precise import Remainder
+from parfocal.workflow.measures import (
+    LIMIT,
+    Collector,
+    Measure,
+    judge_arrays,
+    refined,
+    with_summed_floors,
+)
 from tests.unit.matching.traces import Does, trace
 
 ONES = np.ones(8, "float32")
@@ -85,9 +93,9 @@ def test_integers_have_no_floor():
 class Asked:
     """Answers the questions and notes the order in which they come."""
 
-    def __init__(self, moved=0.0, exact=0.0, port_moved=0.0, vanishes=False):
+    def __init__(self, moved=0.0, exact=0.0, port_moved=0.0, remainder=Remainder.STAYS):
         self.answers = {"moved": moved, "exact": exact, "port_moved": port_moved}
-        self.gone = vanishes
+        self.left = remainder
         self.asked = []
         both = trace(Does("", "Net", ["x"], ["y"], [Does("fc", "Linear", ["x"], ["y"])]))
         self.reference = self.port = SimpleNamespace(trace=both)
@@ -104,9 +112,9 @@ class Asked:
         self.asked.append(("port_moved", calls))
         return Size(self.answers["port_moved"], self.answers["port_moved"])
 
-    def vanishes(self, calls, place, port_calls, port_place, error):
-        self.asked.append(("vanishes", calls, port_calls))
-        return self.gone
+    def remainder(self, calls, place, port_calls, port_place, error):
+        self.asked.append(("remainder", calls, port_calls))
+        return self.left
 
 
 def measured(error=100.0, call=1, side="output", direction="forward"):
@@ -115,50 +123,60 @@ def measured(error=100.0, call=1, side="output", direction="forward"):
 
 def test_within_the_scale_floor_nobody_is_asked():
     asked = Asked()
-    assert refine([measured(LIMIT)], asked) == [measured(LIMIT)]
+    assert refined(measured(LIMIT), asked) == measured(LIMIT)
     assert asked.asked == []
 
 
+def questions(asked, direction="forward"):
+    side = "output" if direction == "forward" else "input"
+    score = refined(measured(side=side, direction=direction), asked).score
+    return score, [question for question, *_ in asked.asked]
+
+
 def test_the_questions_stop_at_the_first_that_accounts_for_the_error():
-    asked = Asked(moved=50.0)
-    assert refine([measured()], asked)[0].score == 2.0
-    assert [question for question, *_ in asked.asked] == ["moved"]
-    asked = Asked(exact=50.0)
-    assert refine([measured()], asked)[0].score == 2.0
-    assert [question for question, *_ in asked.asked] == ["moved", "exact"]
-    asked = Asked(port_moved=50.0)
-    assert refine([measured()], asked)[0].score == 2.0
-    assert [question for question, *_ in asked.asked] == ["moved", "exact", "port_moved"]
+    assert questions(Asked(moved=50.0)) == (2.0, ["moved"])
+    assert questions(Asked(exact=50.0)) == (2.0, ["moved", "exact"])
+    everything = ["moved", "exact", "remainder", "port_moved"]
+    assert questions(Asked(port_moved=50.0, remainder=Remainder.UNCLEAR)) == (2.0, everything)
 
 
 def test_an_error_that_vanishes_in_float64_is_its_own_floor():
-    assert refine([measured()], Asked(vanishes=True))[0].score <= 1.0
-    assert refine([measured()], Asked(vanishes=False))[0].score == 100.0
+    assert questions(Asked(remainder=Remainder.GONE))[0] <= 1.0
+    assert questions(Asked(remainder=Remainder.STAYS))[0] == 100.0
+
+
+def test_what_stays_in_float64_is_a_mistake_going_forward_and_may_be_a_flip_going_backward():
+    assert questions(Asked(port_moved=50.0, remainder=Remainder.STAYS)) == (
+        100.0,
+        ["moved", "exact", "remainder"],
+    )
+    score, asked = questions(Asked(port_moved=50.0, remainder=Remainder.STAYS), "backward")
+    assert (score, asked[-1]) == (2.0, "port_moved")
 
 
 def test_floors_never_shrink():
-    assert refine([measured(100.0)], Asked(moved=0.5, exact=0.1))[0].floor == Size(1.0, 1.0)
+    assert refined(measured(100.0), Asked(moved=0.5, exact=0.1)).floor == Size(1.0, 1.0)
 
 
 def test_what_cannot_be_measured_is_not_asked_about():
-    asked = Asked(vanishes=True)
+    asked = Asked(remainder=Remainder.GONE)
     infinite = Measure(1, 1, "output", "0", "0", "forward", None, Size(math.inf, math.inf), NOTHING, "shape")
-    assert refine([infinite], asked) == [infinite]
+    assert refined(infinite, asked) == infinite
     assert asked.asked == []
 
 
 def test_the_call_itself_answers_for_its_own_error_and_the_one_around_for_its_input():
     asked = Asked()
-    refine([measured(side="output")], asked)
-    refine([measured(side="input")], asked)
-    refine([measured(side="input", direction="backward")], asked)
-    refine([measured(side="output", direction="backward")], asked)
+    refined(measured(side="output"), asked)
+    refined(measured(side="input"), asked)
+    refined(measured(side="input", direction="backward"), asked)
+    refined(measured(side="output", direction="backward"), asked)
     assert [calls for question, calls, *_ in asked.asked if question == "moved"] == [[1], [0], [1], [0]]
 
 
 def test_inputs_of_the_whole_model_were_made_by_no_call():
-    asked = Asked(vanishes=True)
-    assert refine([measured(call=0, side="input")], asked)[0].score == 100.0
+    asked = Asked(remainder=Remainder.GONE)
+    assert refined(measured(call=0, side="input"), asked).score == 100.0
     assert asked.asked == []
 
 
@@ -188,7 +206,7 @@ FLIPS = 1e6  # a floor far above the scale floor of 1
 
 def doubted(asked, direction="backward"):
     side = "input" if direction == "backward" else "output"
-    return refine([measured(FLIPS, call=1, side=side, direction=direction)], asked)[0]
+    return refined(measured(FLIPS, call=1, side=side, direction=direction), asked)
 
 
 def test_a_large_floor_is_believed_when_the_call_makes_the_error_alone_and_equals_may_part():
@@ -197,30 +215,30 @@ def test_a_large_floor_is_believed_when_the_call_makes_the_error_alone_and_equal
 
 
 def test_an_error_that_the_call_does_not_make_alone_is_made_around_it():
-    asked = Doubted(0.0, vanishes=True)
+    asked = Doubted(0.0, remainder=Remainder.GONE)
     outside = doubted(asked)
     assert outside.outside
     assert not outside.own
-    assert ("vanishes", [0], [0]) in asked.asked  # the call around it is asked in its stead
+    assert ("remainder", [0], [0]) in asked.asked  # the call around it is asked in its stead
 
 
 def test_an_error_that_hangs_on_equal_values_is_told_apart():
     tied = doubted(Doubted(FLIPS, moved=FLIPS, alike=0.0))
     assert (tied.score, tied.tied) == (FLIPS, True)
-    gone = doubted(Doubted(FLIPS, moved=FLIPS, alike=0.0, vanishes=True))
+    gone = doubted(Doubted(FLIPS, moved=FLIPS, alike=0.0, remainder=Remainder.GONE))
     assert (gone.score, gone.tied) == (1.0, False)
 
 
 def test_an_output_that_is_right_by_itself_is_wrong_for_what_the_call_was_given():
     """A convolution of what was padded otherwise: given the same it is right, in float64 and in float32."""
-    asked = Doubted(0.0, vanishes=True)
+    asked = Doubted(0.0, remainder=Remainder.GONE)
     outside = doubted(asked, "forward")
     assert (outside.outside, outside.own) == (1, False)
-    assert ("vanishes", [0], [0]) in asked.asked
+    assert ("remainder", [0], [0]) in asked.asked
 
 
 def test_an_output_that_is_wrong_by_itself_too_and_right_in_float64_is_noise():
-    assert doubted(Doubted(FLIPS, vanishes=True), "forward").score <= 1.0
+    assert doubted(Doubted(FLIPS, remainder=Remainder.GONE), "forward").score <= 1.0
 
 
 def test_forward_large_floors_are_not_doubted():
@@ -235,9 +253,5 @@ def test_gradients_of_one_tensor_taken_twice_share_the_noise_of_the_larger():
     assert node.inputs[first].data is node.inputs[second].data
     small = Measure(1, 1, "input", first, first, "backward", None, Size(50 * EPS, 50 * EPS), Size(EPS, EPS))
     large = Measure(1, 1, "input", second, second, "backward", None, Size(EPS, EPS), Size(99 * EPS, 99 * EPS))
-    asked = Asked()
-    asked.reference = asked.port = SimpleNamespace(trace=taken_twice)
-    assert refine([small, large], asked)[0].score < LIMIT
-    assert asked.asked == []
-    refine([small], asked)
-    assert asked.asked
+    assert with_summed_floors([small, large], taken_twice)[0].score < LIMIT
+    assert with_summed_floors([small], taken_twice) == [small]

@@ -168,8 +168,8 @@ class ParameterExplainer:
         """How far apart the two sides' gradients of the parameter are, one of them under a watcher."""
         precise = self.precise
         sides = (
-            (precise.reference, precise.result_parameter, users.reference, entry.source),
-            (precise.port, precise.port_result_parameter, users.port, entry.target),
+            (precise.reference, precise.result, users.reference, entry.source),
+            (precise.port, precise.port_result, users.port, entry.target),
         )
         found = [
             _watched(repeater, calls, path, precise, watcher)

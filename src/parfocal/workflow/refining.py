@@ -1,0 +1,40 @@
+"""Measured errors against their full floors, in the order in which one error leads to another.
+
+Going forward comes first. A gradient at a call that is guilty already, and one that comes back from such
+a call, can only follow from that: no call is repeated for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from parfocal.replay.precise import Precise
+from parfocal.workflow.excuses import Excuses
+from parfocal.workflow.following import Users, guilty_path, moment
+from parfocal.workflow.measures import LIMIT, Measure, refined, with_summed_floors
+
+
+def refine(measures: Sequence[Measure], precise: Precise, excuses: Excuses) -> list[Measure]:
+    """The same measures with the full floor where the scale floor alone would accuse, unless they follow."""
+    trace = precise.port.trace
+    found = with_summed_floors(measures, precise.reference.trace)
+    users = Users(trace)
+    guilty: set[str] = set()
+    for index in _in_order(found, precise):
+        measure = found[index]
+        if measure.direction == "backward" and (
+            guilty_path(measure, trace) in guilty or (not measure.own and users.of(measure) & guilty)
+        ):
+            continue
+        measure = found[index] = excuses.applied(refined(measure, precise))
+        if measure.score > LIMIT:
+            guilty.add(guilty_path(measure, trace))
+    return found
+
+
+def _in_order(measures: Sequence[Measure], precise: Precise) -> Iterable[int]:
+    """Those above the cheapest floor: forward as the tensors were made, then backward as they came back."""
+    above = [index for index, measure in enumerate(measures) if measure.score > LIMIT]
+    forward = [index for index in above if measures[index].direction == "forward"]
+    yield from sorted(forward, key=lambda index: moment(measures[index], precise.port.trace))
+    yield from (index for index in above if measures[index].direction == "backward")
