@@ -65,7 +65,8 @@ def test_every_kind_of_file_against_every_other(diff, tmp_path, kinds):
 def test_plain_arrays(diff, tmp_path):
     np.save(tmp_path / "a.npy", np.ones(3))
     np.save(tmp_path / "b.npy", np.ones(3) + 1e-3)
-    assert diff("a.npy", "a.npy").status == 0
+    np.save(tmp_path / "copy.npy", np.ones(3))
+    assert diff("a.npy", "copy.npy").status == 0
     done = diff("a.npy", "b.npy")
     assert done.status == 1
     assert "(array)" in done.out
@@ -147,6 +148,35 @@ def test_other_shapes_differ(diff, tmp_path):
     assert "shape" in done.out
 
 
+def test_axes_of_length_1_are_told_and_compared_by_value(diff, tmp_path):
+    values = np.arange(90.0)
+    paths = files(tmp_path, {"x": values, "s": np.array(1.0)}, {"x": values[:, None], "s": np.ones(1)})
+    done = diff(*paths, "--log", "diff.log")
+    assert done.status == 0
+    assert "shapes (90,) and (90, 1) differ by axes of length 1 only" in " ".join(done.out.split())
+    assert without_times(tmp_path / "diff.log")[-1] == "diff check passed"
+    assert diff(*files(tmp_path, {"x": values}, {"x": values[::-1, None]})).status == 1
+
+
+def test_folders_of_arrays(diff, tmp_path):
+    for side, bias in (("a", 0), ("b", 1e-3)):
+        folder = tmp_path / side / "layer1"
+        folder.mkdir(parents=True)
+        np.save(folder / "weight.npy", ARRAYS["conv.weight"])
+        np.save(tmp_path / side / "bias.npy", ARRAYS["fc.bias"] + bias)
+        save_reprod_log(tmp_path / side / "log.npy", {"logits": ARRAYS["fc.bias"]})
+    done = diff("a", "b", "--json")
+    report = json.loads(done.out)
+    assert done.status == 1
+    assert {tuple(row["name"]): row["ok"] for row in report["rows"]} == {
+        ("bias",): False,
+        ("layer1/weight",): True,
+        ("log", "logits"): True,
+    }
+    np.save(tmp_path / "b" / "bias.npy", ARRAYS["fc.bias"])
+    assert diff("a", "b").status == 0
+
+
 def test_many_rows_are_cut_and_counted(diff, tmp_path):
     many = {f"t{number:03}": np.zeros(2) for number in range(50)}
     paths = files(tmp_path, many, many)
@@ -187,15 +217,22 @@ def without_times(path):
     [
         (("a.npz", "gone.npz"), "gone.npz"),
         (("a.npz", "text.npy"), "unknown kind of file"),
-        (("a.npz", "a.npz", "--method", "median"), "unknown diff method 'median'"),
-        (("a.npz", "a.npz", "--threshold", "-1"), "the threshold is -1.0; it must be a number >= 0"),
-        (("a.npz", "a.npz", "--threshold", "nan"), "the threshold is nan"),
-        (("empty.npz", "empty.npz"), "both sides are empty: there is nothing to compare"),
+        (("a.npz", "b.npz", "--method", "median"), "unknown diff method 'median'"),
+        (("a.npz", "b.npz", "--threshold", "-1"), "the threshold is -1.0; it must be a number >= 0"),
+        (("a.npz", "b.npz", "--threshold", "nan"), "the threshold is nan"),
+        (("empty.npz", "empty2.npz"), "both sides are empty: there is nothing to compare"),
+        (("a.npz", "./a.npz"), "a.npz and a.npz are one and the same"),
+        (("a.npz", "link.npz"), "a.npz and link.npz are one and the same"),
+        (("folder", "a.npz"), "folder"),
     ],
 )
 def test_bad_input_is_status_2(diff, tmp_path, arguments, message):
-    np.savez(tmp_path / "a.npz", **ARRAYS)
-    np.savez(tmp_path / "empty.npz")
+    for name in ("a", "b"):
+        np.savez(tmp_path / f"{name}.npz", **ARRAYS)
+    for name in ("empty", "empty2"):
+        np.savez(tmp_path / f"{name}.npz")
+    (tmp_path / "link.npz").symlink_to(tmp_path / "a.npz")
+    (tmp_path / "folder").mkdir()
     (tmp_path / "text.npy").write_text("not an array")
     done = diff(*arguments)
     assert done.status == 2
@@ -206,7 +243,8 @@ def test_bad_input_is_status_2(diff, tmp_path, arguments, message):
 
 def test_a_negative_number_of_rows_is_a_wrong_call(diff, tmp_path):
     np.savez(tmp_path / "a.npz", **ARRAYS)
-    done = diff("a.npz", "a.npz", "--limit", "-1")
+    np.savez(tmp_path / "b.npz", **ARRAYS)
+    done = diff("a.npz", "b.npz", "--limit", "-1")
     assert (done.status, done.out) == (2, "")
     assert "--limit" in done.err
 

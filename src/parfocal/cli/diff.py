@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from parfocal.errors import InputError
+
 if TYPE_CHECKING:
     from parfocal.judge.named import Row
 
 
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="A", help=".npy, .npz, .safetensors or a Run folder.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="The same, on the other side.")],
+    first: Annotated[
+        Path,
+        typer.Argument(
+            metavar="A",
+            help="Of the reference: .npy, .npz, a Run folder, a folder of .npy files, or a checkpoint "
+            "(.pth, .pt, .bin, .safetensors, .pdparams, *.index.json).",
+        ),
+    ],
+    second: Annotated[Path, typer.Argument(metavar="B", help="The same, of the port.")],
     method: Annotated[
         list[str], typer.Option("--method", "-m", help="mean, max, min, rmse, relative or all; repeatable.")
     ] = ["mean"],  # noqa: B006  (typer copies it)
@@ -26,21 +35,45 @@ def diff(
     log: Annotated[Path | None, typer.Option("--log", help="Also write the reprod_log text here.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows of the table; 0 for all.")] = 40,
 ) -> None:
-    """Compare named arrays of two files, worst first. Exit status 0 the same, 1 different, 2 a wrong call."""
-    from parfocal.judge.named import compare_named
-    from parfocal.run.files import load_arrays
+    """Compare named arrays of two files, worst first. Exit status 0 the same, 1 different, 2 a wrong call.
 
-    sides = load_arrays(first), load_arrays(second)
-    rows = compare_named(*sides, method=method, threshold=threshold)
+    Checkpoints of two frameworks are compared in one layout and under common names.
+    """
+    from parfocal.judge.named import compare_named
+
+    *sides, notes = _load(first, second)
+    rows = compare_named(sides[0], sides[1], method=method, threshold=threshold)
     passed = all(row.passed for row in rows)
     if log is not None:
-        _write_log(sides, method, threshold, log)
+        _write_log((sides[0], sides[1]), method, threshold, log)
     ordered = sorted(rows, key=lambda row: (row.passed, -row.badness))
     if as_json:
-        typer.echo(json.dumps(_as_json(ordered, threshold, passed), indent=2))
+        typer.echo(json.dumps({**_as_json(ordered, threshold, passed), "notes": list(notes)}, indent=2))
     else:
-        _print_table(ordered, threshold, limit, passed)
+        _print_table(ordered, threshold, limit, passed, notes)
     raise typer.Exit(0 if passed else 1)
+
+
+def _load(first: Path, second: Path) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
+    """The arrays of both sides under common names, and what must be known of how these were found."""
+    from parfocal.run.files import load_arrays
+    from parfocal.weights.checkpoints.reading import is_checkpoint, load_checkpoint, of_arrays
+
+    if first.exists() and second.exists() and first.samefile(second):
+        raise InputError(
+            f"{first} and {second} are one and the same: what is compared with itself never differs",
+            hint="give the file of the other side",
+        )
+    if not (is_checkpoint(first) or is_checkpoint(second)):
+        return load_arrays(first), load_arrays(second), ()
+    from parfocal.weights.checkpoints.pairing import pair_checkpoints
+
+    ours, theirs = (
+        load_checkpoint(path) if is_checkpoint(path) else of_arrays(path, load_arrays(path))
+        for path in (first, second)
+    )
+    pair = pair_checkpoints(ours, theirs)
+    return pair.first, pair.second, pair.notes
 
 
 def _label(row: Row) -> str:
@@ -66,7 +99,9 @@ def _as_json(rows: Sequence[Row], threshold: float, passed: bool) -> dict[str, A
     }
 
 
-def _print_table(rows: Sequence[Row], threshold: float, limit: int, passed: bool) -> None:
+def _print_table(
+    rows: Sequence[Row], threshold: float, limit: int, passed: bool, notes: Sequence[str]
+) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -93,6 +128,8 @@ def _print_table(rows: Sequence[Row], threshold: float, limit: int, passed: bool
     console.print(table)
     if len(shown) < len(rows):
         console.print(f"... and {len(rows) - len(shown)} more rows (--limit 0 shows all)")
+    for note in notes:
+        console.print(f"note: {_escape(note)}")
     failed = sum(not row.passed for row in rows)
     summary = f"{len(rows)} compared, {failed} above {threshold:g}"
     console.print(f"[green]same[/]: {summary}" if passed else f"[red]different[/]: {summary}")

@@ -1,7 +1,7 @@
 """Any file of named arrays that parfocal reads: one function, by the file's content.
 
-``reprod_log`` files, ``.npy``, ``.npz``, ``.safetensors`` and Run folders all become one
-dictionary. Nothing in a file is ever executed.
+``reprod_log`` files, ``.npy``, ``.npz``, ``.safetensors``, Run folders and folders of ``.npy`` files all
+become one dictionary. Nothing in a file is ever executed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.errors import FileFormatError, InputError
+from parfocal.run.layout import HEADER_FILE
 from parfocal.run.npy import NPY_MAGIC, NPZ_MAGICS, load_npy, load_npz
 from parfocal.run.reader import Run, load_run
 from parfocal.run.records import (
@@ -31,18 +32,19 @@ from parfocal.run.records import (
 from parfocal.run.storage import PARTIAL_SUFFIX, open_for_reading, storage_errors
 from parfocal.run.tensorfile import is_safetensors, load_safetensors
 
-_HINT = "a Run folder, .npy (also of reprod_log), .npz and .safetensors can be read"
+_HINT = "a Run folder, a folder of .npy files, .npy (also of reprod_log), .npz and .safetensors can be read"
 
 
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Name -> array (or number, text, dictionary), whatever kind of file it is.
 
-    A plain array has the name ``""``. When ``path`` does not exist but ``path.npy`` does,
-    that is read, as ``reprod_log`` adds the suffix on saving.
+    A plain array has the name ``""``; one in a folder has the name of its file. When ``path`` does not
+    exist but ``path.npy`` does, that is read, as ``reprod_log`` adds the suffix on saving.
     """
     path = _existing(Path(path))
     if os.path.isdir(path):
-        return flatten_run(load_run(path))
+        found = {} if (path / HEADER_FILE).exists() else _load_folder(path)
+        return found or flatten_run(load_run(path))
     with os.fdopen(open_for_reading(path), "rb") as file, storage_errors("read", path):
         start = file.read(16)
         size = os.fstat(file.fileno()).st_size
@@ -55,6 +57,17 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not size:
         raise FileFormatError(f"{path} is empty", hint=_HINT)
     raise FileFormatError(f"{path}: unknown kind of file; it begins with {start[:8]!r}", hint=_HINT)
+
+
+def _load_folder(folder: Path) -> dict[str, Any]:
+    """The arrays of a folder and the folders in it, by their paths without ``.npy``."""
+    found: dict[str, Any] = {}
+    for file in sorted(folder.rglob("*.npy")):
+        if file.is_file():
+            value = load_npy(file)
+            name = file.relative_to(folder).with_suffix("").as_posix()
+            found[name] = _named(value, file) if isinstance(value, dict) else value
+    return found
 
 
 def save_reprod_log(path: str | os.PathLike[str], data: Mapping[str, Any]) -> Path:

@@ -17,6 +17,7 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.backends.protocol import CheckpointReader
 from parfocal.errors import FileFormatError, InputError, MissingFrameworkError
+from parfocal.judge.named import flatten
 from parfocal.run.storage import open_for_reading, read_limited, storage_errors
 from parfocal.run.tensorfile import is_safetensors, load_safetensors, read_metadata
 from parfocal.weights.checkpoints import archives, pickles
@@ -35,6 +36,21 @@ WRAPPERS = (
 FORMATS = {"pt": "torch", "torch": "torch", "pytorch": "torch", "pd": "paddle", "paddle": "paddle"}
 # The first bytes of the format before torch 1.6: a pickle of one magic number.
 LEGACY_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a path has a checkpoint's suffix."""
+    return path.suffix in SUFFIXES or path.name.endswith(INDEX_SUFFIX)
+
+
+def of_arrays(path: Path, arrays: Mapping[str, Any]) -> Checkpoint:
+    """Named arrays of another kind of file as a checkpoint that does not say its framework."""
+    tensors = {
+        ".".join(name): of_array(np.asarray(value))
+        for name, value in flatten(arrays)
+        if isinstance(value, (np.ndarray, np.generic, int, float))
+    }
+    return Checkpoint(str(path), tensors, None)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
