@@ -1,7 +1,8 @@
 """The noise floor of recorded calls, in three questions of rising cost.
 
 *Moved*: the call again with everything moved by one unit in the last place; how far does that
-carry? *Exact*: the call again in float64; how far was the reference's own result from it?
+carry? *Exact*: the call again in float64; how far was the side's own result from it? Of a correct
+call the error is at most what those two, the reference's and the port's, add up to.
 *Vanishes*: both calls again in float64; a mistake stays, rounding is gone.
 
 A repeated call is measured while it runs, and only the sizes are kept; where it is asked about what it
@@ -121,6 +122,12 @@ class Precise:
         """What the port's call gives on the reference's values."""
         return self._array("port still", calls, what, partial(self._as_it_was, self.port))
 
+    def port_exact(self, calls: Calls, what: What) -> Size:
+        """How far the port's own result is from what it gives in float64: it may sum in a worse order."""
+        still = self.port_result(calls, what)
+        exact = self._array("port exact", calls, what, self._port_in_float64)
+        return NOTHING if still is None or exact is None else difference(still, exact)
+
     def port_made(self, order: int | None, place: Place) -> Array | None:
         """What the port's own code makes there: the next call around that can be repeated shows it."""
         while order is not None:
@@ -145,6 +152,10 @@ class Precise:
                 self._ask(key, partial(self._move, self.port, trial), see, _is_backward(what))
             sizes.update({seen: _typical(each) for seen, each in moves.items()})
         return sizes.setdefault(what, NOTHING)
+
+    def port_floor(self, calls: Calls, what: What) -> Size:
+        """What rounding does to the port's own result."""
+        return self.port_exact(calls, what) | self.port_moved(calls, what)
 
     def remainder(
         self, calls: Calls, place: Place, port_calls: Calls, port_place: Place, error: Size

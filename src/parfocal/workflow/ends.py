@@ -153,7 +153,7 @@ class Ends:
         left = precise.remainder_seen(calls, entry.source, port_calls, entry.target, seen, measure.error)
         if left is Remainder.GONE:
             return _with_floor(measure, measure.error)
-        return _with_floor(measure, precise.port_moved(port_calls, entry.target))
+        return _with_floor(measure, precise.port_floor(port_calls, entry.target))
 
     def _is_made_by(
         self, entry: Entry, measure: Measure, precise: Precise, calls: list[int], port_calls: list[int]

@@ -20,7 +20,7 @@ from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.replay.follow import Direction, Side, Sighting
 from parfocal.replay.precise import Precise, Remainder
-from parfocal.replay.repeat import Place
+from parfocal.replay.repeat import Place, Repeater
 from parfocal.replay.trace import Trace
 
 # In units of noise. Correct calls of library layers stay below 2.5 (docs/noise.md), the smallest
@@ -242,12 +242,9 @@ class Asked:
         place = measure.reference, measure.side, measure.reference_slot, measure.direction
         port_place = measure.port, measure.side, measure.slot, measure.direction
         ours, theirs = precise.reference.trace, precise.port.trace
-        return cls(
-            [_maker(ours, ours.around(measure.reference, measure.levels), place, measure.own)],
-            place,
-            [_maker(theirs, theirs.around(measure.port, measure.levels), port_place, measure.own)],
-            port_place,
-        )
+        made = _maker(ours, ours.around(measure.reference, measure.levels), place, measure.own)
+        port_made = _maker(theirs, theirs.around(measure.port, measure.levels), port_place, measure.own)
+        return cls([made], place, [_repeatable(precise.port, port_made)], port_place)
 
 
 def _maker(trace: Trace, order: int, place: Place, own: bool) -> int:
@@ -259,6 +256,19 @@ def _maker(trace: Trace, order: int, place: Place, own: bool) -> int:
         if all(each.data is not value.data for each in trace.nodes[order].inputs.values()):
             break
         order, parent = parent, trace.nodes[parent].parent
+    return order
+
+
+def _repeatable(port: Repeater, order: int) -> int:
+    """The call, or the next around it that was given all of the reference's values.
+
+    What only the port puts around a layer (a convolution with its activation, say) is not led along.
+    """
+    ties, nodes = port.script.ties, port.trace.nodes
+    while (parent := nodes[order].parent) is not None:
+        if order in ties and ties[order].outputs and nodes[order].inputs.keys() <= ties[order].inputs.keys():
+            break
+        order = parent
     return order
 
 
@@ -274,7 +284,7 @@ def _acquitted(measure: Measure, asked: Asked, precise: Precise) -> Measure:
     # going forward, what stays in float64 hangs on no unit; a gradient may hang on which of two is equal
     if left is Remainder.STAYS and measure.direction == "forward":
         return measure
-    return replace(measure, floor=measure.floor | precise.port_moved(asked.port_calls, asked.port_place))
+    return replace(measure, floor=measure.floor | precise.port_floor(asked.port_calls, asked.port_place))
 
 
 def _remainder(measure: Measure, asked: Asked, precise: Precise) -> Remainder:

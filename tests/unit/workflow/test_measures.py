@@ -11,8 +11,9 @@ import pytest
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.layouts import Layout
 from parfocal.judge.tolerance import Tolerance
-from parfocal.replay.follow import Sighting
+from parfocal.replay.follow import Sighting, Tie
 from parfocal.replay.precise import Remainder
+from parfocal.replay.repeat import Script, own_script
 from parfocal.workflow.measures import (
     LIMIT,
     Collector,
@@ -93,12 +94,12 @@ def test_integers_have_no_floor():
 class Asked:
     """Answers the questions and notes the order in which they come."""
 
-    def __init__(self, moved=0.0, exact=0.0, port_moved=0.0, remainder=Remainder.STAYS):
-        self.answers = {"moved": moved, "exact": exact, "port_moved": port_moved}
+    def __init__(self, moved=0.0, exact=0.0, port_floor=0.0, remainder=Remainder.STAYS):
+        self.answers = {"moved": moved, "exact": exact, "port_floor": port_floor}
         self.left = remainder
         self.asked = []
         both = trace(Does("", "Net", ["x"], ["y"], [Does("fc", "Linear", ["x"], ["y"])]))
-        self.reference = self.port = SimpleNamespace(trace=both)
+        self.reference = self.port = SimpleNamespace(trace=both, script=own_script(both))
 
     def moved(self, calls, place):
         self.asked.append(("moved", calls))
@@ -108,9 +109,9 @@ class Asked:
         self.asked.append(("exact", calls))
         return Size(self.answers["exact"], self.answers["exact"])
 
-    def port_moved(self, calls, place):
-        self.asked.append(("port_moved", calls))
-        return Size(self.answers["port_moved"], self.answers["port_moved"])
+    def port_floor(self, calls, place):
+        self.asked.append(("port_floor", calls))
+        return Size(self.answers["port_floor"], self.answers["port_floor"])
 
     def remainder(self, calls, place, port_calls, port_place, error):
         self.asked.append(("remainder", calls, port_calls))
@@ -136,8 +137,8 @@ def questions(asked, direction="forward"):
 def test_the_questions_stop_at_the_first_that_accounts_for_the_error():
     assert questions(Asked(moved=50.0)) == (2.0, ["moved"])
     assert questions(Asked(exact=50.0)) == (2.0, ["moved", "exact"])
-    everything = ["moved", "exact", "remainder", "port_moved"]
-    assert questions(Asked(port_moved=50.0, remainder=Remainder.UNCLEAR)) == (2.0, everything)
+    everything = ["moved", "exact", "remainder", "port_floor"]
+    assert questions(Asked(port_floor=50.0, remainder=Remainder.UNCLEAR)) == (2.0, everything)
 
 
 def test_an_error_that_vanishes_in_float64_is_its_own_floor():
@@ -146,12 +147,12 @@ def test_an_error_that_vanishes_in_float64_is_its_own_floor():
 
 
 def test_what_stays_in_float64_is_a_mistake_going_forward_and_may_be_a_flip_going_backward():
-    assert questions(Asked(port_moved=50.0, remainder=Remainder.STAYS)) == (
+    assert questions(Asked(port_floor=50.0, remainder=Remainder.STAYS)) == (
         100.0,
         ["moved", "exact", "remainder"],
     )
-    score, asked = questions(Asked(port_moved=50.0, remainder=Remainder.STAYS), "backward")
-    assert (score, asked[-1]) == (2.0, "port_moved")
+    score, asked = questions(Asked(port_floor=50.0, remainder=Remainder.STAYS), "backward")
+    assert (score, asked[-1]) == (2.0, "port_floor")
 
 
 def test_floors_never_shrink():
@@ -174,6 +175,25 @@ def test_the_call_itself_answers_for_its_own_error_and_the_one_around_for_its_in
     assert [calls for question, calls, *_ in asked.asked if question == "moved"] == [[1], [0], [1], [0]]
 
 
+def test_what_is_not_led_along_cannot_answer_and_the_next_around_does():
+    """A wrapper that only the port has, or a call that lacks one of the reference's inputs."""
+    inner = Does("block.wrap.fc", "Linear", ["x"], ["y"])
+    wrapped = trace(
+        Does("", "Net", ["x"], ["y"], [
+            Does("block", "Block", ["x"], ["y"], [Does("block.wrap", "Wrap", ["x"], ["y"], [inner])]),
+        ])
+    )  # fmt: skip
+    asked = Asked()
+    script = own_script(wrapped)
+    asked.reference = SimpleNamespace(trace=wrapped, script=script)
+    for left in ({}, {2: Tie({}, script.ties[2].outputs)}):
+        ties = {order: tie for order, tie in script.ties.items() if order != 2} | left
+        asked.port = SimpleNamespace(trace=wrapped, script=Script(ties))
+        asked.asked.clear()
+        refined(measured(call=3, side="output", direction="backward"), asked)
+        assert ("remainder", [2], [1]) in asked.asked
+
+
 def test_inputs_of_the_whole_model_were_made_by_no_call():
     asked = Asked(remainder=Remainder.GONE)
     assert refined(measured(call=0, side="input"), asked).score == 100.0
@@ -186,7 +206,6 @@ class Doubted(Asked):
     def __init__(self, alone, still=0.0, alike=0.0, **answers):
         super().__init__(**answers)
         self.alone, self.answers["still"], self.answers["alike"] = alone, still, alike
-        self.port.script = SimpleNamespace(layouts={})
 
     def port_result(self, calls, place):
         return np.full(8, 1.0 + self.alone)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.replay.precise import Remainder
+from parfocal.replay.repeat import own_script
 from parfocal.workflow.measures import Measure
 from parfocal.workflow.refining import refine
 from tests.unit.matching.traces import Does, trace
@@ -26,7 +27,7 @@ class Asked:
     def __init__(self, innocent=()):
         self.innocent = set(innocent)
         self.asked = []
-        self.reference = self.port = SimpleNamespace(trace=NET)
+        self.reference = self.port = SimpleNamespace(trace=NET, script=own_script(NET))
 
     def moved(self, calls, place):
         self.asked.append((calls[0], place[1], place[3]))
@@ -35,7 +36,7 @@ class Asked:
     def exact(self, calls, place):
         return NOTHING
 
-    def port_moved(self, calls, place):
+    def port_floor(self, calls, place):
         return NOTHING
 
     def remainder(self, *_):
