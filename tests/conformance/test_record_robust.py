@@ -13,7 +13,7 @@ import weakref
 import numpy as np
 import pytest
 
-from parfocal.capture.recording import record
+from parfocal.capture.recording import SMALL_BYTES, record
 from parfocal.errors import InputError
 from parfocal.judge.sketch import Sketch, relative_distance, sketch
 from parfocal.run.reader import load_run
@@ -160,7 +160,11 @@ def test_sketches_say_how_far_apart(kit):
         assert apart == pytest.approx(0.01, rel=0.3)
     assert {found.value.ref for found in one.gradients()} == {None}
     assert all(found.value.sketch for found in one.gradients())
-    assert not list(one.path.glob("tensors-*"))
+    stored = [state.value.ref.nbytes for state in one.state() if state.value.ref is not None]
+    assert all(nbytes <= SMALL_BYTES for nbytes in stored)  # parameters of a few bytes, and nothing else
+    assert sum(file.stat().st_size for file in one.path.glob("tensors-*")) < 2 * SMALL_BYTES + 64 * len(
+        stored
+    )
     with pytest.raises(InputError, match="recorded with tensors='sketch'"):
         one.read(outputs(one)[""])
 

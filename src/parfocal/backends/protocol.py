@@ -308,6 +308,13 @@ class TrainingBackend(ModelBackend, Protocol):
     def optimizer_state(self, optimizer: Any, model: Any) -> dict[str, dict[str, Array]]:
         """Parameter path -> common slot name ("momentum", "moment1", "moment2", ...) -> values."""
 
+    def gradient_clip(self, optimizer: Any) -> dict[str, Any] | None:
+        """What the optimizer itself does to gradients before an update, or None.
+
+        ``kind`` is "global_norm", "norm" (of each parameter by itself) or "value"; ``limit`` what is
+        allowed, and for values ``least`` too.
+        """
+
     def learning_rate(self, optimizer: Any) -> float:
         """The learning rate the next step will use (of the first group)."""
 

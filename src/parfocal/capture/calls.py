@@ -16,7 +16,7 @@ from parfocal.backends.protocol import Call, OpCall
 from parfocal.capture.follow import Follower
 from parfocal.capture.gradients import Exchange, GradientWatch, Target
 from parfocal.capture.proof import Proof
-from parfocal.capture.session import Session, plain_settings
+from parfocal.capture.session import Session, module_settings
 from parfocal.capture.sites import Sites
 from parfocal.capture.state import StateListener
 from parfocal.capture.tree import Flat, flatten, flatten_call, replace, replace_call
@@ -34,6 +34,7 @@ class _Around:
     order: int | None = None
     depth: int = -1
     training: bool = False
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,10 @@ class CallListener:
         parent = self._under_way.get(call.parent, _OUTSIDE).order
         training = bool(call.module.training)
         if not session.chosen.wants_call(call.path, kind):
-            self._under_way[call.order] = _Around(parent, call.depth, training)
+            self._under_way[call.order] = _Around(parent, call.depth, training, call.path)
             return None
         order = next(self._orders)
-        self._under_way[call.order] = _Around(order, call.depth, training)
+        self._under_way[call.order] = _Around(order, call.depth, training, call.path)
         inputs = flatten_call(call.args, call.kwargs)
         file, line = self._sites.find()
         kept = session.keeper.structure(inputs)
@@ -131,7 +132,7 @@ class CallListener:
             file=begun.file,
             line=begun.line,
             training=begun.training,
-            settings=plain_settings(session.backend.settings(call.module)),
+            settings=module_settings(session.backend, call.module),
             inputs=begun.inputs,
             outputs=session.keeper.structure(outputs),
             step=session.steps.step,
@@ -177,6 +178,12 @@ class CallListener:
         )
         session.writer.append(record)
         self._await_gradients(order, "output", outputs)
+
+    @property
+    def path_under_way(self) -> str | None:
+        """Of the innermost call that has begun and not returned."""
+        innermost = max(self._under_way.values(), key=lambda around: around.depth, default=None)
+        return None if innermost is None else innermost.path
 
     def end_step(self) -> None:
         """Nothing is under way between two steps; what is left was ended by an exception."""

@@ -41,23 +41,26 @@ class _Kept:
 
 
 class Keeper:
-    """Turns live values into leaves of records. ``keep`` says what becomes of an array."""
+    """Turns live values into leaves of records. ``keep`` says what becomes of an array.
 
-    def __init__(self, backend: Backend, keep: Keep) -> None:
+    ``keep_turned`` says what becomes of a matrix of which the transposition is wanted.
+    """
+
+    def __init__(self, backend: Backend, keep: Keep, keep_turned: Keep | None = None) -> None:
         self._backend = backend
-        self._keep = keep
-        self._known: dict[int, _Kept] = {}
+        self._ways = {False: keep, True: keep_turned or keep}
+        self._known: dict[tuple[int, bool], _Kept] = {}
 
     def structure(self, flat: Flat) -> Structure:
         """The leaves of a live value, kept."""
         return Structure({slot: self.leaf(value) for slot, value in flat.leaves.items()}, flat.shape)
 
-    def leaf(self, value: Any) -> Leaf:
+    def leaf(self, value: Any, *, turned: bool = False) -> Leaf:
         """A tensor or array is kept, a plain value is itself, anything else is described."""
         if self._backend.is_tensor(value):
-            return self.tensor(value)
+            return self.tensor(value, turned=turned)
         if isinstance(value, np.ndarray) and dtype_name(value.dtype) is not None:
-            return self._keep(value)
+            return self._ways[turned](value)
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, (bool, int, float)):
@@ -66,21 +69,21 @@ class Keeper:
             return str(value)
         return describe(value)
 
-    def tensor(self, tensor: Any) -> Leaf:
+    def tensor(self, tensor: Any, *, turned: bool = False) -> Leaf:
         """What is kept of a tensor; a kind of tensor that has no plain values is described."""
         try:
             array = self._backend.to_array(tensor, copy=False)
         except UnsupportedError as error:
             return {"repr": error.message}
         if not self._backend.counts_changes(tensor):
-            return self._keep(array)
+            return self._ways[turned](array)
         version = self._backend.version(tensor)
         sample = _sample(array)
-        known = self._known.get(id(tensor))
+        identity = id(tensor), turned
+        known = self._known.get(identity)
         if known is not None and known.matches(tensor, version, sample):
             return known.value
-        value = self._keep(array)
-        identity = id(tensor)
+        value = self._ways[turned](array)
         self._known[identity] = _Kept(
             weakref.ref(tensor, lambda _: self._known.pop(identity, None)), version, sample, value
         )

@@ -15,6 +15,7 @@ from parfocal.capture.session import Session
 from parfocal.capture.state import StateListener
 from parfocal.errors import InputError
 from parfocal.run.reader import Run, load_run
+from parfocal.run.records import InterruptionRecord
 
 PROOF = "inertness"  # the name under which a run has the outcome of check=True
 
@@ -98,6 +99,14 @@ class Recorder:
         if self._proof is not None:
             self._session.log_texts(PROOF, self._proof.inertness.as_texts())
 
+    def note_interruption(self, error: BaseException) -> None:
+        """The user's code was ended by an exception."""
+        session = self._session
+        record = InterruptionRecord(
+            self._calls.path_under_way, type(error).__name__, session.steps.step, session.rank
+        )
+        session.writer.append(record)
+
     def close(self, temporary: Path | None) -> None:
         """Let go of everything, whatever happened. A temporary folder lives as long as its Run."""
         if self._calls.gradients is not None:
@@ -133,6 +142,7 @@ class Recorder:
         """An optimizer is about to make its step."""
         self._state.begin_step()
         self._session.steps.learning_rate = self._session.backend.learning_rate(optimizer)
+        self._note_gradients(optimizer)
 
     def note_update(self, optimizer: Any) -> None:
         """Any optimizer is about to make its step, perhaps that of another model."""
@@ -140,6 +150,13 @@ class Recorder:
             self._rates[id(optimizer)] = self._session.backend.learning_rate(optimizer)
         except (KeyError, AttributeError, TypeError):  # a user's own, without a learning rate
             self._rates.pop(id(optimizer), None)
+        self._note_gradients(optimizer)
+
+    def _note_gradients(self, optimizer: Any) -> None:
+        """What the update is made with: settings, and the gradients as they are by now."""
+        self._state.record_optimizer(optimizer)
+        if self._session.steps.gradient_norm is not None:
+            self._session.steps.update_norm = self._state.update_norm(optimizer)
 
     def after_update(self) -> None:
         """An optimizer made its step, which ends the recording's step too."""

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -27,7 +27,7 @@ from parfocal.capture.proof import Proof
 from parfocal.capture.recorder import Recorder
 from parfocal.capture.session import Session
 from parfocal.capture.state import StateListener, check_roles
-from parfocal.errors import InputError
+from parfocal.errors import InputError, ParfocalError
 from parfocal.judge.sketch import sketch_fields, stats
 from parfocal.run.dtypes import dtype_name
 from parfocal.run.launch import current_launch
@@ -36,6 +36,8 @@ from parfocal.run.records import RunHeader, TensorValue
 from parfocal.run.writer import RunWriter
 
 _recordings: Counter[str] = Counter()
+
+SMALL_BYTES = 2**14  # up to which a parameter or buffer is kept in full, whatever tensors= says
 
 Level = Literal["modules", "ops"]
 Tensors = Literal["full", "sketch", "stats"]
@@ -95,7 +97,11 @@ def record(
     follower = None if follow is None else Follower(follow, backend)
     temporary = Path(tempfile.mkdtemp(prefix="parfocal-")) if path is None else None
     writer = _open_writer(path, temporary, _header(model, backend, level, tensors))
-    session = Session(model, backend, writer, Keeper(backend, _keep(tensors, writer, max_bytes)), chosen)
+    marks = None
+    if tensors != "stats":
+        marks = Keeper(backend, partial(_marked, writer), partial(_marked, writer, turned=True))
+    keeper = Keeper(backend, *_keep(tensors, writer, max_bytes))
+    session = Session(model, backend, writer, keeper, chosen, marks)
     states = StateListener(session, roles, optimizers)
     proof = Proof(backend, partial(record, level=level, tensors=tensors, grads=grads)) if check else None
     calls = CallListener(session, states, grads=grads, follower=follower, proof=proof)
@@ -114,6 +120,10 @@ def record(
             yield recorder
         recorder.finish()
         writer.close()
+    except BaseException as error:
+        with suppress(ParfocalError):  # where nothing can be written any more, the exception is what counts
+            recorder.note_interruption(error)
+        raise
     finally:
         writer.close(complete=False)  # of no effect on a run that is closed already
         recorder.close(temporary)
@@ -160,12 +170,28 @@ def _header(model: Any, backend: Backend, level: str, tensors: str) -> RunHeader
     )
 
 
-def _keep(tensors: str, writer: RunWriter, max_bytes: int | None) -> Keep:
-    """What becomes of an array."""
-    keep = {"full": writer.tensor_value, "sketch": _sketched, "stats": _described}[tensors]
+def _keep(tensors: str, writer: RunWriter, max_bytes: int | None) -> tuple[Keep, Keep]:
+    """What becomes of an array, and of a matrix that lies the other way round."""
+    ways: dict[str, tuple[Keep, Keep]] = {
+        "full": (writer.tensor_value, writer.tensor_value),
+        "sketch": (_sketched, lambda array: _sketched(array.T)),
+        "stats": (_described, _described),
+    }
     if max_bytes is None:
-        return keep
-    return lambda array: keep(array) if array.nbytes <= max_bytes else _described(array)
+        return ways[tensors]
+
+    def limited(keep: Keep) -> Keep:
+        return lambda array: keep(array) if array.nbytes <= max_bytes else _described(array)
+
+    plain, turned = ways[tensors]
+    return limited(plain), limited(turned)
+
+
+def _marked(writer: RunWriter, array: Array, *, turned: bool = False) -> TensorValue:
+    """Enough to tell a parameter from any other: a sketch, or the values where those are fewer bytes."""
+    if array.nbytes <= SMALL_BYTES:
+        return writer.tensor_value(array)
+    return _sketched(array.T if turned else array)
 
 
 def _sketched(array: Array) -> TensorValue:

@@ -13,6 +13,9 @@ from parfocal.capture.steps import Steps
 from parfocal.run.records import TensorValue, ValueRecord
 from parfocal.run.writer import RunWriter
 
+MAX_ITEMS = 8  # of a tuple that is a setting
+MAX_NAME = 80  # characters of a text that is one
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -23,6 +26,7 @@ class Session:
     writer: RunWriter
     keeper: Keeper
     chosen: Filter
+    marks: Keeper | None = None  # keeps fingerprints of parameters and buffers that nobody asked for
     steps: Steps = field(default_factory=Steps)
 
     @property
@@ -42,13 +46,32 @@ class Session:
         """Record named texts under a name."""
         self.writer.append(ValueRecord(name, dict(texts), self.steps.step, self.rank))
 
-    def tensor_value(self, tensor: Any, what: str) -> TensorValue | None:
+    def tensor_value(self, tensor: Any, what: str, *, turned: bool = False) -> TensorValue | None:
         """A tensor, kept; one without plain values (a sparse one) is logged in words, as ``what``."""
-        leaf = self.keeper.leaf(tensor)
+        leaf = self.keeper.leaf(tensor, turned=turned)
         if isinstance(leaf, TensorValue):
             return leaf
         self.writer.append(ValueRecord(what, leaf, self.steps.step, self.rank))
         return None
+
+
+def module_settings(backend: Backend, module: Any) -> dict[str, Any]:
+    """What a module says of itself; of people's own modules also every plain attribute."""
+    found = plain_settings(backend.settings(module))
+    if not backend.is_framework_layer(module):
+        attributes = backend.plain_attributes(module)
+        found.update({n: v for n, v in attributes.items() if n not in found and _is_plain(v)})
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    """A number, a flag, a short text, or a few of them."""
+    if isinstance(value, (tuple, list)):
+        kinds = type(value) in (tuple, list) and len(value) <= MAX_ITEMS
+        return kinds and all(_is_plain(item) and not isinstance(item, (tuple, list)) for item in value)
+    if isinstance(value, str):
+        return len(value) <= MAX_NAME
+    return type(value) in (bool, float) or (type(value) is int and abs(value) < 2**63)
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from parfocal.backends.protocol import Array, StateTensor
-from parfocal.capture.session import Session
-from parfocal.errors import InputError
+from parfocal.capture.session import Session, plain_settings
+from parfocal.errors import InputError, ParfocalError
 from parfocal.judge.moments import Pass, gather, real_view
-from parfocal.run.records import StateRecord, TensorValue
+from parfocal.run.records import Leaf, OptimizerRecord, StateRecord, TensorValue
 
 ROLES = ("parameter", "buffer", "gradient", "optimizer")
 
@@ -31,12 +34,18 @@ def check_roles(roles: Sequence[str], has_optimizer: bool) -> tuple[str, ...]:
 
 
 class StateListener:
-    """Records state. ``roles`` are those asked for before and after every step."""
+    """Records state. ``roles`` are those asked for before and after every step.
+
+    Of parameters and buffers that were not asked for a fingerprint is kept wherever they changed.
+    """
 
     def __init__(self, session: Session, roles: Sequence[str], optimizers: Sequence[Any]) -> None:
         self._session = session
         self._roles = tuple(roles)
         self._optimizers = tuple(optimizers)
+        self._marked: dict[tuple[str, str], Leaf] = {}  # what was recorded last, by role and path
+        self._made_with: dict[int, OptimizerRecord] = {}  # by the optimizer's identity
+        self._turned: frozenset[str] | None = None  # paths of matrices that lie the other way round
 
     def begin_step(self) -> None:
         """Something happens for the first time in a step: record what it starts from.
@@ -47,14 +56,68 @@ class StateListener:
         if not steps.begun:
             steps.begun = True
             self._record(tuple(role for role in self._roles if role != "gradient"), "before")
+            self._mark("before")
 
     def end_step(self) -> None:
         """Record what a step leaves."""
         self._record(self._roles, "after")
+        self._mark("after")
 
     def end_backward(self) -> None:
         """Record every parameter's gradient as accumulated so far, and the norm of all of them."""
         self._session.steps.norm(self._record_gradients("before"))
+
+    def record_optimizer(self, optimizer: Any) -> None:
+        """Record what an optimizer is about to make its update with, where that has changed."""
+        session = self._session
+        if not session.wanted:
+            return
+        try:
+            kind = session.backend.optimizer_kind(optimizer)
+            settings = session.backend.optimizer_settings(optimizer, session.model)
+            clip = session.backend.gradient_clip(optimizer)
+        except (ParfocalError, KeyError, AttributeError, TypeError):
+            return  # a user's own, or one of another model
+        record = OptimizerRecord(kind, _grouped(settings), clip, rank=session.rank)
+        if self._made_with.get(id(optimizer)) != record:
+            self._made_with[id(optimizer)] = record
+            session.writer.append(replace(record, step=session.steps.step))
+
+    def update_norm(self, optimizer: Any) -> float | None:
+        """The norm of the gradients as an update will use them."""
+        backend = self._session.backend
+        if not self._session.wanted:
+            return None
+        gradients = [
+            backend.gradient_tensor(tensor.value) for tensor in self._tensors("parameter") if tensor.trainable
+        ]
+        arrays = [backend.to_array(each, copy=False) for each in gradients if each is not None]
+        if not arrays:
+            return None
+        return clipped_norm([sum_of_squares(array) for array in arrays], arrays, self._clip(optimizer))
+
+    def _clip(self, optimizer: Any) -> Mapping[str, Any] | None:
+        known = self._made_with.get(id(optimizer))
+        return None if known is None else known.clip
+
+    def _mark(self, moment: Moment) -> None:
+        """Fingerprints of parameters and buffers that are not as they were recorded last."""
+        session = self._session
+        if session.marks is None or not session.wanted:
+            return
+        for tensor in session.backend.state(session.model):
+            key = tensor.role, tensor.path
+            if tensor.role in self._roles or not session.chosen.wants_path(tensor.module):
+                continue
+            if tensor.tied_to is not None:
+                if key not in self._marked:
+                    self._marked[key] = None
+                    self._append_value(tensor.role, tensor.path, None, moment, None, tensor.tied_to)
+                continue
+            kept = session.marks.leaf(tensor.value, turned=tensor.path in self._matrices())
+            if isinstance(kept, TensorValue) and kept is not self._marked.get(key):
+                self._marked[key] = kept
+                self._append_value(tensor.role, tensor.path, None, moment, kept)
 
     def _record(self, roles: Sequence[str], moment: Moment) -> None:
         if self._session.wanted:
@@ -100,11 +163,39 @@ class StateListener:
         session = self._session
         kept = None
         if value is not None:
-            kept = session.tensor_value(value, f"{role} {path}")
+            turned = path in self._matrices() and len(np.shape(value)) == 2
+            kept = session.tensor_value(value, f"{role} {path}", turned=turned)
             if kept is None:
                 return None
-        session.writer.append(StateRecord(role, path, slot, moment, kept, session.steps.step, session.rank))
+        self._append_value(role, path, slot, moment, kept)
         return kept
+
+    def _append_value(
+        self,
+        role: str,
+        path: str,
+        slot: str | None,
+        moment: Moment,
+        value: TensorValue | None,
+        tied_to: str | None = None,
+    ) -> None:
+        session = self._session
+        matrix = value is not None and value.sketch is not None and len(value.shape) == 2
+        turned = matrix and path in self._matrices()
+        session.writer.append(
+            StateRecord(role, path, slot, moment, value, session.steps.step, session.rank, tied_to, turned)
+        )
+
+    def _matrices(self) -> frozenset[str]:
+        """Paths of matrices that lie "in,out"; they are sketched as others are, so that sketches compare."""
+        if self._turned is None:
+            backend, model = self._session.backend, self._session.model
+            self._turned = frozenset(
+                f"{path}.weight" if path else "weight"
+                for path, module in backend.modules(model).items()
+                if backend.settings(module).get("weight_layout") == "in,out"
+            )
+        return self._turned
 
 
 _RECORDERS: dict[str, Callable[[StateListener, Moment], object]] = {
@@ -113,6 +204,29 @@ _RECORDERS: dict[str, Callable[[StateListener, Moment], object]] = {
     "gradient": StateListener._record_gradients,
     "optimizer": StateListener._record_optimizers,
 }
+
+
+def _grouped(settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Parameters with the same settings together."""
+    groups: list[dict[str, Any]] = []
+    for path, own in settings.items():
+        plain = plain_settings(own)
+        group = next((each for each in groups if each["settings"] == plain), None)
+        if group is None:
+            groups.append(group := {"settings": plain, "parameters": []})
+        group["parameters"].append(path)
+    return groups
+
+
+def clipped_norm(squares: Sequence[float], arrays: Sequence[Array], clip: Mapping[str, Any] | None) -> float:
+    """The norm of gradients with these sums of squares, after what the optimizer itself does to them."""
+    if clip is not None and clip["kind"] == "norm":  # each gradient by itself
+        squares = [min(square, clip["limit"] ** 2) for square in squares]
+    elif clip is not None and clip["kind"] == "value":
+        low, high = clip["least"], clip["limit"]
+        squares = [sum_of_squares(np.clip(array, low, high)) for array in arrays]
+    norm = math.sqrt(math.fsum(squares))
+    return min(norm, clip["limit"]) if clip is not None and clip["kind"] == "global_norm" else norm
 
 
 def _square(value: TensorValue) -> float | None:

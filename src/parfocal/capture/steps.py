@@ -20,6 +20,7 @@ class Steps:
     loss: float | None = None
     learning_rate: float | None = None
     gradient_norm: float | None = None
+    update_norm: float | None = None
     _occurrences: Counter[tuple[str, str | None]] = field(default_factory=Counter)
 
     def occurrence(self, path: str, op: str | None = None) -> int:
@@ -41,10 +42,12 @@ class Steps:
 
     def finish(self, rank: int) -> StepRecord:
         """The record of this step; the next one begins."""
-        record = StepRecord(self.step, self.loss, self.learning_rate, self.gradient_norm, rank)
+        record = StepRecord(
+            self.step, self.loss, self.learning_rate, self.gradient_norm, rank, self.update_norm
+        )
         self.step += 1
         self.backward = -1
         self.begun = False
-        self.loss = self.learning_rate = self.gradient_norm = None
+        self.loss = self.learning_rate = self.gradient_norm = self.update_norm = None
         self._occurrences.clear()
         return record

@@ -242,6 +242,7 @@ CODECS: dict[str, Codec] = {
     "str": _STR,
     "str | None": _optional(_STR),
     "bool": _plain(bool),
+    "float": _FLOAT,
     "float | None": _optional(_FLOAT),
     "tuple[int, ...]": _tuple_of(_INT),
     "tuple[str, ...]": _tuple_of(_STR),

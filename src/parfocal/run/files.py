@@ -22,8 +22,11 @@ from parfocal.run.npy import NPY_MAGIC, NPZ_MAGICS, load_npy, load_npz
 from parfocal.run.reader import Run, load_run
 from parfocal.run.records import (
     CallRecord,
+    FloorRecord,
     GradientRecord,
+    InterruptionRecord,
     Leaf,
+    OptimizerRecord,
     StateRecord,
     StepRecord,
     TensorValue,
@@ -174,7 +177,7 @@ def _of_state(record: StateRecord, calls: _Calls) -> _Named:
 
 
 def _of_step(record: StepRecord, calls: _Calls) -> _Named:
-    for name in ("loss", "learning_rate", "gradient_norm"):
+    for name in ("loss", "learning_rate", "gradient_norm", "update_norm"):
         yield f"end/{name}", getattr(record, name)
 
 
@@ -182,10 +185,18 @@ def _of_value(record: ValueRecord, calls: _Calls) -> _Named:
     yield f"value/{record.name}", record.value
 
 
+def _of_none(record: Any, calls: _Calls) -> _Named:
+    """What holds no values."""
+    return iter(())
+
+
 _NAMES: dict[type[Any], Callable[[Any, _Calls], _Named]] = {
     CallRecord: _of_call,
     GradientRecord: _of_gradient,
     StateRecord: _of_state,
+    OptimizerRecord: _of_none,
     StepRecord: _of_step,
+    FloorRecord: _of_none,
+    InterruptionRecord: _of_none,
     ValueRecord: _of_value,
 }

@@ -2,8 +2,10 @@
 
 A Run is a header plus an ordered list of records. A ``CallRecord`` is one finished call of
 a module or an op, a ``GradientRecord`` one gradient that arrived at one of its tensors, a
-``StateRecord`` a named tensor of the model or its optimizer at some step, a ``StepRecord``
-the end of a step, and a ``ValueRecord`` anything a user logged by name.
+``StateRecord`` a named tensor of the model or its optimizer at some step, an ``OptimizerRecord``
+what an update was made with, a ``StepRecord`` the end of a step, a ``FloorRecord`` the noise of a
+call's tensor, an ``InterruptionRecord`` where a run ended early, and a ``ValueRecord`` anything a
+user logged by name.
 
 Tensors inside records are ``TensorValue``: always dtype and shape; the bytes (``ref``), a
 ``sketch`` and ``stats`` only as far as the recording kept them.
@@ -15,7 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-SCHEMA_VERSION = 1
+# 2: optimizer, floor and interruption records; ties of parameters and norms of updates.
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +102,33 @@ class GradientRecord:
 
 @dataclass(frozen=True, slots=True)
 class StateRecord:
-    """A named tensor: role is "parameter", "buffer", "gradient" or "optimizer"."""
+    """A named tensor: role is "parameter", "buffer", "gradient" or "optimizer".
+
+    A parameter or buffer that a step left as it was need not be recorded again.
+    """
 
     role: str
     path: str
     slot: str | None  # the optimizer's slot
     moment: str  # "before" or "after" the step
     value: TensorValue | None
+    step: int = 0
+    rank: int = 0
+    tied_to: str | None = None  # path of the same tensor under its first name; it has the value
+    transposed: bool = False  # a sketch of a matrix that lies "in,out" is that of its transposition
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerRecord:
+    """What the updates of a step are made with, from here on until another record says otherwise.
+
+    ``groups`` is a list of ``{"settings": {...}, "parameters": [paths]}``, ``clip`` what the
+    optimizer itself does to gradients: ``{"kind": "global_norm", "limit": 1.0}``.
+    """
+
+    kind: str
+    groups: Any
+    clip: Mapping[str, Any] | None = None
     step: int = 0
     rank: int = 0
 
@@ -119,6 +142,7 @@ class StepRecord:
     learning_rate: float | None = None
     gradient_norm: float | None = None
     rank: int = 0
+    update_norm: float | None = None  # of the gradients that the update was made with, after clipping
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +155,39 @@ class ValueRecord:
     rank: int = 0
 
 
-Record = CallRecord | GradientRecord | StateRecord | StepRecord | ValueRecord
+@dataclass(frozen=True, slots=True)
+class FloorRecord:
+    """How far a call's tensor moves by rounding alone, measured while another run was followed."""
+
+    call: int
+    side: str  # "output": the tensor itself; "input": the gradient that goes on from there
+    slot: str
+    rms: float
+    peak: float
+    step: int = 0
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptionRecord:
+    """An exception ended the recording; ``path`` is that of the innermost call under way, if any was."""
+
+    path: str | None
+    error: str  # its class
+    step: int = 0
+    rank: int = 0
+
+
+Record = (
+    CallRecord
+    | GradientRecord
+    | StateRecord
+    | OptimizerRecord
+    | StepRecord
+    | FloorRecord
+    | InterruptionRecord
+    | ValueRecord
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def test_a_frozen_weight_is_named(tmp_path: Path, tensors: str) -> None:
     port.fc3.weight.stop_gradient = True
     report = pf.compare(*recorded(tmp_path, port, tensors))
     assert [(each.phase, each.what) for each in report.divergences] == [
-        ("gradient", "gradient of the parameter last.weight")
+        ("gradient", "gradient of the parameter fc3.weight")
     ]
     assert report.first.message == "no gradient arrives in the port: frozen, or not used"
     assert (report.first.reference.path, report.first.port.path) == ("last", "fc3")

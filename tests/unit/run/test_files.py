@@ -14,9 +14,11 @@ import pytest
 import safetensors.numpy
 
 from parfocal.errors import FileFormatError, InputError, StorageError
+from parfocal.run import files
 from parfocal.run.dtypes import DTYPES
 from parfocal.run.files import load_arrays, save_reprod_log
 from parfocal.run.records import StateRecord, StepRecord, TensorValue, ValueRecord
+from parfocal.run.serial import RECORD_TYPES
 from parfocal.run.writer import RunWriter
 
 from .samples import HEADER, call, write_run
@@ -406,3 +408,7 @@ def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "empty.npy").write_bytes(b"")
     with pytest.raises(FileFormatError, match=r"empty\.npy is empty"):
         load_arrays(tmp_path / "empty.npy")
+
+
+def test_every_kind_of_record_has_names() -> None:
+    assert set(files._NAMES) == set(RECORD_TYPES.values())

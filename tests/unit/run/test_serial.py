@@ -60,7 +60,10 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "str": st.text(),
     "str | None": st.none() | st.text(),
     "bool": st.booleans(),
+    "float": st.floats(),
     "float | None": st.none() | st.floats(),
+    "Any": nested,
+    "Mapping[str, Any] | None": st.none() | st.dictionaries(st.text(), nested, max_size=4),
     "Mapping[str, Any]": st.dictionaries(st.text(), nested, max_size=4),
     "Structure": st.dictionaries(st.text(), plain | tensors(), max_size=3).map(
         lambda leaves: Structure(leaves, ["tuple", list(leaves)])
@@ -274,9 +277,9 @@ def test_the_header_round_trips() -> None:
 
 
 def test_a_newer_schema_is_refused_by_number() -> None:
-    newer = encode_header(dataclasses.replace(HEADER, schema=2), None)
+    newer = encode_header(dataclasses.replace(HEADER, schema=3), None)
     with pytest.raises(
-        FileFormatError, match=r"run.json: schema version 2; this parfocal reads up to 1"
+        FileFormatError, match=r"run.json: schema version 3; this parfocal reads up to 2"
     ) as caught:
         decode_header(newer, "run.json")
     assert "upgrade" in caught.value.hint

@@ -144,6 +144,16 @@ class Training(Watching):
             found[path] = slots
         return found
 
+    def gradient_clip(self, optimizer: Any) -> dict[str, Any] | None:
+        clip = getattr(optimizer, "_grad_clip", None)
+        if isinstance(clip, paddle.nn.ClipGradByGlobalNorm):
+            return {"kind": "global_norm", "limit": float(clip.clip_norm)}
+        if isinstance(clip, paddle.nn.ClipGradByNorm):
+            return {"kind": "norm", "limit": float(clip.clip_norm)}
+        if isinstance(clip, paddle.nn.ClipGradByValue):
+            return {"kind": "value", "limit": float(clip.max), "least": float(clip.min)}
+        return None
+
     def learning_rate(self, optimizer: Any) -> float:
         group = optimizer._param_groups[0]
         factor = group.get("learning_rate", 1.0) if isinstance(group, dict) else 1.0

@@ -129,6 +129,9 @@ class Training(Watching):
             }
         return found
 
+    def gradient_clip(self, optimizer: Any) -> dict[str, Any] | None:
+        return None  # PyTorch clips by a function of its own, before the step
+
     def learning_rate(self, optimizer: Any) -> float:
         return float(optimizer.param_groups[0]["lr"])
 

@@ -33,7 +33,7 @@ def compare_buffers(pair: StepPair, diverged: bool) -> Outcome:
     statistics = list(_statistics(pair))
     divergences, findings = judged(statistics, None, JUMP)
     placed = [replace(each, step=pair.step, rank=pair.rank) for each in divergences]
-    compared = (Compared("buffers", len(statistics), len(statistics)),) if statistics else ()
+    compared = (Compared("buffers", len(statistics)),) if statistics else ()
     return Outcome(inherited_from(placed, diverged), tuple(findings), compared)
 
 

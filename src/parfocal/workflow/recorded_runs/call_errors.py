@@ -39,6 +39,7 @@ class CallErrors:
 
     pair: CallPair
     given: float = 0.0
+    weights: float = 0.0  # relative error of the parameters that it uses
     taken: Arrived = NOTHING_ARRIVED  # the input that is furthest off
     returned: Arrived = NOTHING_ARRIVED  # the gradient of an output that is
     made: float = 0.0

@@ -26,22 +26,31 @@ from parfocal.workflow.recorded_runs.forward import compare_forward
 from parfocal.workflow.recorded_runs.gradients import compare_gradients
 from parfocal.workflow.recorded_runs.logs import compare_logs
 from parfocal.workflow.recorded_runs.loss import compare_entering, compare_loss
-from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import Memory, Outcome, StepPair
+from parfocal.workflow.recorded_runs.rate import compare_clipping, compare_rate
 from parfocal.workflow.recorded_runs.reading import StepRecords, pair_steps, read_steps
 from parfocal.workflow.recorded_runs.settings import compare_settings
+from parfocal.workflow.recorded_runs.slots import compare_slots
 from parfocal.workflow.recorded_runs.steps import RecordedStep, build_step
+from parfocal.workflow.recorded_runs.update import compare_updates
+from parfocal.workflow.recorded_runs.weights import compare_weights
 
 Stage = Callable[[StepPair, bool], Outcome]  # of one step; whether anything before it parted already
 
 # In causal order: what a stage finds can follow from what those before it found, never the other way.
 STAGES: tuple[Stage, ...] = (
     compare_settings,
+    compare_weights,
     compare_data,
     compare_forward,
     compare_loss,
     compare_entering,
     compare_backward,
     compare_gradients,
+    compare_clipping,
+    compare_rate,
+    compare_updates,
+    compare_slots,
     compare_buffers,
     compare_logs,
 )
@@ -69,9 +78,7 @@ def compare(
             gathered.add(Outcome(findings=(_incomplete(name, run),)))
     ranks = _ranks(reference, port, rank, gathered)
     for steps in _steps_of_ranks(reference, port, ranks, gathered):
-        pairs = [
-            StepPair(ours, theirs, tolerance, dict(layers or {}), gathered.diverged) for ours, theirs in steps
-        ]
+        pairs = [gathered.pair(ours, theirs, dict(layers or {})) for ours, theirs in steps]
         for stage in STAGES:
             for pair in pairs:
                 gathered.add(stage(pair, gathered.diverged))
@@ -149,7 +156,13 @@ class _Gathered:
     directions: tuple[str, ...] = ()
     along: tuple[Step, ...] = ()
     limit: float = 0.0
+    memories: dict[int, Memory] = field(default_factory=dict)  # by rank
     steps: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+
+    def pair(self, ours: RecordedStep, theirs: RecordedStep, layers: Mapping[str, str]) -> StepPair:
+        first = ours.rank not in self.memories
+        memory = self.memories.setdefault(ours.rank, Memory())
+        return StepPair(ours, theirs, self.tolerance, layers, self.diverged, first, memory)
 
     @property
     def diverged(self) -> bool:

@@ -40,6 +40,7 @@ def own_errors(errors: CallErrors, pair: StepPair, phase: str) -> Iterator[Diver
             errors.backward_comparison,
         )
         what, message = "gradient of an input", _backward_message(errors)
+    given = max(given, errors.weights)
     grown = jump(given, made, epsilon)
     if grown > pair.limit:
         noise = NOTHING if math.isinf(made) else _size(max(given, GIVEN * epsilon), comparison)
@@ -117,6 +118,7 @@ def blame_around(
         arrived.comparison,
         _size(right, arrived.comparison),
         arrived.error / right,
+        cause=explain_call(outer[0], outer[1]) if phase == "forward" else None,
         step=pair.step,
         rank=pair.rank,
     )

@@ -16,10 +16,11 @@ from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.replay.trace import Data
 from parfocal.report.coverage import Compared
-from parfocal.workflow.recorded_runs.call_errors import GIVEN
+from parfocal.workflow.recorded_runs.call_errors import GIVEN, CallErrors
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, Outcome, StepPair
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
+from parfocal.workflow.recorded_runs.ties import tied_otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class ParameterError:
             noise,
             score,
             self.message,
+            cause=tied_otherwise(self.tie, pair.reference, pair.port),
             step=pair.step,
             rank=pair.rank,
         )
@@ -59,7 +61,7 @@ def compare_gradients(pair: StepPair, diverged: bool) -> Outcome:
     divergences = [each.as_divergence(pair) for each in wrong]
     return Outcome(
         divergences=inherited_from(divergences, pair.parted),
-        compared=(Compared("parameter gradients", len(found), len(found)),) if found else (),
+        compared=(Compared("parameter gradients", len(found)),) if found else (),
     )
 
 
@@ -93,19 +95,19 @@ def _measured(pair: StepPair) -> Iterator[ParameterError]:
         if data is None:
             continue
         unit = GIVEN * EPSILON.get(data.dtype, SMALLEST_UNIT)
-        given = max([unit, *(_given(user.errors.given, user.errors.backward_given) for user in tie.users)])
+        given = max([unit, *(_given(user.errors) for user in tie.users)])
         if own is None or other is None:
             yield _one_sided(tie, data, given, "port" if own is None else "reference")
             continue
-        lies = arrangement_of(tie, pair.reference, pair.port)
+        lies = arrangement_of(tie, pair.reference, pair.port, own, other)
         apart = pair.distances.between(own, other, lies=lies)
         summed = max(sum(user.summed for user in tie.users), other.fingerprint.l2)
         error = apart.error * other.fingerprint.l2 / summed if apart.error and summed else 0.0
         yield ParameterError(tie, error, given, apart.error, unit, apart.comparison)
 
 
-def _given(forward: float, backward: float) -> float:
-    return max(forward, backward)
+def _given(errors: CallErrors) -> float:
+    return max(errors.given, errors.backward_given, errors.weights)
 
 
 def _one_sided(tie: ParameterTie, data: Data, given: float, side: str) -> ParameterError:

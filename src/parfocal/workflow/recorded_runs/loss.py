@@ -26,7 +26,7 @@ def compare_loss(pair: StepPair, diverged: bool) -> Outcome:
             return NOTHING_FOUND
         reason = Reason.ONLY_PORT if ours is None else Reason.ONLY_REFERENCE
         return Outcome(left_out=(LeftOut("the loss", reason),))
-    compared = (Compared("losses", 1, 1),)
+    compared = (Compared("losses", 1),)
     unit = _unit(pair, ours)
     apart = abs(theirs - ours)
     if pair.tolerance is not None:
@@ -150,7 +150,7 @@ def compare_entering(pair: StepPair, diverged: bool) -> Outcome:
                 rank=pair.rank,
             )
         )
-    compared = (Compared("entering gradients", count, count),) if count else ()
+    compared = (Compared("entering gradients", count),) if count else ()
     return Outcome(inherited_from(found, diverged), compared=compared)
 
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, Site
@@ -22,10 +25,11 @@ from parfocal.workflow.recorded_runs.call_errors import (
     give_what_is_inside,
     likely,
 )
-from parfocal.workflow.recorded_runs.parameters import ParameterTie, tie_parameters
+from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of, tie_parameters
 from parfocal.workflow.recorded_runs.steps import RecordedStep
-from parfocal.workflow.recorded_runs.tensors import Distances, lies_otherwise, tie_values
+from parfocal.workflow.recorded_runs.tensors import Apart, Distances, lies_otherwise, tie_values
 
+Vector = NDArray[np.float64]
 SMALLEST_UNIT = 2.0**-52  # of values whose dtype has no rounding
 AGREEING = 1e-2  # relative error of outputs above which they are not the same values in the same order
 
@@ -43,6 +47,16 @@ class Outcome:
 NOTHING_FOUND = Outcome()
 
 
+@dataclass(slots=True)
+class Memory:
+    """What the stages of a rank remember from step to step."""
+
+    gradient_errors: dict[str, float] = field(default_factory=dict)  # the largest so far, by parameter
+    unordered: set[str] = field(default_factory=set)  # parameters whose values are not in one order
+    updates: dict[str, tuple[Vector, Vector]] = field(default_factory=dict)  # the last, as projections
+    causes: set[str] = field(default_factory=set)  # told already, of rates and updates
+
+
 @dataclass(frozen=True)
 class StepPair:
     """The same step of the same rank of both runs."""
@@ -52,6 +66,8 @@ class StepPair:
     tolerance: Tolerance | None = None
     layers: Mapping[str, str] = field(default_factory=dict)
     parted: bool = False  # whether an earlier step did: its weights are no longer the same
+    first: bool = True  # of the steps that were compared
+    memory: Memory = field(default_factory=Memory)
 
     @property
     def step(self) -> int:
@@ -85,6 +101,14 @@ class StepPair:
     @cached_property
     def errors(self) -> list[CallErrors]:
         """Of every pair of calls, in the order of the port."""
+        for tie in self.parameters:
+            apart = self.weight_error(tie)
+            for user in tie.users:
+                user.errors.weights = max(user.errors.weights, 0.0 if apart is None else apart.error)
+        return self._calls
+
+    @cached_property
+    def _calls(self) -> list[CallErrors]:
         self.distances.moves = self._axes_move()
         measured = [errors_of(pair, self.reference, self.port, self.distances) for pair in self.pairing.pairs]
         found = likely(measured, self.reference.trace, self.port.trace)
@@ -93,12 +117,20 @@ class StepPair:
 
     @cached_property
     def parameters(self) -> list[ParameterTie]:
-        return tie_parameters(self.reference, self.port, self.errors)
+        return tie_parameters(self.reference, self.port, self._calls)
+
+    def weight_error(self, tie: ParameterTie) -> Apart | None:
+        """How far apart a parameter's values are at the beginning of the step."""
+        ours, theirs = self.reference.parameters.get(tie.reference), self.port.parameters.get(tie.port)
+        if ours is None or theirs is None or ours.before is None or theirs.before is None:
+            return None
+        lies = arrangement_of(tie, self.reference, self.port, theirs.before, ours.before)
+        return self.distances.between(theirs.before, ours.before, lies=lies)
 
     @cached_property
     def output_error(self) -> float:
         """The largest relative error of what the models gave."""
-        assert self.errors is not None  # they decide how tensors lie
+        assert self._calls is not None  # they decide how tensors lie
         return self._measure_outputs()
 
     def _measure_outputs(self) -> float:

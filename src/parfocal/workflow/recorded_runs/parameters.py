@@ -65,8 +65,18 @@ def tie_parameters(
     return [tied[path] for path in ours if path in tied]
 
 
-def arrangement_of(tie: ParameterTie, reference: RecordedStep, port: RecordedStep) -> Arrangement:
-    """How a parameter lies on the two sides: as its layers say, or else as its values do."""
+def arrangement_of(
+    tie: ParameterTie, reference: RecordedStep, port: RecordedStep, own: Data, other: Data
+) -> Arrangement:
+    """How two tensors of a parameter's shape lie to each other, as they were recorded."""
+    native = _native(tie, reference, port)
+    if native is Arrangement.UNKNOWN or (id(own) in port.turned) == (id(other) in reference.turned):
+        return native
+    return Arrangement.TRANSPOSED if native is Arrangement.SAME else Arrangement.SAME
+
+
+def _native(tie: ParameterTie, reference: RecordedStep, port: RecordedStep) -> Arrangement:
+    """As the layers say, or else as the frameworks do."""
     shapes = [_shape(side, path) for side, path in ((reference, tie.reference), (port, tie.port))]
     if any(shape is not None and len(shape) < 2 for shape in shapes):
         return Arrangement.SAME

@@ -6,8 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from parfocal.run.reader import Run
-from parfocal.run.records import CallRecord, GradientRecord, Record, StateRecord, StepRecord, ValueRecord
+from parfocal.run.records import (
+    CallRecord,
+    FloorRecord,
+    GradientRecord,
+    InterruptionRecord,
+    OptimizerRecord,
+    Record,
+    StateRecord,
+    StepRecord,
+    ValueRecord,
+)
 
+LASTING = ("parameter", "buffer")  # roles that are recorded only where they changed
 OPEN_STEPS = 2  # a gradient may still come for the step before the current one
 
 
@@ -21,7 +32,11 @@ class StepRecords:
     gradients: list[GradientRecord] = field(default_factory=list)
     state: list[StateRecord] = field(default_factory=list)
     logs: list[ValueRecord] = field(default_factory=list)
+    floors: list[FloorRecord] = field(default_factory=list)
+    optimizers: list[OptimizerRecord] = field(default_factory=list)
     end: StepRecord | None = None
+    interruption: InterruptionRecord | None = None
+    kept: Kept = field(default_factory=lambda: Kept())  # from the steps before
 
     def add(self, record: Record) -> None:
         match record:
@@ -33,21 +48,50 @@ class StepRecords:
                 self.state.append(record)
             case ValueRecord():
                 self.logs.append(record)
+            case FloorRecord():
+                self.floors.append(record)
+            case OptimizerRecord():
+                self.optimizers.append(record)
+            case InterruptionRecord():
+                self.interruption = record
             case StepRecord():
                 self.end = record
+
+
+@dataclass(slots=True)
+class Kept:
+    """What holds until a record says otherwise."""
+
+    state: dict[tuple[str, str], StateRecord] = field(default_factory=dict)  # by role and path
+    optimizers: dict[tuple[str, ...], OptimizerRecord] = field(default_factory=dict)  # by their parameters
+
+    def after(self, records: StepRecords) -> Kept:
+        state, optimizers = dict(self.state), dict(self.optimizers)
+        state.update({(each.role, each.path): each for each in records.state if each.role in LASTING})
+        for each in records.optimizers:
+            optimizers[tuple(path for group in each.groups for path in group["parameters"])] = each
+        return Kept(state, optimizers)
 
 
 def read_steps(run: Run, rank: int) -> Iterator[StepRecords]:
     """Every step that left anything, in order."""
     steps: dict[int, StepRecords] = {}
+    kept = Kept()
     for record in run.records(rank):
         if record.step not in steps:
             steps[record.step] = StepRecords(record.step)
         steps[record.step].add(record)
         if len(steps) > OPEN_STEPS:
-            yield steps.pop(min(steps))
+            yield (done := _with_kept(steps.pop(min(steps)), kept))
+            kept = kept.after(done)
     for step in sorted(steps):
-        yield steps[step]
+        yield _with_kept(steps[step], kept)
+        kept = kept.after(steps[step])
+
+
+def _with_kept(records: StepRecords, kept: Kept) -> StepRecords:
+    records.kept = kept
+    return records
 
 
 def pair_steps(

@@ -25,7 +25,7 @@ def compare_settings(pair: StepPair, diverged: bool) -> Outcome:
         (theirs.kind, theirs.path, common_settings(ours), common_settings(theirs)) for ours, theirs in paired
     )
     findings = tuple(Finding("run.settings", message) for message in told_once(layers))
-    return Outcome(findings=findings, compared=(Compared("settings of modules", len(paired), len(paired)),))
+    return Outcome(findings=findings, compared=(Compared("settings of modules", len(paired)),))
 
 
 def _pairs(pair: StepPair) -> Iterator[tuple[Node, Node]]:

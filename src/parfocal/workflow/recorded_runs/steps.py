@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from parfocal.judge.sketch import Fingerprint
 from parfocal.replay.trace import Data, Node, Trace, Value
 from parfocal.run.reader import Run
 from parfocal.run.records import (
     CallRecord,
+    FloorRecord,
     GradientRecord,
+    InterruptionRecord,
     StateRecord,
     StepRecord,
     Structure,
     TensorValue,
     ValueRecord,
 )
-from parfocal.workflow.recorded_runs.reading import StepRecords
+from parfocal.workflow.recorded_runs.reading import LASTING, StepRecords
 from parfocal.workflow.recorded_runs.tensors import TensorTable
 
 UNFINISHED = "unfinished call"  # the kind of a call that never returned
@@ -31,6 +34,14 @@ class Moments:
 
     before: Data | None = None
     after: Data | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSettings:
+    """What an optimizer makes a parameter's update with, under common names."""
+
+    kind: str
+    settings: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,11 @@ class RecordedStep:
     went_back: bool  # a backward pass was recorded
     given: frozenset[Fingerprint] = field(default_factory=frozenset)  # what came from outside
     ops: Mapping[int, tuple[CallRecord, ...]] = field(default_factory=dict)  # by the call around them
+    ties: Mapping[str, str] = field(default_factory=dict)  # path -> first path of the very same parameter
+    turned: frozenset[int] = frozenset()  # ids of matrices that were sketched as their transpositions
+    updates: Mapping[str, UpdateSettings] = field(default_factory=dict)  # by the parameter's path
+    interruption: InterruptionRecord | None = None
+    floors: tuple[FloorRecord, ...] = ()
 
     @property
     def cut_short(self) -> bool:
@@ -67,7 +83,7 @@ def build_step(run: Run, rank: int, records: StepRecords) -> RecordedStep:
     _link(nodes)
     _add_gradients(records.gradients, nodes, position, tensors)
     roots = tuple(node.order for node in nodes if node.parent is None)
-    state = _state(records.state, tensors)
+    state = _State(tensors, records)
     return RecordedStep(
         run=run,
         rank=rank,
@@ -75,15 +91,20 @@ def build_step(run: Run, rank: int, records: StepRecords) -> RecordedStep:
         tensors=tensors,
         trace=Trace(nodes),
         roots=roots,
-        gradients={path: moments.before for (path, _), moments in state.get("gradient", {}).items()},
-        parameters=_by_path(state.get("parameter", {})),
-        buffers=_by_path(state.get("buffer", {})),
-        slots={(path, slot or ""): m for (path, slot), m in state.get("optimizer", {}).items()},
+        gradients=state.gradients(),
+        parameters=state.tensors_of("parameter"),
+        buffers=state.tensors_of("buffer"),
+        slots=state.slots,
         logs=tuple(records.logs),
         end=records.end,
         went_back=bool(records.gradients),
         given=frozenset(v.data.fingerprint for order in roots for v in nodes[order].inputs.values()),
         ops=_ops(records.ops, position),
+        ties=state.ties,
+        turned=frozenset(state.turned),
+        updates=_updates(records),
+        interruption=records.interruption,
+        floors=tuple(records.floors),
     )
 
 
@@ -176,20 +197,54 @@ def _add_gradients(
         value.hidden = (value.hidden or gradient.hidden) and value.gradient is None
 
 
-def _state(
-    records: Iterable[StateRecord], tensors: TensorTable
-) -> dict[str, dict[tuple[str, str | None], Moments]]:
-    """By role, then by path and slot; of several records of one moment the last counts."""
-    found: dict[str, dict[tuple[str, str | None], Moments]] = {}
-    for record in records:
-        moments = found.setdefault(record.role, {}).setdefault((record.path, record.slot), Moments())
-        data = None if record.value is None else tensors.data(record.value)
-        setattr(moments, record.moment, data)
-    return found
+class _State:
+    """Tensors by role, path and slot; what was not recorded again is as it was."""
+
+    def __init__(self, tensors: TensorTable, records: StepRecords) -> None:
+        self.ties: dict[str, str] = {}
+        self.turned: set[int] = set()
+        self._tensors = tensors
+        self._found: dict[str, dict[tuple[str, str], Moments]] = {}
+        for record in records.kept.state.values():
+            self._add(record, "before")
+        for record in records.state:
+            self._add(record, record.moment)
+        if records.end is not None:
+            for role in LASTING:
+                for moments in self._found.get(role, {}).values():
+                    moments.after = moments.after or moments.before
+
+    def _add(self, record: StateRecord, moment: str) -> None:
+        if record.tied_to is not None:
+            self.ties[record.path] = record.tied_to
+            return
+        key = record.path, record.slot or ""
+        moments = self._found.setdefault(record.role, {}).setdefault(key, Moments())
+        data = None if record.value is None else self._tensors.data(record.value)
+        if data is not None and record.transposed:
+            self.turned.add(id(data))
+        setattr(moments, moment, data)
+
+    def tensors_of(self, role: str) -> dict[str, Moments]:
+        """By path, under all of its paths."""
+        found = {path: moments for (path, _), moments in self._found.get(role, {}).items()}
+        return {**found, **{path: found[first] for path, first in self.ties.items() if first in found}}
+
+    def gradients(self) -> dict[str, Data | None]:
+        return {path: moments.before for path, moments in self.tensors_of("gradient").items()}
+
+    @property
+    def slots(self) -> dict[tuple[str, str], Moments]:
+        return self._found.get("optimizer", {})
 
 
-def _by_path(state: Mapping[tuple[str, str | None], Moments]) -> dict[str, Moments]:
-    return {path: moments for (path, _), moments in state.items()}
+def _updates(records: StepRecords) -> dict[str, UpdateSettings]:
+    return {
+        path: UpdateSettings(each.kind, group["settings"])
+        for each in records.kept.after(records).optimizers.values()
+        for group in each.groups
+        for path in group["parameters"]
+    }
 
 
 def _ops(ops: Iterable[CallRecord], position: Mapping[int, int]) -> dict[int, tuple[CallRecord, ...]]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from parfocal.judge.sketch import sketch
 from parfocal.replay.trace import Data
-from parfocal.workflow.recorded_runs.pair import StepPair
+from parfocal.workflow.recorded_runs.pair import StepPair, Vector
 from parfocal.workflow.recorded_runs.tensors import Arrangement, TensorTable
 
-Vector = NDArray[np.float64]
 PROPORTIONAL = 1e-3  # relative error that may be left when one tensor is a multiple of another
 
 
@@ -33,6 +33,24 @@ def vectors_of(
 
 def projected(tensors: TensorTable, data: Data) -> Vector:
     return np.array(tensors.sketch(data).projection)
+
+
+def project_pair(pair: StepPair, own: Data, other: Data, lies: Arrangement) -> tuple[Vector, Vector] | None:
+    """Projections of the port's and the reference's tensor in one order; None where there is none.
+
+    Of an unknown arrangement the plain order is taken: whether it is the right one shows in the weights.
+    """
+    if lies is not Arrangement.TRANSPOSED:
+        if own.shape != other.shape:
+            return None
+        return projected(pair.port.tensors, own), projected(pair.reference.tensors, other)
+    array = pair.port.tensors.array(own)
+    if array is not None:
+        return np.array(sketch(array.T).projection), projected(pair.reference.tensors, other)
+    array = pair.reference.tensors.array(other)
+    if array is not None:
+        return projected(pair.port.tensors, own), np.array(sketch(array.T).projection)
+    return None
 
 
 def _flat(array: NDArray[np.generic]) -> Vector:

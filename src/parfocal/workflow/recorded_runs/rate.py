@@ -1,0 +1,112 @@
+"""Stages: the norm of the gradients that an update uses, and the learning rate."""
+
+from __future__ import annotations
+
+import math
+
+from parfocal.judge.floors import Size
+from parfocal.judge.verdict import Cause, Divergence
+from parfocal.report.coverage import Compared, LeftOut, Reason
+from parfocal.workflow.recorded_runs.forward import inherited_from
+from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
+from parfocal.workflow.recorded_runs.steps import RecordedStep
+
+RATE = 1e-6  # relative difference of learning rates that is rounding: some frameworks keep them in float32
+NORM = 1e-2  # relative difference of norms that counts: gradients of deep models differ by less
+
+
+def compare_clipping(pair: StepPair, diverged: bool) -> Outcome:
+    """Gradients that agree before an update and not in it were clipped, or scaled, otherwise."""
+    ends = pair.reference.end, pair.port.end
+    if ends[0] is None or ends[1] is None:
+        return NOTHING_FOUND
+    used = ends[0].update_norm, ends[1].update_norm
+    came = ends[0].gradient_norm, ends[1].gradient_norm
+    if used[0] is None or used[1] is None or came[0] is None or came[1] is None:
+        return NOTHING_FOUND
+    shares = [_share(used[0], came[0]), _share(used[1], came[1])]
+    compared = (Compared("gradient norms", 1),)
+    if abs(shares[1] - shares[0]) <= NORM * max(shares):
+        return Outcome(compared=compared)
+    message = (
+        f"the reference's update is made with a gradient of norm {used[0]:.6g} of {came[0]:.6g}, "
+        f"the port's with {used[1]:.6g} of {came[1]:.6g}"
+    )
+    cause = Cause("grad.clip", message, "clip the port's gradients as the reference's", math.nan)
+    found = Divergence(
+        "gradient",
+        *pair.sites(),
+        "norm of the gradients after clipping",
+        None,
+        Size(NORM, NORM),
+        abs(shares[1] - shares[0]) / (NORM * max(shares)),
+        message,
+        cause=cause,
+        step=pair.step,
+        rank=pair.rank,
+    )
+    # other gradients are clipped otherwise
+    parted = came[0] and abs(came[1] / came[0] - 1) > NORM
+    return Outcome(inherited_from([found], diverged and bool(parted)), compared=compared)
+
+
+def _share(after: float, before: float) -> float:
+    return after / before if before else 1.0
+
+
+def compare_rate(pair: StepPair, diverged: bool) -> Outcome:
+    """``diverged`` says nothing here: a rate does not follow from what a model computes."""
+    rates = [None if side.end is None else side.end.learning_rate for side in (pair.reference, pair.port)]
+    ours, theirs = rates
+    if ours is None or theirs is None:
+        if ours is theirs:
+            return NOTHING_FOUND
+        reason = Reason.ONLY_PORT if ours is None else Reason.ONLY_REFERENCE
+        return Outcome(left_out=(LeftOut("learning rate", reason),))
+    compared = (Compared("learning rates", 1),)
+    if _close(ours, theirs):
+        return Outcome(compared=compared)
+    again = "lr" in pair.memory.causes
+    pair.memory.causes.add("lr")
+    message = f"{ours:.9g} in the reference, {theirs:.9g} in the port"
+    found = Divergence(
+        "lr",
+        *pair.sites(),
+        "learning rate",
+        None,
+        Size(RATE * abs(ours), RATE * abs(ours)),
+        abs(theirs - ours) / (RATE * max(abs(ours), abs(theirs))),
+        message,
+        cause=None if again else _explain(pair, ours, theirs),
+        step=pair.step,
+        rank=pair.rank,
+    )
+    return Outcome(inherited_from([found], again), compared=compared)
+
+
+def _explain(pair: StepPair, ours: float, theirs: float) -> Cause:
+    """One that stands still, the same schedule earlier or later, or another value."""
+    left, right = _rates(pair.reference), _rates(pair.port)
+    common = sorted(left.keys() & right.keys())
+    if len({right[step] for step in common}) == 1 and len({left[step] for step in common}) > 1:
+        message = f"the port's learning rate stays at {theirs:.6g} while the reference's changes"
+        return Cause("lr.constant", message, "step the port's schedule as the reference's", 0.0)
+    for steps, words in ((1, "ahead of"), (-1, "behind")):
+        shifted = [step for step in common if step + steps in left]
+        if len(shifted) > 1 and all(_close(right[step], left[step + steps]) for step in shifted):
+            message = f"the port's learning rate is one step {words} the reference's"
+            return Cause("lr.offset", message, "step the port's schedule where the reference's is", 0.0)
+    factor = f" ({theirs / ours:.6g} times)" if ours else ""
+    message = f"the learning rate is {ours:.6g} in the reference and {theirs:.6g} in the port{factor}"
+    return Cause("lr.value", message, f"set the port's learning rate to {ours:.9g}", 0.0)
+
+
+def _rates(side: RecordedStep) -> dict[int, float]:
+    """Of every step of the run."""
+    return {
+        each.step: each.learning_rate for each in side.run.steps(side.rank) if each.learning_rate is not None
+    }
+
+
+def _close(a: float, b: float) -> bool:
+    return abs(a - b) <= RATE * max(abs(a), abs(b))

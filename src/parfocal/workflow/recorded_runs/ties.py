@@ -1,0 +1,29 @@
+"""Parameters that are one tensor under two names on one side, and two tensors on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from parfocal.judge.verdict import Cause
+from parfocal.workflow.recorded_runs.parameters import ParameterTie
+from parfocal.workflow.recorded_runs.steps import RecordedStep
+
+
+def tied_otherwise(tie: ParameterTie, reference: RecordedStep, port: RecordedStep) -> Cause | None:
+    """One tensor under two names on one side, two tensors on the other."""
+    if not (reference.parameters and port.parameters):
+        return None  # ties are recorded with the parameters
+    ours, theirs = _other_names(reference.ties, tie.reference), _other_names(port.ties, tie.port)
+    if bool(ours) == bool(theirs):
+        return None
+    if theirs:
+        message = f"{tie.port} is the same tensor as {theirs[0]} in the port, and not so in the reference"
+        return Cause("weight.tied", message, f"give {tie.port} a parameter of its own", 0.0)
+    message = f"{tie.reference} is the same tensor as {ours[0]} in the reference, and not so in the port"
+    return Cause("weight.tied", message, f"make {tie.port} the same parameter as in the reference", 0.0)
+
+
+def _other_names(ties: Mapping[str, str], path: str) -> list[str]:
+    first = ties.get(path, path)
+    names = [first, *(name for name, origin in ties.items() if origin == first)]
+    return [name for name in names if name != path]

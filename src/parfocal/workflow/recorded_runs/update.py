@@ -1,0 +1,165 @@
+"""Stage: what an update adds to every parameter, and what the optimizers are set to.
+
+Updates are compared by their projections, which are linear: what holds between tensors holds there. An
+update may be off by what its gradient is off. Optimizers that divide by the size of a gradient turn the
+sign of an element that is nothing but rounding into a whole step, so the root of that error is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from parfocal.judge.floors import EPSILON, Size
+from parfocal.judge.verdict import Divergence, Finding
+from parfocal.report.coverage import Compared, LeftOut, Reason
+from parfocal.workflow.recorded_runs.forward import inherited_from
+from parfocal.workflow.recorded_runs.gradients import parameter_errors, sites_of
+from parfocal.workflow.recorded_runs.pair import Outcome, StepPair, Vector
+from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
+from parfocal.workflow.recorded_runs.steps import Moments, RecordedStep
+from parfocal.workflow.recorded_runs.update_causes import Evidence, explain_updates
+from parfocal.workflow.recorded_runs.update_settings import differing_settings
+from parfocal.workflow.recorded_runs.vectors import project_pair
+
+LINEAR = frozenset({"SGD", "Momentum"})  # optimizers whose update is in proportion to the gradient
+LIMIT = 8.0  # times what rounding and the gradient's error explain
+SEEN = 16.0  # units in the last place of a weight from which on two updates are not the same
+SAME_ORDER = 1e-3  # relative difference of weights that lie in the same order
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    evidence: Evidence
+    error: float  # norm of the difference of the two updates
+    allowed: float
+    rounding: float  # of the weights that were updated
+
+    @property
+    def score(self) -> float:
+        return self.error / self.allowed if self.allowed else (math.inf if self.error else 0.0)
+
+
+def compare_updates(pair: StepPair, diverged: bool) -> Outcome:
+    _remember_gradients(pair)
+    judged = list(_judge(pair))
+    for each in judged:
+        pair.memory.updates[each.evidence.tie.reference] = (
+            each.evidence.port.update,
+            each.evidence.reference.update,
+        )
+    moved = [each for each in judged if each.evidence.moved]
+    wrong = [each for each in moved if each.score > LIMIT]
+    settings = differing_settings(pair)
+    seen = not moved or any(each.error > SEEN * each.rounding for each in moved)
+    left_out = _left_out(pair)
+    compared = (Compared("updates of parameters", len(moved), len(pair.parameters)),) if moved else ()
+    if not wrong and not (settings and seen):
+        findings = tuple(Finding("run.settings", each.message) for each in settings)
+        return Outcome(findings=findings, compared=compared, left_out=left_out)
+    cause = explain_updates(pair, settings, [each.evidence for each in moved], diverged)
+    worst = max(wrong or moved, key=lambda each: each.score, default=None)
+    if worst is None:
+        sites, what, score, noise = pair.sites(), "settings of the optimizer", math.inf, 0.0
+    else:
+        first = min(wrong or moved, key=lambda each: -each.score)
+        sites, score, noise = sites_of(first.evidence.tie), first.score, first.allowed
+        what = f"update of the parameter {first.evidence.tie.name}"
+    others = f"so are the updates of {len(wrong) - 1} more parameters" if len(wrong) > 1 else ""
+    found = Divergence(
+        "optimizer",
+        *sites,
+        what,
+        None,
+        Size(noise, noise),
+        score,
+        others,
+        cause=cause,
+        step=pair.step,
+        rank=pair.rank,
+    )
+    known = cause is None or cause.code in pair.memory.causes
+    pair.memory.causes |= {cause.code} if cause is not None else set()
+    return Outcome(inherited_from([found], diverged and known), compared=compared, left_out=left_out)
+
+
+def _left_out(pair: StepPair) -> tuple[LeftOut, ...]:
+    sides = [
+        any(m.after is not None for m in side.parameters.values()) for side in (pair.reference, pair.port)
+    ]
+    if sides[0] != sides[1]:
+        reason = Reason.ONLY_REFERENCE if sides[0] else Reason.ONLY_PORT
+        return (LeftOut("updates of parameters", reason),)
+    paths = tuple(sorted(pair.memory.unordered))
+    if not paths:
+        return ()
+    words = "their values differ from the start, or lie in another order"
+    return (LeftOut("updates of parameters", Reason.IMPOSSIBLE, words, paths),)
+
+
+def _remember_gradients(pair: StepPair) -> None:
+    """An optimizer's state carries the errors of earlier gradients on."""
+    known = pair.memory.gradient_errors
+    for each in parameter_errors(pair):
+        path = each.tie.reference
+        known[path] = max(known.get(path, 0.0), each.relative if math.isfinite(each.relative) else 1.0)
+
+
+def _judge(pair: StepPair) -> Iterator[_Judged]:
+    for tie in pair.parameters:
+        evidence = _evidence(pair, tie)
+        if evidence is None:
+            continue
+        ours, theirs = evidence.reference, evidence.port
+        error = float(np.linalg.norm(theirs.update - ours.update))
+        size = max(float(np.linalg.norm(each.update)) for each in (ours, theirs))
+        weights = max(float(np.linalg.norm(each.after)) for each in (ours, theirs))
+        rounding = evidence.epsilon * weights
+        yield _Judged(evidence, error, rounding + size * _relative(pair, tie), rounding)
+
+
+def _relative(pair: StepPair, tie: ParameterTie) -> float:
+    """The share of an update that the gradient's own error explains."""
+    error = pair.memory.gradient_errors.get(tie.reference, pair.drift)
+    error = max(error, pair.unit)
+    kinds = {side.updates[path].kind for side, path in _sides(pair, tie) if path in side.updates}
+    return error if kinds and kinds <= LINEAR else math.sqrt(error)
+
+
+def _sides(pair: StepPair, tie: ParameterTie) -> tuple[tuple[RecordedStep, str], tuple[RecordedStep, str]]:
+    return (pair.reference, tie.reference), (pair.port, tie.port)
+
+
+def _evidence(pair: StepPair, tie: ParameterTie) -> Evidence | None:
+    """Weights before and after, and gradients, as projections in one order."""
+    ours, theirs = pair.reference.parameters.get(tie.reference), pair.port.parameters.get(tie.port)
+    if ours is None or theirs is None:
+        return None
+    before = _projections(pair, tie, ours, theirs, "before")
+    after = _projections(pair, tie, ours, theirs, "after")
+    if before is None or after is None:
+        return None
+    if pair.first and np.linalg.norm(before[0] - before[1]) > SAME_ORDER * np.linalg.norm(before[1]):
+        pair.memory.unordered.add(tie.reference)
+    if tie.reference in pair.memory.unordered:
+        return None  # other values, or the same in another order: the projections cannot be compared
+    gradients: tuple[Vector | None, Vector | None] = (None, None)
+    own, other = pair.port.gradients.get(tie.port), pair.reference.gradients.get(tie.reference)
+    if own is not None and other is not None:
+        lies = arrangement_of(tie, pair.reference, pair.port, own, other)
+        gradients = project_pair(pair, own, other, lies) or gradients
+    dtype = theirs.before.dtype if theirs.before is not None else "float32"
+    previous = pair.memory.updates.get(tie.reference, (None, None))
+    return Evidence.of(tie, before, after, gradients, previous, EPSILON.get(dtype, 0.0))
+
+
+def _projections(
+    pair: StepPair, tie: ParameterTie, ours: Moments, theirs: Moments, moment: str
+) -> tuple[Vector, Vector] | None:
+    own, other = getattr(theirs, moment), getattr(ours, moment)
+    if own is None or other is None:
+        return None
+    return project_pair(pair, own, other, arrangement_of(tie, pair.reference, pair.port, own, other))

@@ -1,0 +1,192 @@
+"""Why updates differ: as the optimizers are set, or as their updates, computed again, show.
+
+An update of gradient descent is a sum of the gradient, the weight and the last update, each with a
+factor: the rate, the decay and the momentum. The factors are solved for on both sides. Of any other
+optimizer the difference of two updates is looked at: decay apart from the gradient leaves a multiple of
+the weight there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from parfocal.judge.verdict import Cause
+from parfocal.workflow.recorded_runs.pair import StepPair, Vector
+from parfocal.workflow.recorded_runs.parameters import ParameterTie
+from parfocal.workflow.recorded_runs.update_settings import DifferingSetting
+
+FITTED = 1e-2  # share of an update that a fit may leave over
+CLEAR = 1e-2  # relative difference of fitted factors that is one
+WHOLE = 5.0  # of 1: how far the parts may be from one factor throughout
+
+
+@dataclass(frozen=True, slots=True)
+class SideUpdate:
+    """One side's parameter over one update, as projections."""
+
+    before: Vector
+    after: Vector
+    gradient: Vector | None
+    previous: Vector | None  # the update of the step before
+
+    @property
+    def update(self) -> Vector:
+        return self.after - self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One parameter's update on both sides."""
+
+    tie: ParameterTie
+    reference: SideUpdate
+    port: SideUpdate
+    epsilon: float
+
+    @staticmethod
+    def of(
+        tie: ParameterTie,
+        before: tuple[Vector, Vector],
+        after: tuple[Vector, Vector],
+        gradients: tuple[Vector | None, Vector | None],
+        previous: tuple[Vector | None, Vector | None],
+        epsilon: float,
+    ) -> Evidence:
+        """Of pairs whose first is the port's."""
+        port, reference = (
+            SideUpdate(before[side], after[side], gradients[side], previous[side]) for side in (0, 1)
+        )
+        return Evidence(tie, reference, port, epsilon)
+
+    @property
+    def moved(self) -> bool:
+        return any(bool(np.any(each.update)) for each in (self.reference, self.port))
+
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """``update = -rate * (gradient + decay * weight) + momentum * last update``."""
+
+    rate: float
+    decay: float
+    momentum: float
+
+
+def explain_updates(
+    pair: StepPair, settings: Sequence[DifferingSetting], evidence: Sequence[Evidence], diverged: bool
+) -> Cause | None:
+    """``diverged``: gradients or rates part already, so that only each side by itself says anything."""
+    causes = [_as_set(each) for each in settings]
+    shown = (_frozen(evidence), _by_factors(pair, evidence), None if diverged else _by_decay(pair, evidence))
+    causes += [each for each in shown if each is not None]
+    if not causes:
+        return None
+    codes = dict.fromkeys(each.code for each in causes)
+    distinct = [next(each for each in causes if each.code == code) for code in codes]
+    first = distinct[0]
+    return Cause(first.code, first.message, first.fix, first.score_after, tuple(distinct[1:]))
+
+
+def _as_set(setting: DifferingSetting) -> Cause:
+    fix = f"set {setting.name} of the port's optimizer to {setting.reference!r}"
+    return Cause(setting.code, setting.message, fix, math.nan)
+
+
+def _frozen(evidence: Sequence[Evidence]) -> Cause | None:
+    """Parameters that only one side moves."""
+    for side, other in (("port", "reference"), ("reference", "port")):
+        still = [
+            each.tie.name
+            for each in evidence
+            if not np.any(getattr(each, side).update) and np.any(getattr(each, other).update)
+        ]
+        if still:
+            more = f" and {len(still) - 1} more" if len(still) > 1 else ""
+            message = f"{still[0]}{more} is not updated in the {side}"
+            return Cause(
+                "optim.lr_group", message, f"see that the {side}'s optimizer has all parameters", 0.0
+            )
+    return None
+
+
+def _by_factors(pair: StepPair, evidence: Sequence[Evidence]) -> Cause | None:
+    """Gradient descent: rate, decay and momentum are solved for on both sides."""
+    ours, theirs = _factors(evidence, "reference"), _factors(evidence, "port")
+    if ours is None or theirs is None:
+        return None
+    if _differ(ours.momentum, theirs.momentum):
+        return _told("optim.momentum", "momentum", ours.momentum, theirs.momentum)
+    if _differ(ours.decay, theirs.decay):
+        return _told("optim.weight_decay", "weight decay", ours.decay, theirs.decay)
+    rates = [side.end.learning_rate if side.end is not None else None for side in (pair.reference, pair.port)]
+    known = rates[1] / rates[0] if rates[0] and rates[1] else 1.0  # told by the learning rate
+    if _differ(ours.rate * known, theirs.rate):
+        return _told("optim.update", "learning rate in effect", ours.rate, theirs.rate)
+    return None
+
+
+def _told(code: str, name: str, ours: float, theirs: float) -> Cause:
+    shown = f"{ours:.4g} in the reference and {theirs:.4g} in the port"
+    message = f"the updates, computed again, show a {name} of {shown}"
+    return Cause(code, message, f"make the {name} of the port's update {ours:.4g}", 0.0)
+
+
+def _differ(ours: float, theirs: float) -> bool:
+    return abs(ours - theirs) > max(CLEAR * max(abs(ours), abs(theirs)), NOTHING_FITTED)
+
+
+NOTHING_FITTED = 1e-5  # a fitted factor below this is none
+
+
+def _factors(evidence: Sequence[Evidence], side: str) -> _Factors | None:
+    """One set of factors for all parameters; None where no such update was made."""
+    rows: list[Vector] = []
+    wanted: list[Vector] = []
+    sides: list[SideUpdate] = [getattr(each, side) for each in evidence]
+    with_past = any(each.previous is not None for each in sides)
+    for each in sides:
+        size = float(np.linalg.norm(each.update))
+        if each.gradient is None or not size:
+            continue
+        past = each.previous if each.previous is not None else np.zeros_like(each.update)
+        columns = [each.gradient, each.before, past] if with_past else [each.gradient, each.before]
+        rows.append(np.stack(columns, axis=1) / size)
+        wanted.append(each.update / size)
+    if not rows:
+        return None
+    basis, target = np.concatenate(rows), np.concatenate(wanted)
+    solved, *_ = np.linalg.lstsq(basis, target, rcond=None)
+    left = float(np.linalg.norm(basis @ solved - target))
+    if not solved[0] or left > FITTED * float(np.linalg.norm(target)):
+        return None
+    rate = -float(solved[0])
+    return _Factors(rate, -float(solved[1]) / rate, float(solved[2]) if with_past else 0.0)
+
+
+def _by_decay(pair: StepPair, evidence: Sequence[Evidence]) -> Cause | None:
+    """What the two updates differ by is a multiple of the weight: decay that is apart from the gradient."""
+    differences = [each.port.update - each.reference.update for each in evidence]
+    weights = [each.reference.before for each in evidence]
+    if not differences:
+        return None
+    apart, weight = np.concatenate(differences), np.concatenate(weights)
+    power = float(weight @ weight)
+    if not power:
+        return None
+    factor = float(apart @ weight) / power
+    left = float(np.linalg.norm(apart - factor * weight))
+    explained = abs(factor) * math.sqrt(power)
+    if explained < WHOLE * left:
+        return None
+    rate = pair.reference.end.learning_rate if pair.reference.end is not None else None
+    amount = f": a weight decay of {abs(factor) / rate:.4g} more" if rate else ""
+    side, other = ("reference", "port") if factor > 0 else ("port", "reference")
+    message = (
+        f"the updates differ by {abs(factor):.4g} of the weights: the {side} shrinks them more{amount}, "
+        f"the {other} does not"
+    )
+    return Cause("optim.weight_decay", message, "decay the port's weights as the reference's", 0.0)

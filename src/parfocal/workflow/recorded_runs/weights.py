@@ -1,0 +1,139 @@
+"""Stage: the parameters that the first step starts from, by fingerprints that do not depend on their layout.
+
+Weights may be kept otherwise and mean the same, so a difference counts only where a call that uses the
+parameter gives something else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from parfocal.judge.floors import NOTHING, Size
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.verdict import Cause, Divergence, Finding
+from parfocal.matching.values import distance
+from parfocal.replay.trace import Data
+from parfocal.report.coverage import Compared, LeftOut, Reason
+from parfocal.workflow.recorded_runs.call_errors import JUMP, jump
+from parfocal.workflow.recorded_runs.gradients import sites_of
+from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
+from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
+from parfocal.workflow.recorded_runs.tensors import Apart, Arrangement
+from parfocal.workflow.recorded_runs.ties import tied_otherwise
+
+COPY = "copy the reference's weights into the port: pf.transfer, or parfocal convert"
+DIFFERENT = 1e-4  # relative difference from which on two parameters do not hold the same values
+EQUAL = 1e-5  # up to which fingerprints are those of the same values: nothing was computed with them
+
+
+def compare_weights(pair: StepPair, diverged: bool) -> Outcome:
+    """Only where the runs begin: later weights are what updates made of these."""
+    if not pair.first:
+        return NOTHING_FOUND
+    if not (pair.reference.parameters and pair.port.parameters):
+        return Outcome(left_out=_missing(pair))
+    found: list[Divergence] = []
+    findings: list[Finding] = []
+    count = 0
+    for tie in pair.parameters:
+        if tie.port and pair.weight_error(tie) is None:
+            continue
+        count += 1
+        divergence = _judge(pair, tie)
+        if divergence is not None and _is_seen(pair, tie):
+            found.append(divergence)
+        elif divergence is not None:
+            findings.append(_finding(divergence))
+    total = len(pair.port.parameters)
+    return Outcome(tuple(found), tuple(findings), (Compared("parameters", count, total),))
+
+
+def _missing(pair: StepPair) -> tuple[LeftOut, ...]:
+    reason = {
+        (True, False): Reason.ONLY_REFERENCE,
+        (False, True): Reason.ONLY_PORT,
+    }.get((bool(pair.reference.parameters), bool(pair.port.parameters)))
+    return () if reason is None else (LeftOut("parameters", reason),)
+
+
+def _is_seen(pair: StepPair, tie: ParameterTie) -> bool:
+    """Whether a call that uses the parameter gives something else than its inputs explain."""
+    if not tie.users:
+        return pair.output_error > JUMP * pair.unit
+    limit = pair.limit
+    return any(jump(user.errors.given, user.errors.made) > limit for user in tie.users)
+
+
+def _finding(divergence: Divergence) -> Finding:
+    words = divergence.cause.message if divergence.cause is not None else divergence.message
+    message = f"{words}; what is computed with it is the same"
+    return Finding("run.weights", message, divergence.reference, divergence.port)
+
+
+def _judge(pair: StepPair, tie: ParameterTie) -> Divergence | None:
+    apart = pair.weight_error(tie)
+    cause = None
+    if not tie.port:
+        cause = Cause("weight.missing", f"the port has no parameter for {tie.reference}", COPY, 0.0)
+        apart = Apart(math.inf)
+    elif apart is not None:
+        cause = tied_otherwise(tie, pair.reference, pair.port) if apart.error > DIFFERENT else None
+        cause = cause or _explain(pair, tie, apart)
+    if cause is None or apart is None:
+        return None
+    noise = NOTHING if apart.comparison is None else Size(EQUAL, EQUAL)
+    return Divergence(
+        "weights",
+        *sites_of(tie),
+        f"parameter {tie.name}",
+        apart.comparison,
+        noise,
+        apart.error / EQUAL,
+        cause=cause,
+        step=pair.step,
+        rank=pair.rank,
+    )
+
+
+def _explain(pair: StepPair, tie: ParameterTie, apart: Apart) -> Cause | None:
+    own, other = pair.port.parameters[tie.port].before, pair.reference.parameters[tie.reference].before
+    if own is None or other is None or apart.error <= DIFFERENT:
+        return None
+    if _same_values(own, other):
+        return _other_order(pair, tie, own, other)
+    belongs = [
+        path
+        for path, moments in pair.reference.parameters.items()
+        if path != tie.reference and moments.before is not None and _same_values(own, moments.before)
+    ]
+    if belongs and own.fingerprint.minimum != own.fingerprint.maximum:
+        message = f"{tie.port} has the values that belong to {belongs[0]}, not those of {tie.reference}"
+    else:
+        message = f"{tie.port} has other values than {tie.reference} of the reference"
+    return Cause("weight.mismatched", message, COPY, 0.0)
+
+
+def _same_values(own: Data, other: Data) -> bool:
+    """In any order."""
+    return distance(own.fingerprint, other.fingerprint) <= EQUAL
+
+
+def _other_order(pair: StepPair, tie: ParameterTie, own: Data, other: Data) -> Cause:
+    """A square matrix that was not transposed, or any other order of the same values.
+
+    Sketches tell only that the order is another: then the likelier comes first.
+    """
+    permuted = Cause(
+        "weight.permuted", f"{tie.port} has the values of {tie.reference} in another order", COPY, 0.0
+    )
+    if len(own.shape) != 2 or own.shape[0] != own.shape[1]:
+        return permuted
+    message = f"{tie.port} is a square matrix that lies the wrong way round: {tie.reference} transposed"
+    transposed = Cause("weight.transposed", message, f"transpose {tie.port} when it is copied", 0.0)
+    arrays = pair.port.tensors.array(own), pair.reference.tensors.array(other)
+    if arrays[0] is None or arrays[1] is None:
+        return replace(transposed, alternatives=(permuted,))
+    lies = arrangement_of(tie, pair.reference, pair.port, own, other)
+    turned = arrays[1] if lies is Arrangement.TRANSPOSED else arrays[1].T
+    return transposed if compare_arrays(arrays[0], turned).rel_l2 <= DIFFERENT else permuted
