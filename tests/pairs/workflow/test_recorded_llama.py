@@ -1,4 +1,4 @@
-"""Compare: a Llama of two libraries, trained for two steps; batches above one, grouped keys, rotary tables."""
+"""Compare: a Llama of two libraries, trained for two steps: batches, grouped keys, rotary tables."""
 
 from __future__ import annotations
 
