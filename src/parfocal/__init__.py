@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from parfocal.weights.plan import Plan
     from parfocal.weights.transfer import transfer
     from parfocal.workflow.align import align
+    from parfocal.workflow.batches import load_batches, save_batches
+    from parfocal.workflow.data import compare_data
+    from parfocal.workflow.data_cards import data_card
     from parfocal.workflow.initialisation import compare_init
     from parfocal.workflow.losses import compare_loss
     from parfocal.workflow.metrics import compare_metric
@@ -37,11 +40,15 @@ _HOMES = {
     "align": "parfocal.workflow.align",
     "compare": "parfocal.workflow.recorded_runs.comparing",
     "compare_arrays": "parfocal.judge.metrics",
+    "compare_data": "parfocal.workflow.data",
     "compare_init": "parfocal.workflow.initialisation",
     "compare_loss": "parfocal.workflow.losses",
     "compare_metric": "parfocal.workflow.metrics",
     "compare_result": "parfocal.workflow.results",
     "compare_schedule": "parfocal.workflow.schedules",
+    "data_card": "parfocal.workflow.data_cards",
+    "load_batches": "parfocal.workflow.batches",
+    "save_batches": "parfocal.workflow.batches",
     "convert": "parfocal.weights.convert",
     "load_run": "parfocal.run.reader",
     "record": "parfocal.capture.recording",
@@ -57,14 +64,18 @@ __all__ = [
     "align",
     "compare",
     "compare_arrays",
+    "compare_data",
     "compare_init",
     "compare_loss",
     "compare_metric",
     "compare_result",
     "compare_schedule",
     "convert",
+    "data_card",
+    "load_batches",
     "load_run",
     "record",
+    "save_batches",
     "seed",
     "sides",
     "transfer",

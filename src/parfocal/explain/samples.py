@@ -1,0 +1,306 @@
+"""Why two samples of the same thing differ: each hypothesis turns the reference's array into the port's.
+
+Axes in another order, channels reversed, a scale and an offset, a shifted or mirrored crop, another way to
+resize, labels by another numbering. It is the cause only if it fits every pair of samples. Only NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.brief import some
+from parfocal.explain.causes import number, rounded
+from parfocal.judge.floors import EPSILON
+from parfocal.judge.verdict import Cause
+
+CHANNELS = 4  # most channels that can be colours
+FARTHEST = 48  # pixels that a crop is looked for elsewhere
+PATCH = 6  # pixels of the part that it is looked for by
+ALIKE = 0.9  # correlation of two pictures of one thing
+FITTED = 1e-4  # relative error that may be left after a fitted scale and offset
+ROUNDING = 8 * EPSILON["float32"]  # of the largest value: a few operations on each
+Pairs = Sequence[tuple[Array, Array]]  # of the reference and of the port
+
+# Constants that people normalise by: (mean, std) for values from 0 to 1.
+KNOWN: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "not normalised": ((0.0,), (1.0,)),
+    "mean 0.5, std 0.5": ((0.5,), (0.5,)),
+    "ImageNet's mean and std": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "CIFAR's mean and std": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
+    "CLIP's mean and std": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
+    "values from 0 to 255": ((0.0,), (1 / 255,)),
+}
+
+
+def apart(ours: Array, theirs: Array) -> float:
+    """The largest difference in units of rounding; infinite for other shapes."""
+    if ours.shape != theirs.shape:
+        return np.inf
+    if not ours.size:
+        return 0.0
+    if ours.dtype.kind in "iub" and theirs.dtype.kind in "iub":
+        return 0.0 if np.array_equal(ours, theirs) else np.inf
+    if ours.dtype.kind not in "fiub" or theirs.dtype.kind not in "fiub":
+        return 0.0 if np.array_equal(ours, theirs) else np.inf
+    wide = ours.astype(np.float64), theirs.astype(np.float64)
+    scale = max(float(np.abs(wide[0]).max()), float(np.abs(wide[1]).max())) or 1.0
+    difference = np.abs(wide[0] - wide[1])
+    if np.isnan(wide[0]).any() or np.isnan(wide[1]).any():
+        same = np.isnan(wide[0]) == np.isnan(wide[1])
+        return float(np.nanmax(difference, initial=0.0)) / (ROUNDING * scale) if same.all() else np.inf
+    return float(difference.max()) / (ROUNDING * scale)
+
+
+def cause_of(pairs: Pairs, limit: float) -> Cause | None:
+    """The first hypothesis that fits all pairs of one field."""
+    return next((cause for make in HYPOTHESES for cause in make(pairs, limit)), None)
+
+
+def _fits(pairs: Pairs, change: Callable[[Array], Array], limit: float) -> bool:
+    return all(apart(change(ours), theirs) <= limit for ours, theirs in pairs)
+
+
+def _turned(pairs: Pairs, limit: float) -> Iterator[Cause]:
+    """Axes in another order: HWC for CHW."""
+    ours, theirs = pairs[0]
+    if ours.ndim != theirs.ndim or not 2 <= ours.ndim <= 4:
+        return
+    for order in permutations(range(ours.ndim)):
+        if list(order) == sorted(order) or tuple(ours.shape[axis] for axis in order) != theirs.shape:
+            continue
+        if _fits(pairs, lambda array, order=order: array.transpose(order), limit):  # type: ignore[misc]
+            message = f"the port's axes are the reference's in the order {list(order)}"
+            back = list(np.argsort(order))
+            yield Cause("layout.permuted", message, f"transpose the port's samples by {back}", 0.0)
+            return
+
+
+def channel_axis(array: Array) -> int | None:
+    """Where the colours are: first, or last."""
+    if array.ndim < 3:
+        return None
+    return next((axis for axis in (-3, -1) if 1 < array.shape[axis] <= CHANNELS), None)
+
+
+def _channels(pairs: Pairs, limit: float) -> Iterator[Cause]:
+    axis = channel_axis(pairs[0][0])
+    if axis is None or pairs[0][0].shape != pairs[0][1].shape:
+        return
+    if _fits(pairs, lambda array: np.flip(array, axis), limit):
+        message = f"the {pairs[0][0].shape[axis]} channels are reversed in the port (RGB against BGR)"
+        yield Cause("data.channel_order", message, "reverse the channels of the port's samples", 0.0)
+        return
+    flipped = [(np.flip(ours, axis), theirs) for ours, theirs in pairs]
+    if fit_scale(flipped, axis) is not None and fit_scale(pairs, axis) is None:
+        fitted = next(_scaled(flipped, limit))
+        message = f"the channels are reversed in the port, and {fitted.message}"
+        fix = f"reverse the channels of the port's samples; {fitted.fix}"
+        yield Cause("data.channel_order", message, fix, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The port's values are the reference's times a scale plus an offset, one of each a channel."""
+
+    scales: tuple[float, ...]
+    offsets: tuple[float, ...]
+
+
+def fit_scale(pairs: Pairs, axis: int | None) -> Fit | None:
+    """The same scale and offset for all pairs; by channel where ``axis`` says what the channels are."""
+    if any(a.shape != b.shape or a.dtype.kind not in "fiu" or b.dtype.kind not in "fiu" for a, b in pairs):
+        return None
+    count = 1 if axis is None else pairs[0][0].shape[axis]
+    if any((1 if axis is None else a.shape[axis]) != count for a, _ in pairs):
+        return None
+    scales, offsets = [], []
+    for channel in range(count):
+        ours, theirs = (
+            np.concatenate([_channel(pair[side], axis, channel) for pair in pairs]) for side in (0, 1)
+        )
+        spread = ours - ours.mean()
+        power = float(spread @ spread)
+        if not power:
+            return None
+        scale = float(spread @ (theirs - theirs.mean())) / power
+        offset = float(theirs.mean() - scale * ours.mean())
+        left = float(np.linalg.norm(theirs - scale * ours - offset))
+        if not scale or left > FITTED * max(float(np.linalg.norm(theirs - theirs.mean())), 1e-30):
+            return None
+        scales.append(scale)
+        offsets.append(offset)
+    return Fit(tuple(scales), tuple(offsets))
+
+
+def _channel(array: Array, axis: int | None, channel: int) -> Array:
+    picked = array if axis is None else np.take(array, channel, axis)
+    return np.asarray(picked, dtype=np.float64).reshape(-1)
+
+
+def _scaled(pairs: Pairs, limit: float) -> Iterator[Cause]:
+    for axis in (None, channel_axis(pairs[0][0])):
+        fit = fit_scale(pairs, axis)
+        if fit is None:
+            continue
+        told = [
+            some([number(rounded(float(f"{x:.6g}"))) for x in each]) for each in (fit.scales, fit.offsets)
+        ]
+        each = "" if len(fit.scales) == 1 else " for each channel"
+        message = f"the port's values are the reference's times {told[0]} plus {told[1]}{each}"
+        known = _known(fit)
+        if known is not None:
+            message += f": the reference is {known[0]}, the port {known[1]}" if known[0] != known[1] else ""
+        fix = "normalise the port's samples as the reference's are"
+        if known is not None:
+            fix += f": {known[0]}"
+        yield Cause("data.normalisation", message, fix, 0.0)
+        return
+
+
+def _known(fit: Fit) -> tuple[str, str] | None:
+    """Which known constants the two sides were normalised by, if that explains the fit."""
+    for ours, (mean, std) in KNOWN.items():
+        for theirs, (other_mean, other_std) in KNOWN.items():
+            if ours == theirs:
+                continue
+            count = max(len(mean), len(other_mean), len(fit.scales))
+            m, s, om, os = (_spread(each, count) for each in (mean, std, other_mean, other_std))
+            scales = s / os  # (x * s + m - om) / os
+            offsets = (m - om) / os
+            if np.allclose(_spread(fit.scales, count), scales, rtol=1e-3) and np.allclose(
+                _spread(fit.offsets, count), offsets, rtol=1e-3, atol=1e-3
+            ):
+                return ours, theirs
+    return None
+
+
+def _spread(values: Sequence[float], count: int) -> Array:
+    return np.asarray(values if len(values) == count else [values[0]] * count, dtype=np.float64)
+
+
+def _mirrored(pairs: Pairs, limit: float) -> Iterator[Cause]:
+    if pairs[0][0].ndim < 2:
+        return
+    for axis in range(pairs[0][0].ndim):
+        if pairs[0][0].shape[axis] > CHANNELS and _fits(pairs, lambda a, axis=axis: np.flip(a, axis), limit):  # type: ignore[misc]
+            message = f"the port's samples are mirrored along axis {axis}"
+            yield Cause("data.crop", message, f"do not flip the port's samples along axis {axis}", 0.0)
+            return
+
+
+def _plane(array: Array) -> tuple[int, int] | None:
+    """The two axes of a picture."""
+    if array.ndim == 2:
+        return 0, 1
+    if array.ndim != 3:
+        return None
+    return (0, 1) if array.shape[-1] <= CHANNELS < array.shape[0] else (1, 2)
+
+
+def _cropped(pairs: Pairs, limit: float) -> Iterator[Cause]:
+    """The same picture, cut out at another place."""
+    axes = _plane(pairs[0][0])
+    if (
+        axes is None
+        or any(a.shape != b.shape for a, b in pairs)
+        or min(pairs[0][0].shape[x] for x in axes) < 8
+    ):
+        return
+    shift = _shift(*pairs[0], axes)
+    if shift == (0, 0) or max(map(abs, shift)) > FARTHEST:
+        return
+    for ours, theirs in pairs:
+        mine, other = _overlap(ours, theirs, axes, shift)
+        if not mine.size or apart(mine, other) > limit:
+            return
+    message = f"the port's crop lies {shift[0]} rows down and {shift[1]} columns right of the reference's"
+    fix = f"cut the port's samples {shift[0]} rows higher and {shift[1]} columns further left"
+    yield Cause("data.crop", message, fix, 0.0)
+
+
+def _shift(ours: Array, theirs: Array, axes: tuple[int, int]) -> tuple[int, int]:
+    """How far a picture is moved: where the middle of the port's lies in the reference's."""
+    mine, other = (np.moveaxis(array, axes, (0, 1)) for array in (ours, theirs))
+    mine, other = (plane.reshape(*plane.shape[:2], -1)[..., 0].astype(np.float64) for plane in (mine, other))
+    corner = (other.shape[0] - PATCH) // 2, (other.shape[1] - PATCH) // 2
+    patch = other[corner[0] : corner[0] + PATCH, corner[1] : corner[1] + PATCH]
+    windows = np.lib.stride_tricks.sliding_window_view(mine, (PATCH, PATCH))
+    apart_by_place = np.abs(windows - patch).max(axis=(2, 3))
+    row, column = np.unravel_index(int(np.argmin(apart_by_place)), apart_by_place.shape)
+    return int(row) - corner[0], int(column) - corner[1]
+
+
+def _overlap(
+    ours: Array, theirs: Array, axes: tuple[int, int], shift: tuple[int, int]
+) -> tuple[Array, Array]:
+    mine, other = [slice(None)] * ours.ndim, [slice(None)] * ours.ndim
+    for axis, by in zip(axes, shift, strict=True):
+        length = ours.shape[axis]
+        mine[axis] = slice(max(by, 0), length + min(by, 0))
+        other[axis] = slice(max(-by, 0), length + min(-by, 0))
+    return ours[tuple(mine)], theirs[tuple(other)]
+
+
+def _resized(pairs: Pairs, limit: float) -> Iterator[Cause]:
+    """The same pictures, almost: another interpolation."""
+    if any(a.shape != b.shape or _plane(a) is None for a, b in pairs):
+        return
+    alike = [
+        np.corrcoef(a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64))[0, 1]
+        for a, b in pairs
+    ]
+    if min(alike) < ALIKE:
+        return
+    worst = max(float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max()) for a, b in pairs)
+    message = (
+        f"the same pictures, resampled otherwise: {min(alike):.1%} alike, up to {worst:.4g} apart "
+        "(another interpolation, antialiasing, or library: arrays are resized otherwise than images)"
+    )
+    fix = (
+        "resize the port's pictures as the reference's are: the same library, interpolation and antialiasing"
+    )
+    yield Cause("data.resize", message, fix, 0.0)
+
+
+def _labelled(pairs: Pairs, limit: float) -> Iterator[Cause]:
+    """Whole numbers by another numbering."""
+    if any(a.dtype.kind not in "iub" or b.dtype.kind not in "iub" or a.shape != b.shape for a, b in pairs):
+        return
+    ours, theirs = (
+        np.concatenate([pair[side].reshape(-1) for pair in pairs]).astype(np.int64) for side in (0, 1)
+    )
+    if pairs[0][0].ndim > 1 and len(np.unique(ours)) > 1000:
+        return
+    table: dict[int, int] = {}
+    for a, b in zip(ours.tolist(), theirs.tolist(), strict=True):
+        if table.setdefault(a, b) != b:
+            return
+    if len(set(table.values())) != len(table) or len(table) < 2:
+        return
+    steps = {b - a for a, b in table.items()}
+    if len(steps) == 1:
+        by = steps.pop()
+        message = f"the port's labels are the reference's {'plus' if by > 0 else 'minus'} {abs(by)}"
+        fix = f"{'subtract' if by > 0 else 'add'} {abs(by)} {'from' if by > 0 else 'to'} the port's labels"
+    else:
+        shown = some([f"{a} is {b}" for a, b in sorted(table.items()) if a != b], 6)
+        message = f"the port numbers the labels otherwise: {shown} in the port"
+        fix = "number the port's labels as the reference's are (classes sorted by name?)"
+    yield Cause("data.label", message, fix, 0.0)
+
+
+Hypothesis = Callable[[Pairs, float], Iterator[Cause]]
+HYPOTHESES: tuple[Hypothesis, ...] = (
+    _labelled,
+    _turned,
+    _channels,
+    _scaled,
+    _mirrored,
+    _cropped,
+    _resized,
+)

@@ -1,0 +1,241 @@
+"""``compare_data``: do two datasets or loaders give the same samples in the same order.
+
+Both are read side by side, a few samples at a time in memory. What differs is explained from those kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice, zip_longest
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.brief import some
+from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.explain.samples import ROUNDING, apart, cause_of
+from parfocal.judge.floors import NOTHING, Size
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
+from parfocal.report.report import Report
+from parfocal.workflow.sample_order import find_order, in_words, signature
+from parfocal.workflow.sample_streams import Sample, SampleStream
+
+LIMIT = 4.0  # in units of rounding: as for every call
+KEPT = 48  # samples that are kept whole, to explain a difference
+SIGNED = 200_000  # samples whose order is looked at
+
+
+@dataclass(slots=True)
+class _Field:
+    """One array of every sample: where and how far the two sides were apart."""
+
+    count: int = 0
+    differing: int = 0
+    first: int = -1
+    worst: float = 0.0
+    dtypes: tuple[set[str], set[str]] = field(default_factory=lambda: (set(), set()))
+
+    def add(self, index: int, ours: Array, theirs: Array) -> bool:
+        score = apart(ours, theirs)
+        self.count += 1
+        self.worst = max(self.worst, score)
+        for seen, array in zip(self.dtypes, (ours, theirs), strict=True):
+            seen.add(array.dtype.name)
+        if score <= LIMIT:
+            return False
+        self.differing += 1
+        self.first = index if self.first < 0 else self.first
+        return True
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What reading both sides to the end showed."""
+
+    kept: tuple[list[Sample], list[Sample]] = field(default_factory=lambda: ([], []))
+    wrong: list[tuple[int, Sample, Sample]] = field(default_factory=list)
+    signatures: tuple[list[Array], list[Array]] = field(default_factory=lambda: ([], []))
+    counts: list[int] = field(default_factory=lambda: [0, 0])
+    batches: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))
+    fields: dict[str, _Field] = field(default_factory=dict)
+    names: tuple[dict[str, None], dict[str, None]] = field(default_factory=lambda: ({}, {}))
+
+    def batch(self, side: int) -> int | None:
+        return max(self.batches[side].values(), default=None)
+
+
+def compare_data(reference: Any, port: Any, *, samples: int | None = None) -> Report:
+    """Compare two datasets (by index) or loaders (by iterating): length, order, fields, values, labels.
+
+    ``samples`` bounds how many are read of each side; without it all are, a few at a time.
+    """
+    if reference is port:
+        raise InputError("a dataset compared with itself is always the same", hint="pass two datasets")
+    if samples is not None and (isinstance(samples, bool) or not isinstance(samples, int) or samples < 1):
+        raise InputError(f"samples={samples!r} is not a number of samples")
+    sides = SampleStream(reference, "reference"), SampleStream(port, "port")
+    reading = _read(sides, samples)
+    if not min(reading.counts):
+        empty = "reference" if not reading.counts[0] else "port"
+        raise EmptyComparisonError(f"the {empty} has no samples, so nothing was compared")
+    if not reading.fields:
+        raise EmptyComparisonError(
+            f"the samples have no field in common: {some(list(reading.names[0]))} in the reference, "
+            f"{some(list(reading.names[1]))} in the port"
+        )
+    lengths = _length(sides, reading, samples)
+    order = _order(sides, reading)
+    values = [] if order else _values(sides, reading)
+    first = min(reading.counts)
+    return Report(
+        reference_name=sides[0].name,
+        port_name=sides[1].name,
+        divergences=(*lengths, *order, *values),
+        findings=tuple(_findings(sides, reading)),
+        coverage=Coverage(
+            (
+                Compared("samples", first, max(reading.counts)),
+                Compared("fields", len(reading.fields), len({**reading.names[0], **reading.names[1]})),
+            ),
+            (
+                *_left(reading, samples, sides),
+                *(
+                    LeftOut(f"field {name}", Reason.ONLY_REFERENCE if side == 0 else Reason.ONLY_PORT)
+                    for side in (0, 1)
+                    for name in reading.names[side]
+                    if name not in reading.names[1 - side]
+                ),
+            ),
+        ),
+        limit=LIMIT,
+    )
+
+
+def _left(reading: _Reading, samples: int | None, sides: tuple[SampleStream, SampleStream]) -> list[LeftOut]:
+    if samples is None or min(reading.counts) < samples:
+        return []
+    return [LeftOut(f"samples after the first {samples}", Reason.NOT_ASKED, f"samples={samples}")]
+
+
+def _read(sides: tuple[SampleStream, SampleStream], samples: int | None) -> _Reading:
+    reading = _Reading()
+    streams = [islice(side.samples(), samples) for side in sides]
+    for index, pair in enumerate(zip_longest(*streams)):
+        found: list[Sample | None] = []
+        for number, item in enumerate(pair):
+            if item is None:
+                found.append(None)
+                continue
+            batch, sample = item
+            reading.counts[number] += 1
+            reading.names[number].update(dict.fromkeys(sample))
+            if not sides[number].by_index:
+                reading.batches[number][batch] = reading.batches[number].get(batch, 0) + 1
+            if index < SIGNED:
+                reading.signatures[number].append(signature(sample))
+            if index < KEPT:
+                reading.kept[number].append(sample)
+            found.append(sample)
+        if found[0] is not None and found[1] is not None:
+            _compare_sample(reading, index, found[0], found[1])
+    return reading
+
+
+def _compare_sample(reading: _Reading, index: int, ours: Sample, theirs: Sample) -> None:
+    wrong = False
+    for name, array in ours.items():
+        if name in theirs:
+            wrong |= reading.fields.setdefault(name, _Field()).add(index, array, theirs[name])
+    if wrong and len(reading.wrong) < KEPT:
+        reading.wrong.append((index, ours, theirs))
+
+
+def _divergence(
+    sides: tuple[SampleStream, SampleStream], what: str, cause: Cause | None, score: float, **more: Any
+) -> Divergence:
+    sites = Site("", sides[0].name), Site("", sides[1].name)
+    return Divergence("data", *sites, what, more.get("error"), more.get("noise", NOTHING), score, cause=cause)
+
+
+def _length(
+    sides: tuple[SampleStream, SampleStream], reading: _Reading, samples: int | None
+) -> list[Divergence]:
+    counts, found = reading.counts, []
+    if counts[0] != counts[1]:
+        what = f"{counts[0]} samples in the reference, {counts[1]} in the port"
+        fewer = 0 if counts[0] < counts[1] else 1
+        batch = reading.batch(1 - fewer)
+        side = ("reference", "port")[fewer]
+        fix, message = "give both sides the same files and splits", what
+        if batch and counts[1 - fewer] - counts[fewer] == counts[1 - fewer] % batch:
+            message = f"the {side} drops the last, incomplete batch: {what}"
+            fix = f"write drop_last={fewer == 0} in the port's loader"
+        elif batch and abs(counts[0] - counts[1]) < batch:
+            message = f"{what}: less than a batch of {batch}, as when the last one is filled up or cut"
+        found.append(_divergence(sides, f"length: {what}", Cause("data.length", message, fix, 0.0), np.inf))
+    batches = [reading.batch(side) for side in (0, 1)]
+    if None not in batches and batches[0] != batches[1]:
+        message = f"batches of {batches[0]} in the reference, of {batches[1]} in the port"
+        cause = Cause("data.length", message, f"write batch_size={batches[0]} in the port's loader", 0.0)
+        found.append(_divergence(sides, message, cause, np.inf))
+    return found
+
+
+def _order(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list[Divergence]:
+    if not reading.wrong:
+        return []
+    order = find_order(*reading.signatures)
+    if order is None or order.is_same:
+        return []
+    how = in_words(order, reading.batch(1))
+    shuffled = [_shuffles(side) for side in sides]
+    message = f"the port gives the reference's samples {how}"
+    if shuffled[0] != shuffled[1]:
+        moving, still = ("reference", "port") if shuffled[0] else ("port", "reference")
+        message += f": the {moving} shuffles, the {still} does not"
+    elif shuffled[0]:
+        message += ": both shuffle, each in its own way"
+    fix = "feed both sides one list of indices, or switch shuffling off on both"
+    wrong = sum(at != index for index, at in enumerate(order.order))
+    what = f"order: {wrong} of {len(order.order)} samples are at another place"
+    return [_divergence(sides, what, Cause("data.order", message, fix, 0.0), np.inf)]
+
+
+def _shuffles(side: SampleStream) -> bool:
+    """Whether the first samples are others when it is read again."""
+    if side.by_index or iter(side.source) is side.source:
+        return False
+    passes = [[signature(sample) for _, sample in islice(side.samples(), 16)] for _ in range(2)]
+    return any(a.shape != b.shape or not np.array_equal(a, b) for a, b in zip(*passes, strict=False))
+
+
+def _values(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list[Divergence]:
+    found = []
+    for name, seen in reading.fields.items():
+        if not seen.differing:
+            continue
+        pairs = [
+            (ours[name], theirs[name]) for _, ours, theirs in reading.wrong if name in ours and name in theirs
+        ]
+        pairs = [(a, b) for a, b in pairs if apart(a, b) > LIMIT]
+        cause = cause_of(pairs, LIMIT) if pairs else None
+        ours, theirs = pairs[0]
+        numeric = ours.dtype.kind in "fiub" and theirs.dtype.kind in "fiub" and ours.shape == theirs.shape
+        floor = ROUNDING * float(np.abs(ours.astype(np.float64)).max(initial=0.0)) if numeric else 0.0
+        shapes = "" if ours.shape == theirs.shape else f", {list(ours.shape)} against {list(theirs.shape)}"
+        what = f"{name} of sample {seen.first}{shapes}; {seen.differing} of {seen.count} samples differ"
+        error = compare_arrays(theirs, ours) if numeric else None
+        found.append(_divergence(sides, what, cause, seen.worst, error=error, noise=Size(floor, floor)))
+    return found
+
+
+def _findings(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list[Finding]:
+    found = []
+    for name, seen in reading.fields.items():
+        if seen.dtypes[0] != seen.dtypes[1]:
+            ours, theirs = (some(sorted(each)) for each in seen.dtypes)
+            found.append(Finding("data.dtype", f"{name} is {ours} in the reference, {theirs} in the port"))
+    return found

@@ -1,0 +1,89 @@
+"""Which sample of one side is which of the other, by signatures that preprocessing does not change.
+
+A signature is a row of quantiles of the sample's values, each channel brought to one scale: the same for
+another normalisation, layout, order of channels or a mirrored picture.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.samples import channel_axis
+from parfocal.workflow.sample_streams import Sample
+
+QUANTILES = 15
+CLOSE = 2e-3  # distance of two signatures of one sample: rounding, and quantiles between two values
+SHARE = 0.9  # of the samples that must be found for an order
+
+
+def signature(sample: Sample) -> Array:
+    """A few numbers that tell samples apart: of all arrays with more than one value, or of all values."""
+    rows = [_row(array) for array in sample.values() if array.size > 1]
+    if not rows:
+        rows = [np.asarray([_number(array)]) for array in sample.values()]
+    return np.concatenate(rows) if rows else np.zeros(1)
+
+
+def _number(array: Array) -> float:
+    if array.dtype.kind in "fiub":
+        return float(array.reshape(-1)[0]) if array.size else 0.0
+    return float(zlib.crc32(array.tobytes()))
+
+
+def _row(array: Array) -> Array:
+    if array.dtype.kind not in "fiub":
+        return np.asarray([float(zlib.crc32(array.tobytes()))])
+    axis = channel_axis(array)
+    wide = array.astype(np.float64)
+    parts = [wide] if axis is None else list(np.moveaxis(wide, axis, 0))
+    levels = []
+    for part in parts:
+        spread = part.std()
+        scaled = (part - part.mean()) / spread if spread > 0 else part - part.mean()
+        levels.append(np.quantile(scaled, np.linspace(0, 1, QUANTILES)))
+    return np.asarray(np.sort(np.stack(levels), axis=0).reshape(-1) if len(levels) > 1 else levels[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """``order[i]``: which sample of the reference the port's sample ``i`` is; -1: none."""
+
+    order: tuple[int, ...]
+
+    @property
+    def is_same(self) -> bool:
+        return all(at in (index, -1) for index, at in enumerate(self.order))
+
+
+def find_order(ours: list[Array], theirs: list[Array]) -> Order | None:
+    """The permutation that lays the port's samples upon the reference's, if nearly all are found once."""
+    if not ours or not theirs or len({each.shape for each in (*ours, *theirs)}) != 1:
+        return None
+    reference, port = np.stack(ours), np.stack(theirs)
+    near, index = cKDTree(reference).query(port, k=1)
+    found = np.where(near <= CLOSE * np.sqrt(reference.shape[1]), index, -1)
+    used = found[found >= 0]
+    if len(used) < SHARE * min(len(ours), len(theirs)) or len(np.unique(used)) < SHARE * len(used):
+        return None
+    return Order(tuple(int(at) for at in found))
+
+
+def in_words(order: Order, batch: int | None) -> str:
+    """What kind of another order it is."""
+    found = np.asarray(order.order)
+    steps = found - np.arange(len(found))
+    if len(set(steps.tolist())) == 1:
+        return f"{abs(int(steps[0]))} samples {'ahead' if steps[0] > 0 else 'behind'}"
+    if np.array_equal(found, np.arange(len(found))[::-1]):
+        return "in reverse"
+    if batch and all(
+        (found[at : at + batch] // batch == at // batch).all() for at in range(0, len(found), batch)
+    ):
+        return f"in another order inside of each batch of {batch}"
+    shown = ", ".join(map(str, found[:8].tolist()))
+    return f"in another order ({shown}{', ...' if len(found) > 8 else ''})"
