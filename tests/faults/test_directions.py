@@ -10,6 +10,7 @@ from paddle import nn as pnn
 from torch import nn
 
 import parfocal
+from parfocal.attempts import STRICT
 from parfocal.explain import explainer as explaining
 from tests.faults.tools import numbers, own, seeded
 
@@ -50,6 +51,7 @@ def test_a_hypothesis_that_breaks_is_noted_and_the_verdict_stands(monkeypatch: A
     def broken(case: Any) -> Any:
         raise RuntimeError("no such kernel")
 
+    monkeypatch.delenv(STRICT)
     monkeypatch.setitem(explaining.ROUNDS, "forward", ((broken,), *explaining.FORWARD))
     reference, port = seeded(lambda: Branching(-1)), Branching(1).eval()
     report = parfocal.align(reference, port, numbers(3, 5, 8))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from parfocal.attempts import Attempts
 from parfocal.backends.protocol import Array
 from parfocal.explain.backward import equals, functions, gradients
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
@@ -85,6 +87,7 @@ class Explainer:
         entries: Sequence[Entry] = (),
         *,
         reproducing: bool = False,
+        attempts: Attempts | None = None,
     ) -> None:
         """``doubtful``: modules of the port of which it is not known what they correspond to.
 
@@ -95,7 +98,7 @@ class Explainer:
         self.entries = entries
         self.buffers = buffers
         self.reproduction: Reproduction | Rebuilding | None = None  # of the first that can be taken out
-        self.problems: list[str] = []  # hypotheses that could not be asked, and why
+        self.attempts = attempts or Attempts()  # hypotheses that could not be asked are noted there
         self.precise = precise
         self.doubtful = frozenset(doubtful)
         self.limit = limit
@@ -112,6 +115,12 @@ class Explainer:
 
     def explain(self, divergence: Divergence, seen: Seen) -> Divergence:
         """The divergence with its cause, or with what its error looks like."""
+        path = "" if divergence.port is None else divergence.port.path
+        return self.attempts.attempt(
+            "the cause", path, lambda: self._with_cause(divergence, seen), divergence
+        )
+
+    def _with_cause(self, divergence: Divergence, seen: Seen) -> Divergence:
         case = self._case(divergence, seen)
         if case.node.path in self.doubtful:
             return divergence
@@ -126,7 +135,9 @@ class Explainer:
                 if self.reproducing and self.reproduction is None:
                     self.reproduction = self._reproduction(case, explained)
                 self._found.setdefault(case.call, []).append(explained)
-                self._left[case.call] = still_wrong(case, proofs[0])
+                self._left[case.call] = self.attempts.attempt(
+                    "what else is wrong", case.node.path, partial(still_wrong, case, proofs[0]), frozenset()
+                )
                 if explained.port is not None and explained.port.path != case.node.path:
                     self._callers.add(explained.port.path)
                 return explained
@@ -195,6 +206,18 @@ class Explainer:
 
         ``right``: the module's other buffers. ``left``: in the reference's, after the run.
         """
+        path = updates[0][0].port.path if updates and updates[0][0].port is not None else ""
+        found = [divergence for divergence, _ in updates]
+        return self.attempts.attempt(
+            "an update", path, lambda: self._with_updates(updates, right, left), found
+        )
+
+    def _with_updates(
+        self,
+        updates: Sequence[tuple[Divergence, Check]],
+        right: Sequence[Check],
+        left: Mapping[str, Array],
+    ) -> list[Divergence]:
         checks = [check for _, check in updates]
         cases = [
             self._update(each, (check, *(c for c in checks if c is not check), *right), left)
@@ -231,45 +254,41 @@ class Explainer:
         if divergence.cause is not None:
             return divergence
         where = self._place(case)
-        ways = "" if where is None else both_ways(case)
-        message = divergence.message or "; ".join(part for part in (described(case), ways) if part)
+        path = case.node.path
+        ways = "" if where is None else self.attempts.attempt("both ways", path, partial(both_ways, case), "")
+        shape = self.attempts.attempt("the shape of the error", path, partial(described, case), "")
+        message = divergence.message or "; ".join(part for part in (shape, ways) if part)
         return replace(divergence, message=message, port=_nearer(divergence.port, where))
 
     def _reproduction(self, case: Case, explained: Divergence) -> Reproduction | Rebuilding | None:
-        """No reason to lose the verdict either."""
-        assert explained.cause is not None
-        try:
-            apart = reproduction(case, explained.cause)
+        """A script that shows the mistake by itself, or one that builds both models."""
+        cause_found = explained.cause
+        assert cause_found is not None
+
+        def taken_out() -> Reproduction | Rebuilding | None:
+            apart = reproduction(case, cause_found)
             return apart or rebuilding(case, explained, self._reference_of, self.entries)
-        except Exception as error:  # noqa: BLE001  what a framework raises for a call by itself
-            where = case.node.path or "the model"
-            self.problems.append(f"a script of {where}: {type(error).__name__}: {error}")
-            return None
+
+        return self.attempts.attempt("a script", case.node.path, taken_out, None)
 
     def _placed(self, proof: Proof, case: Case) -> Proof:
         """With the op's own line, also when the cause was found without looking at ops."""
-        proof = replace(proof, fix=in_the_constructor(case, in_shared_code(case, proof.fix)))
+        for step in (in_shared_code, in_the_constructor):
+            fix = self.attempts.attempt(
+                step.__name__, case.node.path, partial(step, case, proof.fix), proof.fix
+            )
+            proof = replace(proof, fix=fix)
         return proof if proof.port is not None else replace(proof, port=self._place(case))
 
     def _place(self, case: Case) -> Where | None:
-        try:
-            return place(case)
-        except Exception as error:  # noqa: BLE001  what a framework raises while it is watched
-            self.problems.append(
-                f"the ops of {case.node.path or 'the model'}: {type(error).__name__}: {error}"
-            )
-            return None
+        return self.attempts.attempt("the ops", case.node.path, partial(place, case), None)
 
     def _asked(self, hypothesis: Hypothesis, case: Case) -> list[Proof]:
-        """A hypothesis that cannot be asked is no reason to lose the verdict: it is noted."""
-        try:
-            return list(hypothesis(case))
-        except Exception as error:  # noqa: BLE001  what a framework raises in the middle of a trial
-            problem = (
-                f"{hypothesis.__name__} of {case.node.path or 'the model'}: {type(error).__name__}: {error}"
-            )
-            self.problems.append(problem)
-            return []
+        """A hypothesis that cannot be asked is no reason to lose the verdict, nor what it proved before."""
+        proofs: list[Proof] = []
+        ask = partial(proofs.extend, _one_by_one(hypothesis, case))
+        self.attempts.attempt(hypothesis.__name__, case.node.path, ask, None)
+        return proofs
 
     def _case(self, divergence: Divergence, seen: Seen) -> Case:
         call = self._starts.get(seen.port, blamed(seen, self.precise.port.trace.nodes))
@@ -308,6 +327,11 @@ class Handed:
     floor: Size = NOTHING
     own: bool = False
     levels: int = 1  # made by the code around the call
+
+
+def _one_by_one(hypothesis: Hypothesis, case: Case) -> Iterator[Proof]:
+    """Begun only when it is asked for the first proof."""
+    yield from hypothesis(case)
 
 
 def _moment(case: Case) -> tuple[bool, int]:

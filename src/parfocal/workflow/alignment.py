@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 
+from parfocal.attempts import Attempts
 from parfocal.backends.keeping import Kept, attributes_kept
 from parfocal.backends.protocol import Array, Mode
 from parfocal.errors import InputError
@@ -90,6 +92,7 @@ class Alignment:
         self.layers = layers
         self.ignore = ignore
         self.tell: Tell = silent
+        self.attempts = Attempts()
         self.backward = backward
         self.mode = mode
         self.tolerance = tolerance
@@ -116,11 +119,11 @@ class Alignment:
             pairing = self._pair()
             with left_as_it_was(self.port, self.mode):
                 script, followed, precise, measures = self._led(pairing, ledger, AS_SEEN)
-                better = paired_otherwise(pairing, measures, precise)
-                lying = Lying(
-                    lying_as_recorded(measures, precise),
-                    said_otherwise(measures, precise),
-                    masked_elsewhere(measures, precise),
+                better, lying = self.attempts.attempt(
+                    "a second look",
+                    "",
+                    partial(_second_look, pairing, measures, precise),
+                    (pairing, AS_SEEN),
                 )
             with left_as_it_was(self.port, self.mode):
                 if better is not pairing or lying != AS_SEEN:
@@ -288,6 +291,15 @@ class Alignment:
         results.gradients = port.gradients() if self.backward else {}
         results.hidden = tuple(dict.fromkeys(order for order, _, _ in follower.hidden))
         return collector, results, follower.layouts
+
+
+def _second_look(pairing: Pairing, measures: list[Measure], precise: Precise) -> tuple[Pairing, Lying]:
+    """Other pairs, and other ways in which values lie, that the first measures speak for."""
+    return paired_otherwise(pairing, measures, precise), Lying(
+        lying_as_recorded(measures, precise),
+        said_otherwise(measures, precise),
+        masked_elsewhere(measures, precise),
+    )
 
 
 def _supply(ledger: Ledger) -> Supply:

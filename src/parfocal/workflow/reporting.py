@@ -50,6 +50,7 @@ def report_of(
         buffers=(alignment.reference.buffers_before, alignment.port.buffers_before),
         entries=alignment.plan.entries,
         reproducing=reproducing,
+        attempts=alignment.attempts,
     )
     buffers, conventions = buffer_results(alignment, observation) if alignment.mode != "eval" else ([], [])
     if explain and not fixed:
@@ -73,8 +74,12 @@ def report_of(
         observation.pairing, alignment.reference.trace, alignment.port.trace
     )
     guilty = {each.port.path for each in found if each.port is not None and not each.inherited}
-    weights = wrong_weights(alignment, differing) if reproducing else None
-    statistics = wrong_statistics(alignment, observation, buffers) if reproducing and not fixed else None
+    attempt = alignment.attempts.attempt
+    weights, statistics = None, None
+    if reproducing:
+        weights = attempt("a script", "", partial(wrong_weights, alignment, differing), None)
+    if reproducing and not fixed:
+        statistics = attempt("a script", "", partial(wrong_statistics, alignment, observation, buffers), None)
     told = {each.port.path for each in (*found, *buffers) if each.port is not None}
     told |= dropping.ours.keys() | dropping.theirs.keys()
     reference, port = alignment.reference, alignment.port
@@ -108,8 +113,11 @@ def report_of(
             *harmless,
             *conventions,
             *worth_knowing,
-            *(unseen(observation.precise, observation.pairing, told) if explain and not fixed else ()),
-            *(Finding("explain.problem", f"could not be asked: {each}") for each in explainer.problems),
+            *(_settings_unseen(alignment, observation, told) if explain and not fixed else ()),
+            *(
+                Finding("explain.problem", f"could not be asked: {each}")
+                for each in alignment.attempts.failures
+            ),
         ),
         pairs=tuple(verdicts.pair_results(alignment, observation)),
         unpaired_reference=verdicts.unpaired(reference.trace, observation.pairing.unpaired_reference),
@@ -120,6 +128,17 @@ def report_of(
         limit=limits[0],
         tolerance=alignment.tolerance,
         reproduction=lambda: weights or explainer.reproduction or statistics,
+    )
+
+
+def _settings_unseen(
+    alignment: Alignment, observation: Observation, told: Collection[str]
+) -> Sequence[Finding]:
+    return alignment.attempts.attempt(
+        "settings without effect",
+        "",
+        lambda: tuple(unseen(observation.precise, observation.pairing, told)),
+        (),
     )
 
 
@@ -140,7 +159,13 @@ def _leftovers(
     ours, theirs = (
         (side.backend, side.backend.modules(side.model)) for side in (alignment.reference, alignment.port)
     )
-    explained, owners = explained_leftovers(left, ours, theirs, alignment.plan.entries)
+    unexplained: tuple[list[Divergence], frozenset[str]] = (left, frozenset())
+    explained, owners = alignment.attempts.attempt(
+        "weights left over",
+        "",
+        partial(explained_leftovers, left, ours, theirs, alignment.plan.entries),
+        unexplained,
+    )
     inside = [
         replace(each, inherited=True)
         if each.port is not None and any(f"{each.port.path}.".startswith(f"{owner}.") for owner in owners)
@@ -179,6 +204,7 @@ def _explained_parameter(
         alignment.plan.entries,
         observation.gradients,
         verdicts.limits_of(False)[0],
+        alignment.attempts,
     )
     return explainer.explain(divergence, entry, end.measure.floor, known)
 

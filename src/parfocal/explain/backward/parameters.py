@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from parfocal.attempts import Attempts
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, StateTensor
 from parfocal.backends.vocabulary import family
@@ -49,14 +50,26 @@ class ParameterExplainer:
     entries: Sequence[Entry]
     gradients: Mapping[str, Array]  # of the port's parameters, as they were seen
     limit: float
+    attempts: Attempts = field(default_factory=Attempts)
 
     def explain(
         self, divergence: Divergence, entry: Entry, floor: Size, known: Collection[str] = ()
     ) -> Divergence:
         """The divergence at the call that makes it, with its cause; none if it is ``known`` to be guilty."""
-        plain = [*self._frozen(entry, floor), *self._untied(entry, floor), *self._set(entry, floor)]
-        if plain:
-            return _with(divergence, plain[:1], "")
+        return self.attempts.attempt(
+            "the gradient",
+            entry.target,
+            partial(self._with_cause, divergence, entry, floor, known),
+            divergence,
+        )
+
+    def _with_cause(
+        self, divergence: Divergence, entry: Entry, floor: Size, known: Collection[str]
+    ) -> Divergence:
+        for step, hypothesis in (("frozen", self._frozen), ("untied", self._untied), ("set", self._set)):
+            plain = self.attempts.attempt(step, entry.target, partial(_first, hypothesis, entry, floor), None)
+            if plain is not None:
+                return _with(divergence, [plain], "")
         gradients = self.precise.gradients.get(entry.source), self.gradients.get(entry.target)
         guilty = next((u for u in self._users(entry) if self._score(u, entry, floor) > self.limit), None)
         if guilty is None:
@@ -80,20 +93,32 @@ class ParameterExplainer:
                 (theirs, entry.target, self.gradients),
             )
         ]
-        calls = calls_of_owner(ours.trace, entry.source), calls_of_owner(theirs.trace, entry.target)
-        if frozen[0] == frozen[1] or not all(calls):
+        if frozen[0] == frozen[1]:
             return
-        found = [
-            side.repeat(order, None, self.precise.recorded, _thawing(side, path)).parameters.get(path)
-            for side, order, path in zip((ours, theirs), calls, (entry.source, entry.target), strict=True)
-        ]
-        left = _judged(found[0], found[1], entry, floor)
+        left = min((self._thawed(users, entry, floor) for users in self._users(entry)), default=math.inf)
         if left <= self.limit:
             words = ("reference", "port") if frozen[0] else ("port", "reference")
             message = f"{entry.target} is frozen in the {words[0]}, the {words[1]} trains it"
             flag = {"paddle": ("stop_gradient", frozen[0]), "torch": ("requires_grad", frozen[1])}
             fix = "{} = {}".format(*flag[theirs.backend.name])
             yield Proof("grad.detached", message, f"{spelled_path(entry.target)}.{fix}", left)
+
+    def _thawed(self, users: Users, entry: Entry, floor: Size) -> float:
+        """How far apart the gradients are when both sides train the parameter."""
+        sides = (
+            (self.precise.reference, users.reference, entry.source),
+            (self.precise.port, users.port, entry.target),
+        )
+        if not all(calls for _, calls, _ in sides):
+            return math.inf
+        found = [
+            side.repeat(calls, None, self.precise.recorded, _thawing(side, calls[0], path))
+            for side, calls, path in sides
+        ]
+        gradients = [each.parameters.get(path) for each, (_, _, path) in zip(found, sides, strict=True)]
+        if any(gradient is None for gradient in gradients):
+            return math.inf
+        return _judged(gradients[0], gradients[1], entry, floor)
 
     def _set(self, entry: Entry, floor: Size) -> Iterator[Proof]:
         """The owner has another setting, which only its gradient shows."""
@@ -206,6 +231,10 @@ class ParameterExplainer:
         return replace(divergence, reference=sides[0], port=sides[1])
 
 
+def _first(hypothesis: Callable[[Entry, Size], Iterator[Proof]], entry: Entry, floor: Size) -> Proof | None:
+    return next(hypothesis(entry, floor), None)
+
+
 def _owned(side: Repeater, module: Any, name: str) -> Iterator[StateTensor]:
     return (each for each in side.backend.state(module) if each.path == name)
 
@@ -216,11 +245,13 @@ def _is_frozen(side: Repeater, path: str) -> bool:
     return bool(found) and not any(each.trainable for each in found)
 
 
-def _thawing(side: Repeater, path: str) -> Callable[[Any], None]:
-    """Lets the twin of a parameter's owner train it."""
+def _thawing(side: Repeater, call: int, path: str) -> Callable[[Any], None]:
+    """Lets the twin of a parameter's owner, or of a module around it, train the parameter."""
+    outer = side.trace.nodes[call].path
+    name = path.removeprefix(f"{outer}.") if outer else path
 
     def thaw(twin: Any) -> None:
-        for each in _owned(side, twin, path.rpartition(".")[2]):
+        for each in _owned(side, twin, name):
             side.backend.require_grad(each.value)
 
     return thaw

@@ -21,6 +21,7 @@ from parfocal.explain.fixes.trying import patched
 from parfocal.replay.repeat import Repeated
 
 MOST = 6  # other modules that are asked
+PLAIN = (bool, int, float, str)  # what an attribute can be asked for in a line of code
 FLAG = "training"  # an attribute of every module that says nothing about which it is
 
 
@@ -128,6 +129,14 @@ def _runs(module: Any, guilty: Any, functions: set[int]) -> bool:
     return type(module) is type(guilty) or any(member in functions for member in members)
 
 
+def _has(module: Any, name: str, value: Any, *, missing: bool = False) -> bool:
+    """Whether a module's attribute has a plain value; ``missing`` where it has no such attribute."""
+    if name not in vars(module):
+        return missing
+    other = vars(module)[name]
+    return isinstance(other, PLAIN) and bool(other == value)
+
+
 def _for_some(patch: Patch, needing: Sequence[Any], others: Sequence[Any]) -> Line | None:
     """The new value where an attribute is what it is in the modules that need it, else the old one."""
     old, new = (ast.parse(text).body[0] for text in (patch.old, patch.new))
@@ -144,9 +153,10 @@ def _for_some(patch: Patch, needing: Sequence[Any], others: Sequence[Any]) -> Li
         begin = "return"
     before, after = (ast.unparse(value) for value in values if value is not None)
     for name, value in vars(needing[0]).items():
-        plain = isinstance(value, (bool, int, float, str)) and not name.startswith("_") and name != FLAG
-        alike = all(vars(each).get(name) == value for each in needing)
-        if plain and alike and all(vars(each).get(name, value) != value for each in others):
+        if not isinstance(value, PLAIN) or name.startswith("_") or name == FLAG:
+            continue  # a tensor, say, has no plain yes or no to whether it is another's
+        alike = all(_has(each, name, value) for each in needing)
+        if alike and not any(_has(each, name, value, missing=True) for each in others):
             text = f"{begin} {after} if self.{name} == {written(value)} else {before}"
             return Line.of(replace(patch, new=text))
     return None
