@@ -324,7 +324,9 @@ def _next_step(report: Report) -> str:
         return f"next: make the weights correspond (see the plan: report.transfer), then {again}"
     site = first.port or first.reference
     where = f"{_short_path(site.file)}:{site.line}" if site and site.file else "the place named above"
-    if report.scale == "growth":  # what the two runs started from was not recorded with them
+    if report.scale == "growth" and not report.coverage.count(
+        "parameters"
+    ):  # what the two runs started from was not recorded with them
         start = "see that both runs are of one model with one set of weights"
         return f"next: {start}, look at {where}, then {again}"
     return f"next: look at {where}, mend it, then {again}"

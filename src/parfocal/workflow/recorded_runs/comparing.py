@@ -24,6 +24,7 @@ from parfocal.workflow.recorded_runs.call_errors import CallErrors, jump
 from parfocal.workflow.recorded_runs.data import compare_data
 from parfocal.workflow.recorded_runs.forward import compare_forward
 from parfocal.workflow.recorded_runs.gradients import compare_gradients
+from parfocal.workflow.recorded_runs.interruption import interruptions
 from parfocal.workflow.recorded_runs.logs import compare_logs
 from parfocal.workflow.recorded_runs.loss import compare_entering, compare_loss
 from parfocal.workflow.recorded_runs.pair import Memory, Outcome, StepPair
@@ -73,9 +74,6 @@ def compare(
     if reference.path.resolve() == port.path.resolve():
         raise InputError(f"{reference.path} is compared with itself", hint="give two runs")
     gathered = _Gathered(tolerance)
-    for name, run in (("reference", reference), ("port", port)):
-        if not run.complete:
-            gathered.add(Outcome(findings=(_incomplete(name, run),)))
     ranks = _ranks(reference, port, rank, gathered)
     for steps in _steps_of_ranks(reference, port, ranks, gathered):
         pairs = [gathered.pair(ours, theirs, dict(layers or {})) for ours, theirs in steps]
@@ -84,12 +82,26 @@ def compare(
                 gathered.add(stage(pair, gathered.diverged))
         for pair in pairs:
             gathered.add_calls(pair)
+            gathered.add(Outcome(findings=tuple(interruptions(pair))))
     if not gathered.pairs:
         raise EmptyComparisonError(
             f"no step with calls is in both runs: {gathered.steps[0]} and {gathered.steps[1]}",
             hint="record both sides with the same filters",
         )
+    gathered.add(Outcome(findings=tuple(_left_incomplete(reference, port, gathered))))
     return gathered.report(reference, port)
+
+
+def _left_incomplete(reference: Run, port: Run, gathered: _Gathered) -> Iterator[Finding]:
+    """Runs that were cut short between two steps, or in a step that the other run does not have."""
+    told = {each.port is not None for each in gathered.findings.values() if each.code == INCOMPLETE}
+    for is_port, name, run, steps in (
+        (False, "reference", reference, gathered.steps[0]),
+        (True, "port", port, gathered.steps[1]),
+    ):
+        if not run.complete and is_port not in told:
+            last = f"after step {max(steps)}" if steps else "before its first step"
+            yield Finding(INCOMPLETE, f"the {name}'s run ends {last}, and was not closed: {run.path}")
 
 
 def _ranks(reference: Run, port: Run, wanted: int | None, gathered: _Gathered) -> list[int]:
@@ -130,12 +142,6 @@ def _steps_of_ranks(
                 found.append((build_step(reference, rank, ours), build_step(port, rank, theirs)))
         if any(ours.trace.nodes and theirs.trace.nodes for ours, theirs in found):
             yield found
-
-
-def _incomplete(name: str, run: Run) -> Finding:
-    return Finding(
-        INCOMPLETE, f"the {name}'s run is incomplete ({run.path}): only finished calls were compared"
-    )
 
 
 def _number(pair: tuple[StepRecords | None, StepRecords | None]) -> int:

@@ -11,6 +11,7 @@ from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of
 from parfocal.replay.trace import Node, Trace
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, Arrived, CallErrors, jump
+from parfocal.workflow.recorded_runs.ops import at_its_op
 from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, Outcome, StepPair
 from parfocal.workflow.recorded_runs.settings import explain_call
 
@@ -43,8 +44,9 @@ def own_errors(errors: CallErrors, pair: StepPair, phase: str) -> Iterator[Diver
     given = max(given, errors.weights)
     grown = jump(given, made, epsilon)
     if grown > pair.limit:
+        explain = phase == "forward"
         noise = NOTHING if math.isinf(made) else _size(max(given, GIVEN * epsilon), comparison)
-        yield Divergence(
+        found = Divergence(
             phase,
             other.site,
             own.site,
@@ -53,10 +55,11 @@ def own_errors(errors: CallErrors, pair: StepPair, phase: str) -> Iterator[Diver
             noise,
             grown,
             message,
-            cause=explain_call(other, own) if phase == "forward" else None,
+            cause=explain_call(other, own) if explain else None,
             step=pair.step,
             rank=pair.rank,
         )
+        yield at_its_op(pair, found, other, own) if explain else found
 
 
 def _epsilon(node: Node) -> float:
@@ -110,7 +113,7 @@ def blame_around(
         Site(around.path, around.kind, None, node.file, node.line)
         for around, node in zip(outer, inner, strict=True)
     ]
-    return Divergence(
+    found = Divergence(
         phase,
         sites[0],
         sites[1],
@@ -122,6 +125,7 @@ def blame_around(
         step=pair.step,
         rank=pair.rank,
     )
+    return at_its_op(pair, found, outer[0], outer[1]) if phase == "forward" else found
 
 
 def _traces(pair: StepPair) -> Sequence[Trace]:
