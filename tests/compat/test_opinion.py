@@ -179,6 +179,18 @@ def test_running_statistics_that_the_tool_moved_are_not_held_against_a_correct_p
     assert WITHIN.search(own_line(capsys))
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_dropout_at_work_is_no_rounding(training, capsys):
+    module = torch.nn.Sequential(torch.nn.Linear(64, 8), torch.nn.Dropout(0.5))
+    layer = paddle.nn.Sequential(paddle.nn.Linear(64, 8), paddle.nn.Dropout(0.5))
+    for model in (module, layer):
+        model.train() if training else model.eval()
+    assert autodiff(layer, module, X) is False
+    line = own_line(capsys)
+    assert WITHIN.search(line)
+    assert line.endswith("with dropout off; at work, it draws other numbers on each side") is training
+
+
 def optimizers(module, layer, rate=0.1):
     return [
         torch.optim.SGD(module.parameters(), 0.1),

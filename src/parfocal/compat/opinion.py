@@ -17,6 +17,7 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
+from parfocal.capture.determinism import dropping
 from parfocal.judge.floors import coarser, difference, score, size_of
 from parfocal.run.dtypes import dtype_name
 
@@ -83,7 +84,16 @@ def opinion_on_models(reference: Any, port: Any, inputs: Any, *, subject: str = 
         return _cut(
             f"{HEAD}no opinion of its own: {type(error).__name__}: {getattr(error, 'message', error)}"
         )
-    return _cut(f"{HEAD}{f'{subject}: ' * bool(subject)}{_told(report)}")
+    random = ""
+    if report.ok and options.get("mode") != "eval" and (_drops(reference) or _drops(port)):
+        random = " with dropout off; at work, it draws other numbers on each side"
+    return _cut(f"{HEAD}{f'{subject}: ' * bool(subject)}{_told(report)}{random}")
+
+
+def _drops(model: Any) -> bool:
+    """Whether a module drops values at random as the model is now: an alignment switches that off."""
+    modules = registry.of(model).modules(model)
+    return any(chance > 0 and modules[path].training for path, (_, chance) in dropping(model).items())
 
 
 def _told(report: Report) -> str:
