@@ -92,8 +92,9 @@ def loaded_by(folder, *arguments):
 
 
 def test_help_and_diff_and_doctor_load_no_framework(tmp_path):
-    np.save(tmp_path / "a.npy", np.ones(3))
-    for arguments in (["--help"], ["diff", "a.npy", "a.npy"], ["doctor"]):
+    for name, value in (("a", 1), ("b", 2)):
+        np.save(tmp_path / f"{name}.npy", np.full(3, value))
+    for arguments in (["--help"], ["diff", "a.npy", "b.npy", "--log", "diff.log"], ["doctor"]):
         assert loaded_by(tmp_path, *arguments) == "loaded []", arguments
 
 
@@ -110,10 +111,11 @@ def test_it_runs_as_a_module(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 def test_no_room_for_the_output_is_no_verdict(tmp_path):
-    np.savez(tmp_path / "a.npz", x=np.ones(2))
+    for name in ("a", "b"):
+        np.savez(tmp_path / f"{name}.npz", x=np.ones(2))
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "parfocal.cli.main", "diff", "a.npz", "a.npz"],
+            [sys.executable, "-m", "parfocal.cli.main", "diff", "a.npz", "b.npz"],
             cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
         )  # fmt: skip
     assert done.returncode == 2
@@ -132,10 +134,11 @@ def test_a_long_message_is_cut_to_a_screen(monkeypatch, capsys):
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
 def test_names_that_cannot_be_printed_are_told_all_the_same(tmp_path, encoding):
-    np.savez(tmp_path / "a.npz", **{"größe μ": np.ones(2)})
+    for name in ("a", "b"):
+        np.savez(tmp_path / f"{name}.npz", **{"größe μ": np.ones(2)})
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run(
-        [sys.executable, "-m", "parfocal.cli.main", "diff", "a.npz", "a.npz"],
+        [sys.executable, "-m", "parfocal.cli.main", "diff", "a.npz", "b.npz"],
         cwd=tmp_path, capture_output=True, timeout=60, check=False, env=environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
