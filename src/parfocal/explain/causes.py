@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from parfocal.brief import brief
@@ -74,12 +74,13 @@ class Proof:
     score: float
     port: Where | None = None
     reference: Where | None = None
+    facts: tuple[str, ...] = ()  # of a message that names a module: what it says without that
 
 
 def cause(proofs: list[Proof]) -> Cause:
     """The first proof, with the others as alternatives."""
-    first, *others = (Cause(p.code, p.message, p.fix, p.score) for p in proofs)
-    return Cause(first.code, first.message, first.fix, first.score_after, tuple(others))
+    first, *others = (Cause(p.code, p.message, p.fix, p.score, facts=p.facts) for p in proofs)
+    return replace(first, alternatives=tuple(others))
 
 
 def spelled_path(path: str) -> str:

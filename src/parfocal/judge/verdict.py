@@ -38,13 +38,18 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why two calls differ: proven by computing again with the cause removed."""
+    """Why two calls differ: proven by computing again with the cause removed.
+
+    ``facts``: what the message says without where: the names and both sides' values. A cause whose message
+    names no module needs none.
+    """
 
     code: str
     message: str
     fix: str
     score_after: float
     alternatives: tuple[Cause, ...] = ()
+    facts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +70,11 @@ class Divergence:
     rank: int = 0
 
     @property
-    def mistake(self) -> tuple[str, str] | None:
+    def mistake(self) -> tuple[str, ...] | None:
         """What is wrong, wherever it is: the same for the same mistake in several places."""
         if self.cause is None:
             return None
-        place = self.port.path if self.port is not None else ""
-        return self.cause.code, self.cause.message.replace(place, "") if place else self.cause.message
+        return self.cause.code, *(self.cause.facts or (self.cause.message,))
 
 
 @dataclass(frozen=True, slots=True)

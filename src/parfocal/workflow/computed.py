@@ -18,7 +18,7 @@ from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes.registering import registered_at
 from parfocal.explain.layers.weights import COPY
 from parfocal.explain.ops.values import close
-from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.judge.verdict import Divergence, Finding, Site
 from parfocal.weights.plan import Entry, Plan
 from parfocal.weights.views import reshape
 from parfocal.workflow.players import Player
@@ -96,7 +96,7 @@ def _located(divergence: Divergence, reference: Player, port: Player) -> Diverge
     cause = divergence.cause
     if cause is not None:
         fix = _computing(sites) if cause.fix == COPY else cause.fix
-        cause = Cause(cause.code, f"{cause.message}: {ITSELF}", fix, cause.score_after)
+        cause = replace(cause, message=f"{cause.message}: {ITSELF}", fix=fix)
     return replace(divergence, reference=sites[0], port=sites[1], message=ITSELF, cause=cause)
 
 

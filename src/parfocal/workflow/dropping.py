@@ -119,14 +119,16 @@ class Dropping:
                 f"{whose} ({theirs.kind}) is in {WORDS[ours.training]} mode in the reference, "
                 f"in {WORDS[theirs.training]} mode in the port"
             )
-            return Cause("mode.training", message, f"{where}.{WORDS[ours.training]}()", 0.0)
+            fix = f"{where}.{WORDS[ours.training]}()"
+            return Cause("mode.training", message, fix, 0.0, facts=("is in", WORDS[ours.training]))
         told = sure.every or (sure.at_work and right > 0 and wrong > 0)
         if told and not _same(right, wrong):
             message = (
                 f"{whose} ({theirs.kind}) drops with probability {number(right)} in the reference, "
                 f"{number(wrong)} in the port"
             )
-            return Cause("random.dropout", message, f"{where}.{attribute} = {number(right)}", 0.0)
+            fix, rates = f"{where}.{attribute} = {number(right)}", (number(right), number(wrong))
+            return Cause("random.dropout", message, fix, 0.0, facts=(theirs.kind, *rates))
         scale, other = self.scales[0].get(ours.path), self.scales[1].get(theirs.path)
         if told and scale is not None and other is not None and not isclose(scale, other, rel_tol=SCALED):
             message = (
@@ -134,7 +136,8 @@ class Dropping:
                 f"{number(other)} times in the port (probability {number(wrong)})"
             )
             fix = f"multiply what {where} keeps by {number(scale / other)} in train mode"
-            return Cause("random.dropout", message, fix, 0.0)
+            scales = (number(scale), number(other), number(wrong))
+            return Cause("random.dropout", message, fix, 0.0, facts=(theirs.kind, "keeps", *scales))
         return None
 
 

@@ -232,7 +232,10 @@ def test_the_same_mistake_in_layers_of_other_sizes_is_told_once():
     text = "epsilon is 1e-05 in the reference, 1e-06 in the port (LayerNorm {})"
     causes = [
         dataclasses.replace(
-            CAUSE, message=text.format(path), fix=f"port.{path} = paddle.nn.LayerNorm({size})"
+            CAUSE,
+            message=text.format(path),
+            fix=f"port.{path} = paddle.nn.LayerNorm({size})",
+            facts=("LayerNorm", "epsilon", "1e-05", "1e-06"),
         )
         for path, size in (("a.norm", 8), ("b.norm", 16))
     ]

@@ -109,7 +109,8 @@ def stops(trials: Trials) -> Iterator[Proof]:
 
 def _proof(trials: Trials, group: tuple[Stop, ...], score: float, *, own: bool) -> Proof:
     first = group[0]
-    where = {"port" if own else "reference": _placed(first.where, trials.path if own else None)}
+    where = _placed(first.where, trials.path if own else None)
+    sites = (where, None) if own else (None, where)
     subject, other = ("port", "reference") if own else ("reference", "port")
     if first.how == "hook":
         backend, run = (
@@ -121,13 +122,13 @@ def _proof(trials: Trials, group: tuple[Stop, ...], score: float, *, own: bool) 
         message = f"a hook of the {subject} in {first.line} {what}, the {other} has none"
         taken = fixing.without(HOOK, first.where.file, first.where.line, f"take the hook out of {first.line}")
         fix = taken if own else f"set the hook of {first.line} in the port too"
-        return Proof(code, message, fix, score, **where)
+        return Proof(code, message, fix, score, *sites)
     what, change = (words.format(line=first.line) for words in STOPPED[first.how])
     message = f"the {subject} {what}, the {other} lets it through"
     if first.how == "detach":
         change = fixing.without("detach", first.where.file, first.where.line, change)
     fix = change if own else f"stop the gradient in the port as the reference does in {first.line}"
-    return Proof("grad.detached", message, fix, score, **where)
+    return Proof("grad.detached", message, fix, score, *sites)
 
 
 def _placed(where: Where, path: str | None) -> Where:
@@ -196,7 +197,8 @@ def gradient_factor(case: Case) -> Iterator[Proof]:
     if max(scores) <= case.limit:
         message = f"{case.what} is {number(factor)} times the reference's, the forward result is right"
         fix = f"find what multiplies the gradient of {spelled_path(case.node.path)} by {number(factor)}"
-        yield Proof("grad.scale", message, fix, max(scores), function_of(case))
+        facts = (case.node.kind, number(factor))
+        yield Proof("grad.scale", message, fix, max(scores), function_of(case), facts=facts)
 
 
 def clipped(case: Case) -> Iterator[Proof]:
@@ -213,7 +215,8 @@ def clipped(case: Case) -> Iterator[Proof]:
                 fix = f"look in {spelled_path(case.node.path)} for what clips gradients"
                 if not own:
                     fix = f"clip the gradient in {spelled_path(case.node.path)} as the reference does"
-                yield Proof("grad.clip", message, fix, score, function_of(case) if own else None)
+                where, facts = function_of(case) if own else None, (side, case.node.kind, str(bounds))
+                yield Proof("grad.clip", message, fix, score, where, facts=facts)
         return
 
 

@@ -101,7 +101,8 @@ class ParameterExplainer:
             message = f"{entry.target} is frozen in the {words[0]}, the {words[1]} trains it"
             flag = {"paddle": ("stop_gradient", frozen[0]), "torch": ("requires_grad", frozen[1])}
             fix = "{} = {}".format(*flag[theirs.backend.name])
-            yield Proof("grad.detached", message, f"{spelled_path(entry.target)}.{fix}", left)
+            fix = f"{spelled_path(entry.target)}.{fix}"
+            yield Proof("grad.detached", message, fix, left, facts=("frozen", words[0]))
 
     def _thawed(self, users: Users, entry: Entry, floor: Size) -> float:
         """How far apart the gradients are when both sides train the parameter."""
@@ -146,7 +147,8 @@ class ParameterExplainer:
                 )
                 line = builder.spell(node.kind, settings, [name])
                 message = f"{name} is {values} ({node.kind} {node.path})"
-                yield Proof(code_of(name, node.kind), message, f"{spelled_path(node.path)} = {line}", left)
+                fix, facts = f"{spelled_path(node.path)} = {line}", (node.kind, name, values)
+                yield Proof(code_of(name, node.kind), message, fix, left, facts=facts)
 
     def _untied(self, entry: Entry, floor: Size) -> Iterator[Proof]:
         """One tensor of the reference is several in the port: each gets its share of the gradient."""
@@ -293,13 +295,15 @@ def _relations(
             whole = factor > 1 and factor == int(factor)
             code = "grad.accumulated" if whole else "grad.scale"
             fix = "look for what is added up twice" if whole else "look for what scales it"
-            yield Proof(code, f"{what} is {number(factor)} times the reference's", fix, left)
+            message = f"{what} is {number(factor)} times the reference's"
+            yield Proof(code, message, fix, left, facts=("parameter", number(factor)))
             return
     bounds = clip_bounds(observed, expected)
     if bounds is not None:
         left = score(difference(np.clip(expected, observed.min(), observed.max()), observed), floor)
         if left <= limit:
-            yield Proof("grad.clip", f"{what} is clipped to {bounds}", "look for what clips it", left)
+            message, fix = f"{what} is clipped to {bounds}", "look for what clips it"
+            yield Proof("grad.clip", message, fix, left, facts=("parameter", str(bounds)))
 
 
 def _with(divergence: Divergence, proofs: list[Proof], message: str) -> Divergence:

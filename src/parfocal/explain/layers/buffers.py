@@ -69,7 +69,7 @@ def _plain_mean(
         f"value's weight (momentum) is {number(momentum)} in the port ({node.kind} {node.path})"
     )
     fix = f"let the n-th batch count 1 / n in the running statistics of {spelled_path(node.path)}"
-    return Cause("config.momentum", message, fix, measured)
+    return Cause("config.momentum", message, fix, measured, facts=(node.kind, "None", number(momentum)))
 
 
 def _solved(start: Array, right: Array, wrong: Array, momentum: float) -> float | None:
@@ -106,7 +106,8 @@ def _cause(
         f"it {how} {number(momentum)} in the port ({node.kind} {node.path})"
         f"{', whose own momentum is the weight of the old value' if otherwise else ''}"
     )
-    return Cause(code, message, _fix(node, backend, {**node.settings, "momentum": ours}, ours), measured)
+    fix = _fix(node, backend, {**node.settings, "momentum": ours}, ours)
+    return Cause(code, message, fix, measured, facts=(node.kind, number(ours), number(momentum)))
 
 
 def _fix(node: Node, backend: Backend | None, settings: Mapping[str, Any], ours: float) -> str:

@@ -88,7 +88,13 @@ def translated(case: Case) -> Iterator[Proof]:
             outer = _outermost(case)
             where = {"path": spelled_path(outer.path), "line": f"{Path(outer.file or '?').name}:{outer.line}"}
             fix = convention.fix.format(right=right, wrong=wrong, **where)
-            yield Proof(convention.code, message, fix, score)
+            yield Proof(
+                convention.code,
+                message,
+                fix,
+                score,
+                facts=(case.node.kind, convention.setting, said(right), said(wrong)),
+            )
 
 
 def _translation(case: Case, convention: Convention) -> Callable[[Any], None]:
@@ -139,7 +145,8 @@ def meant_otherwise(case: Case) -> Iterator[Proof]:
         if score <= case.limit:
             words = {"value": value, "path": spelled_path(case.node.path)}
             said_so = f"{setting} is {value} in both ({case.node.kind} {place(case.node)}): "
-            yield Proof(code_of(setting, kind), said_so + message.format(**words), fix.format(**words), score)
+            message, fix = said_so + message.format(**words), fix.format(**words)
+            yield Proof(code_of(setting, kind), message, fix, score, facts=(kind, setting, said(value)))
 
 
 def cut_to_size(case: Case) -> Iterator[Proof]:
@@ -161,7 +168,7 @@ def cut_to_size(case: Case) -> Iterator[Proof]:
         )
         ends = ", ".join(f":{extent}" for extent in expected.shape[2:])
         fix = f"cut what {spelled_path(case.node.path)} gives: [:, :, {ends}]"
-        yield Proof("op.ceil_mode", message, fix, score)
+        yield Proof("op.ceil_mode", message, fix, score, facts=(case.node.kind, *map(str, sizes)))
 
 
 HYPOTHESES = (translated, meant_otherwise, cut_to_size)

@@ -45,7 +45,7 @@ def _without_extra(case: Case, tie: Tie) -> Iterator[Proof]:
         listed = ", ".join(f"{slot} {list(node.inputs[slot].data.shape)}" for slot in sorted(extra))
         message = f"{place(node)} is given {listed} in the port and nothing of the kind in the reference"
         fix = without_arguments(case, names, f"leave {_spelled(names)} out of {line_of(node)}")
-        yield Proof("op.extra", message, fix, score, where_called(case))
+        yield Proof("op.extra", message, fix, score, where_called(case), facts=(node.kind, listed))
 
 
 def _with_missing(case: Case, tie: Tie) -> Iterator[Proof]:
@@ -68,7 +68,8 @@ def _with_missing(case: Case, tie: Tie) -> Iterator[Proof]:
         message = f"{place(node)} is given {listed} in the reference and nothing of the kind in the port"
         fix = f"pass {_spelled(set(missing))} in {line_of(node)} as the reference does"
         fix = with_arguments(case, missing, fix)
-        yield Proof("op.mask" if masks else "op.missing", message, fix, score, where_called(case))
+        code, facts = "op.mask" if masks else "op.missing", (node.kind, listed)
+        yield Proof(code, message, fix, score, where_called(case), facts=facts)
 
 
 def score_with(case: Case, node: Node, tie: Tie, moved: Collection[str] = ()) -> float:

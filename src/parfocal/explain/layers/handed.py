@@ -43,7 +43,8 @@ def tensors_in_another_order(case: Case) -> Iterator[Proof]:
         listed = ", ".join(f"at {order[slot]} what the reference gives at {slot}" for slot in sorted(order))
         message = f"{place(node)} is given its tensors in another order: {listed}"
         words = f"pass them to {place(node)} in {line_of(node)} in the reference's order"
-        yield Proof("op.order", message, in_order(case, order, words), score, where_called(case))
+        fix = in_order(case, order, words)
+        yield Proof("op.order", message, fix, score, where_called(case), facts=(node.kind, listed))
 
 
 def _are_other_parameters(case: Case, crossed: Mapping[str, Value]) -> bool:
@@ -109,7 +110,8 @@ def _with_values(case: Case, tie: Tie, ours: _Passed, changed: Mapping[str, Any]
     spelled = ", ".join(f"{name}={said(value)}" for name, value in changed.items())
     words = f"call {place(node)} in {line_of(node)} with {spelled}"
     fix = as_the_reference(case, {name: _slot(ours, name, len(args)) for name in changed}, changed, words)
-    return Proof(code_of(next(iter(changed)), node.kind), message, fix, score, where_called(case))
+    code, facts = code_of(next(iter(changed)), node.kind), (node.kind, listed)
+    return Proof(code, message, fix, score, where_called(case), facts=facts)
 
 
 def _slot(ours: _Passed, name: str, count: int) -> str:

@@ -74,7 +74,14 @@ def _made_otherwise(path: str, reference: Modules, port: Modules) -> Cause | Non
     values = "; ".join(
         f"{n} is {said(right[n])} in the reference, {said(wrong[n])} in the port" for n in names
     )
-    return Cause(code_of(names[0], kind), f"{values} ({kind} {path})", f"{spelled_path(path)} = {line}", 0.0)
+    message, fix = f"{values} ({kind} {path})", f"{spelled_path(path)} = {line}"
+    return Cause(
+        code_of(names[0], kind),
+        message,
+        fix,
+        0.0,
+        facts=(kind, *(fact for n in names for fact in (n, said(right[n]), said(wrong[n])))),
+    )
 
 
 def _another_kind(path: str, partner: str, reference: Modules, port: Modules) -> Cause | None:
@@ -89,10 +96,12 @@ def _another_kind(path: str, partner: str, reference: Modules, port: Modules) ->
     if backend.is_framework_layer(modules[partner]) and isinstance(builder, LayerBuilder):
         try:
             line = builder.spell(ours, backend.settings(modules[partner]))
-            return Cause("op.kind", message, f"{spelled_path(path)} = {line}", 0.0)
+            return Cause(
+                "op.kind", message, f"{spelled_path(path)} = {line}", 0.0, facts=(ours, theirs, line)
+            )
         except ParfocalError:
             pass  # the port's framework has none: said in words
-    return Cause("op.kind", message, fix, 0.0)
+    return Cause("op.kind", message, fix, 0.0, facts=(ours, theirs))
 
 
 def _owner(path: str) -> str:

@@ -123,9 +123,8 @@ def _proof(
         f"{own or 'no mask'}"
     )
     fix = f"give it in {line_of(case.node)} a mask that is -inf where the reference's hides, and 0 elsewhere"
-    return Proof(
-        "op.mask", message, fix, score, Where(None, case.node.file, case.node.line, caller.path, caller.kind)
-    )
+    where = Where(None, case.node.file, case.node.line, caller.path, caller.kind)
+    return Proof("op.mask", message, fix, score, where, facts=(case.node.kind, hidden, listed, own))
 
 
 def _described(name: str, mask: Data) -> str:

@@ -206,11 +206,14 @@ def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: floa
         kept = [key for key, value in vars(case.module).items() if type(value) is float and value in values]
         if len(kept) == 1:  # the hand-written layer keeps the number under a name
             fix = f"{spelled_path(case.node.path)}.{kept[0]} = {said(own)}"
-        return Proof(code_of(name, node.kind), message, fix, score)
+        facts = ("reference", node.kind, name, said(own), *map(said, values))
+        return Proof(code_of(name, node.kind), message, fix, score, facts=facts)
     message = (
         f"the reference behaves as with {name} = {' or '.join(map(said, values))}; "
         f"it is {said(own)} in the port ({node.kind} {place(node)})"
     )
     assert isinstance(case.backend, LayerBuilder)
     line = case.backend.spell(node.kind, {**node.settings, name: values[0]}, [name])
-    return Proof(code_of(name, node.kind), message, f"{spelled_path(node.path)} = {line}", score)
+    fix = f"{spelled_path(node.path)} = {line}"
+    facts = ("port", node.kind, name, said(own), *map(said, values))
+    return Proof(code_of(name, node.kind), message, fix, score, facts=facts)

@@ -43,7 +43,8 @@ def other_share(case: Case) -> Iterator[Proof]:
                     f"to be {number(right)}"
                 )
                 fix = f"{spelled_path(case.node.path)}.{name} = {number(right)}"
-                yield Proof("buffer.momentum", message, fix, score)
+                facts = (name, number(value), number(right))
+                yield Proof("buffer.momentum", message, fix, score, facts=facts)
                 return
 
 

@@ -38,7 +38,7 @@ def constant_factor(case: Case) -> Iterator[Proof]:
     if measured <= case.limit:
         message = f"{case.what} is {number(factor)} times the reference's"
         fix = f"divide {case.what} by {number(factor)}, or find what multiplies it"
-        yield Proof("op.scale", message, fix, measured)
+        yield Proof("op.scale", message, fix, measured, facts=(case.node.kind, number(factor)))
 
 
 def bias_off(case: Case) -> Iterator[Proof]:
@@ -60,9 +60,8 @@ def bias_off(case: Case) -> Iterator[Proof]:
                         f"({entry.value.shape[-1]} values)"
                     )
                     verb = "add" if sign > 0 else "drop the second"
-                    yield Proof(
-                        "op.bias", message, f"{verb} the bias of {spelled_path(case.node.path)}", measured
-                    )
+                    fix = f"{verb} the bias of {spelled_path(case.node.path)}"
+                    yield Proof("op.bias", message, fix, measured, facts=(words, entry.name, owner))
                     return
 
 
@@ -74,10 +73,10 @@ def activation_off(case: Case) -> Iterator[Proof]:
             extra = _undone(case, function, reference=True)
         if missing <= case.limit:
             message = f"the reference applies {name} to {case.what}, the port does not"
-            yield Proof("op.missing", message, f"apply {name} to {case.what}", missing)
+            yield Proof("op.missing", message, f"apply {name} to {case.what}", missing, facts=(name,))
         elif extra <= case.limit:
             message = f"the port applies {name} to {case.what}, the reference does not"
-            yield Proof("op.extra", message, f"do not apply {name} to {case.what}", extra)
+            yield Proof("op.extra", message, f"do not apply {name} to {case.what}", extra, facts=(name,))
 
 
 def permuted(case: Case) -> Iterator[Proof]:
@@ -96,7 +95,7 @@ def permuted(case: Case) -> Iterator[Proof]:
         shown = ", ".join(map(str, indices[:8])) + (", ..." if len(indices) > 8 else "")
         message = f"{case.what} has the reference's values in another order along axis {axis}: {shown}"
         fix = f"put {case.what} in the reference's order along axis {axis}"
-        yield Proof("op.order", message, fix, measured)
+        yield Proof("op.order", message, fix, measured, facts=(str(axis), *map(str, indices)))
 
 
 def lower_precision(case: Case) -> Iterator[Proof]:
@@ -122,7 +121,7 @@ def lower_precision(case: Case) -> Iterator[Proof]:
             fix = (
                 f"compute {spelled_path(case.node.path)} in float32: no cast to {name}, no autocast around it"
             )
-            yield Proof("dtype.precision", message, fix, max(scores))
+            yield Proof("dtype.precision", message, fix, max(scores), facts=(name,))
 
 
 HYPOTHESES = (constant_factor, bias_off, activation_off, permuted, lower_precision)

@@ -108,7 +108,8 @@ def _exchanged(case: Case) -> Iterator[Proof]:
     code = "op.activation" if activates and other.kind in ACTIVATIONS else "op.kind"
     line = builder.spell(other.kind, other.settings)
     message = f"{place(case.node)} is {other.kind} in the reference, {case.node.kind} in the port"
-    yield Proof(code, message, f"{spelled_path(case.node.path)} = {line}", measured)
+    fix = f"{spelled_path(case.node.path)} = {line}"
+    yield Proof(code, message, fix, measured, facts=(other.kind, case.node.kind, line))
 
 
 def exchanged(backend: Backend, other: Node, source: Any, module: Any) -> Any:
@@ -132,7 +133,7 @@ def training_flag(case: Case) -> Iterator[Proof]:
             f"in {MODES[case.node.training]} mode in the port"
         )
         fix = f"{spelled_path(case.node.path)}.{MODES[other.training]}()"
-        yield Proof("mode.training", message, fix, measured)
+        yield Proof("mode.training", message, fix, measured, facts=("is in", MODES[other.training]))
 
 
 def other_mode(case: Case) -> Iterator[Proof]:
@@ -148,7 +149,7 @@ def other_mode(case: Case) -> Iterator[Proof]:
             f"in {opposite} mode it gives what the reference gives here"
         )
         fix = f"turn round what {spelled_path(case.node.path)} does in train mode and in eval mode"
-        yield Proof("mode.training", message, fix, measured)
+        yield Proof("mode.training", message, fix, measured, facts=("acts as in", opposite))
 
 
 def _in_mode(case: Case, training: bool) -> Callable[[Any], None]:
@@ -227,9 +228,11 @@ def _tried(case: Case, changed: Mapping[str, Any]) -> Proof | None:
     values = ": ".join((values, ", ".join(other_shapes))) if other_shapes else values
     line = backend.spell(node.kind, settings, list(changed))
     code = code_of(next(iter(changed)), node.kind)
-    return Proof(
-        code, f"{values} ({node.kind} {place(node)})", f"{spelled_path(node.path)} = {line}", measured
+    message, fix = f"{values} ({node.kind} {place(node)})", f"{spelled_path(node.path)} = {line}"
+    facts = tuple(
+        fact for name, value in changed.items() for fact in (name, said(value), said(node.settings[name]))
     )
+    return Proof(code, message, fix, measured, facts=(node.kind, *facts, *other_shapes))
 
 
 def _changed_shapes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 from parfocal.explain.case import Case
@@ -33,14 +34,24 @@ def ops(case: Case) -> Iterator[Proof]:
         otherwise,
     ):
         for proof in hypothesis(scene):
-            yield proof
+            yield _with_facts(scene, proof)
             return
 
 
 def ways(case: Case) -> Iterator[Proof]:
     """How the two sides come to a value otherwise."""
     scene = scene_of(case)
-    yield from islice(() if scene is None else other_ways(scene), 1)
+    if scene is not None:
+        yield from (_with_facts(scene, proof) for proof in islice(other_ways(scene), 1))
+
+
+def _with_facts(scene: Scene, proof: Proof) -> Proof:
+    """What the message says with layers by what they do and not by where they are."""
+    said = proof.message
+    layers = {op.spelled: op.name for log in (scene.port, scene.reference) for op in log.ops if op.is_module}
+    for spelled in sorted(layers, key=len, reverse=True):
+        said = said.replace(spelled, layers[spelled])
+    return proof if proof.facts else replace(proof, facts=(said,))
 
 
 def _with_line(hypothesis: Callable[[Scene], Iterator[Proof]]) -> Callable[[Scene], Iterator[Proof]]:

@@ -7,6 +7,7 @@ layer is built anew inside the port's call, by the line of code that is then rec
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from parfocal.backends.building import LayerBuilder
@@ -66,7 +67,8 @@ def _set_otherwise(scene: Scene, mine: Op, theirs: Op, words: Mapping[str, Any])
             values = "; ".join(_both(name, words[name], node.settings[name]) for name in names)
             message = f"{values} ({node.kind} {node.path}, {theirs.spelled} in {line(theirs)})"
             new = _spelt(scene, node.kind, settings)
-            yield _proof(scene, mine, theirs, code_of(names[0], node.kind), message, new, score)
+            proof = _proof(scene, mine, theirs, code_of(names[0], node.kind), message, new, score)
+            yield replace(proof, facts=(node.kind, values, theirs.name, line(theirs)))
             return
 
 
@@ -79,7 +81,8 @@ def _another(scene: Scene, mine: Op, theirs: Op, words: Mapping[str, Any]) -> It
                 f"{node.path} is {node.kind} in the port, {theirs.spelled} in the reference ({line(theirs)})"
             )
             code = "op.activation" if {mine.name, theirs.name} <= POINTWISE else "op.kind"
-            yield _proof(scene, mine, theirs, code, message, _spelt(scene, kind, words), score)
+            proof = _proof(scene, mine, theirs, code, message, _spelt(scene, kind, words), score)
+            yield replace(proof, facts=(node.kind, theirs.name, line(theirs)))
             return
 
 
@@ -126,7 +129,8 @@ def layer_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
         fix = f"{spelled_path(case.node.path)} = {library}.Sequential({', '.join(parts)})"
         there = f"{theirs.spelled} ({line(theirs)})"
         message = f"the reference applies {there}, the port does not in {place(case.node)}"
-        yield Proof("op.missing", message, fix, score, reference=theirs.where)
+        facts = (theirs.name, line(theirs))
+        yield Proof("op.missing", message, fix, score, reference=theirs.where, facts=facts)
         return
 
 

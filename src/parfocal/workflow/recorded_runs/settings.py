@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from parfocal.backends.vocabulary import KINDS
@@ -48,7 +49,7 @@ def explain_call(ours: Node, theirs: Node) -> Cause | None:
     if not causes:
         return None
     first = causes[0]
-    return Cause(first.code, first.message, first.fix, first.score_after, tuple(causes[1:]))
+    return replace(first, alternatives=tuple(causes[1:]))
 
 
 def _set_otherwise(ours: Node, theirs: Node) -> Iterator[Cause]:
@@ -76,10 +77,12 @@ def _drawn(ours: Node, theirs: Node) -> Iterator[Cause]:
     if ours.training != theirs.training:
         modes = ["training" if node.training else "evaluation" for node in (ours, theirs)]
         message = f"{path} is in {modes[1]} mode in the port, in {modes[0]} mode in the reference"
-        yield Cause("mode.training", message, f"set the mode of {path} as in the reference", math.nan)
+        fix = f"set the mode of {path} as in the reference"
+        yield Cause("mode.training", message, fix, math.nan, facts=tuple(modes))
     elif theirs.training and theirs.kind.startswith(RANDOM) and theirs.settings.get("p"):
         message = f"{path} drops at random with p = {theirs.settings['p']}: no two runs draw the same"
-        yield Cause("random.dropout", message, "record both runs with dropout off", math.nan)
+        facts = (theirs.kind, str(theirs.settings["p"]))
+        yield Cause("random.dropout", message, "record both runs with dropout off", math.nan, facts=facts)
 
 
 def _precision(ours: Node, theirs: Node) -> Iterator[Cause]:
@@ -87,4 +90,4 @@ def _precision(ours: Node, theirs: Node) -> Iterator[Cause]:
     if dtypes[0] != dtypes[1] and dtypes[0] and dtypes[1]:
         told = [", ".join(each) for each in dtypes]
         message = f"{spelled_path(theirs.path)} gives {told[1]} in the port, {told[0]} in the reference"
-        yield Cause("dtype.precision", message, f"compute it in {told[0]}", math.nan)
+        yield Cause("dtype.precision", message, f"compute it in {told[0]}", math.nan, facts=tuple(told))
