@@ -65,6 +65,7 @@ bench-faults: $(READY)  ## seeded faults: parfocal and the tools before it, into
 	$(ON) $(BIN)/python -m benchmarks.faults
 
 docs: $(READY)  ## build the documentation into site/
+	$(BIN)/python -m parfocal.report.codes_page > docs/codes.md
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove what the other targets made

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from parfocal.judge.codes import CODES
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import Comparison
 
@@ -50,6 +51,10 @@ class Cause:
     score_after: float
     alternatives: tuple[Cause, ...] = ()
     facts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.code not in CODES:
+            raise ValueError(f"there is no cause code {self.code!r}: add it to parfocal/judge/codes.py")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,48 @@
+"""The register of cause codes: complete, used, and the source of its page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from parfocal.judge.codes import CODES
+from parfocal.judge.verdict import PHASES, Cause
+from parfocal.report.codes_page import TITLES, page
+
+ROOT = Path(__file__).parents[3]
+FILES = ("data.pkl", "data.safetensors")  # names of files that look like codes
+FINDINGS = ("input.spelling", "loss.unseen", "data.dtype")  # worth knowing, never a cause
+WRITTEN = re.compile(rf'"((?:{"|".join(TITLES)})\.[a-z_]+)"')
+
+
+def test_every_code_in_the_source_is_in_the_register() -> None:
+    used = {
+        code
+        for file in (ROOT / "src" / "parfocal").rglob("*.py")
+        for code in WRITTEN.findall(file.read_text(encoding="utf-8"))
+    }
+    assert used - CODES.keys() - {*FILES, *FINDINGS} == set()
+    assert len(used) > 60  # the pattern finds them
+
+
+def test_every_code_says_what_it_means_and_where_it_occurs() -> None:
+    for name, code in CODES.items():
+        assert re.fullmatch(r"[a-z]+\.[a-z_]+", name)
+        assert code.meaning.endswith("."), name
+        assert code.example, name
+        assert code.phases, name
+        assert set(code.phases) <= set(PHASES), name
+
+
+def test_a_cause_cannot_have_another_code() -> None:
+    assert Cause("op.mask", "", "", 0.0).code == "op.mask"
+    with pytest.raises(ValueError, match=r"there is no cause code 'op\.masc'"):
+        Cause("op.masc", "", "", 0.0)
+
+
+def test_the_page_is_made_from_the_register() -> None:
+    text = page()
+    assert (ROOT / "docs" / "codes.md").read_text(encoding="utf-8") == text
+    assert all(f"| `{name}` |" in text for name in CODES)
