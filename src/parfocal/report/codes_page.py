@@ -30,7 +30,7 @@ def page() -> str:
     lines = [
         "# Cause codes",
         "",
-        "A divergence that is explained has a cause, and a cause one of these codes (`report.first.cause.code`).",
+        "A divergence that is explained has a cause with one of these codes (`report.first.cause.code`).",
         "They are stable: more are added, none is renamed. This page is made from `parfocal/judge/codes.py`.",
     ]
     for family, title in TITLES.items():
