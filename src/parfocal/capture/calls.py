@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from parfocal.backends.protocol import Call, OpCall
+from parfocal.capture.floors import FloorPass
 from parfocal.capture.follow import Follower
 from parfocal.capture.gradients import Exchange, GradientWatch, Target
 from parfocal.capture.proof import Proof
@@ -70,6 +71,7 @@ class CallListener:
         self._state = state
         self._follower = follower
         self._proof = proof
+        self._floors = None if follower is None else FloorPass(session, follower)
         self._sites = Sites((session.backend.name,))
         self.gradients = GradientWatch(session.backend, self._on_gradient) if grads else None
         self._kinds: dict[int, str] = {}
@@ -79,6 +81,8 @@ class CallListener:
         self._outside_graph: dict[str, list[int]] = {}  # path -> calls of this step that no graph knows
 
     def on_enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        if self._floors is not None and self._floors.running:
+            return self._floors.enter(call)
         session = self._session
         self._state.begin_step()
         if not session.wanted:
@@ -94,6 +98,8 @@ class CallListener:
         training = bool(call.module.training)
         if not session.chosen.wants_call(call.path, kind):
             self._under_way[call.order] = _Around(parent, call.depth, training, call.path)
+            if self._floors is not None:
+                self._floors.skip(call)
             return None
         order = next(self._orders)
         self._under_way[call.order] = _Around(order, call.depth, training, call.path)
@@ -107,6 +113,8 @@ class CallListener:
         return None
 
     def on_exit(self, call: Call, output: Any) -> Any:
+        if self._floors is not None and self._floors.running:
+            return self._floors.leave(call, output)
         replaced = self._end(call, output)
         if self._proof is not None:
             self._proof.end(call, output, self._session.steps.step)
@@ -140,7 +148,8 @@ class CallListener:
         )
         session.writer.append(record)
         exchanges: dict[str, Exchange] = {}
-        if self._follower is not None:
+        if self._follower is not None and self._floors is not None:
+            self._floors.note_end(call, outputs)
             fed, exchanges = self._follower.end(call, outputs)
             output = replace(output, fed)
             outputs = flatten(output)
@@ -150,6 +159,8 @@ class CallListener:
 
     def on_op(self, op: OpCall) -> None:
         session = self._session
+        if self._floors is not None and self._floors.running:
+            return
         if not (session.wanted and session.chosen.wants_call(op.module, op.name)):
             return
         inputs, outputs = flatten_call(op.args, op.kwargs), flatten(op.output)
@@ -212,7 +223,9 @@ class CallListener:
         session = self._session
         other, fed = follower.begin(call, kind, inputs, session.steps.step)
         if other is not None:
-            session.log(f"{FOLLOWED}{order}", other)
+            session.log(f"{FOLLOWED}{order}", other.order)
+        assert self._floors is not None
+        self._floors.note_begin(call, order, inputs, other)
         kept = Flat({slot: leaf for slot, leaf in inputs.leaves.items() if slot not in fed}, inputs.shape)
         self._await_gradients(order, "input", kept)
         if self.gradients is not None:

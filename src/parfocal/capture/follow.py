@@ -4,8 +4,8 @@ A call that has a counterpart in the other run gets that run's inputs; what it c
 recorded and then replaced by what the other run's call gave, and going backward its output
 gradients are replaced likewise. So an error never travels further than the code around it.
 
-Counterparts are found while the model runs: same kind and shapes, nearby in the order of
-calls, of equal value as far as that can be seen; calls that only one side has are passed over.
+Counterparts are found while the model runs: same kind (or both people's own) and shapes, nearby in
+the order of calls, of equal value as far as that can be seen; calls that only one side has are passed over.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Call
+from parfocal.backends.vocabulary import KINDS
 from parfocal.capture.tree import Flat
 from parfocal.errors import InputError
 from parfocal.judge.layouts import SAME, Layout, distance, fit, layouts, same_extents
@@ -68,8 +69,10 @@ class Follower:
         self._used: set[int] = set()
         self._last = -1
 
-    def begin(self, call: Call, kind: str, inputs: Flat, step: int) -> tuple[int | None, dict[str, Any]]:
-        """The order of the counterpart of a call that begins, and its inputs by slot."""
+    def begin(
+        self, call: Call, kind: str, inputs: Flat, step: int
+    ) -> tuple[CallRecord | None, dict[str, Any]]:
+        """The counterpart of a call that begins, and its inputs by slot."""
         if step != self._step:
             self._step, self._last = step, -1
             self._used.clear()
@@ -80,7 +83,7 @@ class Follower:
         self._used.add(found.place)
         self._last = found.place
         self._found[call.order] = found
-        return found.record.order, self._exchanged(inputs, found.record.inputs.leaves)
+        return found.record, self._exchanged(inputs, found.record.inputs.leaves)
 
     def end(self, call: Call, outputs: Flat) -> tuple[dict[str, Any], dict[str, Exchange]]:
         """What a call that returned is taken to have given, and what to make of its gradients."""
@@ -95,6 +98,13 @@ class Follower:
         }
         return self._exchanged(outputs, leaves), exchanges
 
+    def arrays(self, flat: Flat, leaves: Mapping[str, Any]) -> dict[str, Array]:
+        """The recorded values that stand for a call's tensors, laid out as those are, by their slots."""
+        return {
+            slot: self._side_by_side(tensor, leaves[other])[1]
+            for slot, (tensor, other) in self._pairs(flat, leaves).items()
+        }
+
     # Finding the counterpart.
 
     def _find(self, call: Call, kind: str, inputs: Flat) -> Counterpart | None:
@@ -104,10 +114,11 @@ class Follower:
         candidates = [
             Counterpart(place, records[place])
             for place in range(max(0, expected - BEHIND), min(len(records), expected + AHEAD))
-            if place not in self._used and records[place].kind == kind
+            if place not in self._used and may_correspond(records[place].kind, kind)
         ]
         candidates.sort(
             key=lambda found: (
+                found.record.kind != kind and found.record.path != call.path,
                 found.record.path != call.path,
                 found.record.path.rpartition(".")[2] != name,
                 abs(found.place - expected),
@@ -200,6 +211,11 @@ class Follower:
         live = self._backend.to_array(tensor, copy=False)
         recorded = self._run.read(value)
         return live, _layout(recorded, live).apply(recorded)
+
+
+def may_correspond(kind: str, other: str) -> bool:
+    """Layers of one kind; people's own modules are called by any name."""
+    return kind == other or (kind not in KINDS and other not in KINDS)
 
 
 def _layout(recorded: Array, live: Array) -> Layout:

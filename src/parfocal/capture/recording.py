@@ -39,6 +39,8 @@ _recordings: Counter[str] = Counter()
 
 SMALL_BYTES = 2**14  # up to which a parameter or buffer is kept in full, whatever tensors= says
 
+LATER: Any = object()  # as optimizer=: whoever records tells of every update when it is made
+
 Level = Literal["modules", "ops"]
 Tensors = Literal["full", "sketch", "stats"]
 
@@ -85,14 +87,14 @@ def record(
             "check=True proves that recording changes nothing, and follow= changes what the model computes",
             hint="leave out one of them",
         )
-    optimizers = _as_tuple(optimizer)
+    optimizers = () if optimizer is LATER else _as_tuple(optimizer)
     for each in optimizers:
         if not (backend.is_optimizer(each) or callable(getattr(each, "step", None))):  # or one around it
             raise InputError(
                 f"optimizer is {brief(each)}, not an optimizer of {backend.name}",
                 hint="pass one, or several in a list",
             )
-    roles = check_roles(state, bool(optimizers))
+    roles = check_roles(state, bool(optimizers) or optimizer is LATER)
     chosen = make_filter(include, exclude, kinds, every)
     follower = None if follow is None else Follower(follow, backend)
     temporary = Path(tempfile.mkdtemp(prefix="parfocal-")) if path is None else None
@@ -113,7 +115,9 @@ def record(
             watches.enter_context(
                 backend.watch_backward(recorder.on_backward_start, recorder.on_backward_end)
             )
-            if not optimizers:  # marked by hand: what was used is known at the updates only
+            if (
+                not optimizers and optimizer is not LATER
+            ):  # marked by hand: what was used is known at the updates only
                 watches.enter_context(backend.watch_updates(recorder.note_update, lambda _: None))
             for each in optimizers:
                 watches.enter_context(_watch_updates(backend, each, recorder))

@@ -20,7 +20,7 @@ from typing import Any
 from parfocal.backends import registry
 from parfocal.backends.protocol import Backend
 from parfocal.capture.recorder import Recorder
-from parfocal.capture.recording import record
+from parfocal.capture.recording import LATER, record
 from parfocal.errors import InputError
 
 
@@ -77,7 +77,7 @@ class _ScriptWatch(ExitStack):
 
     def _on_model(self, backend: Backend, model: Any) -> None:
         if self.recorder is None and any(entry.role == "parameter" for entry in backend.state(model)):
-            self.recorder = self.enter_context(record(model, self._out, **self._options))
+            self.recorder = self.enter_context(record(model, self._out, optimizer=LATER, **self._options))
 
     def _before_update(self, optimizer: Any) -> None:
         if self.recorder is not None:

@@ -43,6 +43,7 @@ class StateListener:
         self._session = session
         self._roles = tuple(roles)
         self._optimizers = tuple(optimizers)
+        self._met: list[Any] = []  # others that made updates meanwhile
         self._marked: dict[tuple[str, str], Leaf] = {}  # what was recorded last, by role and path
         self._made_with: dict[int, OptimizerRecord] = {}  # by the optimizer's identity
         self._turned: frozenset[str] | None = None  # paths of matrices that lie the other way round
@@ -70,6 +71,8 @@ class StateListener:
     def record_optimizer(self, optimizer: Any) -> None:
         """Record what an optimizer is about to make its update with, where that has changed."""
         session = self._session
+        if not any(each is optimizer for each in (*self._optimizers, *self._met)):
+            self._met.append(optimizer)
         if not session.wanted:
             return
         try:
@@ -141,11 +144,20 @@ class StateListener:
 
     def _record_optimizers(self, moment: Moment) -> None:
         session = self._session
-        for optimizer in self._optimizers:
-            for path, slots in session.backend.optimizer_state(optimizer, session.model).items():
+        for optimizer in (*self._optimizers, *self._met):
+            for path, slots in self._slots(optimizer).items():
                 if session.chosen.wants_path(path.rpartition(".")[0]):
                     for slot, array in slots.items():
                         self._append("optimizer", path, slot, moment, array)
+
+    def _slots(self, optimizer: Any) -> Mapping[str, Mapping[str, Array]]:
+        """By path; none of an optimizer that nobody gave and that is another model's, or a user's own."""
+        try:
+            return self._session.backend.optimizer_state(optimizer, self._session.model)
+        except (ParfocalError, KeyError, AttributeError, TypeError):
+            if any(each is optimizer for each in self._optimizers):
+                raise
+            return {}
 
     def _tensors(self, role: str) -> Iterator[StateTensor]:
         """The wanted tensors of a role, each once."""

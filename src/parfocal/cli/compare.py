@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from parfocal.cli.console import print_report
+from parfocal.errors import InputError
 
 
 def compare(
@@ -15,6 +16,11 @@ def compare(
     port: Annotated[Path, typer.Argument(metavar="RUN_B", help="The port's run.")],
     rtol: Annotated[float | None, typer.Option("--rtol", help="Fixed tolerance.")] = None,
     atol: Annotated[float | None, typer.Option("--atol", help="Fixed tolerance.")] = None,
+    layers: Annotated[
+        list[str] | None,
+        typer.Option("--layers", help="reference.path=port.path, where modules are not found by themselves."),
+    ] = None,
+    rank: Annotated[int | None, typer.Option("--rank", min=0, help="Compare this rank only.")] = None,
     save: Annotated[
         Path | None, typer.Option("--save", help="Write report.json and report.txt here.")
     ] = None,
@@ -27,6 +33,18 @@ def compare(
     from parfocal.cli.align import tolerance_of
     from parfocal.workflow.recorded_runs.comparing import compare as compare_runs
 
-    report = compare_runs(reference, port, tolerance=tolerance_of(rtol, atol))
+    tolerance = tolerance_of(rtol, atol)
+    report = compare_runs(reference, port, tolerance=tolerance, layers=_layers(layers or []), rank=rank)
     print_report(report, as_json=as_json, save=save, verbose=verbose)
     raise typer.Exit(0 if report.ok else 1)
+
+
+def _layers(given: list[str]) -> dict[str, str]:
+    """Which module of the reference is which of the port, as ``a.b=c.d``."""
+    found = {}
+    for each in given:
+        reference, equals, port = each.partition("=")
+        if not equals:
+            raise InputError(f"--layers {each} is no pair", hint="--layers encoder.0=blocks.0")
+        found[reference] = port
+    return found

@@ -48,6 +48,18 @@ def record(
     tensors: Annotated[str, typer.Option("--tensors", help="full, sketch or stats.")] = "full",
     level: Annotated[str, typer.Option("--level", help="modules or ops.")] = "modules",
     grads: Annotated[bool, typer.Option("--grads/--no-grads", help="Gradients too.")] = True,
+    follow: Annotated[
+        Path | None,
+        typer.Option("--follow", help="A run whose values every call is fed, so that its own error shows."),
+    ] = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", help="Values of each step: parameter, buffer, gradient or optimizer."),
+    ] = None,
+    include: Annotated[
+        list[str] | None, typer.Option("--include", help="Only modules of these paths (layer1.*).")
+    ] = None,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No modules of these paths.")] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Prove that recording changes nothing: every call once more.")
     ] = False,
@@ -59,7 +71,16 @@ def record(
     from parfocal.cli.loading import given_inputs
     from parfocal.run.reader import load_run
 
-    options: dict[str, Any] = {"tensors": tensors, "level": level, "grads": grads, "check": check}
+    options: dict[str, Any] = {
+        "tensors": tensors,
+        "level": level,
+        "grads": grads,
+        "check": check,
+        "follow": follow,
+        "state": tuple(state or ()),
+        "include": tuple(include or ()),
+        "exclude": tuple(exclude or ()),
+    }
     if script is not None and str(script).startswith("-"):
         raise InputError(f"record has no option {script}", hint="parfocal record --help lists them")
     if (script is None) == (model is None):
@@ -115,8 +136,6 @@ def _record_model(model: Any, given: Any, mode: Any, out: Path, options: dict[st
     backend = registry.of(model)
     args, kwargs = inputs.arguments(given, backend)
     modules = partial(backend.modules, model)
-    # running statistics are what a step in train mode leaves besides gradients
-    options = options if mode == "eval" else {**options, "state": ("buffer",)}
     with (
         backend.mode(model, mode),
         backend.recurrence_in_training(model),

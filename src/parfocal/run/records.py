@@ -160,7 +160,7 @@ class FloorRecord:
     """How far a call's tensor moves by rounding alone, measured while another run was followed."""
 
     call: int
-    side: str  # "output": the tensor itself; "input": the gradient that goes on from there
+    side: str  # "output": what the call gives; "input": what the code around it makes for it
     slot: str
     rms: float
     peak: float

@@ -62,9 +62,9 @@ def own_errors(base, run):
         if found.call in calls and found.call in pairs and found.side == "input" and found.value:
             value = recorded[pairs[found.call].order, "input", found.slot]
             note(calls[found.call].path, relative(run.read(found.value), base.read(value)))
-    states = {(item.path, item.step): item.value for item in base.state()}
+    states = {(item.path, item.step): item.value for item in base.state() if item.role == "gradient"}
     kind = kinds(run)
-    for item in run.state():
+    for item in (each for each in run.state() if each.role == "gradient"):
         path, _, name = item.path.rpartition(".")
         value = states.get((item.path, item.step))
         if value is not None and item.value is not None:

@@ -22,6 +22,7 @@ from parfocal.workflow.recorded_runs.backward import compare_backward
 from parfocal.workflow.recorded_runs.buffers import compare_buffers
 from parfocal.workflow.recorded_runs.call_errors import CallErrors, jump
 from parfocal.workflow.recorded_runs.data import compare_data
+from parfocal.workflow.recorded_runs.followed import LIMIT, own_scores
 from parfocal.workflow.recorded_runs.forward import compare_forward
 from parfocal.workflow.recorded_runs.gradients import compare_gradients
 from parfocal.workflow.recorded_runs.interruption import interruptions
@@ -162,6 +163,7 @@ class _Gathered:
     directions: tuple[str, ...] = ()
     along: tuple[Step, ...] = ()
     limit: float = 0.0
+    followed: bool = False
     memories: dict[int, Memory] = field(default_factory=dict)  # by rank
     steps: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
 
@@ -195,11 +197,13 @@ class _Gathered:
 
     def add_calls(self, pair: StepPair) -> None:
         ours, theirs = pair.reference.trace.nodes, pair.port.trace.nodes
-        self.pairs += [_pair_result(errors, pair) for errors in pair.errors]
+        scores = own_scores(pair) if pair.followed else {}
+        self.pairs += [_pair_result(errors, pair, scores) for errors in pair.errors]
         back = [errors for errors in pair.errors if errors.backward_made is not None]
         tensors = Compared("tensors", len(pair.errors) + len(back))
         self.add(Outcome(compared=(Compared("calls", len(pair.errors), len(theirs)), tensors)))
-        self.limit = pair.limit
+        self.limit = LIMIT if pair.followed else pair.limit
+        self.followed = pair.followed
         if not self.along:
             self.directions = ("forward", "backward") if back else ("forward",)
             self.unpaired = (
@@ -207,7 +211,7 @@ class _Gathered:
                 tuple(theirs[order].site for order in pair.pairing.unpaired_port),
             )
             self.along = tuple(
-                Step(theirs[e.pair.port].path, jump(e.given, e.made), min(e.made, 1e9))
+                Step(theirs[e.pair.port].path, _own(e, scores), min(e.made, 1e9))
                 for e in pair.errors
                 if theirs[e.pair.port].is_leaf
             )
@@ -232,19 +236,24 @@ class _Gathered:
             ),
             along=self.along,
             limit=self.limit,
-            scale="growth",
+            scale="noise" if self.followed else "growth",
             tolerance=self.tolerance,
         )
 
 
-def _pair_result(errors: CallErrors, pair: StepPair) -> PairResult:
+def _own(errors: CallErrors, scores: Mapping[int, float]) -> float:
+    """Its own error: in units of noise where that was measured, by its growth elsewhere."""
+    return scores.get(errors.pair.port, jump(errors.given, errors.made))
+
+
+def _pair_result(errors: CallErrors, pair: StepPair, scores: Mapping[int, float]) -> PairResult:
     backward = None
-    if errors.backward_made is not None:
+    if errors.backward_made is not None and not pair.followed:
         backward = jump(errors.backward_given, errors.backward_made)
     return PairResult(
         pair.reference.trace.nodes[errors.pair.reference].site,
         pair.port.trace.nodes[errors.pair.port].site,
         errors.pair.why,
-        jump(errors.given, errors.made),
+        _own(errors, scores),
         backward,
     )

@@ -11,12 +11,15 @@ from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of
 from parfocal.replay.trace import Node, Trace
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, Arrived, CallErrors, jump
+from parfocal.workflow.recorded_runs.followed import followed_divergences
 from parfocal.workflow.recorded_runs.ops import at_its_op
 from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, Outcome, StepPair
 from parfocal.workflow.recorded_runs.settings import explain_call
 
 
 def compare_forward(pair: StepPair, diverged: bool) -> Outcome:
+    if pair.followed:
+        return Outcome(divergences=inherited_from(list(followed_divergences(pair)), pair.parted))
     ranked = [
         (errors.pair.port, each) for errors in pair.errors for each in own_errors(errors, pair, "forward")
     ]

@@ -25,6 +25,7 @@ from parfocal.workflow.recorded_runs.call_errors import (
     give_what_is_inside,
     likely,
 )
+from parfocal.workflow.recorded_runs.counterparts import followed_pairing, follows
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of, tie_parameters
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.tensors import Apart, Distances, lies_otherwise, tie_values
@@ -86,7 +87,14 @@ class StepPair:
         return Distances(self.reference.tensors, self.port.tensors, self.tolerance)
 
     @cached_property
+    def followed(self) -> bool:
+        """Whether every call of the port was given what the reference's was given."""
+        return self.tolerance is None and follows(self.reference, self.port)
+
+    @cached_property
     def pairing(self) -> Pairing:
+        if self.followed:
+            return followed_pairing(self.reference, self.port)
         ours, theirs = self.reference.trace, self.port.trace
         same = {node.path for node in ours.nodes} & {node.path for node in theirs.nodes}
         return pair_calls(ours, theirs, [Anchor((path,), (path,)) for path in same], self.layers)

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from parfocal.capture.calls import FOLLOWED
+from parfocal.judge.floors import Size
 from parfocal.judge.sketch import Fingerprint
 from parfocal.replay.trace import Data, Node, Trace, Value
 from parfocal.run.reader import Run
 from parfocal.run.records import (
     CallRecord,
-    FloorRecord,
     GradientRecord,
     InterruptionRecord,
     StateRecord,
@@ -67,7 +68,9 @@ class RecordedStep:
     turned: frozenset[int] = frozenset()  # ids of matrices that were sketched as their transpositions
     updates: Mapping[str, UpdateSettings] = field(default_factory=dict)  # by the parameter's path
     interruption: InterruptionRecord | None = None
-    floors: tuple[FloorRecord, ...] = ()
+    positions: Mapping[int, int] = field(default_factory=dict)  # order in the run -> in the trace
+    followed: Mapping[int, int] = field(default_factory=dict)  # order in the trace -> in the run followed
+    noise: Mapping[tuple[int, str, str], Size] = field(default_factory=dict)  # by call, side and slot
 
     @property
     def cut_short(self) -> bool:
@@ -104,7 +107,13 @@ def build_step(run: Run, rank: int, records: StepRecords) -> RecordedStep:
         turned=frozenset(state.turned),
         updates=_updates(records),
         interruption=records.interruption,
-        floors=tuple(records.floors),
+        positions=position,
+        followed=_followed(records, position),
+        noise={
+            (position[each.call], each.side, each.slot): Size(each.rms, each.peak)
+            for each in records.floors
+            if each.call in position
+        },
     )
 
 
@@ -245,6 +254,15 @@ def _updates(records: StepRecords) -> dict[str, UpdateSettings]:
         for group in each.groups
         for path in group["parameters"]
     }
+
+
+def _followed(records: StepRecords, position: Mapping[int, int]) -> dict[int, int]:
+    found = {}
+    for record in records.logs:
+        order = record.name.removeprefix(FOLLOWED)
+        if order != record.name and isinstance(record.value, int) and int(order) in position:
+            found[position[int(order)]] = record.value
+    return found
 
 
 def _ops(ops: Iterable[CallRecord], position: Mapping[int, int]) -> dict[int, tuple[CallRecord, ...]]:
