@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from parfocal.brief import brief
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Site
 from parfocal.replay.trace import Node
 
 # A setting (or an op's argument) that differs -> the code of the cause. Others are config.other.
@@ -81,6 +82,16 @@ def cause(proofs: list[Proof]) -> Cause:
     """The first proof, with the others as alternatives."""
     first, *others = (Cause(p.code, p.message, p.fix, p.score, facts=p.facts) for p in proofs)
     return replace(first, alternatives=tuple(others))
+
+
+def nearer(site: Site | None, where: Where | None, nodes: Sequence[Node]) -> Site | None:
+    """A site at an op's own line, and in the module whose code that is; ``nodes``: the calls of its model."""
+    if site is None or where is None:
+        return site
+    path = site.path if where.module is None else where.module
+    kind = where.kind or next((node.kind for node in nodes if node.path == path), site.kind)
+    file, line = where.file or site.file, where.line or site.line
+    return replace(site, path=path, kind=kind, op=where.op, file=file, line=line)
 
 
 def spelled_path(path: str) -> str:

@@ -14,7 +14,7 @@ from parfocal.attempts import Attempts
 from parfocal.backends.protocol import Array
 from parfocal.explain.backward import equals, functions, gradients
 from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
-from parfocal.explain.causes import Proof, Where, cause, number
+from parfocal.explain.causes import Proof, Where, cause, nearer, number
 from parfocal.explain.describing import described
 from parfocal.explain.fixes.constructing import in_the_constructor
 from parfocal.explain.layers import (
@@ -131,7 +131,7 @@ class Explainer:
             proofs = [proof for hypothesis in hypotheses for proof in self._asked(hypothesis, case)]
             if proofs:
                 proofs = [self._placed(proofs[0], case), *proofs[1:]]
-                explained = _explained(divergence, proofs)
+                explained = self._explained(divergence, proofs)
                 if self.reproducing and self.reproduction is None:
                     self.reproduction = self._reproduction(case, explained)
                 self._found.setdefault(case.call, []).append(explained)
@@ -230,7 +230,7 @@ class Explainer:
             for hypothesis in UPDATES if case.checks[0].port in wrong else ():
                 proof = next(iter(self._asked(hypothesis, case)), None)
                 if proof is not None:
-                    divergence = _explained(divergence, [_of_update(self._placed(proof, case), case)])
+                    divergence = self._explained(divergence, [_of_update(self._placed(proof, case), case)])
                     # a share is proven for all of them
                     wrong &= set() if hypothesis is rates.other_share else still_wrong(case, proof)
                     break
@@ -258,7 +258,9 @@ class Explainer:
         ways = "" if where is None else self.attempts.attempt("both ways", path, partial(both_ways, case), "")
         shape = self.attempts.attempt("the shape of the error", path, partial(described, case), "")
         message = divergence.message or "; ".join(part for part in (shape, ways) if part)
-        return replace(divergence, message=message, port=_nearer(divergence.port, where))
+        return replace(
+            divergence, message=message, port=nearer(divergence.port, where, self.precise.port.trace.nodes)
+        )
 
     def _reproduction(self, case: Case, explained: Divergence) -> Reproduction | Rebuilding | None:
         """A script that shows the mistake by itself, or one that builds both models."""
@@ -289,6 +291,15 @@ class Explainer:
         ask = partial(proofs.extend, _one_by_one(hypothesis, case))
         self.attempts.attempt(hypothesis.__name__, case.node.path, ask, None)
         return proofs
+
+    def _explained(self, divergence: Divergence, proofs: list[Proof]) -> Divergence:
+        first, precise = proofs[0], self.precise
+        return replace(
+            divergence,
+            cause=cause(proofs),
+            port=nearer(divergence.port, first.port, precise.port.trace.nodes),
+            reference=nearer(divergence.reference, first.reference, precise.reference.trace.nodes),
+        )
 
     def _case(self, divergence: Divergence, seen: Seen) -> Case:
         call = self._starts.get(seen.port, blamed(seen, self.precise.port.trace.nodes))
@@ -358,32 +369,8 @@ def _check(seen: Seen) -> Check:
     )
 
 
-def _explained(divergence: Divergence, proofs: list[Proof]) -> Divergence:
-    first = proofs[0]
-    return replace(
-        divergence,
-        cause=cause(proofs),
-        port=_nearer(divergence.port, first.port),
-        reference=_nearer(divergence.reference, first.reference),
-    )
-
-
 def _are_alike(one: Divergence, other: Divergence) -> bool:
     """The same line for the same reason."""
     causes = [each.cause.code for each in (one, other) if each.cause is not None]
     lines = [(each.port.file, each.port.line) for each in (one, other) if each.port is not None]
     return len(set(causes)) == 1 and len(set(lines)) == 1
-
-
-def _nearer(site: Site | None, where: Where | None) -> Site | None:
-    if site is None or where is None:
-        return site
-    path = site.path if where.module is None else where.module
-    return replace(
-        site,
-        path=path,
-        kind=where.kind or site.kind,
-        op=where.op,
-        file=where.file or site.file,
-        line=where.line or site.line,
-    )

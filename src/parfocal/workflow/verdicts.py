@@ -108,7 +108,7 @@ def divergences(
             done = f"what the reference does in one call is done here by {start.path} to {last.path}"
             divergence = replace(divergence, port=start.site, message=done)
         if explain is not None and not (divergence.inherited or measure.given) and asked.may_ask:
-            divergence = asked.answered(explain(divergence, measure))
+            divergence = _once(asked.answered(explain(divergence, measure)), found)
         elif further is not None and inherited and measure.direction == "forward" and asked.may_ask:
             another = further(divergence, measure)
             divergence = divergence if another is None else asked.answered(another)
@@ -146,6 +146,15 @@ def divergences(
     if alignment.tolerance is not None:  # of natural runs only the first difference is sure to be made there
         found = [replace(each, inherited=index > 0) for index, each in enumerate(found)]
     return sorted(found, key=lambda divergence: divergence.inherited)
+
+
+def _once(divergence: Divergence, found: Iterable[Divergence]) -> Divergence:
+    """Inherited where the same line of the same module was told for the same reason already."""
+    if divergence.mistake is None or divergence.port is None or divergence.port.line is None:
+        return divergence
+    known = [each.port for each in found if each.mistake == divergence.mistake and not each.inherited]
+    told = any(site == divergence.port for site in known)
+    return replace(divergence, inherited=divergence.inherited or told)
 
 
 class _Asked:

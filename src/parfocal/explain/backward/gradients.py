@@ -43,7 +43,8 @@ class Trials:
     run: Callable[[Any], float]
     run_reference: Callable[[Any], float]
     limit: float
-    path: str  # of the port's call that is run: hooks inside it are named from there
+    path: str  # of the port's call that is run: what is found inside is named from there
+    reference_path: str
 
 
 def trials_of(case: Case) -> Trials:
@@ -72,6 +73,7 @@ def trials_of(case: Case) -> Trials:
         run_reference,
         case.limit,
         case.precise.port.trace.nodes[case.start].path,
+        "" if case.reference_node is None else case.reference_node.path,
     )
 
 
@@ -109,7 +111,7 @@ def stops(trials: Trials) -> Iterator[Proof]:
 
 def _proof(trials: Trials, group: tuple[Stop, ...], score: float, *, own: bool) -> Proof:
     first = group[0]
-    where = _placed(first.where, trials.path if own else None)
+    where = _placed(first.where, trials.path if own else trials.reference_path)
     sites = (where, None) if own else (None, where)
     subject, other = ("port", "reference") if own else ("reference", "port")
     if first.how == "hook":
@@ -131,10 +133,10 @@ def _proof(trials: Trials, group: tuple[Stop, ...], score: float, *, own: bool) 
     return Proof("grad.detached", message, fix, score, *sites)
 
 
-def _placed(where: Where, path: str | None) -> Where:
+def _placed(where: Where, path: str) -> Where:
     """With the whole path of the module whose code it is, where that is known."""
-    if where.module is None or path is None:
-        return replace(where, module=None)
+    if where.module is None:
+        return where
     return replace(where, module=".".join(part for part in (path, where.module) if part))
 
 
@@ -227,7 +229,8 @@ def function_of(case: Case) -> Where | None:
     lines = {
         (stop.where.file, stop.where.line): stop.where for stop in finder.stops if stop.how == "function"
     }
-    return next(iter(lines.values())) if len(lines) == 1 else None
+    path = case.precise.port.trace.nodes[case.start].path
+    return _placed(next(iter(lines.values())), path) if len(lines) == 1 else None
 
 
 def _pairs(case: Case) -> Iterator[tuple[Check, Array, Array]]:

@@ -21,7 +21,7 @@ from parfocal.backends.protocol import Array, StateTensor
 from parfocal.backends.vocabulary import family
 from parfocal.explain.backward.gradients import Trials, clip_bounds, stops
 from parfocal.explain.backward.stopping import owner_among
-from parfocal.explain.causes import Proof, cause, code_of, number, rounded, said, spelled_path
+from parfocal.explain.causes import Proof, cause, code_of, nearer, number, rounded, said, spelled_path
 from parfocal.explain.fixes.tying import tied
 from parfocal.explain.layers.relations import factor_between
 from parfocal.explain.layers.settings import differing_names, rebuilt
@@ -69,19 +69,31 @@ class ParameterExplainer:
         for step, hypothesis in (("frozen", self._frozen), ("untied", self._untied), ("set", self._set)):
             plain = self.attempts.attempt(step, entry.target, partial(_first, hypothesis, entry, floor), None)
             if plain is not None:
-                return _with(divergence, [plain], "")
+                return self._told(divergence, [plain], "")
         gradients = self.precise.gradients.get(entry.source), self.gradients.get(entry.target)
         guilty = next((u for u in self._users(entry) if self._score(u, entry, floor) > self.limit), None)
         if guilty is None:
             proofs = list(_relations(divergence.what, entry, floor, gradients, self.limit))
             outside = "the port's layer by itself gives the right one: something acts on it from outside"
-            return _with(divergence, proofs, outside)
+            return self._told(divergence, proofs, outside)
         divergence = self._moved(divergence, guilty)
         if divergence.port is not None and divergence.port.path in known:
             return divergence
         proofs = list(stops(self._trials(guilty, entry, floor)))
         proofs = proofs or list(_relations(divergence.what, entry, floor, gradients, self.limit))
-        return _with(divergence, proofs, "")
+        return self._told(divergence, proofs, "")
+
+    def _told(self, divergence: Divergence, proofs: list[Proof], message: str) -> Divergence:
+        if not proofs:
+            return replace(divergence, message=divergence.message or message)
+        first, precise = proofs[0], self.precise
+        return replace(
+            divergence,
+            cause=cause(proofs),
+            port=nearer(divergence.port, first.port, precise.port.trace.nodes),
+            reference=nearer(divergence.reference, first.reference, precise.reference.trace.nodes),
+            message=message,
+        )
 
     def _frozen(self, entry: Entry, floor: Size) -> Iterator[Proof]:
         """One side's parameter is not to be trained, the other's is: with both trained they agree."""
@@ -220,6 +232,7 @@ class ParameterExplainer:
             lambda watcher: self._score(users, entry, floor, watcher, own=False),
             self.limit,
             theirs.trace.nodes[port].path,
+            ours.trace.nodes[reference].path,
         )
 
     def _moved(self, divergence: Divergence, users: Users) -> Divergence:
@@ -304,18 +317,3 @@ def _relations(
         if left <= limit:
             message, fix = f"{what} is clipped to {bounds}", "look for what clips it"
             yield Proof("grad.clip", message, fix, left, facts=("parameter", str(bounds)))
-
-
-def _with(divergence: Divergence, proofs: list[Proof], message: str) -> Divergence:
-    if not proofs:
-        return replace(divergence, message=divergence.message or message)
-    first = proofs[0]
-    port, reference = divergence.port, divergence.reference
-    if first.port is not None and port is not None:
-        where = first.port
-        path = port.path if where.module is None else where.module
-        port = replace(port, path=path, op=where.op, file=where.file, line=where.line)
-    if first.reference is not None and reference is not None:
-        where = first.reference
-        reference = replace(reference, op=where.op, file=where.file, line=where.line)
-    return replace(divergence, cause=cause(proofs), port=port, reference=reference, message=message)

@@ -110,6 +110,7 @@ class Finder(Living):
         self._stopped: list[Any] = []  # tensors that would have a gradient
         self._owns = owns
         self._sites = Sites((backend.name,))
+        self._paths: dict[int | None, str] = {}  # of the calls so far
 
     def __call__(self, op: OpCall) -> None:
         if op.name == HOOK:  # wherever it is set, also inside: it acts on what comes back from there
@@ -118,7 +119,7 @@ class Finder(Living):
             leaves = flatten_call(op.args, op.kwargs).leaves
             reached = bool(self._living(op)) or self._continues(leaves.values())
             if (reached and self._dead(op)) or self._flagged(leaves.values()):
-                self._note(op, self._how(op), None)
+                self._note(op, self._how(op), op.module)
                 self._stopped += flatten(op.output).leaves.values()
         self._keep(flatten(op.output).leaves)
 
@@ -136,13 +137,15 @@ class Finder(Living):
 
     def entered(self, call: Call) -> None:
         leaves = flatten_call(call.args, call.kwargs).leaves
+        self._paths[call.order] = call.path
         if self._owns(call.parent):
             living = any(self._floats(leaf) and self.backend.requires_grad(leaf) for leaf in leaves.values())
             reached = living or self._continues(leaves.values())
             off = reached and not self.backend.grad_enabled()
             how = "no_grad" if off else "flag" if self._flagged(leaves.values()) else ""
             if how:
-                self.stops.append(Stop(-1 - call.order, how, Where(call.path, *self._sites.find())))
+                where = Where(call.path, *self._sites.find(), self._paths.get(call.parent))
+                self.stops.append(Stop(-1 - call.order, how, where))
         super().entered(call)
 
     def left(self, call: Call, computed: Any, given: Any) -> None:

@@ -14,7 +14,8 @@ from parfocal.explain.ops.gaps import narrowed
 from parfocal.explain.ops.hypotheses import HYPOTHESES
 from parfocal.explain.ops.laying import other_axes
 from parfocal.explain.ops.lengths import lengths_missing
-from parfocal.explain.ops.locating import located
+from parfocal.explain.ops.locating import in_one_function, located
+from parfocal.explain.ops.log import Log
 from parfocal.explain.ops.rewriting import mended, wrong_with
 from parfocal.explain.ops.scene import Scene, make_scene
 from parfocal.explain.ops.telling import chain, line
@@ -34,7 +35,7 @@ def ops(case: Case) -> Iterator[Proof]:
         otherwise,
     ):
         for proof in hypothesis(scene):
-            yield _with_facts(scene, proof)
+            yield _in_modules(scene, _with_facts(scene, proof))
             return
 
 
@@ -42,7 +43,28 @@ def ways(case: Case) -> Iterator[Proof]:
     """How the two sides come to a value otherwise."""
     scene = scene_of(case)
     if scene is not None:
-        yield from (_with_facts(scene, proof) for proof in islice(other_ways(scene), 1))
+        proofs = islice(other_ways(scene), 1)
+        yield from (_in_modules(scene, _with_facts(scene, proof)) for proof in proofs)
+
+
+def _in_modules(scene: Scene, proof: Proof) -> Proof:
+    """With the modules whose code the lines are, where only the lines are known."""
+    port, reference = proof.port, proof.reference
+    return replace(
+        proof,
+        port=None if port is None else _in_module(scene.port, port),
+        reference=None if reference is None else _in_module(scene.reference, reference),
+    )
+
+
+def _in_module(log: Log, where: Where) -> Where:
+    """The module of an op of that line, or of another one of the same function."""
+    if where.module is not None:
+        return where
+    here = [op for op in log.ops if (op.file, op.line) == (where.file, where.line)]
+    near = here or [op for op in log.ops if in_one_function(op.file, op.line, where.file, where.line)]
+    likely = [op for op in near if op.name == where.op] or near
+    return replace(where, module=likely[0].owner[0], kind=likely[0].owner[1]) if likely else where
 
 
 def _with_facts(scene: Scene, proof: Proof) -> Proof:
@@ -62,7 +84,8 @@ def _with_line(hypothesis: Callable[[Scene], Iterator[Proof]]) -> Callable[[Scen
 def place(case: Case) -> Where | None:
     """The line of the port's code that a divergence comes from, whatever the cause."""
     scene = scene_of(case)
-    return None if scene is None else located(scene)
+    where = None if scene is None else located(scene)
+    return where if where is None or scene is None else _in_module(scene.port, where)
 
 
 def still_wrong(case: Case, proof: Proof) -> frozenset[Place]:

@@ -60,11 +60,18 @@ class Part:
             return False
         return order in self.paired or (node.framework_layer and not node.children)
 
-    def elsewhere(self, owner: int | None) -> tuple[str | None, str | None]:
-        """Path and kind of a module whose code it is, where that is not the call's own."""
-        if owner is None or owner == self.call:
+    def elsewhere(self, order: int | None) -> tuple[str | None, str | None]:
+        """Path and kind of the module whose code does what is done in a call, if not the call's own.
+
+        It need not have a partner. What is done inside of a framework's layer is done by the user's code
+        that calls it.
+        """
+        owner = self.owner(order)
+        while order is not None and order != owner and self.nodes[order].framework_layer:
+            order = self.nodes[order].parent
+        if owner is None or order is None or order == self.call:
             return None, None
-        return self.nodes[owner].path, self.nodes[owner].kind
+        return self.nodes[order].path, self.nodes[order].kind
 
 
 class Watcher:
@@ -88,8 +95,8 @@ class Watcher:
             self._note(op)
 
     def _note(self, op: OpCall) -> None:
-        owner = None if op.call is None else self._part.owner(self._part.order(op.call))
-        if op.function is None or owner is None:
+        order = None if op.call is None else self._part.order(op.call)
+        if op.function is None or self._part.owner(order) is None:
             return
         file, line = self._sites.find()
         taken, given = flatten_call(op.args, op.kwargs).leaves, flatten(op.output).leaves
@@ -102,7 +109,7 @@ class Watcher:
             order=op.order,
             native=op.native,
             function=op.function,
-            owner=self._part.elsewhere(owner),
+            owner=self._part.elsewhere(order),
             makers=self._made(taken),
             **self._seen_in_source(),
         )
@@ -192,7 +199,7 @@ class Watcher:
             path=node.path,
             call=order,
             bound=dict(node.settings),
-            owner=self._part.elsewhere(self._part.owner(node.parent)),
+            owner=self._part.elsewhere(node.parent),
             makers=makers,
             **self._seen_in_source(),
         )
