@@ -43,9 +43,10 @@ from parfocal.run.records import (
     ValueRecord,
 )
 from parfocal.run.serial import decode_header, decode_record
-from parfocal.run.storage import map_file, open_for_reading, read_limited, storage_errors
+from parfocal.run.storage import map_file, open_for_reading, read_limited, release, storage_errors
 
 MAX_LINE_BYTES = 64 * 2**20
+WINDOW_BYTES = 64 * 2**20  # of tensors that may be in memory only because they were looked at
 
 _R = TypeVar("_R")
 
@@ -88,6 +89,7 @@ class Run:
         self._contents: dict[int, Contents] = {}
         self._mapped: dict[tuple[int, int], NDArray[np.uint8]] = {}
         self._checked: set[TensorRef] = set()
+        self._looked_at = 0  # bytes since memory was given back
         for rank in range(self.header.ranks):
             self._open_rank(rank, contents)
 
@@ -237,6 +239,11 @@ class Run:
             self._mapped[key] = map_file(path)  # again, when the file has grown since
         if end > self._mapped[key].nbytes:
             raise _too_short(path, self._mapped[key].nbytes, end)
+        self._looked_at += ref.nbytes
+        if self._looked_at > WINDOW_BYTES:
+            self._looked_at = ref.nbytes
+            for mapped in self._mapped.values():
+                release(mapped)
         return self._mapped[key][ref.offset : end]
 
     def _check_sum(self, ref: TensorRef, data: NDArray[np.uint8]) -> None:

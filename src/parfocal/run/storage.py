@@ -98,6 +98,13 @@ def map_file(path: Path) -> NDArray[np.uint8]:
         os.close(descriptor)
 
 
+def release(mapped: NDArray[np.uint8]) -> None:
+    """Give back the memory that holds a mapped file's bytes; they are read again when they are looked at."""
+    source = mapped.base.obj if isinstance(mapped.base, memoryview) else mapped.base
+    if isinstance(source, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        source.madvise(mmap.MADV_DONTNEED)
+
+
 _KEEP_SIZE = 1  # of fallocate: the file does not become longer
 
 

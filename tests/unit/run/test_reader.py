@@ -179,7 +179,7 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
     (lambda p: (p / "records.jsonl").unlink(), r"records.jsonl: is missing: .*, but the run was complete"),
     (lambda p: append(p / "records.jsonl", b"{}\n"), r"records.jsonl has \d+ bytes; the run was closed with"),
     (lambda p: flip(p / "records.jsonl", 0), r"records.jsonl, line 1: not a JSON object"),
-    (lambda p: edit_header(p, schema=99), r"run.json: schema version 99; this parfocal reads up to 1"),
+    (lambda p: edit_header(p, schema=99), r"run.json: schema version 99; this parfocal reads up to 2"),
     (lambda p: edit_header(p, ranks=10**9), r"run.json: field 'ranks' is 1000000000; at most 100000"),
     (lambda p: (p / "run.json").write_text("{"), r"run.json: not a JSON object"),
     (lambda p: (p / "run.json").write_text(""), r"run.json: not a JSON object"),
