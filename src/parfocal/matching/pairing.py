@@ -8,6 +8,7 @@ what was paired inside them, so names, nesting and definition order do not matte
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -100,14 +101,43 @@ def _pair_parts(
     """Calls that do parts of the same work, as far as they take the same tensor."""
     ours, theirs = _by_path(reference.nodes), _by_path(port.nodes)
     found: dict[int, CallPair] = {}
-    for path, other_path in splits:
-        for call, other in zip(ours.get(path, []), theirs.get(other_path, []), strict=False):
-            free = call.order not in table.to_port and other.order not in table.to_reference
-            if free and other.order not in found and nearest(call.inputs, other.inputs) < UNLIKE:
-                found[other.order] = CallPair(
-                    call.order, other.order, None, True, "shared weights", whole=False
-                )
+    paired = [
+        pair
+        for path, other_path in splits
+        for pair in zip(ours.get(path, []), theirs.get(other_path, []), strict=False)
+    ]
+    in_port, in_reference = _fed_inside(paired), _fed_inside((other, call) for call, other in paired)
+    for call, other in paired:
+        if (call.order, other.order) in in_port or (other.order, call.order) in in_reference:
+            continue
+        free = call.order not in table.to_port and other.order not in table.to_reference
+        if free and other.order not in found and nearest(call.inputs, other.inputs) < UNLIKE:
+            found[other.order] = CallPair(call.order, other.order, None, True, "shared weights", whole=False)
     return list(found.values())
+
+
+def _fed_inside(paired: Iterable[tuple[Node, Node]]) -> set[tuple[int, int]]:
+    """Of several calls that one call stands for, those that take what others of them made.
+
+    The one call takes some tensors of a size; as many different tensors of that size, the first to be
+    taken, are the same on the other side. What is taken later is made in between.
+    """
+    several: dict[int, list[tuple[Node, Node]]] = {}
+    for one, part in paired:
+        several.setdefault(one.order, []).append((one, part))
+    found: set[tuple[int, int]] = set()
+    for pairs in several.values():
+        taken: dict[int, set[int]] = {}
+        for one, part in sorted(pairs, key=lambda pair: pair[1].order):
+            sizes = Counter(value.data.fingerprint.size for value in one.inputs.values())
+            for value in part.inputs.values():
+                size = value.data.fingerprint.size
+                seen = taken.setdefault(size, set())
+                seen.add(id(value.data))
+                if sizes[size] and len(seen) > sizes[size]:
+                    seen.discard(id(value.data))
+                    found.add((one.order, part.order))
+    return found
 
 
 def with_parts(pairing: Pairing, port: Trace, paths: Collection[str]) -> Pairing:
