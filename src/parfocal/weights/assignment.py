@@ -2,7 +2,8 @@
 
 Exactly equal names come first, so that large models stay fast. What is left is scored by names
 and by position (in definition order, and in execution order where the models were run) and solved
-as an assignment problem. A link that nothing speaks for clearly is marked as undecided.
+as an assignment problem; a large group is cut into pieces first (``pieces.py``). A link that nothing
+speaks for clearly is marked as undecided.
 """
 
 from __future__ import annotations
@@ -10,30 +11,22 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.weights.linking import Link
-from parfocal.weights.names import likeness, normalised, word_likeness
+from parfocal.weights.names import likenesses, normalised, word_likeness
+from parfocal.weights.pieces import Group, cut
+from parfocal.weights.sequences import Alignment, Order, aligned
 from parfocal.weights.units import Key, Unit
 
 TRUSTED_NAME = 0.5  # a likeness below this says nothing
 MARGIN = 0.08  # by how much the best name must beat the next one
 SAME_KIND = 0.02  # what an equal kind adds, where shapes agree already
-TRUSTED_ORDER = 0.9  # share of units that lie in the same order, for order to count
 # What the same place is worth; a model lists its own parameters before those of its layers, used or not.
 TRUST = {"definition order": 0.5, "execution order": 0.75}
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Position of every unit, by path; units that are missing come nowhere."""
-
-    words: str  # "definition order", "execution order"
-    reference: Mapping[str, int]
-    port: Mapping[str, int]
+GUESSED = 0.3  # the confidence of a link that nothing speaks for
 
 
 @dataclass(slots=True)
@@ -43,15 +36,6 @@ class Matching:
     links: list[Link] = field(default_factory=list)
     references: list[Unit] = field(default_factory=list)  # left over
     ports: list[Unit] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class _Alignment:
-    """Pairs that lie at the same place of the two sequences of keys."""
-
-    words: str
-    partner: Mapping[str, str]  # reference path -> port path
-    trusted: bool
 
 
 def definition_order(references: Sequence[Unit], ports: Sequence[Unit]) -> Order:
@@ -70,7 +54,7 @@ def match(
     key: Callable[[Unit], Key] = lambda unit: unit.key,
 ) -> Matching:
     """Link units of equal key (and equal region, where the user drew any)."""
-    alignments = [_align(references, ports, order, key) for order in orders]
+    alignments = [aligned(references, ports, order, key) for order in orders]
     groups: dict[tuple[str, Key], tuple[list[Unit], list[Unit]]] = defaultdict(lambda: ([], []))
     for side, units in enumerate((references, ports)):
         for unit in units:
@@ -85,32 +69,7 @@ def match(
     return matching
 
 
-def _align(
-    references: Sequence[Unit], ports: Sequence[Unit], order: Order, key: Callable[[Unit], Key]
-) -> _Alignment:
-    mine = sorted(
-        (unit for unit in references if unit.path in order.reference), key=lambda u: order.reference[u.path]
-    )
-    yours = sorted((unit for unit in ports if unit.path in order.port), key=lambda u: order.port[u.path])
-    codes: dict[Key, int] = {}
-    sequences = [[codes.setdefault(key(unit), len(codes)) for unit in side] for side in (mine, yours)]
-    if sequences[0] == sequences[1]:
-        partner = {r.path: p.path for r, p in zip(mine, yours, strict=True)}
-        return _Alignment(order.words, partner, trusted=True)
-    blocks = SequenceMatcher(None, sequences[0], sequences[1], autojunk=False).get_matching_blocks()
-    partner = {
-        mine[block.a + step].path: yours[block.b + step].path
-        for block in blocks
-        for step in range(block.size)
-    }
-    # a buffer without counterpart (a table of indices, a mask) disturbs no order
-    shorter = min(sum(bool(unit.required) for unit in side) for side in (mine, yours))
-    aligned = sum(bool(unit.required) and unit.path in partner for unit in mine)
-    trusted = bool(shorter) and aligned >= TRUSTED_ORDER * shorter
-    return _Alignment(order.words, partner, trusted)
-
-
-def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[_Alignment], said: str) -> list[Link]:
+def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[Alignment], said: str) -> list[Link]:
     if not mine or not yours:
         return []
     if len(mine) == len(yours) == 1:
@@ -120,6 +79,23 @@ def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[_Alignment]
     exact = _by_exact_name(mine, yours)
     if exact is not None:
         return exact
+    balanced = len(mine) == len(yours)
+    links: list[Link] = []
+    for piece in cut(Group(mine, yours), alignments):
+        links += _weigh(piece, alignments, balanced) if piece.weighable else _paired_as_they_come(piece)
+    return links
+
+
+def _paired_as_they_come(piece: Group) -> list[Link]:
+    """Too many to be weighed each against each, and neither order nor numbers divide them."""
+    return [
+        Link(unit, other, ("best guess",), GUESSED, decided=False)
+        for unit, other in zip(piece.references, piece.ports, strict=False)
+    ]
+
+
+def _weigh(piece: Group, alignments: Sequence[Alignment], balanced: bool) -> list[Link]:
+    mine, yours = piece.references, piece.ports
     names = _name_scores(mine, yours)
     score = names.copy()
     columns = {unit.path: column for column, unit in enumerate(yours)}
@@ -132,8 +108,10 @@ def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[_Alignment]
     if _words_differ(mine, yours, by_name, by_score):
         by_score = by_name
     clear = _clear_names(names, by_name)
-    return [_link(mine[row], yours[column], names, (row, column), clear, alignments, len(mine) == len(yours))
-            for row, column in by_score]  # fmt: skip
+    return [
+        _link(mine[row], yours[column], (row, column) in clear, alignments, balanced)
+        for row, column in by_score
+    ]
 
 
 def _by_exact_name(mine: list[Unit], yours: list[Unit]) -> list[Link] | None:
@@ -145,30 +123,32 @@ def _by_exact_name(mine: list[Unit], yours: list[Unit]) -> list[Link] | None:
     return [Link(unit, named[form], ("same name",), 1.0) for unit, form in zip(mine, forms, strict=True)]
 
 
-def _name_scores(mine: list[Unit], yours: list[Unit]) -> NDArray[np.float64]:
-    score = np.zeros((len(mine), len(yours)))
-    forms = [normalised(unit.path) for unit in mine], [normalised(unit.path) for unit in yours]
-    for row, unit in enumerate(mine):
-        for column, other in enumerate(yours):
-            same = forms[0][row] == forms[1][column]
-            score[row, column] = 1.0 if same else 0.95 * likeness(unit.path, other.path)
-            if unit.kind == other.kind:
-                score[row, column] += SAME_KIND
-    return score
+def _name_scores(mine: Sequence[Unit], yours: Sequence[Unit]) -> NDArray[np.float64]:
+    score = likenesses([unit.path for unit in mine], [unit.path for unit in yours])
+    score = np.where(score == 1.0, 1.0, 0.95 * score)
+    same_kind = np.equal.outer([unit.kind for unit in mine], [unit.kind for unit in yours])
+    return score + SAME_KIND * same_kind
 
 
 def _assign(score: NDArray[np.float64]) -> list[tuple[int, int]]:
-    from scipy.optimize import linear_sum_assignment
-
     # Of equally good solutions, the one that keeps the order of definition.
     rows, columns = score.shape
     places = np.abs(np.arange(rows)[:, None] / rows - np.arange(columns)[None, :] / columns)
-    chosen = linear_sum_assignment(score - 1e-4 * places, maximize=True)
+    score = score - 1e-4 * places
+    best = score.argmax(axis=1)
+    if rows <= columns and len(set(best.tolist())) == rows:  # everybody may have what suits them best
+        return list(enumerate(best.tolist()))
+    from scipy.optimize import linear_sum_assignment
+
+    chosen = linear_sum_assignment(score, maximize=True)
     return [(int(row), int(column)) for row, column in zip(*chosen, strict=True)]
 
 
 def _words_differ(
-    mine: list[Unit], yours: list[Unit], by_name: list[tuple[int, int]], by_score: list[tuple[int, int]]
+    mine: Sequence[Unit],
+    yours: Sequence[Unit],
+    by_name: list[tuple[int, int]],
+    by_score: list[tuple[int, int]],
 ) -> bool:
     """Whether position would pair units whose *words* disagree, while names pair ones that agree.
 
@@ -183,34 +163,26 @@ def _words_differ(
 
 def _clear_names(names: NDArray[np.float64], pairs: list[tuple[int, int]]) -> set[tuple[int, int]]:
     """Pairs whose names beat every other choice on both sides."""
-    found = set()
-    for row, column in pairs:
-        others = np.concatenate([np.delete(names[row], column), np.delete(names[:, column], row)])
-        best = float(others.max()) if others.size else 0.0
-        if names[row, column] >= TRUSTED_NAME and names[row, column] - best >= MARGIN:
-            found.add((row, column))
-    return found
+    rows, columns = (np.array(side) for side in zip(*pairs, strict=True))
+    others = names.copy()
+    others[rows, columns] = 0.0
+    best = np.maximum(others.max(axis=1)[rows], others.max(axis=0)[columns])
+    own = names[rows, columns]
+    clear = (own >= TRUSTED_NAME) & (own - best >= MARGIN)
+    return {pair for pair, is_clear in zip(pairs, clear.tolist(), strict=True) if is_clear}
 
 
-def _link(
-    unit: Unit,
-    other: Unit,
-    names: NDArray[np.float64],
-    place: tuple[int, int],
-    clear: set[tuple[int, int]],
-    alignments: Sequence[_Alignment],
-    balanced: bool,
-) -> Link:
+def _link(unit: Unit, other: Unit, clear: bool, alignments: Sequence[Alignment], balanced: bool) -> Link:
     ordered = [
         a.words for a in alignments if a.trusted and a.partner.get(unit.path) == other.path and balanced
     ]
-    if normalised(unit.path) == normalised(other.path) and place in clear:
+    if clear and normalised(unit.path) == normalised(other.path):
         return Link(unit, other, ("same name", *ordered), 0.98)
-    if place in clear:
+    if clear:
         return Link(unit, other, ("alike names", *ordered), 0.9 if ordered else 0.8)
     if ordered:
         return Link(unit, other, tuple(ordered), 0.7 if "execution order" in ordered else 0.6)
-    return Link(unit, other, ("best guess",), 0.3, decided=False)
+    return Link(unit, other, ("best guess",), GUESSED, decided=False)
 
 
 def surplus(references: Sequence[Unit], ports: Sequence[Unit]) -> set[Key]:

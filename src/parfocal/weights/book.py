@@ -6,10 +6,10 @@ changed since the last time, and nothing else. ``state`` and ``back_to`` undo wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from parfocal.weights.choices import Choice
+from parfocal.weights.choices import Choice, exchange
 from parfocal.weights.draft import Draft
 from parfocal.weights.linking import Link, entries_of
 from parfocal.weights.plan import Entry
@@ -28,7 +28,7 @@ class State:
     confirmed: dict[str, str]
     left_references: list[Unit]
     left_ports: list[Unit]
-    picks: list[int]
+    picks: list[tuple[Choice, int]]
 
 
 class Book:
@@ -40,33 +40,52 @@ class Book:
         self.port = port
         self.holders = {link.reference.path: path for path, link in draft.links.items()}
         self.confirmed: dict[str, str] = {}  # port path -> reference path, by values
+        self.changes = 0  # how often anything was written that another link or choice had asked for
         self._written: dict[str, Copies] = {}
-        self._choice = {unit.path: choice for choice in draft.choices for unit in choice.ports}
+        self._stale = {
+            **dict.fromkeys(draft.links),
+            **{unit.path: None for choice in draft.choices for unit in choice.ports},
+        }
+
+    @property
+    def behind(self) -> bool:
+        """Whether something is still to be written."""
+        return bool(self._stale)
 
     def in_choice(self, port_path: str) -> bool:
-        return port_path in self._choice
+        return self.draft.choice_of(port_path) is not None
 
     def adopt(self, choice: Choice) -> None:
         """Let a choice speak for its units from now on."""
-        self.draft.choices.append(choice)
-        self._choice.update({unit.path: choice for unit in choice.ports})
+        self.draft.adopt(choice)
+        self._stale.update((unit.path, None) for unit in choice.ports)
 
     def drop(self, choice: Choice) -> None:
         """Take an adopted choice back; the links of its units count again."""
-        self.draft.choices.remove(choice)
-        for unit in choice.ports:
-            del self._choice[unit.path]
+        self.draft.drop(choice)
+        self._stale.update((unit.path, None) for unit in choice.ports)
 
-    def sync(self, port_paths: Iterable[str] | None = None) -> None:
-        """Write what changed, of some units or of all."""
-        paths = [*self.draft.links, *self._choice] if port_paths is None else list(port_paths)
+    def pick(self, choice: Choice, number: int) -> None:
+        """Take another option of a choice."""
+        choice.current = number
+        self._stale.update((unit.path, None) for unit in choice.ports)
+
+    def exchange(self, first: Choice, second: Choice) -> None:
+        """Give each of two choices the other's units of the reference."""
+        exchange(first, second)
+        self._stale.update((unit.path, None) for choice in (first, second) for unit in choice.ports)
+
+    def sync(self) -> None:
+        """Write what changed."""
         entries: dict[tuple[object, ...], Entry] = {}  # units of one choice want the same copies
-        for path in dict.fromkeys(paths):
+        for path in self._stale:
             wanted = self._wanted(path)
             copies = tuple((e.source, e.source_view, e.target, e.target_view) for e in wanted)
             if self._written.get(path) != copies:
+                self.changes += path in self._written
                 self._written[path] = copies
                 entries.update(zip(copies, wanted, strict=True))
+        self._stale.clear()
         write(list(entries.values()), self.reference, self.port)
 
     def relink(self, port_path: str, link: Link) -> None:
@@ -75,6 +94,8 @@ class Book:
         holder = self.holders.get(link.reference.path)
         self.draft.links[port_path] = link
         self.holders[link.reference.path] = port_path
+        if before is None or (before.reference, before.turned) != (link.reference, link.turned):
+            self._stale[port_path] = None
         if before and before.reference.path == link.reference.path:
             return
         if before and self.holders.get(before.reference.path) == port_path:
@@ -98,22 +119,30 @@ class Book:
             dict(self.confirmed),
             list(draft.left_references),
             list(draft.left_ports),
-            [choice.current for choice in draft.choices],
+            [(choice, choice.current) for choice in draft.choices],
         )
 
     def back_to(self, state: State) -> None:
         """Undo everything since, in the port's memory too."""
-        self.draft.links.clear()
-        self.draft.links.update(state.links)
+        links = self.draft.links
+        self._stale.update(
+            (path, None)
+            for path in links.keys() | state.links
+            if links.get(path) is not state.links.get(path)
+        )
+        links.clear()
+        links.update(state.links)
         self.holders = dict(state.holders)
         self.confirmed = dict(state.confirmed)
         self.draft.left_references = list(state.left_references)
         self.draft.left_ports = list(state.left_ports)
-        for choice, pick in zip(self.draft.choices, state.picks, strict=True):
-            choice.current = pick
+        for choice, number in state.picks:
+            if choice.current != number:
+                self.pick(choice, number)
         self.sync()
 
     def _evict(self, holder: str, freed: Link | None) -> None:
+        self._stale[holder] = None
         evicted = self.draft.links[holder]
         if freed is None:
             del self.draft.links[holder]
@@ -123,7 +152,7 @@ class Book:
         self.holders[freed.reference.path] = holder
 
     def _wanted(self, path: str) -> Sequence[Entry]:
-        choice = self._choice.get(path)
+        choice = self.draft.choice_of(path)
         if choice is not None:
             return choice.entries
         link = self.draft.links.get(path)

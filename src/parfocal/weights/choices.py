@@ -15,7 +15,7 @@ import numpy as np
 
 from parfocal.weights import views
 from parfocal.weights.linking import Link, entries_of, entry, raw_views
-from parfocal.weights.plan import Entry
+from parfocal.weights.plan import Entry, Exchange
 from parfocal.weights.units import Unit
 
 
@@ -26,6 +26,7 @@ class Option:
     entries: tuple[Entry, ...]
     words: str
     named: bool = False  # the names of the tensors ask for exactly this
+    crossed: Exchange | None = None  # what it exchanges against the names of both sides
 
 
 @dataclass(slots=True)
@@ -41,6 +42,8 @@ class Choice:
     confidence: float = 0.5
     open: bool = True
     tried: bool = False  # the options were run against the reference
+    refuted: bool = False  # a module with the right input gave another output with each of them
+    nearest: bool = False  # no option fits, and the current one comes clearly nearest
     rivals: list[int] = field(default_factory=list)  # options that fit as well
 
     @property

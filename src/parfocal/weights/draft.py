@@ -23,13 +23,25 @@ class Draft:
     references: list[Unit]
     ports: list[Unit]
     links: dict[str, Link] = field(default_factory=dict)
-    choices: list[Choice] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)  # changed by ``adopt`` and ``drop`` only
     left_references: list[Unit] = field(default_factory=list)
     left_ports: list[Unit] = field(default_factory=list)
     regions: Regions = ({}, {})  # unit path -> the pair of the layers argument it belongs to, on each side
+    _held: dict[str, Choice] = field(default_factory=dict)  # port path -> the choice that speaks for it
 
     def choice_of(self, port_path: str) -> Choice | None:
-        return next((c for c in self.choices if any(unit.path == port_path for unit in c.ports)), None)
+        return self._held.get(port_path)
+
+    def adopt(self, choice: Choice) -> None:
+        """Let a choice speak for its units from now on."""
+        self.choices.append(choice)
+        self._held.update({unit.path: choice for unit in choice.ports})
+
+    def drop(self, choice: Choice) -> None:
+        """Take an adopted choice back; the links of its units count again."""
+        self.choices.remove(choice)
+        for unit in choice.ports:
+            del self._held[unit.path]
 
     def entries(self) -> list[Entry]:
         """All copies as things stand; a choice speaks for its units."""

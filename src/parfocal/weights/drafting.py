@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from parfocal.weights import choices
-from parfocal.weights.assignment import Order, definition_order, match, surplus
+from parfocal.weights.assignment import definition_order, match, surplus
 from parfocal.weights.draft import STEALABLE, Draft, Regions, Runs
 from parfocal.weights.gathering import find_fused, find_stacked
 from parfocal.weights.linking import Link
 from parfocal.weights.relayout import flattened, reshape_choice
+from parfocal.weights.sequences import Order
 from parfocal.weights.units import Key, Unit, parts_of
 
 
@@ -131,7 +132,7 @@ def _link_flattened(draft: Draft, orders: Sequence[Order], regions: Regions) -> 
         choice = reshape_choice(link)
         if choice:
             draft.links[link.port.path] = link
-            draft.choices.append(choice)
+            draft.adopt(choice)
             draft.left_references = [u for u in draft.left_references if u.path != link.reference.path]
             draft.left_ports = [u for u in draft.left_ports if u.path != link.port.path]
 
@@ -148,7 +149,7 @@ def _link_raw(draft: Draft, orders: Sequence[Order], regions: Regions) -> None:
                 plain = choices.is_plain(choice)
                 draft.links[link.port.path] = replace(link, decided=link.decided or plain)
                 if not plain:
-                    draft.choices.append(choice)
+                    draft.adopt(choice)
     linked = set(draft.links), {link.reference.path for link in draft.links.values()}
     draft.left_ports = _still_left(draft.left_ports, linked[0])
     draft.left_references = _still_left(draft.left_references, linked[1])
@@ -209,4 +210,4 @@ def _open_orientations(draft: Draft) -> None:
         else:
             choice = choices.orientation(link)
         if choice and len(choice.options) > 1:
-            draft.choices.append(choice)
+            draft.adopt(choice)

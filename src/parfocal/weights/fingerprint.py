@@ -7,8 +7,10 @@ others cannot: two branches joined in the wrong order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ Array = NDArray[Any]
 
 STRETCHES = 16
 COMB = 13
+SMALL = 1 << 14  # elements: up to this it is quicker to convert once than in every sum
 # Relative difference that rounding alone may cause after many layers, by dtype.
 NOISE = {"float16": 2e-2, "bfloat16": 1e-1}
 USUAL_NOISE = 2e-3
@@ -52,15 +55,17 @@ def fingerprint(array: Array) -> Fingerprint:
     shape = tuple(length for length in array.shape if length != 1)
     if flat.size == 0:
         return Fingerprint(shape, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, np.zeros(0), noise)
+    if flat.size <= SMALL:
+        flat = flat.astype(np.float64)
     with np.errstate(all="ignore"):
         squares = flat * flat
         return Fingerprint(
             shape,
             flat.size,
-            float(flat.sum(dtype=np.float64)),
-            float(np.abs(flat).sum(dtype=np.float64)),
-            float(squares.sum(dtype=np.float64)),
-            float((squares * flat).sum(dtype=np.float64)),  # np.dot would wake BLAS's threads for each tensor
+            float(_sum(flat)),
+            float(_sum(np.abs(flat))),
+            float(_sum(squares)),
+            float(_sum(squares * flat)),  # np.dot would wake BLAS's threads for each tensor
             float(flat.min()),
             float(flat.max()),
             _stretches(flat),
@@ -68,11 +73,19 @@ def fingerprint(array: Array) -> Fingerprint:
         )
 
 
+def _sum(values: Array) -> Any:
+    return np.add.reduce(values, dtype=np.float64)
+
+
+@lru_cache(maxsize=1024)
+def _edges(size: int) -> NDArray[np.intp]:
+    return np.unique(np.arange(STRETCHES) * size // STRETCHES)
+
+
 def _stretches(flat: Array) -> NDArray[np.float64]:
-    edges = np.unique(np.arange(STRETCHES) * flat.size // STRETCHES)
-    sums = np.add.reduceat(flat, edges, dtype=np.float64)
+    sums = np.add.reduceat(flat, _edges(flat.size), dtype=np.float64)
     whole = flat.size // COMB * COMB
-    teeth = flat[:whole].reshape(-1, COMB).sum(axis=0, dtype=np.float64) if whole else np.zeros(0)
+    teeth = np.add.reduce(flat[:whole].reshape(-1, COMB), axis=0, dtype=np.float64) if whole else np.zeros(0)
     return np.concatenate([sums, teeth])
 
 
@@ -83,7 +96,7 @@ def distance(first: Fingerprint, second: Fingerprint) -> float:
     if first.size == 0:
         return 0.0
     numbers = (first.square, second.square)
-    if not all(np.isfinite(number) for number in numbers):
+    if not (math.isfinite(first.square) and math.isfinite(second.square)):
         return 0.0 if first.live == second.live else float("inf")
     absolute = max(first.absolute, second.absolute)
     if absolute == 0.0:
@@ -113,6 +126,8 @@ def distances(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> fl
     """
     if not first or not second:
         return float("inf")
+    if len(first) == len(second) == 1:
+        return distance(first[0], second[0])
     fewer, more = sorted((list(first), list(second)), key=len)
     worst = 0.0
     for wanted in sorted(fewer, key=lambda each: -each.size):
@@ -129,6 +144,23 @@ def distances(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> fl
         worst = max(worst, best)
         del more[place]
     return worst
+
+
+def resemblance(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> float:
+    """The cosine between the sums of the largest tensors of one shape, at most 1; 0 where there is none.
+
+    Unlike a distance it hardly minds a factor: it tells what is related to what behind a mistake.
+    """
+    shapes = {each.shape for each in first} & {each.shape for each in second}
+    found = [
+        max((each for each in side if each.shape in shapes), key=lambda each: each.size, default=None)
+        for side in (first, second)
+    ]
+    mine, yours = (None if each is None or not each.live else each.stretches for each in found)
+    if mine is None or yours is None or mine.shape != yours.shape:
+        return 0.0
+    sizes = float(np.linalg.norm(mine) * np.linalg.norm(yours))
+    return float(mine @ yours) / sizes if sizes > 0.0 else 0.0
 
 
 def shared_distance(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> float:

@@ -6,13 +6,23 @@ its own, and one that would get two different values is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from parfocal.weights.choices import Choice
+from parfocal.weights.crossing import exchanges
 from parfocal.weights.diagnose import diagnose
 from parfocal.weights.draft import Draft
 from parfocal.weights.linking import entries_of
-from parfocal.weights.plan import Ambiguity, Entry, Leftover, Plan
+from parfocal.weights.plan import (
+    Ambiguity,
+    Basis,
+    Entry,
+    Exchange,
+    Leftover,
+    Plan,
+    Presumption,
+    shortened,
+)
 from parfocal.weights.relayout import IN_ORDER
 from parfocal.weights.state import Contents
 from parfocal.weights.tables import COUNTERS
@@ -29,7 +39,7 @@ def conclude(
     ran: bool = False,
 ) -> Plan:
     """The plan that follows from a draft. ``ran``: both models did, so that what could be tried was."""
-    notes = _taken_by_name([choice for choice in draft.choices if ran and _only_named(choice)])
+    notes: list[str] = []
     entries = [*_useful(draft, notes)]
     left_references = _not_accounted(draft.left_references, {e.source for e in entries}, "reference", notes)
     left_ports = _not_accounted(draft.left_ports, {e.target for e in entries}, "port", notes)
@@ -45,6 +55,8 @@ def conclude(
         unmatched_reference=tuple(found.reference),
         unmatched_port=(*found.port, *conflicts),
         ambiguous=(*_ambiguous_links(draft), *_ambiguous_choices(draft.choices, ran)),
+        presumed=tuple(_presumed(choice) for choice in draft.choices if ran and _is_unproven(choice)),
+        permuted=tuple(_exchanges(draft)) if ran else (),
         notes=tuple(notes),
     )
 
@@ -58,7 +70,7 @@ def _useful(draft: Draft, notes: list[str]) -> list[Entry]:
         for slot in link.port.slots
     }
     if guessed:
-        notes.append(f"buffers left alone, not clear what belongs to them: {_list(sorted(guessed))}")
+        notes.append(f"buffers left alone, not clear what belongs to them: {shortened(sorted(guessed))}")
     return [entry for entry in draft.entries() if entry.target not in guessed]
 
 
@@ -109,7 +121,7 @@ def _tied_notes(entries: Sequence[Entry], contents: tuple[Contents, Contents]) -
     tied = {tensor.tied_to for tensor in contents[0].stored if tensor.tied_to}
     for (source, _), paths in targets.items():
         if source in tied and len(set(paths)) > 1:
-            notes.append(f"{source} is tied in the reference and separate in the port: {_list(paths)}")
+            notes.append(f"{source} is tied in the reference and separate in the port: {shortened(paths)}")
     return notes
 
 
@@ -121,8 +133,8 @@ def _order_notes(entries: Sequence[Entry]) -> list[str]:
             if IN_ORDER in words:
                 found.setdefault(words, []).append(entry.target.rpartition(".")[0])
     return [
-        f"the rows of {_list(list(dict.fromkeys(paths)))} lie otherwise in the port: {words}; weights copied "
-        "as they are will not do"
+        f"the rows of {shortened(list(dict.fromkeys(paths)))} lie otherwise in the port: {words}; "
+        "weights copied as they are will not do"
         for words, paths in found.items()
     ]
 
@@ -146,7 +158,7 @@ def _cast_notes(entries: Sequence[Entry], contents: tuple[Contents, Contents]) -
         pair = dtypes[0][entry.source], dtypes[1][entry.target]
         if pair[0] != pair[1]:
             casts.setdefault(pair, []).append(entry.target)
-    return [f"converted from {a} to {b}: {_list(paths)}" for (a, b), paths in casts.items()]
+    return [f"converted from {a} to {b}: {shortened(paths)}" for (a, b), paths in casts.items()]
 
 
 def _ambiguous_links(draft: Draft) -> list[Ambiguity]:
@@ -173,7 +185,9 @@ def _ambiguous_choices(choices: Sequence[Choice], ran: bool) -> list[Ambiguity]:
             _why(choice),
         )
         for choice in choices
-        if _is_open(choice) and not (choice.tried and _is_named(choice)) and not (ran and _only_named(choice))
+        if _is_open(choice)
+        and not (choice.tried and _is_named(choice))
+        and not (ran and _is_unproven(choice))
     ]
 
 
@@ -186,24 +200,28 @@ def _is_named(choice: Choice) -> bool:
     return choice.options[choice.current].named
 
 
-def _only_named(choice: Choice) -> bool:
-    """No option was shown to be right, for a mistake of the port there or before; names speak for one."""
-    return _is_open(choice) and choice.open and _is_named(choice)
+def _is_unproven(choice: Choice) -> bool:
+    """No option was shown to be right, for a mistake of the port there or before."""
+    return len(choice.options) > 1 and choice.open and not choice.rivals
 
 
-def _taken_by_name(choices: Sequence[Choice]) -> list[str]:
-    """The same in several blocks is said once."""
-    owners: dict[tuple[str, str], list[str]] = {}
-    for choice in choices:
-        above = {unit.path.rpartition(".")[0] for unit in choice.ports}
-        owner = above.pop() if len(above) == 1 else ""
-        names = _list([unit.path[len(owner) :].lstrip(".") for unit in choice.ports])
-        owners.setdefault((names, choice.options[choice.current].words), []).append(owner)
-    return [
-        f"{names}{f' of {_list(paths)}' if any(paths) else ''}: taken for {words}, as names say; "
-        "what the port computes there or before differs, so that values cannot tell"
-        for (names, words), paths in owners.items()
-    ]
+def _presumed(choice: Choice) -> Presumption:
+    basis = Basis.NAMES if _is_named(choice) else Basis.NEAREST if choice.nearest else Basis.USUAL
+    return Presumption(
+        tuple(unit.path for unit in choice.ports),
+        tuple(unit.path for unit in choice.references),
+        choice.options[choice.current].words,
+        basis,
+    )
+
+
+def _exchanges(draft: Draft) -> Iterator[Exchange]:
+    """What fits against the names, in links and in choices."""
+    yield from exchanges(link for path, link in draft.links.items() if draft.choice_of(path) is None)
+    for choice in draft.choices:
+        crossed = choice.options[choice.current].crossed
+        if crossed is not None and not choice.open and not choice.rivals:
+            yield crossed
 
 
 def _why(choice: Choice) -> str:
@@ -213,8 +231,3 @@ def _why(choice: Choice) -> str:
     ways = "; ".join(option.words for option in choice.options[:SHOWN])
     more = f"; {len(choice.options) - SHOWN} more" if len(choice.options) > SHOWN else ""
     return f"{len(choice.options)} ways to copy and none shown to be right ({ways}{more})"
-
-
-def _list(paths: Sequence[str]) -> str:
-    shown = ", ".join(paths[:SHOWN])
-    return shown + (f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else "")

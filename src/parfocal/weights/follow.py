@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,22 +18,25 @@ from typing import Any
 from parfocal.backends.protocol import Call
 from parfocal.inputs import Arguments, convert
 from parfocal.weights.book import Book
-from parfocal.weights.choices import Choice, alike, exchange
+from parfocal.weights.choices import Choice, alike
 from parfocal.weights.draft import Draft
 from parfocal.weights.fingerprint import Fingerprint, distances, noise_of, shared_distance
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likeness
-from parfocal.weights.observe import Observation, Seen, capture, prints, quiet
+from parfocal.weights.observe import Observation, Seen, prints, quiet
+from parfocal.weights.print_index import PrintIndex
 from parfocal.weights.relayout import part_counts, relayout_choice
-from parfocal.weights.scopes import Scopes, all_inside, inside
-from parfocal.weights.trials import MOST_TRIALS, Scope, Subject, Tie, Trials
-from parfocal.weights.units import Key, Unit
+from parfocal.weights.scopes import Scopes, Under, around, inside
+from parfocal.weights.ties import by_key, called, ties, ties_of_uncalled
+from parfocal.weights.trials import MOST_TRIALS, Experience, Scope, Subject, Tie, Trials
+from parfocal.weights.units import Unit
 from parfocal.weights.writer import Side
 
 NEAR = 0.05  # inputs this close are the same tensor after a small difference upstream
 ALONE = 5.0  # how much farther the next best must be
 MOST_LAYOUTS = 12  # layers fused on both sides that are tried at once
 LAYOUT_CALLS = 4000  # of modules in all trials of layouts: many of a block, few of a whole model
+NEIGHBOURS = 16  # reference units that are looked at where none has the very same input
 BY_VALUES = "same input values"
 NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
@@ -42,49 +44,75 @@ NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 class Follower:
     """One pass over the port."""
 
-    def __init__(self, reference: Side, port: Side, draft: Draft, seen: Observation) -> None:
+    def __init__(
+        self, reference: Side, port: Side, draft: Draft, seen: Observation, known: Experience
+    ) -> None:
         self.port = port
         self.draft = draft
         self.seen = seen
         self.book = Book(draft, reference, port)
-        self.trials = Trials(self.book)
         self.unsettled_runs = False  # a unit ran with weights that were replaced later
-        self._units = {unit.module: unit for unit in _called(draft.ports)}
-        self._references = _by_key(draft.references, seen)
+        self.outputs: tuple[Fingerprint, ...] | None = (
+            None  # of the whole port, if nothing changed on the way
+        )
+        self._units = {unit.module: unit for unit in called(draft.ports)}
+        self._references = {
+            key: PrintIndex(((unit, call), call.inputs) for unit, call in calls)
+            for key, calls in by_key(draft.references, seen).items()
+        }
+        self._outputs = PrintIndex((call, call.outputs) for call in seen.calls)
         self._scopes = Scopes(draft, seen)
-        self._ties = [*_ties(draft.references, seen), *_ties_of_uncalled(draft)]
-        self._maybe_fused = [path for path, link in draft.links.items() if part_counts(link)]
+        self._under = Under(draft.ports)
+        self._open = _choices_inside(draft.choices)
+        self._fused = _FusedChoices(draft.choices, seen)
+        self._ties: dict[str, list[Tie]] = {}  # by reference path
+        for tie in (*ties(draft.references, seen), *ties_of_uncalled(draft)):
+            for path in tie.references:
+                self._ties.setdefault(path, []).append(tie)
+        self._maybe_fused = {path for path, link in draft.links.items() if part_counts(link)}
         self._counts: dict[str, int] = {}
         self._differing: list[str] = []  # what gave another output on the right input, for good
+        self.trials = Trials(self.book, self._under, known)
 
     def run(self, arguments: Arguments) -> None:
         """Write the draft, run the port, and let values correct it on the way."""
         self.book.sync()
         args, kwargs = arguments
         with quiet(self.port), self.port.backend.watch(self.port.model, self._enter, self._exit):
-            self.port.model(*args, **kwargs)
+            output = self.port.model(*args, **kwargs)
+        if not self.book.changes:
+            self.outputs = prints(self.port.backend, output)
 
     # Units: known by their inputs.
 
     def _enter(self, call: Call) -> None:
-        inputs = prints(self.port.backend, (call.args, call.kwargs))
-        if not self.trials.trying:
-            call.note["inputs"] = inputs
-            call.note["occurrence"] = self._counts.get(call.path, 0)
-            self._counts[call.path] = call.note["occurrence"] + 1
-            if not call.path or self._subjects(call.path) or self._latent(call.path):
-                call.note["kept"] = convert((call.args, call.kwargs), self.port.backend)
         unit = self._units.get(call.path)
-        if unit and not self.trials.trying and self.book.in_choice(unit.path):
+        if self.trials.trying:
+            if unit and not self.book.in_choice(unit.path):
+                self._enter_again(unit, call)
+            return
+        call.note["occurrence"] = self._counts.get(call.path, 0)
+        self._counts[call.path] = call.note["occurrence"] + 1
+        tried = not call.path or self._latent(call.path) or self._subjects(call.path)
+        if tried:
+            call.note["kept"] = convert((call.args, call.kwargs), self.port.backend)
+        if not (unit or tried):
+            return
+        inputs = call.note["inputs"] = prints(self.port.backend, (call.args, call.kwargs))
+        if unit and self.book.in_choice(unit.path):
             self._identify_choice(unit, inputs)
-        elif unit and not self.book.in_choice(unit.path):
-            if unit.path not in self.book.confirmed:
-                self._identify(unit, inputs)
-            self._count_agreeing(unit, inputs)
+        elif unit and unit.path not in self.book.confirmed:
+            self._identify(unit, inputs)
 
-    def _count_agreeing(self, unit: Unit, inputs: Sequence[Fingerprint]) -> None:
+    def _enter_again(self, unit: Unit, call: Call) -> None:
+        """In a trial: what is confirmed stays, unless a tie was permuted; what now agrees is counted."""
+        if unit.path in self.book.confirmed and not self.trials.pinned:
+            return
+        inputs = prints(self.port.backend, (call.args, call.kwargs))
+        if unit.path not in self.book.confirmed:
+            self._identify(unit, inputs)
         link = self.draft.links.get(unit.path)
-        if self.trials.trying and link and self._agrees(link.reference, inputs):
+        if link and self._agrees(link.reference, inputs):
             self.trials.agreeing += 1
 
     def _identify(self, unit: Unit, inputs: Sequence[Fingerprint]) -> None:
@@ -103,16 +131,17 @@ class Follower:
         if ran and not self.trials.trying:
             self.unsettled_runs = True
         self._confirm(unit, Link(found, unit, (BY_VALUES,), 0.95))
-        self.book.sync([path for path in (unit.path, holder) if path])
+        self.book.sync()
 
     def _identify_choice(self, unit: Unit, inputs: Sequence[Fingerprint]) -> None:
         """Several against one: are these the right ones? Else they change places with others alike."""
         choice = self.draft.choice_of(unit.path)
         if choice is None or choice.subject != "fused" or self._takes_its_own(choice, inputs):
             return
-        for other in self.draft.choices:
+        for other in self._fused.taking(inputs):
             if alike(choice, other) and not other.tried and self._takes_its_own(other, inputs):
-                exchange(choice, other)
+                self.book.exchange(choice, other)
+                self._fused.note(choice, other)
                 self.book.sync()
                 return
 
@@ -131,25 +160,37 @@ class Follower:
 
     def _find(self, unit: Unit, inputs: Sequence[Fingerprint], link: Link | None) -> Unit | None:
         """The free reference unit with the same input; a merely near one must be the only one near."""
-        taken = set(self.book.confirmed.values())
-        mine, yours = self.draft.regions
-        scored = sorted(
-            (
-                (distances(seen.inputs, inputs), -likeness(other.path, unit.path), seen.order, other)
-                for other, seen in self._references.get(unit.key, [])
-                if other.path not in taken and mine.get(other.path) == yours.get(unit.path)
-            ),
-            key=lambda item: item[:3],
-        )
-        if not scored:
+        index = self._references.get(unit.key)
+        if index is None:
             return None
-        equal = [item for item in scored if item[0] <= noise_of(inputs)]
+        noise = noise_of(inputs)
+        equal = [item for item in self._scored(unit, index.near(inputs, noise), inputs) if item[0] <= noise]
         if equal:
             return min(equal, key=lambda item: item[1:3])[3]
+        scored = self._scored(unit, index.nearest(inputs, NEIGHBOURS), inputs)
+        if not scored:
+            return None
         best = scored[0]
         current = link.reference.path if link else None
         alone = len(scored) == 1 or scored[1][0] > ALONE * best[0]
         return best[3] if best[0] < NEAR and alone and best[3].path != current else None
+
+    def _scored(
+        self, unit: Unit, candidates: Sequence[tuple[Unit, Seen]], inputs: Sequence[Fingerprint]
+    ) -> list[tuple[float, float, int, Unit]]:
+        """Free reference units: how far, how unlike by name, and when they run; the nearest first."""
+        mine, yours = self.draft.regions
+        found = (
+            (distances(seen.inputs, inputs), -likeness(other.path, unit.path), seen.order, other)
+            for other, seen in candidates
+            if not self._is_taken(other.path) and mine.get(other.path) == yours.get(unit.path)
+        )
+        return sorted(found, key=lambda item: item[:3])
+
+    def _is_taken(self, reference: str) -> bool:
+        """Whether values gave it to a unit of the port already."""
+        holder = self.book.holders.get(reference)
+        return holder is not None and self.book.confirmed.get(holder) == reference
 
     # Scopes: where something is open, try.
 
@@ -181,31 +222,38 @@ class Follower:
     def _differs(self, call: Call, output: Any) -> bool:
         """Whether a unit gives on the same input what no call of the reference gives."""
         link = self.draft.links.get(call.path)
-        if link is None or self.book.in_choice(call.path) or call.path in self._maybe_fused:
+        if not self._maybe_fused or link is None or self.book.in_choice(call.path):
+            return False  # only layouts that might be tried ask for it
+        if call.path in self._maybe_fused or "inputs" not in call.note:
             return False
         twin = self.seen.at(link.reference.module, call.note["occurrence"])
         if twin is None or distances(twin.inputs, call.note["inputs"]) > noise_of(twin.inputs):
             return False
         outputs = prints(self.port.backend, output)
+        if distances(twin.outputs, outputs) <= noise_of(twin.outputs):
+            return False
+        noise = noise_of(outputs)
         return not any(
-            distances(each.outputs, outputs) <= noise_of(each.outputs) for each in (twin, *self.seen.calls)
+            distances(each.outputs, outputs) <= noise_of(each.outputs)
+            for each in self._outputs.near(outputs, noise)
         )
 
     def _decide(self, path: str, twin: str) -> None:
         """Guesses inside a module that reproduces its twin's output were right."""
-        for port_path, link in self.draft.links.items():
-            if not link.decided and inside(port_path, path) and self._counts.get(link.port.module):
+        for unit in self._under[path]:
+            link = self.draft.links.get(unit.path)
+            if link and not link.decided and self._counts.get(unit.module):
                 evidence = (*link.evidence, f"reproduces the output of {twin or 'the model'}")
-                self.draft.links[port_path] = replace(link, evidence=evidence, confidence=0.9, decided=True)
+                self.draft.links[unit.path] = replace(link, evidence=evidence, confidence=0.9, decided=True)
 
     def _latent(self, path: str) -> list[Link]:
         """Links inside a module whose rows may lie in another order, though nothing shows it."""
         return [
-            self.draft.links[port_path]
-            for port_path in self._maybe_fused
-            if inside(port_path, path)
-            and port_path in self.draft.links
-            and not self.book.in_choice(port_path)
+            self.draft.links[unit.path]
+            for unit in (self._under[path] if self._maybe_fused else ())
+            if unit.path in self._maybe_fused
+            and unit.path in self.draft.links
+            and not self.book.in_choice(unit.path)
         ]
 
     def _try_layouts(self, scope: Scope, links: Sequence[Link], off: float) -> Any:
@@ -215,7 +263,8 @@ class Follower:
             return None
         for choice in found:
             self.book.adopt(choice)
-        most = min(MOST_TRIALS, LAYOUT_CALLS // (1 + len(scope.inside)))
+        below = sum(inside(path, scope.path) for path in self._counts)
+        most = min(MOST_TRIALS, LAYOUT_CALLS // (1 + below))
         output = self.trials.settle(replace(scope, subjects=tuple(found)), off, most)
         for choice in found:
             if choice.current == 0:
@@ -239,47 +288,94 @@ class Follower:
                 self.book.relink(path, Link(twin, link.port, ("like its twins",), 0.9))
 
     def settle_the_rest(self, reference: Side, arguments: Arguments) -> None:
-        """Choices behind a real difference of the port: try them on the reference's own inputs."""
+        """Choices behind a real difference of the port: try them on the reference's own inputs.
+
+        The reference runs once more, and whatever is open is tried when its twin has returned.
+        """
         modules = self.port.backend.modules(self.port.model)
-        for path in sorted(self._counts, key=lambda each: -len(each)):
-            if not any(isinstance(subject, Choice) for subject in self._subjects(path)):
-                continue
-            scope = self._scope(path, modules[path], ((), {}), 0)
-            kept = capture(reference, arguments, scope.twins[0].path, self.port.backend) if scope else None
-            if scope and kept and _same_signature(modules[path], kept):
-                with quiet(self.port):
-                    args, kwargs = convert(kept, self.port.backend)
-                    output = prints(self.port.backend, modules[path](*args, **kwargs))
-                    self.trials.settle(replace(scope, kept=kept), scope.off(output))
+        wanted = {
+            scope.twins[0].path: scope
+            for path in self._counts
+            if any(isinstance(subject, Choice) for subject in self._subjects(path))
+            and (scope := self._scope(path, modules[path], ((), {}), 0))
+        }
+
+        def enter(call: Call) -> None:
+            if call.path in wanted:
+                call.note["kept"] = convert((call.args, call.kwargs), self.port.backend)
+
+        def leave(call: Call, output: Any) -> None:
+            scope = wanted.pop(call.path, None)
+            if scope is not None and "kept" in call.note and _same_signature(scope.module, call.note["kept"]):
+                self._settle_apart(replace(scope, kept=call.note["kept"]))
+
+        args, kwargs = arguments
+        with quiet(reference), reference.backend.watch(reference.model, enter, leave), quiet(self.port):
+            reference.model(*args, **kwargs)
+
+    def _settle_apart(self, scope: Scope) -> None:
+        """Try what is still open in a module, called as its twin was."""
+        subjects = tuple(self._subjects(scope.path))
+        if any(isinstance(subject, Choice) for subject in subjects):
+            args, kwargs = convert(scope.kept, self.port.backend)
+            output = prints(self.port.backend, scope.module(*args, **kwargs))
+            self.trials.settle(replace(scope, subjects=subjects), scope.off(output))
 
     def _scope(self, path: str, module: Any, kept: Arguments, occurrence: int) -> Scope | None:
-        subjects = self._subjects(path)
         twins = self._scopes.twins(path, occurrence)
-        if not twins:
-            return None
-        below = frozenset(each for each in self._counts if inside(each, path))
-        return Scope(module, kept, tuple(subjects), tuple(twins), below)
+        return Scope(path, module, kept, tuple(self._subjects(path)), tuple(twins)) if twins else None
 
     def _subjects(self, path: str) -> list[Subject]:
-        """Open choices that lie wholly inside a module, and what of the ties does."""
-        found: list[Subject] = [
-            choice for choice in self.draft.choices if choice.open and all_inside(choice.modules, path)
-        ]
-        for tie in (self._part_inside(tie, path) for tie in self._ties):
-            if len(tie.references) > 1 and tie not in self.trials.settled:
-                found.append(tie)
+        """Open choices that lie wholly inside a module, and what of the ties does.
+
+        Of a tie, the layers inside a module may have a part only: blocks may all take the same memory, say.
+        """
+        found: list[Subject] = [choice for choice in self._open.get(path, ()) if choice.open]
+        parts: dict[Tie, set[str]] = {}
+        for unit in self._under[path] if self._ties else ():
+            link = self.draft.links.get(unit.path)
+            if link is None or unit.path == path or self.book.in_choice(unit.path):
+                continue
+            if self.book.holders.get(link.reference.path) == unit.path:
+                for tie in self._ties.get(link.reference.path, ()):
+                    parts.setdefault(tie, set()).add(link.reference.path)
+        for tie, members in parts.items():
+            part = Tie(tuple(each for each in tie.references if each in members))
+            if len(members) > 1 and part not in self.trials.settled:
+                found.append(part)
         return found
 
-    def _part_inside(self, tie: Tie, path: str) -> Tie:
-        """What of a tie the layers inside a module have: blocks may all take the same memory, say."""
-        holders = {each: self.book.holders.get(each) for each in tie.references}
-        return Tie(
-            tuple(
-                each
-                for each, port in holders.items()
-                if port is not None and port != path and inside(port, path) and not self.book.in_choice(port)
-            )
+
+class _FusedChoices:
+    """Which fused choice has the reference units that take given inputs."""
+
+    def __init__(self, choices: Sequence[Choice], seen: Observation) -> None:
+        fused = [choice for choice in choices if choice.subject == "fused"]
+        units = {unit.path: unit for choice in fused for unit in choice.references}
+        self._index = PrintIndex(
+            (path, call.inputs) for path, unit in units.items() if (call := seen.first(unit.module))
         )
+        self._owner: dict[str, Choice] = {}
+        self.note(*fused)
+
+    def note(self, *choices: Choice) -> None:
+        """Which units these have now."""
+        self._owner.update({unit.path: choice for choice in choices for unit in choice.references})
+
+    def taking(self, inputs: Sequence[Fingerprint]) -> list[Choice]:
+        found = (self._owner[path] for path in self._index.near(inputs, noise_of(inputs)))
+        return list({id(choice): choice for choice in found}.values())
+
+
+def _choices_inside(choices: Sequence[Choice]) -> dict[str, list[Choice]]:
+    """Module of the port -> the choices that lie wholly inside it."""
+    found: dict[str, list[Choice]] = {}
+    for choice in choices:
+        first, *others = dict.fromkeys(choice.modules)
+        for path in around(first):
+            if all(inside(other, path) for other in others):
+                found.setdefault(path, []).append(choice)
+    return found
 
 
 def _pattern(path: str) -> str:
@@ -301,49 +397,3 @@ def _same_signature(module: Any, kept: Arguments) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _by_key(references: Sequence[Unit], seen: Observation) -> dict[Key, list[tuple[Unit, Seen]]]:
-    found: dict[Key, list[tuple[Unit, Seen]]] = {}
-    for unit in _called(references):
-        call = seen.first(unit.module)
-        if call:
-            found.setdefault(unit.key, []).append((unit, call))
-    return found
-
-
-def _called(units: Sequence[Unit]) -> list[Unit]:
-    """Units that are known by a call of their own: whole modules, and the only parameter of a module."""
-    owned = Counter(unit.module for unit in units if unit.required)
-    return [unit for unit in units if unit.path == unit.module or (unit.required and owned[unit.module] == 1)]
-
-
-def _ties(references: Sequence[Unit], seen: Observation) -> list[Tie]:
-    groups: list[tuple[Seen, list[str]]] = []
-    for candidates in _by_key(references, seen).values():
-        start = len(groups)
-        for unit, call in candidates:
-            for other, members in groups[start:]:
-                if distances(call.inputs, other.inputs) <= noise_of(call.inputs):
-                    members.append(unit.path)
-                    break
-            else:
-                groups.append((call, [unit.path]))
-    tied = [*(members for _, members in groups), *_uncalled(references)]
-    return [Tie(tuple(members)) for members in tied if len(members) > 1]
-
-
-def _ties_of_uncalled(draft: Draft) -> list[Tie]:
-    """What is linked with raw parameters of one module of the port: no call tells which is which."""
-    groups = [[draft.links.get(path) for path in paths] for paths in _uncalled(draft.ports)]
-    tied = [tuple(link.reference.path for link in group if link) for group in groups]
-    return [Tie(paths) for paths, group in zip(tied, groups, strict=True) if len(paths) == len(group) > 1]
-
-
-def _uncalled(units: Sequence[Unit]) -> list[list[str]]:
-    """Units of one module that are used without a call of their own: raw parameters, parts of composites."""
-    found: dict[object, list[str]] = {}
-    for unit in units:
-        if unit.path != unit.module and unit.required:
-            found.setdefault((unit.module, unit.key), []).append(unit.path)
-    return list(found.values())

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from parfocal.weights.choices import Choice, Option
 from parfocal.weights.linking import entry
-from parfocal.weights.names import tokens
-from parfocal.weights.plan import Entry
+from parfocal.weights.names import plain_words, tokens
+from parfocal.weights.plan import Entry, Exchange
 from parfocal.weights.tables import BATCH_NORMS
 from parfocal.weights.units import Unit
 from parfocal.weights.views import View, part, reshape
@@ -95,7 +95,10 @@ def fused_choice(
             moved = [(behind[unit.path], on_whole, on_part) for unit, on_whole, on_part in arrangement]
             entries += tuple(_entries(norms[0], moved, whole_is_reference, words))
         if not any(option.entries == entries for option in options):
-            options.append(Option(entries, words, named))
+            order = [unit.path for unit, _, _ in arrangement]
+            options.append(
+                Option(entries, words, named, crossed_order(whole.path, order, whole_is_reference))
+            )
         if len(options) >= MOST_OPTIONS:
             break
     ones, many = (whole, *norms[:1]), (*parts, *norms[1:])
@@ -108,23 +111,51 @@ Arrangement = list[tuple[Unit, Callable[[tuple[int, ...]], View], Callable[[tupl
 
 
 def _arrangements(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[str, Arrangement, bool]]:
+    """Where names say the order, every interleaving of that order comes first."""
     orders = list(_orders(whole, parts))
-    for groups in _head_counts(whole, parts):
-        for order, named in orders:
-            names = ", ".join(_short(unit) for unit in order)
-            how = "one after the other" if groups == 1 else f"interleaved in {groups} groups"
-            yield f"fused {names}, {how}", _arrange(order, groups), named and groups == 1
+    counts = list(_head_counts(whole, parts))
+    pairs = [(groups, order, named) for groups in counts for order, named in orders]
+    if any(named for _, named in orders):
+        pairs.sort(key=lambda pair: not pair[2])
+    for groups, order, named in pairs:
+        names = ", ".join(_short(unit) for unit in order)
+        how = "one after the other" if groups == 1 else f"interleaved in {groups} groups"
+        yield f"fused {names}, {how}", _arrange(order, groups), named and groups == 1
 
 
 def _orders(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[tuple[Unit, ...], bool]]:
     known = [(place, unit) for unit in parts if (place := place_by_name(unit)) is not None]
-    named = None
-    if len({place for place, _ in known}) == len(parts):
-        named = _spelled(whole, parts) or tuple(unit for _, unit in sorted(known, key=lambda pair: pair[0]))
+    by_path = {unit.path: unit for unit in parts}
+    spelled = spelled_order(whole.path, list(by_path))
+    named = tuple(by_path[path] for path in spelled) if spelled else None
+    if named is None and len({place for place, _ in known}) == len(parts):
+        named = tuple(unit for _, unit in sorted(known, key=lambda pair: pair[0]))
+    if named is not None:
         yield named, True
     for order in itertools.permutations(parts):
         if order != named:
             yield order, False
+
+
+def crossed_order(whole: str, order: Sequence[str], whole_is_reference: bool) -> Exchange | None:
+    """What an order of parts exchanges against the one that the whole's own name spells; paths all."""
+    spelled = spelled_order(whole, order)
+    moved = [place for place, path in enumerate(order) if spelled is not None and path != spelled[place]]
+    if spelled is None or not moved:
+        return None
+    places = [f"{whole}[{_role(spelled[place])}]" for place in moved]
+    named = [spelled[place] for place in moved]
+    certain = all(_role(path) in plain_words(path) for path in spelled)
+    if not whole_is_reference:
+        return Exchange(tuple(places), tuple(order[place] for place in moved), tuple(named), certain)
+    by_name = dict(zip(named, places, strict=True))
+    targets = [order[place] for place in moved]
+    return Exchange(tuple(targets), tuple(places), tuple(by_name[path] for path in targets), certain)
+
+
+def _role(path: str) -> str:
+    """The last of the usual names of parts in a path."""
+    return next((word for word in reversed(tokens(path).words) if word in PLACES), "")
 
 
 def place_by_name(unit: Unit) -> int | None:
@@ -133,14 +164,15 @@ def place_by_name(unit: Unit) -> int | None:
     return found[-1] if found else None
 
 
-def _spelled(whole: Unit, parts: Sequence[Unit]) -> tuple[Unit, ...] | None:
-    """The whole's own name may spell the order: ``kvq``."""
-    letters = {
-        word: unit for unit in parts for word in tokens(unit.path).words[-2:] if word in ("q", "k", "v")
-    }
-    for word in reversed(tokens(whole.path).words):
-        if len(word) == len(parts) and set(word) == set(letters):
-            return tuple(letters[letter] for letter in word)
+def spelled_order(whole: str, parts: Sequence[str]) -> tuple[str, ...] | None:
+    """The whole's own name may spell the order of its parts: ``kvq``, ``gate_up``; paths all."""
+    roles = {role: path for path in parts if (role := _role(path))}
+    if len(roles) != len(parts):
+        return None
+    words = plain_words(whole.rpartition(".")[2])
+    for spelling in (*words, [word for word in words if word in roles]):
+        if len(spelling) == len(parts) and set(spelling) == set(roles):
+            return tuple(roles[role] for role in spelling)
     return None
 
 

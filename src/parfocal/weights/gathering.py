@@ -10,11 +10,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from parfocal.weights import fused, stacked
-from parfocal.weights.assignment import Order
 from parfocal.weights.choices import Choice
 from parfocal.weights.draft import STEALABLE, Draft, Runs
 from parfocal.weights.fingerprint import distances
 from parfocal.weights.observe import Observation
+from parfocal.weights.sequences import Order
 from parfocal.weights.units import Unit
 
 
@@ -130,4 +130,4 @@ def _claim(draft: Draft, choice: Choice) -> None:
             draft.left_ports.append(link.port)
     draft.left_references = [unit for unit in draft.left_references if unit.path not in sides[0]]
     draft.left_ports = [unit for unit in draft.left_ports if unit.path not in sides[1]]
-    draft.choices.append(choice)
+    draft.adopt(choice)

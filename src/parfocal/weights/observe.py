@@ -13,7 +13,7 @@ from typing import Any
 
 from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array, Backend, Call
-from parfocal.inputs import Arguments, convert, leaves
+from parfocal.inputs import Arguments, leaves
 from parfocal.weights.fingerprint import Fingerprint, fingerprint
 from parfocal.weights.writer import Side
 
@@ -77,34 +77,28 @@ def quiet(side: Side) -> Iterator[None]:
         side.restore(buffers)
 
 
-def observe(side: Side, arguments: Arguments) -> Observation:
-    """Run the model once under watch."""
-    notebook = Notebook(side.backend)
+def observe(side: Side, arguments: Arguments, *, values: bool = True) -> Observation:
+    """Run the model once under watch; without ``values`` only which module runs when is noted."""
+    notebook = Notebook(side.backend, values)
     with quiet(side), side.backend.watch(side.model, notebook.enter, notebook.exit):
         args, kwargs = arguments
         side.model(*args, **kwargs)
     return notebook.observation
 
 
-def capture(side: Side, arguments: Arguments, path: str, backend: Backend) -> Arguments | None:
-    """The arguments of the first call of one module, as tensors of another backend."""
-    kept: list[Arguments] = []
-
-    def enter(call: Call) -> None:
-        if call.path == path and not kept:
-            kept.append(convert((call.args, call.kwargs), backend))
-
-    with quiet(side), side.backend.watch(side.model, enter):
-        args, kwargs = arguments
-        side.model(*args, **kwargs)
-    return kept[0] if kept else None
+def run(side: Side, arguments: Arguments) -> tuple[Fingerprint, ...]:
+    """What the model gives, without watching its modules."""
+    args, kwargs = arguments
+    with quiet(side):
+        return prints(side.backend, side.model(*args, **kwargs))
 
 
 class Notebook:
     """The callbacks of an observation."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, values: bool) -> None:
         self.backend = backend
+        self.values = values
         self.observation = Observation()
         self._counts: dict[str, int] = {}
 
@@ -112,10 +106,9 @@ class Notebook:
         occurrence = self._counts.get(call.path, 0)
         self._counts[call.path] = occurrence + 1
         call.note["occurrence"] = occurrence
-        call.note["inputs"] = prints(self.backend, (call.args, call.kwargs))
+        call.note["inputs"] = prints(self.backend, (call.args, call.kwargs)) if self.values else ()
 
     def exit(self, call: Call, output: Any) -> None:
-        seen = Seen(
-            call.path, call.order, call.note["occurrence"], call.note["inputs"], prints(self.backend, output)
-        )
+        outputs = prints(self.backend, output) if self.values else ()
+        seen = Seen(call.path, call.order, call.note["occurrence"], call.note["inputs"], outputs)
         self.observation.add(seen)

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from parfocal.weights.views import Shape, View, describe
 
+LISTED = 4  # paths in one line
 SHOWN = 60  # rows of a printed plan; more are summed up by module
 
 
@@ -56,6 +58,34 @@ class Ambiguity:
     reason: str
 
 
+class Basis(Enum):
+    """What speaks for a way to copy that no run has shown to be right."""
+
+    NAMES = "as names say"
+    NEAREST = "which comes nearest"
+    USUAL = "the usual way"
+
+
+@dataclass(frozen=True, slots=True)
+class Presumption:
+    """Tensors copied in the way with the best evidence, though no way reproduces the reference."""
+
+    targets: tuple[str, ...]
+    candidates: tuple[str, ...]
+    taken: str  # in words
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Units of the port that fit with other units of the reference than those that names say."""
+
+    targets: tuple[str, ...]
+    fitting: tuple[str, ...]  # whose weights each of the targets has now
+    named: tuple[str, ...]  # whose weights it would have by name
+    certain: bool  # the same words on both sides, not only words of one meaning
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What ``transfer`` found out and did.
@@ -68,6 +98,10 @@ class Plan:
     unmatched_reference: tuple[Leftover, ...] = ()
     unmatched_port: tuple[Leftover, ...] = ()
     ambiguous: tuple[Ambiguity, ...] = ()
+    presumed: tuple[Presumption, ...] = ()  # copied, and not shown to be right
+    permuted: tuple[Exchange, ...] = ()  # copied against what names say
+    idle_reference: tuple[Leftover, ...] = ()  # without a counterpart, and without a part in the run
+    idle_port: tuple[Leftover, ...] = ()
     notes: tuple[str, ...] = ()
     verified: bool | None = None  # outputs agree on the inputs; None: not tried
 
@@ -100,6 +134,10 @@ class Plan:
     def _rest(self) -> list[str]:
         lines = [self._verdict()]
         lines += problems(self)
+        lines += [f"presumed: {line}" for line in presumptions(self.presumed)]
+        lines += [f"crossed: {crossed_words(item)}" for item in self.permuted]
+        for side, items in (("reference", self.idle_reference), ("port", self.idle_port)):
+            lines += [f"idle in the {side}, not copied: {item.path} {list(item.shape)}" for item in items]
         lines += [f"note: {note}" for note in self.notes]
         return lines
 
@@ -126,6 +164,39 @@ def problems(plan: Plan) -> list[str]:
         for reason, items in alike.items()
     ]
     return lines
+
+
+def presumptions(items: Sequence[Presumption]) -> list[str]:
+    """One line each; the same in several blocks is said once."""
+    owners: dict[tuple[str, str, Basis], list[str]] = {}
+    for item in items:
+        above = {path.rpartition(".")[0] for path in item.targets}
+        owner = above.pop() if len(above) == 1 else ""
+        names = shortened([path[len(owner) :].lstrip(".") for path in item.targets])
+        owners.setdefault((names, item.taken, item.basis), []).append(owner)
+    return [
+        f"{names}{f' of {shortened(paths)}' if any(paths) else ''}: taken for {taken}, {basis.value}; "
+        "what the port computes there or before differs, so that values cannot tell"
+        for (names, taken, basis), paths in owners.items()
+    ]
+
+
+def crossed_words(item: Exchange) -> str:
+    """Which weights had to cross, and what the names say."""
+    fitting, named = (
+        ", ".join(f"{port} with {own}" for port, own in zip(item.targets, owners, strict=True))
+        for owners in (item.fitting, item.named)
+    )
+    return (
+        f"what fits is {fitting}; the names say {named}: "
+        "a checkpoint converted by name is wrong for this port"
+    )
+
+
+def shortened(paths: Sequence[str]) -> str:
+    """The first few."""
+    shown = ", ".join(paths[:LISTED])
+    return shown + (f" and {len(paths) - LISTED} more" if len(paths) > LISTED else "")
 
 
 def refusal(plan: Plan) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from parfocal.brief import brief
 from parfocal.errors import FileFormatError, InputError, StorageError
 from parfocal.weights import views
-from parfocal.weights.plan import Ambiguity, Entry, Leftover, Plan
+from parfocal.weights.plan import Ambiguity, Basis, Entry, Exchange, Leftover, Plan, Presumption
 
 FORMAT = "parfocal.plan"
 VERSION = 1
@@ -29,6 +29,10 @@ def to_json(plan: Plan) -> dict[str, Any]:
         "unmatched_reference": [asdict(item) for item in plan.unmatched_reference],
         "unmatched_port": [asdict(item) for item in plan.unmatched_port],
         "ambiguous": [asdict(item) for item in plan.ambiguous],
+        "presumed": [{**asdict(item), "basis": item.basis.name.lower()} for item in plan.presumed],
+        "permuted": [asdict(item) for item in plan.permuted],
+        "idle_reference": [asdict(item) for item in plan.idle_reference],
+        "idle_port": [asdict(item) for item in plan.idle_port],
         "notes": list(plan.notes),
         "verified": plan.verified,
     }
@@ -123,6 +127,10 @@ def _plan(document: Any, reader: _Reader) -> Plan:
         unmatched_reference=tuple(_left(*item) for item in _items(top, "unmatched_reference", reader, [])),
         unmatched_port=tuple(_left(*item) for item in _items(top, "unmatched_port", reader, [])),
         ambiguous=tuple(_ambiguity(*item) for item in _items(top, "ambiguous", reader, [])),
+        presumed=tuple(_presumption(*item) for item in _items(top, "presumed", reader, [])),
+        permuted=tuple(_exchange(*item) for item in _items(top, "permuted", reader, [])),
+        idle_reference=tuple(_left(*item) for item in _items(top, "idle_reference", reader, [])),
+        idle_port=tuple(_left(*item) for item in _items(top, "idle_port", reader, [])),
         notes=reader.strings(top, "notes"),
         verified=reader.field(top, "verified", (bool, type(None)), None),
     )
@@ -171,6 +179,28 @@ def _ambiguity(item: dict[str, Any], reader: _Reader) -> Ambiguity:
         targets=reader.strings(item, "targets"),
         candidates=reader.strings(item, "candidates"),
         reason=reader.field(item, "reason", str, ""),
+    )
+
+
+def _presumption(item: dict[str, Any], reader: _Reader) -> Presumption:
+    basis = reader.field(item, "basis", str)
+    if basis.upper() not in Basis.__members__:
+        known = ", ".join(name.lower() for name in Basis.__members__)
+        raise reader.wrong(f"the field 'basis' is {basis!r}, expected one of: {known}")
+    return Presumption(
+        targets=reader.strings(item, "targets"),
+        candidates=reader.strings(item, "candidates"),
+        taken=reader.field(item, "taken", str, ""),
+        basis=Basis[basis.upper()],
+    )
+
+
+def _exchange(item: dict[str, Any], reader: _Reader) -> Exchange:
+    return Exchange(
+        targets=reader.strings(item, "targets"),
+        fitting=reader.strings(item, "fitting"),
+        named=reader.strings(item, "named"),
+        certain=reader.field(item, "certain", bool),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from parfocal.weights.draft import Draft
 from parfocal.weights.observe import Observation, Seen
@@ -14,8 +14,25 @@ def inside(path: str, scope: str) -> bool:
     return not scope or path == scope or path.startswith(scope + ".")
 
 
-def all_inside(paths: Iterable[str], scope: str) -> bool:
-    return all(inside(path, scope) for path in paths)
+def around(path: str) -> Iterator[str]:
+    """A module and everything around it, the model last."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
+    yield ""
+
+
+class Under:
+    """Units by every module that they lie in."""
+
+    def __init__(self, units: Iterable[Unit]) -> None:
+        self._units: dict[str, list[Unit]] = {}
+        for unit in units:
+            for path in around(unit.module):
+                self._units.setdefault(path, []).append(unit)
+
+    def __getitem__(self, path: str) -> Sequence[Unit]:
+        return self._units.get(path, ())
 
 
 class Scopes:
@@ -24,29 +41,31 @@ class Scopes:
     def __init__(self, draft: Draft, seen: Observation) -> None:
         self._draft = draft
         self._seen = seen
-        self._under = _units_under(draft.references, seen)
+        # a table of indices may have no counterpart
+        self._ports = Under(unit for unit in draft.ports if unit.required)
+        self._holders = _holders(draft.references, seen)
 
     def twins(self, scope: str, occurrence: int) -> list[Seen]:
         """Calls of reference modules that hold exactly the counterparts of what a port module holds."""
-        calls = [self._seen.at(module, occurrence) for module in self._under.get(self._image(scope), [])]
+        calls = [self._seen.at(module, occurrence) for module in self._holders.get(self._image(scope), [])]
         return [seen for seen in calls if seen is not None]
 
     def _image(self, scope: str) -> frozenset[str]:
         found: set[str] = set()
-        for port in self._draft.ports:
-            if port.required and inside(port.module, scope):  # a table of indices may have no counterpart
-                choice = self._draft.choice_of(port.path)
-                link = self._draft.links.get(port.path)
-                units = choice.references if choice else (link.reference,) if link else ()
-                found.update(unit.path for unit in units)
+        for port in self._ports[scope]:
+            choice = self._draft.choice_of(port.path)
+            link = self._draft.links.get(port.path)
+            units = choice.references if choice else (link.reference,) if link else ()
+            found.update(unit.path for unit in units)
         return frozenset(found)
 
 
-def _units_under(references: Sequence[Unit], seen: Observation) -> dict[frozenset[str], list[str]]:
+def _holders(references: Sequence[Unit], seen: Observation) -> dict[frozenset[str], list[str]]:
     """Sets of units -> the called modules that hold exactly these."""
+    under = Under(unit for unit in references if unit.required)
     found: dict[frozenset[str], list[str]] = {}
     for path in seen.by_path:
-        under = frozenset(unit.path for unit in references if unit.required and inside(unit.module, path))
-        if under:
-            found.setdefault(under, []).append(path)
+        held = frozenset(unit.path for unit in under[path])
+        if held:
+            found.setdefault(held, []).append(path)
     return found

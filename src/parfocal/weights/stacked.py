@@ -15,9 +15,10 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from parfocal.weights.choices import Choice, Option
-from parfocal.weights.fused import place_by_name
+from parfocal.weights.crossing import counterpart, crossed
+from parfocal.weights.fused import crossed_order, place_by_name
 from parfocal.weights.names import word_likeness
-from parfocal.weights.plan import Entry
+from parfocal.weights.plan import Entry, Exchange
 from parfocal.weights.scopes import inside
 from parfocal.weights.stacking import Layout, copies, layouts
 from parfocal.weights.units import Slot, Unit
@@ -73,6 +74,23 @@ class _Way:
         for filling, series, layout in zip(self.cover, self.filled, self.chosen, strict=True):
             yield from copies(filling.slot, series, layout, stack_is_reference)
 
+    def crossed(self, stack_is_reference: bool) -> Exchange | None:
+        """What it exchanges against the names of both sides, inside a stack or between stacks."""
+        for filling, series in zip(self.cover, self.filled, strict=True):
+            parts = [members[0].stored.module for members in series]
+            if len(parts) > 1 and (
+                found := crossed_order(filling.slot.stored.path, parts, stack_is_reference)
+            ):
+                return found
+        pairs = [
+            (filling.slot.stored.path, series[0][0].stored.module)
+            for filling, series in zip(self.cover, self.filled, strict=True)
+            if len(series) == 1
+        ]
+        stacks, parts = [stack for stack, _ in pairs], [part for _, part in pairs]
+        sides = (parts, stacks) if stack_is_reference else (stacks, parts)
+        return next(iter(crossed(*sides)), None) if len(pairs) > 1 else None
+
     @property
     def words(self) -> str:
         said = []
@@ -123,7 +141,7 @@ def stacked_choice(found: Found, stack_is_reference: bool) -> Choice:
     options: dict[tuple[Entry, ...], Option] = {}
     for way in sorted(_ways(found), key=lambda way: way.cost):
         entries = tuple(way.entries(stack_is_reference))
-        options.setdefault(entries, Option(entries, way.words, way.named))
+        options.setdefault(entries, Option(entries, way.words, way.named, way.crossed(stack_is_reference)))
         if len(options) >= MOST_OPTIONS:
             break
     sides = (found.stacks, found.parts) if stack_is_reference else (found.parts, found.stacks)
@@ -271,6 +289,7 @@ def _best_covers(found: Found) -> Iterator[tuple[Filling, ...]]:
 
 def _ways(found: Found) -> Iterator[_Way]:
     for number, cover in enumerate(itertools.islice(_best_covers(found), MOST_COVERS)):
+        shared = any(len(filling.series) > 1 for filling in cover)
         for unusual, order, named in _orders(found.series, cover):
             for cost, chosen in _laid_out(found, cover):
                 filled = tuple(
@@ -279,9 +298,22 @@ def _ways(found: Found) -> Iterator[_Way]:
                     )
                     for filling in cover
                 )
+                likely = not number and not unusual and not cost
                 yield _Way(
-                    4 * number + 2 * unusual + cost, cover, filled, chosen, named and not number and not cost
+                    *(4 * number + 2 * unusual + cost, cover, filled, chosen),
+                    named=likely and (named or not shared) and _is_told_by_names(found, cover),
                 )
+
+
+def _is_told_by_names(found: Found, cover: Sequence[Filling]) -> bool:
+    """Whether words of its own tell every stack with one series which it takes."""
+    pairs = [
+        (filling.slot.stored.path, found.series[filling.series[0]].path)
+        for filling in cover
+        if len(filling.series) == 1
+    ]
+    stacks, series = [stack for stack, _ in pairs], [path for _, path in pairs]
+    return all(counterpart(stack, stacks, series) == path for stack, path in pairs) or len(pairs) < 2
 
 
 def _orders(

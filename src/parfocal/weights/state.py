@@ -7,7 +7,7 @@ kinds are then taken from the other side or from the names (see ``units.read_uni
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,10 +54,10 @@ class Contents:
     owners: Mapping[str, Owner]
 
 
-def read_model(backend: Backend, model: Any) -> Contents:
-    """The contents of a live model."""
+def read_model(backend: Backend, model: Any, state: Iterable[StateTensor] | None = None) -> Contents:
+    """The contents of a live model; ``state`` is its backend's, where that was read already."""
     owners = {path: _owner(backend, path, module) for path, module in backend.modules(model).items()}
-    stored = tuple(_stored(backend, tensor) for tensor in backend.state(model))
+    stored = tuple(_stored(backend, tensor) for tensor in (backend.state(model) if state is None else state))
     return Contents(backend.name, stored, owners)
 
 

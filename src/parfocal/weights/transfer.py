@@ -18,23 +18,28 @@ from parfocal.backends import registry
 from parfocal.errors import InputError, TransferError
 from parfocal.inputs import arguments, split
 from parfocal.weights import ruling, views
+from parfocal.weights.assignment import surplus
 from parfocal.weights.choices import take_as_they_are
-from parfocal.weights.draft import Draft, Runs
+from parfocal.weights.draft import Draft, Regions, Runs
 from parfocal.weights.drafting import build, settle_by_execution
+from parfocal.weights.fingerprint import Fingerprint
 from parfocal.weights.finishing import conclude
 from parfocal.weights.follow import Follower
+from parfocal.weights.idle import set_idle_apart
 from parfocal.weights.made import leave_what_is_made
-from parfocal.weights.observe import Observation, observe
+from parfocal.weights.observe import Observation, observe, run
 from parfocal.weights.plan import Entry, Plan, refusal
 from parfocal.weights.regions import regions_of
 from parfocal.weights.rules import Rule, checked
 from parfocal.weights.settings import setting_notes
 from parfocal.weights.state import Contents, read_model
-from parfocal.weights.units import read_units
-from parfocal.weights.verify import check_coverage, verify
+from parfocal.weights.trials import Experience
+from parfocal.weights.units import Unit, read_units
+from parfocal.weights.verify import agree, check_coverage, verify
 from parfocal.weights.writer import Side, check, write
 
 PASSES = 3
+CONFIDENT = 0.9  # a plan this sure needs no runs under watch: that the outputs agree is enough
 
 
 @dataclass(slots=True)
@@ -67,9 +72,8 @@ def transfer(
     if reference is port:
         raise InputError("the reference and the port are the same object", hint="pass two models")
     sides = _side(reference, "reference"), _side(port, "port")
-    work = _Work(
-        *sides, (read_model(sides[0].backend, reference), read_model(sides[1].backend, port)), inputs, []
-    )
+    contents = [read_model(side.backend, side.model, side.tensors.values()) for side in sides]
+    work = _Work(*sides, (contents[0], contents[1]), inputs, [])
     if plan is not None:
         return _apply_plan(work, plan if isinstance(plan, Plan) else Plan.load(plan), partial)
     own = checked(rules)
@@ -95,28 +99,74 @@ def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], pa
     references, ports = (read_units(each) for each in contents)
     regions = regions_of(references, ports, layers, work.contents)
     ruling.copy(ruled)
-    runs = _run_both(work)
+    if work.inputs is not None:
+        found = _confident(work, references, ports, regions, notes=ruling.notes(ruled))
+        if found is not None:
+            return found
+    # where every unit has one of its like, nothing is fused: what goes in and out need not be known yet
+    runs = _run_both(work, values=bool(surplus(references, ports)))
     draft = build(references, ports, runs, regions)
     work.notes += leave_what_is_made(draft, work.reference, work.port)
     if work.contents[0].framework == work.contents[1].framework:
         take_as_they_are(draft.choices, ran=runs is not None)
-    if runs:
-        _follow(work, draft, runs)
-    found = conclude(
-        draft,
-        work.contents,
-        lambda first, second: _same_values(work.reference, first, second),
-        ran=runs is not None,
-    )
+    outputs = _follow(work, draft, runs) if runs else None
+    found = _concluded(work, draft, ran=runs is not None)
     found = replace(found, notes=(*ruling.notes(ruled), *found.notes, *work.notes))
+    if runs and (found.unmatched_reference or found.unmatched_port):
+        given = [_arguments(work, number) for number in (0, 1)]
+        found = set_idle_apart(found, (work.reference, work.port), runs, given)
     if not found.complete and not partial:
         raise _failure(found, with_inputs=work.inputs is not None)
     write(found.entries, work.reference, work.port)
     found = replace(found, notes=(*found.notes, *setting_notes(draft, work.contents)))
-    return verify(found, draft, work.contents, work.port, runs[0], _arguments(work, 1)) if runs else found
+    if runs is None:
+        return found
+    return verify(found, draft, work.contents, work.port, runs[0], _arguments(work, 1), outputs)
 
 
-def _run_both(work: _Work) -> Runs | None:
+def _confident(
+    work: _Work, references: Sequence[Unit], ports: Sequence[Unit], regions: Regions, notes: Sequence[str]
+) -> Plan | None:
+    """A plan that names, shapes and order settle, shown to be right by one run of each side; else None.
+
+    The port is left as it was then.
+    """
+    draft = build(references, ports, None, regions)
+    if work.contents[0].framework == work.contents[1].framework:
+        take_as_they_are(draft.choices, ran=False)
+    if draft.left_references or draft.left_ports or not _is_sure(draft):
+        return None
+    made = leave_what_is_made(draft, work.reference, work.port)
+    found = _concluded(work, draft, ran=False)
+    if not found.complete:
+        return None
+    before = work.port.snapshot()
+    write(found.entries, work.reference, work.port)
+    outputs = [
+        _try_port(work, functools.partial(run, side, _arguments(work, number)))
+        for number, side in enumerate((work.reference, work.port))
+    ]
+    if None in outputs or not agree(outputs[0], outputs[1]):
+        work.port.restore(before)
+        work.notes.clear()
+        return None
+    settings = setting_notes(draft, work.contents)
+    return replace(found, notes=(*notes, *found.notes, *made, *settings), verified=True)
+
+
+def _is_sure(draft: Draft) -> bool:
+    return all(link.confidence >= CONFIDENT for link in draft.links.values()) and not any(
+        choice.open for choice in draft.choices
+    )
+
+
+def _concluded(work: _Work, draft: Draft, *, ran: bool) -> Plan:
+    return conclude(
+        draft, work.contents, lambda first, second: _same_values(work.reference, first, second), ran=ran
+    )
+
+
+def _run_both(work: _Work, *, values: bool = True) -> Runs | None:
     if work.inputs is None:
         return None
     try:
@@ -126,20 +176,24 @@ def _run_both(work: _Work) -> Runs | None:
             f"the reference cannot run on these inputs: {type(error).__name__}: {error}",
             hint="a tuple is passed by position, a dict by keyword; pf.sides(a, b) gives each side its own",
         ) from error
-    port = _try_port(work, lambda: observe(work.port, _arguments(work, 1)))
+    port = _try_port(work, lambda: observe(work.port, _arguments(work, 1), values=values))
     return (reference, port) if isinstance(port, Observation) else None
 
 
-def _follow(work: _Work, draft: Draft, runs: Runs) -> None:
+def _follow(work: _Work, draft: Draft, runs: Runs) -> tuple[Fingerprint, ...] | None:
+    """Let values correct the draft; returns what the port gives with the weights of the draft, if known."""
+    known = Experience()
     for _ in range(PASSES):
-        follower = Follower(work.reference, work.port, draft, runs[0])
+        follower = Follower(work.reference, work.port, draft, runs[0], known)
         _try_port(work, functools.partial(follower.run, _arguments(work, 1)))
         if not follower.unsettled_runs:
             break
+    certain = all(link.decided for link in draft.links.values())
     follower.settle_twins()
     settle_by_execution(draft, runs)
     if any(choice.open for choice in draft.choices):
         _try_port(work, functools.partial(follower.settle_the_rest, work.reference, _arguments(work, 0)))
+    return follower.outputs if certain and not (follower.book.changes or follower.book.behind) else None
 
 
 def _try_port(work: _Work, run: Any) -> Any:

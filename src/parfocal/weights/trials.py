@@ -1,30 +1,40 @@
 """Trials: run a module of the port again with other options until it reproduces its twin's output.
 
 A module is tried when something inside it is open: a choice, or a tie of units that take the same
-input. The search stops at the first combination that fits, and then looks whether another one fits
-as well, because on some inputs several do and none is proven.
+input. What names and the order of definition suggest comes first, then what fitted elsewhere in the
+model. The search stops at the first combination that fits, and then looks whether another one fits
+as well, because on some inputs several do and none is proven. Where none fits, the code of the port
+computes something else: the search ends after a stated number of trials, and the options with the best
+evidence stay.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from parfocal.inputs import Arguments, convert
 from parfocal.weights.book import Book
 from parfocal.weights.choices import Choice, same_effect
-from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
+from parfocal.weights.fingerprint import Fingerprint, distances, noise_of, resemblance
 from parfocal.weights.linking import Link
 from parfocal.weights.observe import Seen, prints
+from parfocal.weights.scopes import Under
 
-MOST_TRIALS = 400  # in one scope
-ALL_TRIALS = 2000  # in one pass over the port
+# The longest list of usual ways (three stacks of square matrices in either layout, four gates in any
+# order and interleaved) has some 50; what comes later is hardly ever right.
+MOST_TRIALS = 64  # in one scope
+AGAIN = 8  # in a scope with a subject for which nothing fitted further inside, or in another block
+ALL_TRIALS = 160  # in one transfer, all passes together; some milliseconds each
 CHECKED = 24  # alternatives tried to a choice that fits
 MOST_TIED = 4
 CLEARLY = 30.0  # times nearer than another: that is no longer as good
 ROUNDING = 1e-5  # what is nearer than this differs by rounding alone
+NEARER = 0.5  # of what the usual option lacks in likeness: then another is the better guess
+ALIKE = 0.8  # a cosine; what is less like its twin is like it by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +51,11 @@ Subject = Choice | Tie
 class Scope:
     """A module of the port that stands for a module of the reference, and what is open inside."""
 
+    path: str
     module: Any
     kept: Arguments  # what the module is called with
     subjects: tuple[Subject, ...]
     twins: tuple[Seen, ...]
-    inside: frozenset[str]  # paths of the modules below
 
     @property
     def noise(self) -> float:
@@ -59,6 +69,10 @@ class Scope:
         """How far the outputs are from the twin's."""
         return min(distances(twin.outputs, outputs) for twin in self.twins)
 
+    def alike(self, outputs: Sequence[Fingerprint]) -> float:
+        """How much the outputs resemble the twin's."""
+        return max(resemblance(twin.outputs, outputs) for twin in self.twins)
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -67,23 +81,35 @@ class Trial:
     picks: tuple[int, ...]
     off: float
     agreeing: int = 0
+    alike: float = 0.0  # how much the output resembles the twin's, whatever its scale
 
     @property
     def merit(self) -> tuple[int, float]:
         return self.agreeing, -self.off
 
 
-class Trials:
-    """All trials of one pass; ``trying`` and ``pinned`` tell the follower to leave things alone."""
+@dataclass(slots=True)
+class Experience:
+    """What the trials of one transfer have shown so far, all passes together."""
 
-    def __init__(self, book: Book) -> None:
+    left: int = ALL_TRIALS
+    proven: set[str] = field(default_factory=set)  # what options do that fit, and nothing else fits as well
+    likely: set[str] = field(default_factory=set)  # what options do that do not fit, and come nearest by far
+    failed: Counter[str] = field(default_factory=Counter)  # kinds of subjects for which nothing fitted
+    searched: set[tuple[str, frozenset[object]]] = field(default_factory=set)  # scopes and what was open
+
+
+class Trials:
+    """The trials of one pass; ``trying`` and ``pinned`` tell the follower to leave things alone."""
+
+    def __init__(self, book: Book, under: Under, experience: Experience) -> None:
         self.book = book
         self.trying = False
         self.pinned: frozenset[str] = frozenset()
         self.agreeing = 0  # counted by the follower while a trial runs
         self.settled: set[Tie] = set()
-        self._budget = ALL_TRIALS
-        self._proven: set[str] = set()
+        self._under = under
+        self._known = experience
 
     def settle(self, scope: Scope, off: float, most: int = MOST_TRIALS) -> Any:
         """Find what reproduces the twin's output; returns the new output, or None when nothing changed."""
@@ -100,14 +126,38 @@ class Trials:
         return output
 
     def _search(self, scope: Scope, start: Trial, most: int) -> Trial | None:
-        """The usual combinations first, then one subject after the other in order of execution."""
-        left = iter(range(most))
-        for picks in _uniform(scope.subjects):
-            if picks != start.picks and self._may(left):
-                trial = self._try(scope, picks)
+        """The likeliest combinations first, then one subject after the other in order of execution."""
+        kinds = [self._kind(subject) for subject in scope.subjects]
+        search = scope.path, frozenset(map(_identity, scope.subjects))
+        if search in self._known.searched:
+            return None
+        self._known.searched.add(search)
+        left = iter(range(AGAIN if any(self._known.failed[kind] for kind in kinds) else most))
+        tried: dict[tuple[int, ...], Trial] = {}
+        for picks in itertools.chain(self._as_elsewhere(scope.subjects), _uniform(scope.subjects)):
+            if picks not in tried and self._may(left):
+                trial = tried[picks] = self._try(scope, picks)
                 if trial.off <= scope.noise:
                     return trial
-        best = self._try(scope, start.picks)
+        found = self._one_by_one(scope, tried.get(start.picks, start), left)
+        if found.off <= scope.noise:
+            return found
+        self._known.failed.update(kinds)
+        choices = [subject for subject in scope.subjects if isinstance(subject, Choice)]
+        if any(choice.refuted for choice in choices):
+            return None  # the mistake is further inside: what comes out here says less than what did there
+        if start.picks in tried:
+            best = max((found, *tried.values()), key=lambda each: each.alike)
+            self._keep_the_likeliest(scope, tried[start.picks], best)
+        for choice in choices:
+            choice.refuted = True
+        return None
+
+    def _one_by_one(self, scope: Scope, start: Trial, left: Iterator[int]) -> Trial:
+        """The first that fits, or the best."""
+        if sum(_size(subject) > 1 for subject in scope.subjects) < 2:
+            return start  # all of its options were tried
+        best = start
         for number, subject in enumerate(scope.subjects):
             for pick in range(_size(subject)):
                 picks = (*best.picks[:number], pick, *best.picks[number + 1 :])
@@ -117,19 +167,62 @@ class Trials:
                 if trial.off <= scope.noise:
                     return trial
                 best = max(best, trial, key=lambda each: each.merit)
-        return None
+        return best
+
+    def _as_elsewhere(self, subjects: Sequence[Subject]) -> Iterator[tuple[int, ...]]:
+        """What fitted in other parts of the model."""
+        for patterns in (self._known.proven, self._known.likely):
+            yield tuple(
+                next((n for n in range(_size(each)) if _pattern(each, n) in patterns), each.current)
+                if isinstance(each, Choice) and patterns
+                else _current(each)
+                for each in subjects
+            )
+
+    def _keep_the_likeliest(self, scope: Scope, start: Trial, best: Trial) -> None:
+        """No option fits: one that is clearly more like the twin than the usual one, unless names speak.
+
+        Tied units stay in the order in which they run.
+        """
+        if best.alike < ALIKE or 1.0 - best.alike > NEARER * (1.0 - start.alike):
+            return
+        for subject, pick in zip(scope.subjects, best.picks, strict=True):
+            if isinstance(subject, Tie) or subject.options[subject.current].named:
+                continue
+            if pick != subject.current:
+                subject.nearest = True
+                self.book.pick(subject, pick)
+                self._known.likely.add(_pattern(subject, pick))
+        self.book.sync()
 
     def _may(self, left: Iterator[int]) -> bool:
-        self._budget -= 1
-        return self._budget >= 0 and next(left, None) is not None
+        if self._known.left <= 0 or next(left, None) is None:
+            return False
+        self._known.left -= 1
+        return True
+
+    def _kind(self, subject: Subject) -> str:
+        """The same for the same subject in every block of a model."""
+        if isinstance(subject, Choice):
+            shapes = [(unit.family, [slot.shape for slot in unit.required]) for unit in subject.ports]
+            return repr([subject.subject, len(subject.options), shapes])
+        units = [self.book.draft.links[self.book.holders[path]].port for path in subject.references]
+        return repr([unit.key for unit in units])
 
     def _look_for_rivals(self, scope: Scope, found: Trial) -> Trial:
         """Other options of each choice that fit as well, or clearly better: then that is what was found.
 
-        Names break the tie between equals, nothing else does.
+        Names break the tie between equals, nothing else does. What names ask for and fits but for rounding
+        has no rivals.
         """
         for number, subject in enumerate(scope.subjects):
-            if not isinstance(subject, Choice) or _pattern(subject, found.picks[number]) in self._proven:
+            if (
+                not isinstance(subject, Choice)
+                or _pattern(subject, found.picks[number]) in self._known.proven
+            ):
+                continue
+            if subject.options[found.picks[number]].named and found.off <= ROUNDING:
+                self._known.proven.add(_pattern(subject, found.picks[number]))
                 continue
             others = self._others(scope, subject, found, number)
             nearest = min(others, key=lambda trial: trial.off, default=found)
@@ -138,14 +231,15 @@ class Trials:
             enough = min(scope.noise, max(CLEARLY * found.off, ROUNDING))
             subject.rivals = [trial.picks[number] for trial in others if trial.off <= enough]
             if not subject.rivals:
-                self._proven.add(_pattern(subject, found.picks[number]))
+                self._known.proven.add(_pattern(subject, found.picks[number]))
         return found
 
     def _others(self, scope: Scope, subject: Choice, found: Trial, number: int) -> list[Trial]:
         """Trials of the other options of a choice that do something else."""
         chosen = found.picks[number]
         near = sorted(range(len(subject.options)), key=lambda pick: (abs(pick - chosen), pick))
-        picks = [pick for pick in {*near[:CHECKED], *range(CHECKED)} if pick < len(subject.options)]
+        checked = AGAIN if subject.refuted else CHECKED
+        picks = [pick for pick in {*near[:checked], *range(checked)} if pick < len(subject.options)]
         return [
             self._try(scope, (*found.picks[:number], pick, *found.picks[number + 1 :]))
             for pick in picks
@@ -157,10 +251,13 @@ class Trials:
             if isinstance(subject, Tie):
                 self.settled.add(subject)
                 continue
+            if subject.rivals and subject.refuted:  # what is around drowns the difference: no evidence
+                subject.rivals = []
+                continue
             named = [pick for pick in subject.rivals if subject.options[pick].named]
             if named:  # what fits as well is what the names ask for
                 subject.rivals = [subject.current, *(pick for pick in subject.rivals if pick != named[0])]
-                subject.current = named[0]
+                self.book.pick(subject, named[0])
             subject.evidence = (
                 *subject.evidence,
                 f"reproduces the output of {scope.twins[0].path or 'the model'}",
@@ -173,7 +270,8 @@ class Trials:
         before = self.book.state()
         try:
             output = self._run(scope, picks)
-            return Trial(picks, scope.off(prints(self.book.port.backend, output)), self.agreeing)
+            seen = prints(self.book.port.backend, output)
+            return Trial(picks, scope.off(seen), self.agreeing, scope.alike(seen))
         finally:
             self.book.back_to(before)
 
@@ -182,16 +280,12 @@ class Trials:
         pinned: set[str] = set()
         for subject, pick in zip(scope.subjects, picks, strict=True):
             if isinstance(subject, Choice):
-                subject.current = pick
+                self.book.pick(subject, pick)
             else:
                 pinned |= self._permute(subject, pick)
         if pinned:
-            links = self.book.draft.links
-            self.book.confirmed = {
-                path: reference
-                for path, reference in self.book.confirmed.items()
-                if links[path].port.module not in scope.inside
-            }
+            for unit in self._under[scope.path]:
+                self.book.confirmed.pop(unit.path, None)
         self.book.sync()
         self.trying, self.pinned, self.agreeing = True, frozenset(pinned), 0
         try:
@@ -213,6 +307,11 @@ class Trials:
                 chosen = Link(links[place].reference, link.port, ("tried on the inputs",), 0.9)
                 self.book.relink(link.port.path, chosen)
         return {link.port.path for link in links}
+
+
+def _identity(subject: Subject) -> object:
+    """A tie is known by its members; a choice is one object in all passes."""
+    return subject if isinstance(subject, Tie) else id(subject)
 
 
 def _current(subject: Subject) -> int:

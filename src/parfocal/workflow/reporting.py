@@ -27,6 +27,7 @@ from parfocal.workflow.players import Player
 from parfocal.workflow.state import buffer_results
 from parfocal.workflow.state_scripts import wrong_statistics, wrong_weights
 from parfocal.workflow.updates import explained_updates
+from parfocal.workflow.weight_verdicts import crossed_weights, idle_weights, weight_divergences
 
 
 def report_of(
@@ -70,6 +71,7 @@ def report_of(
     )
     mattering, harmless = made.that_matter(found)
     leftovers, found = _leftovers(alignment, found, explain)
+    crossed, perhaps_crossed = crossed_weights(alignment.plan)
     dropped, worth_knowing = dropping.differences(
         observation.pairing, alignment.reference.trace, alignment.port.trace
     )
@@ -88,6 +90,7 @@ def report_of(
         port_name=_name(port),
         divergences=(
             *leftovers,
+            *crossed,
             *differing,
             *mattering,
             *(each for each in found if not each.inherited),
@@ -110,6 +113,7 @@ def report_of(
         ),
         findings=(
             *verdicts.findings(alignment, observation),
+            *perhaps_crossed,
             *harmless,
             *conventions,
             *worth_knowing,
@@ -151,9 +155,7 @@ def _leftovers(
     alignment: Alignment, found: list[Divergence], explain: bool
 ) -> tuple[list[Divergence], list[Divergence]]:
     """Weights without a counterpart, and why; what was found besides, inherited where it follows from it."""
-    left = list(
-        _following(verdicts.weight_divergences(alignment.plan, verdicts.idle_weights(alignment)), found)
-    )
+    left = list(_following(weight_divergences(alignment.plan, idle_weights(alignment)), found))
     if not explain or not left:
         return left, found
     ours, theirs = (

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
-from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site, made_by_the_code_of
 from parfocal.matching.spans import starts_of_runs
 from parfocal.matching.values import distance
 from parfocal.replay.trace import Trace
 from parfocal.report.report import Step
 from parfocal.weights.differences import FIRST
-from parfocal.weights.plan import Plan
+from parfocal.weights.plan import presumptions
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import SPELLING
@@ -33,31 +32,10 @@ from parfocal.workflow.following import (
     starved_calls,
 )
 from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure
+from parfocal.workflow.weight_verdicts import idle_findings
 
 MISTAKES = 12  # of one run that are looked for
 PLACES = 200  # that are looked into: the same mistake in many layers
-
-
-def weight_divergences(plan: Plan, idle: Collection[tuple[str, str]] = ()) -> list[Divergence]:
-    """Tensors without a counterpart: named, one divergence each; but for the idle, which changed nothing."""
-    found = []
-    for ours, items in ((True, plan.unmatched_reference), (False, plan.unmatched_port)):
-        for item in items:
-            if ("reference" if ours else "port", item.path) in idle:
-                continue
-            place = Site(item.path, "parameter")
-            what = (
-                f"{item.path} {list(item.shape)} has no counterpart in the {'port' if ours else 'reference'}"
-            )
-            found.append(_weights(place if ours else None, None if ours else place, what, item.reason))
-    for doubt in plan.ambiguous:
-        what = f"{', '.join(doubt.targets)} could be any of {', '.join(doubt.candidates)}"
-        found.append(_weights(None, Site(doubt.targets[0], "parameter"), what, doubt.reason))
-    return found
-
-
-def _weights(reference: Site | None, port: Site | None, what: str, reason: str) -> Divergence:
-    return Divergence("weights", reference, port, what, None, NOTHING, float("inf"), reason)
 
 
 def divergences(
@@ -290,29 +268,12 @@ def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step
         yield Step(node.path, own.get(pair.port, 0.0), min(drift, 1e9))
 
 
-def idle_weights(alignment: Alignment) -> list[tuple[str, str]]:
-    """Side and path of parameters without a counterpart that had no part in what their model computed."""
-    if not alignment.backward:
-        return []
-    sides = (
-        (alignment.reference, alignment.plan.unmatched_reference),
-        (alignment.port, alignment.plan.unmatched_port),
-    )
-    return [
-        (player.side, item.path)
-        for player, items in sides
-        for item in items
-        if item.path in player.trainable() and item.path not in player.natural.gradients
-    ]
-
-
 def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding]:
     """Worth knowing also when all is well."""
     nodes = alignment.port.trace.nodes
-    for side, path in idle_weights(alignment):
-        across = "port" if side == "reference" else "reference"
-        message = f"{path} of the {side} has no counterpart in the {across}: nothing used it in this run"
-        yield Finding("weight.idle", message)
+    yield from idle_findings(alignment)
+    for line in presumptions(alignment.plan.presumed):
+        yield Finding("transfer", line)
     for note in alignment.plan.notes:
         if note.startswith(FIRST):  # found from fingerprints; here it is known from the values
             continue

@@ -603,6 +603,7 @@ def test_of_two_ways_that_nearly_fit_the_clearly_better_one_is_taken(turned: boo
 
 def test_two_ways_that_fit_equally_well_stay_open() -> None:
     reference, port = TorchFaintTable(), PaddleFaintTable(0.0, turned=False)
+    reference.table.data.mul_(0.2)  # far below what counts as a difference, whatever the first layer is
     x = np.random.default_rng(2).standard_normal((5, 6)).astype(np.float32)
     plan = transfer(reference, port, x, partial=True)
     assert [ambiguity.targets for ambiguity in plan.ambiguous] == [("bias_of_pairs",)]

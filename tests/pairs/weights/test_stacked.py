@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from parfocal.errors import TransferError
+from parfocal.weights.plan import Basis
 from parfocal.weights.transfer import transfer
 from tests.pairs.weights.tools import gap, randomise, run, state_bytes
 
@@ -308,7 +309,7 @@ def test_without_inputs_several_ways_are_ambiguous() -> None:
         transfer(reference, port)
 
 
-def test_a_port_that_computes_otherwise_gets_no_proof() -> None:
+def test_a_port_that_computes_otherwise_gets_no_proof_and_the_likeliest_way() -> None:
     reference, port = (
         randomise(stacked_experts()(TORCH), 3),
         randomise(listed_experts(("b", "c", "a"))(PADDLE), 4),
@@ -316,7 +317,10 @@ def test_a_port_that_computes_otherwise_gets_no_proof() -> None:
     port.members[2].forward = lambda x: 2.0 * type(port.members[2]).forward(port.members[2], x)
     plan = transfer(reference, port, X, partial=True)
     assert not plan.verified
-    assert plan.ambiguous
+    assert [item.basis for item in plan.presumed] == [Basis.USUAL]
+    right = randomise(listed_experts(("b", "c", "a"))(PADDLE), 5)
+    assert transfer(reference, right, X).verified
+    assert state_bytes(port) == state_bytes(right)
 
 
 class Scales(torch.nn.Module):

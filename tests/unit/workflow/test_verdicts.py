@@ -20,8 +20,8 @@ from parfocal.workflow.verdicts import (
     leaves,
     limits_of,
     pair_results,
-    weight_divergences,
 )
+from parfocal.workflow.weight_verdicts import weight_divergences
 from tests.unit.matching.traces import Does, trace
 
 # root(0) > block(1) > fc(2), act(3); then head(4)

@@ -1,0 +1,87 @@
+"""Which units lie at the same place of two sequences of keys: definition order, or execution order.
+
+Long sequences are compared a stretch at a time, so that the work grows with the length alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from parfocal.weights.units import Key, Unit
+
+TRUSTED_ORDER = 0.9  # share of units that lie in the same order, for order to count
+STRETCH = 256  # units that are compared at a time: more than the layers that one side may have between
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Position of every unit, by path; units that are missing come nowhere."""
+
+    words: str  # "definition order", "execution order"
+    reference: Mapping[str, int]
+    port: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Pairs that lie at the same place of the two sequences of keys."""
+
+    order: Order
+    partner: Mapping[str, str]  # reference path -> port path
+    trusted: bool
+
+    @property
+    def words(self) -> str:
+        return self.order.words
+
+
+def aligned(
+    references: Sequence[Unit], ports: Sequence[Unit], order: Order, key: Callable[[Unit], Key]
+) -> Alignment:
+    """The longest runs of equal keys, in order."""
+    mine = sorted(
+        (unit for unit in references if unit.path in order.reference), key=lambda u: order.reference[u.path]
+    )
+    yours = sorted((unit for unit in ports if unit.path in order.port), key=lambda u: order.port[u.path])
+    codes: dict[Key, int] = {}
+    sequences = [[codes.setdefault(key(unit), len(codes)) for unit in side] for side in (mine, yours)]
+    if sequences[0] == sequences[1]:
+        partner = {r.path: p.path for r, p in zip(mine, yours, strict=True)}
+        return Alignment(order, partner, trusted=True)
+    partner = {mine[first].path: yours[second].path for first, second in _matching(*sequences)}
+    # a buffer without counterpart (a table of indices, a mask) disturbs no order
+    shorter = min(sum(bool(unit.required) for unit in side) for side in (mine, yours))
+    in_place = sum(bool(unit.required) and unit.path in partner for unit in mine)
+    trusted = bool(shorter) and in_place >= TRUSTED_ORDER * shorter
+    return Alignment(order, partner, trusted)
+
+
+def _matching(first: Sequence[int], second: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Places of equal codes, in order on both sides."""
+    start = 0
+    while start < min(len(first), len(second)) and first[start] == second[start]:
+        yield start, start
+        start += 1
+    places = start, start
+    while places[0] < len(first) and places[1] < len(second):
+        ends = tuple(
+            min(place + STRETCH, len(side)) for place, side in zip(places, (first, second), strict=True)
+        )
+        last = ends == (len(first), len(second))
+        pairs = list(_matching_stretch(first[places[0] : ends[0]], second[places[1] : ends[1]]))
+        # what lies in the second half may have a better place in what is still to come
+        kept = [pair for pair in pairs if last or max(pair) < STRETCH // 2] or pairs[:1]
+        yield from ((places[0] + mine, places[1] + yours) for mine, yours in kept)
+        if last:
+            return
+        if kept:
+            places = places[0] + kept[-1][0] + 1, places[1] + kept[-1][1] + 1
+        else:
+            places = places[0] + STRETCH // 2, places[1] + STRETCH // 2
+
+
+def _matching_stretch(first: Sequence[int], second: Sequence[int]) -> Iterator[tuple[int, int]]:
+    for block in SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks():
+        yield from ((block.a + step, block.b + step) for step in range(block.size))
