@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -65,6 +65,21 @@ class Check:
     rough: bool = False  # only what is free: more may be asked for before it accuses
 
 
+class Divided(NamedTuple):
+    """Calls that divide their work otherwise with the code around them.
+
+    What ``giving`` calls of the reference and of the port give is made into the same by that code; what
+    ``taking`` calls of the port are given is not yet the same.
+    """
+
+    reference_giving: frozenset[int] = frozenset()
+    giving: frozenset[int] = frozenset()
+    taking: frozenset[int] = frozenset()
+
+
+NOT_DIVIDED = Divided()
+
+
 @dataclass(slots=True)
 class Case:
     """``call`` and ``counterpart`` are the orders of the blamed call and of the reference's like it.
@@ -80,6 +95,7 @@ class Case:
     limit: float
     buffers: Buffers = ({}, {})  # of the reference and of the port, before anything ran
     paired: Collection[int] = ()  # the reference's calls that have a partner
+    divided: Divided = NOT_DIVIDED
     left: Mapping[str, Array] = field(default_factory=dict)  # in the reference's buffers, after the run
     problems: list[str] = field(default_factory=list)
     looked_up: dict[str, Any] = field(default_factory=dict)  # what hypotheses share
@@ -273,12 +289,13 @@ class Case:
         inside: bool = True,
         listener: Listener | None = None,
         forward_only: bool = False,
+        start: int | None = None,
     ) -> Repeated | None:
-        """The reference's call with a change."""
+        """The reference's call with a change; ``start``: as part of a call around it."""
         if self.counterpart is None:
             return None
-        repeater = self.precise.reference
-        return self._repeat(repeater, self.counterpart, prepare, on_op, inside, listener, forward_only)
+        repeater, call = self.precise.reference, self.counterpart if start is None else start
+        return self._repeat(repeater, call, prepare, on_op, inside, listener, forward_only)
 
     def repeat(self, repeater: Repeater, call: int, dtype: str | None = None) -> Repeated | None:
         """A call by a repeater of its own: on other values, given other arguments, or in another dtype."""
@@ -304,6 +321,32 @@ class Case:
         while (parent := self.precise.port.trace.nodes[order].parent) is not None and not self._is_fed(order):
             order = parent
             found.append(order)
+        return frozenset(found)
+
+    def steps(self, *, own: bool) -> frozenset[int]:
+        """Calls of one side that are one step each, whatever they do inside.
+
+        Not those that divide their work otherwise with the code that uses what they give.
+        """
+        calls = frozenset(self.precise.port.script.ties if own else self.paired)
+        trace = self.precise.port.trace if own else self.precise.reference.trace
+        order, side, _, direction = self.checks[0].port if own else self.checks[0].reference
+        ended = trace.nodes[order].finished if side == "output" else order
+        if direction == "backward":  # comes from what is done later
+            ended = len(trace.nodes)
+        giving = self.divided.giving if own else self.divided.reference_giving
+        return calls - {each for each in giving if trace.nodes[each].finished <= ended}
+
+    @property
+    def reference_opened(self) -> frozenset[int]:
+        """The reference's call; where the port's divides its work otherwise with what calls it, as many
+        calls around it as were opened there.
+        """
+        assert self.counterpart is not None
+        found, nodes = [self.counterpart], self.precise.reference.trace.nodes
+        around = self.precise.reference.trace.around(self.counterpart, len(self.opened) - 1)
+        while self.call in self.divided.taking and found[-1] != around:
+            found.append(nodes[found[-1]].parent or 0)
         return frozenset(found)
 
     def _is_fed(self, order: int) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from parfocal.attempts import Attempts
 from parfocal.backends.protocol import Array
 from parfocal.explain.backward import equals, functions, gradients
-from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
+from parfocal.explain.case import NOT_DIVIDED, Buffers, Case, Check, Divided, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause, nearer, number
 from parfocal.explain.describing import described
 from parfocal.explain.fixes.constructing import in_the_constructor
@@ -85,6 +85,7 @@ class Explainer:
         doubtful: Collection[str] = (),
         buffers: Buffers = ({}, {}),
         entries: Sequence[Entry] = (),
+        divided: Divided = NOT_DIVIDED,
         *,
         reproducing: bool = False,
         attempts: Attempts | None = None,
@@ -92,7 +93,8 @@ class Explainer:
         """``doubtful``: modules of the port of which it is not known what they correspond to.
 
         ``buffers``: of the reference and of the port, before anything ran. ``entries``: which weights
-        of the two are the same. ``reproducing``: whether the first mistake is taken out, for a script.
+        of the two are the same. ``divided``: calls that divide their work otherwise with the
+        code around. ``reproducing``: whether the first mistake is taken out, for a script.
         """
         self.reproducing = reproducing
         self.entries = entries
@@ -104,6 +106,7 @@ class Explainer:
         self.limit = limit
         self._reference_of = {pair.port: pair.reference for pair in pairing.pairs}
         self._paired = frozenset(pair.reference for pair in pairing.pairs)
+        self._divided = divided
         self._starts = starts_of_runs(pairing)
         self._found: dict[int, list[Divergence]] = {}  # explained, by call
         self._left: dict[int, frozenset[Place]] = {}  # what is wrong in a call besides what was explained
@@ -246,7 +249,9 @@ class Explainer:
     def _update(self, divergence: Divergence, checks: tuple[Check, ...], left: Mapping[str, Array]) -> Case:
         calls = checks[0].port[0], checks[0].reference[0]
         return Case(
-            *(divergence, self.precise, *calls, checks, self.limit, self.buffers, self._paired), left=left
+            *(divergence, self.precise, *calls, checks, self.limit, self.buffers),
+            *(self._paired, self._divided),
+            left=left,
         )
 
     def _described(self, divergence: Divergence, case: Case) -> Divergence:
@@ -303,14 +308,23 @@ class Explainer:
 
     def _case(self, divergence: Divergence, seen: Seen) -> Case:
         call = self._starts.get(seen.port, blamed(seen, self.precise.port.trace.nodes))
+        call = self._sent_back_to(call) if seen.direction == "backward" else call
         counterpart = self._reference_of.get(call)
         if counterpart is None:
             counterpart = seen.reference if seen.own else self._maker(seen)
         others = [each for each in self._seen.get(call, ()) if each is not seen and each.relative is not None]
         checks = tuple(_check(each) for each in (seen, *others))
         return Case(
-            divergence, self.precise, call, counterpart, checks, self.limit, self.buffers, self._paired
+            *(divergence, self.precise, call, counterpart, checks, self.limit, self.buffers),
+            *(self._paired, self._divided),
         )
+
+    def _sent_back_to(self, call: int) -> int:
+        """The call, or the next around it whose output gradients are known."""
+        nodes, ties = self.precise.port.trace.nodes, self.precise.port.script.ties
+        while call in self._divided.giving and call in ties and not ties[call].outputs:
+            call = nodes[call].parent or 0
+        return call
 
     def _maker(self, seen: Seen) -> int | None:
         """The reference's call whose own code makes what another is given: not one that only hands it on."""

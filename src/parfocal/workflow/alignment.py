@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from parfocal.attempts import Attempts
@@ -30,6 +30,7 @@ from parfocal.replay.trace import Data, Node, Trace
 from parfocal.replay.witness import Outline, Witness
 from parfocal.weights.plan import Plan, rearranged
 from parfocal.weights.tables import FAMILIES
+from parfocal.workflow.divisions import Division, divisions, left_open, places_of
 from parfocal.workflow.ends import End, Ends
 from parfocal.workflow.excuses import Excuses
 from parfocal.workflow.ignoring import Ignored
@@ -41,6 +42,8 @@ from parfocal.workflow.refining import refine
 from parfocal.workflow.second_look import (
     AS_SEEN,
     Lying,
+    Places,
+    arranged_otherwise,
     lying_as_recorded,
     masked_elsewhere,
     paired_otherwise,
@@ -68,6 +71,26 @@ class Observation:
     gradients: dict[str, Array] = field(default_factory=dict)  # of the port's parameters, followed
     overlooked: list[Measure] = field(default_factory=list)  # above the noise, of what is to be ignored
     hidden: tuple[int, ...] = ()  # calls of the port with a gradient that could not be observed
+    divided: Sequence[Division] = ()  # borders that are not compared
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How the two sides correspond, as far as is known."""
+
+    pairing: Pairing
+    lying: Lying = AS_SEEN
+    divided: Sequence[Division] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """A run of the port along the reference's values."""
+
+    script: Mapping[int, Tie]
+    results: Results
+    precise: Precise
+    measures: list[Measure]
 
 
 class Alignment:
@@ -116,32 +139,46 @@ class Alignment:
             with left_as_it_was(self.port, self.mode):
                 self._observe(self.port, self._observer(self.port, None))
             self.tell("pairing calls; the port runs along the reference's values")
-            pairing = self._pair()
+            view, led = self._led_as_it_should_be(View(self._pair()), ledger)
             with left_as_it_was(self.port, self.mode):
-                script, followed, precise, measures = self._led(pairing, ledger, AS_SEEN)
-                better, lying = self.attempts.attempt(
-                    "a second look",
-                    "",
-                    partial(_second_look, pairing, measures, precise),
-                    (pairing, AS_SEEN),
-                )
-            with left_as_it_was(self.port, self.mode):
-                if better is not pairing or lying != AS_SEEN:
-                    pairing = better
-                    script, followed, precise, measures = self._led(pairing, ledger, lying)
                 ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
                 ignored = self.ignored()
-                overlooked = ignored.overlooked(measures)
-                parameters = ignored.judged_parameters(ends.parameters(followed.gradients, precise, measures))
-                pairing, measures = ignored.judged_pairs(pairing), ignored.judged(measures)
-                whole = [] if overlooked else ends.whole(measures, parameters)
-                unfed = {order for order in script if not _is_fed(self.port.trace.nodes[order], precise)}
-                yield Observation(
-                    *(pairing, measures, parameters, whole, unfed, followed.buffers, precise),
-                    gradients=followed.gradients,
-                    overlooked=overlooked,
-                    hidden=followed.hidden,
+                overlooked = ignored.overlooked(led.measures)
+                parameters = ignored.judged_parameters(
+                    ends.parameters(led.results.gradients, led.precise, led.measures)
                 )
+                measures = ignored.judged(led.measures)
+                whole = [] if overlooked else ends.whole(measures, parameters)
+                yield Observation(
+                    *(ignored.judged_pairs(view.pairing), measures, parameters, whole),
+                    *(self._unfed(led, view), led.results.buffers, led.precise),
+                    gradients=led.results.gradients,
+                    overlooked=overlooked,
+                    hidden=led.results.hidden,
+                    divided=view.divided,
+                )
+
+    def _led_as_it_should_be(self, view: View, ledger: Ledger) -> tuple[View, Led]:
+        """The port led along as first seen, and again wherever a closer look says otherwise."""
+        with left_as_it_was(self.port, self.mode):
+            led = self._led(view, ledger)
+        for look in (_paired_or_lying_otherwise, _divided_otherwise, _taken_in_another_order):
+            with left_as_it_was(self.port, self.mode):
+                better = self.attempts.attempt("a second look", "", partial(look, view, led), view)
+            if better is not view:
+                view = better
+                with left_as_it_was(self.port, self.mode):
+                    led = self._led(view, ledger)
+        return view, led
+
+    def _unfed(self, led: Led, view: View) -> set[int]:
+        """Calls of the port that could not be given all of the reference's inputs."""
+        right = places_of(each for each in view.divided if each.is_right)
+        return {
+            order
+            for order in led.script
+            if not _is_fed(self.port.trace.nodes[order], led.precise.port.script.layouts, right)
+        }
 
     @contextmanager
     def _attributes_kept(self) -> Iterator[None]:
@@ -149,24 +186,23 @@ class Alignment:
         with attributes_kept(ours.backend, ours.model), attributes_kept(theirs.backend, theirs.model):
             yield
 
-    def _led(
-        self, pairing: Pairing, ledger: Ledger, lying: Lying
-    ) -> tuple[dict[int, Tie], Results, Precise, list[Measure]]:
+    def _led(self, view: View, ledger: Ledger) -> Led:
         """The port led along the reference's values as paired, and its calls' own errors."""
+        pairing, lying = view.pairing, view.lying
         traces = self.reference.trace, self.port.trace
-        script, partners = script_for(pairing, *traces, lying.mixed)
+        script, partners = script_for(pairing, *traces, lying.apart)
         try:
             collector, followed, layouts = self._follow(script, partners, ledger, lying)
         except InputError:
             # by itself the port's code runs: it does not stand values of another shape than its own
             self._start_over(self.port)
-            script, partners = script_for(pairing, *traces, lying.mixed, other_shapes=False)
+            script, partners = script_for(pairing, *traces, lying.apart, other_shapes=False)
             collector, followed, layouts = self._follow(script, partners, ledger, lying)
         precise = self._precise(Script(script, layouts), ledger, pairing)
         self.tell("measuring noise")
         excuses = Excuses(precise, (self.reference, self.port), self.plan.entries)
         measures = refine(collector.measures, precise, excuses)
-        return script, followed, precise, measures
+        return Led(script, followed, precise, measures)
 
     def _start_over(self, player: Player) -> None:
         """Take back what a run that broke off did to buffers and gradients."""
@@ -293,15 +329,6 @@ class Alignment:
         return collector, results, follower.layouts
 
 
-def _second_look(pairing: Pairing, measures: list[Measure], precise: Precise) -> tuple[Pairing, Lying]:
-    """Other pairs, and other ways in which values lie, that the first measures speak for."""
-    return paired_otherwise(pairing, measures, precise), Lying(
-        lying_as_recorded(measures, precise),
-        said_otherwise(measures, precise),
-        masked_elsewhere(measures, precise),
-    )
-
-
 def _supply(ledger: Ledger) -> Supply:
     def supply(data: Data) -> Array:
         assert data.stored is not None
@@ -332,11 +359,36 @@ def _witnessed(partners: Partners, port: Trace) -> Pairing:
     return Pairing(pairs, (), tuple(node.order for node in port.nodes if node.order not in seen))
 
 
-def _is_fed(node: Node, precise: Precise) -> bool:
-    """Whether all floating inputs were the reference's, as far as the call's place in the run allows."""
-    layouts = precise.port.script.layouts
+def _paired_or_lying_otherwise(view: View, led: Led) -> View:
+    pairing = paired_otherwise(view.pairing, led.measures, led.precise)
+    lying = Lying(
+        lying_as_recorded(led.measures, led.precise),
+        said_otherwise(led.measures, led.precise),
+        masked_elsewhere(led.measures, led.precise),
+    )
+    same = pairing is view.pairing and lying == view.lying
+    return view if same else View(pairing, lying)
+
+
+def _divided_otherwise(view: View, led: Led) -> View:
+    divided = divisions(view.pairing, led.measures, led.precise)
+    if not divided:
+        return view
+    return View(left_open(view.pairing, divided), view.lying.without(places_of(divided)), divided)
+
+
+def _taken_in_another_order(view: View, led: Led) -> View:
+    pairing = arranged_otherwise(view.pairing, led.measures, led.precise)
+    return view if pairing is view.pairing else replace(view, pairing=pairing)
+
+
+def _is_fed(node: Node, layouts: Layouts, right: Places) -> bool:
+    """Whether all floating inputs were the reference's, as far as the call's place in the run allows.
+
+    ``right``: places where the port's own value is known to be right.
+    """
     return all(
-        (node.order, "input", slot) in layouts
+        (node.order, "input", slot) in layouts or (node.order, "input", slot) in right
         for slot, value in node.inputs.items()
         if value.data.dtype in FLOATING
     )

@@ -36,6 +36,7 @@ def script_for(
         inputs = {slot: value for slot, value in inputs.items() if (pair.port, "input", slot) not in apart}
         given = {} if pair.gives is None else reference.nodes[pair.gives].outputs
         outputs = tied(own.outputs, given, every)
+        outputs = {slot: value for slot, value in outputs.items() if (pair.port, "output", slot) not in apart}
         inputs, taken = _own_shares(inputs, taken, _not_among(given, outputs))
         script[pair.port] = Tie(inputs, outputs, own.in_place, replaces=replaces)
         _note_partners(partners, pair.port, "input", inputs, pair.reference, taken)

@@ -20,6 +20,7 @@ from parfocal.workflow import verdicts
 from parfocal.workflow.align_coverage import coverage_of
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.computed import Computed
+from parfocal.workflow.divisions import calls_of
 from parfocal.workflow.dropping import Dropping
 from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import Excuses
@@ -50,6 +51,7 @@ def report_of(
         doubtful=[target for doubt in alignment.plan.ambiguous for target in doubt.targets],
         buffers=(alignment.reference.buffers_before, alignment.port.buffers_before),
         entries=alignment.plan.entries,
+        divided=calls_of(observation.divided),
         reproducing=reproducing,
         attempts=alignment.attempts,
     )

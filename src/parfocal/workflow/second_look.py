@@ -39,12 +39,17 @@ NEAR = 8 * LIMIT  # by the cheapest floor alone; the pair is measured properly a
 class Lying:
     """What is known of how tensors lie in the port: ``unmoved`` by identity, ``words`` of masks by place.
 
-    ``mixed``: places where one side's tensor has a mask in it and the other's does not.
+    ``apart``: places that are not compared, nor led along: one side's tensor has a mask in it and the
+    other's does not, or the two sides divide the work otherwise.
     """
 
     unmoved: frozenset[int] = frozenset()
     words: Wording = field(default_factory=dict)
-    mixed: Places = frozenset()
+    apart: Places = frozenset()
+
+    def without(self, places: Places) -> Lying:
+        """The same with more places that are not compared."""
+        return replace(self, apart=self.apart | places)
 
 
 AS_SEEN = Lying()
@@ -52,7 +57,7 @@ AS_SEEN = Lying()
 
 def paired_otherwise(pairing: Pairing, measures: Collection[Measure], precise: Precise) -> Pairing:
     """The pairing as it should have been, where two calls divide the work differently; else the same."""
-    for look in (_fused_after_all, _gone_on_with_another, _arranged_otherwise):
+    for look in (_fused_after_all, _gone_on_with_another, _taken_across_axes):
         pairing = look(pairing, measures, precise)
     return pairing
 
@@ -126,33 +131,56 @@ def _others_go_on(call: Node, partner: Node) -> bool:
     return may_divide_differently(call, partner) and any(v.data.dtype in FLOATING for v in rest)
 
 
-def _arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
+def _taken_across_axes(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
+    """The pairing without calls of which one takes an image and the other windows of it.
+
+    One side may divide an image inside of an attention, the other before it: no layout of axes makes the
+    two the same. What is around is judged as one.
+    """
+    parted = {
+        measure.port
+        for measure in measures
+        if _is_rearranged(measure, precise) and crosses(*_shapes(measure, precise))
+    }
+    return _without(pairing, parted) if parted else pairing
+
+
+def arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
     """The pairing without calls that take the reference's values in another arrangement, and rightly so.
 
-    One side may divide an image into windows inside of an attention, the other before it: then one takes
-    an image and the other windows, which no layout of axes makes the same. And where one side turns the
-    image before, the call around, not led along inside, is right all the same, forward and backward.
-    Then the two only divide the work differently, and what is around is judged as one.
+    Where one side turns an image before a call, the call around, not led along inside, is right all the
+    same, forward and backward. Then the two only divide the work differently, and what is around is
+    judged as one.
     """
     right: dict[int, bool] = {}
     first: dict[int, Fingerprint] = {}  # what is taken in another arrangement first, by the call around
     parted: set[int] = set()
     for measure in measures:
-        if measure.side != "input" or measure.direction != "forward" or measure.given:
+        around = _tied_around(measure.port, precise) if _is_rearranged(measure, precise) else None
+        if around is None or crosses(*_shapes(measure, precise)):
             continue
         own, other = _inputs(measure, precise)
-        if measure.score <= LIMIT or prod(own.shape) != prod(other.shape):
-            continue
-        around = _tied_around(measure.port, precise)
-        if crosses(other.shape, own.shape):
-            parted.add(measure.port)
-        elif around is not None and distance(own.fingerprint, other.fingerprint) <= SAME:
+        if distance(own.fingerprint, other.fingerprint) <= SAME:
             if around not in right:
                 right[around] = _is_right_by_itself(around, precise)
             # what comes later is led along values in that arrangement: it may be right as it is
             if right[around] and first.setdefault(around, own.fingerprint) == own.fingerprint:
                 parted |= {node.order for node in precise.port.trace.subtree(measure.port)}
     return _without(pairing, parted) if parted else pairing
+
+
+def _is_rearranged(measure: Measure, precise: Precise) -> bool:
+    """Whether a call takes something else than the reference's, of the same size."""
+    if measure.side != "input" or measure.direction != "forward" or measure.given or measure.score <= LIMIT:
+        return False
+    other, own = _shapes(measure, precise)
+    return prod(own) == prod(other)
+
+
+def _shapes(measure: Measure, precise: Precise) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Of an input, in the reference and in the port."""
+    own, other = _inputs(measure, precise)
+    return other.shape, own.shape
 
 
 def _without(pairing: Pairing, parted: set[int]) -> Pairing:

@@ -19,6 +19,8 @@ from parfocal.report.report import Step
 from parfocal.weights.differences import FIRST
 from parfocal.weights.plan import presumptions
 from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.division_findings import division_findings
+from parfocal.workflow.divisions import pieces_of
 from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import SPELLING
 from parfocal.workflow.following import (
@@ -64,6 +66,7 @@ def divergences(
     starved, silent = starved_calls(observation.measures), silent_calls(observation.measures)
     idle = idle_calls(observation.measures, ours)
     starts = starts_of_runs(observation.pairing)
+    pieces = pieces_of(observation.divided)
     by_the_loss = _loss_differs_first(observation, limits)
     users = Users(theirs)
     paths = set(guilty_weights)
@@ -77,6 +80,9 @@ def divergences(
         cut_off = measure.absent and comes_before(measure, starved, theirs)
         cut_off = cut_off or lacks_a_part(measure, silent, theirs)
         cut_off = cut_off or (measure.own and measure.unwanted and measure.port in idle)
+        if measure.direction == "backward":  # of code that is one piece, whichever part of it is wrong
+            piece = pieces.get(_blame(measure, theirs), ())
+            follows = follows or {theirs.nodes[order].path for order in piece} & paths
         inherited = guilty in paths or doubtful or cut_off or bool(follows)
         inherited = inherited or (excused is not None and excused(measure))
         inherited = inherited or (by_the_loss and measure.direction == "backward" and measure.given)
@@ -292,6 +298,7 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
             other, own = alignment.reference.trace.nodes[measure.reference], nodes[measure.port]
             message = f"input {measure.slot} of {own.path or 'the model'} {SPELLING}"
             yield Finding("input.spelling", message, other.site, own.site)
+    yield from division_findings(observation.divided, alignment.reference.trace, alignment.port.trace)
     extra = len(alignment.port.natural.outputs) - len(alignment.reference.natural.outputs)
     if extra > 0:
         words = "1 more output" if extra == 1 else f"{extra} more outputs"

@@ -9,8 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from parfocal.judge.floors import NOTHING, Size
+from parfocal.judge.verdict import Cause
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.weights.plan import Ambiguity, Leftover, Plan
+from parfocal.workflow.divisions import Division
 from parfocal.workflow.ends import End
 from parfocal.workflow.ignoring import Ignored
 from parfocal.workflow.measures import ABSENT, END_LIMIT, LIMIT, Measure
@@ -53,6 +55,7 @@ def judge(
     explain=None,
     tolerance=None,
     excused=None,
+    divided=(),
 ):
     reference, port = trace(NET), trace(NET)
     pairing = Pairing(tuple(CallPair(n, n, n, True, "weights") for n in pairs), (), ())
@@ -62,6 +65,7 @@ def judge(
         parameters=list(parameters),
         ends=list(ends),
         unfed=set(unfed),
+        divided=divided,
     )
     alignment = SimpleNamespace(
         reference=SimpleNamespace(trace=reference), port=SimpleNamespace(trace=port), tolerance=tolerance
@@ -98,6 +102,28 @@ def test_going_backward_it_is_the_other_way_round():
     (found,) = judge(measure(FC, "output", "backward"))
     assert found.port.path == "block"
     assert found.what == "gradient of output 0 of block.fc, made by the code of block"
+
+
+def test_going_backward_a_module_and_the_code_it_leaves_work_to_are_one_piece():
+    wrong = measure(HEAD, "input", "forward"), measure(FC, "output", "backward")
+    assert [(each.port.path, each.inherited) for each in judge(*wrong)] == [("", False), ("block", False)]
+    divided = [Division(((BLOCK, "output", "0"),), (BLOCK,), around=ROOT)]
+    found = judge(*wrong, divided=divided)
+    assert [(each.port.path, each.inherited) for each in found] == [("", False), ("block", True)]
+
+
+def test_one_line_that_shows_at_several_places_is_told_once():
+    def blame(line):
+        def explain(divergence, _):
+            site = replace(divergence.port, path="", file="model.py", line=line(divergence.port.path))
+            return replace(divergence, port=site, cause=Cause("op.axis", "", f"fix {site.line}", 0.0))
+
+        return explain
+
+    wrong = measure(FC, "output", "forward"), measure(HEAD, "output", "forward")
+    same, others = (judge(*wrong, explain=blame(line)) for line in (lambda path: 7, len))
+    assert [each.inherited for each in same] == [False, True]
+    assert [each.inherited for each in others] == [False, False]
 
 
 def test_forward_comes_before_backward_and_in_order_of_execution():
@@ -239,6 +265,7 @@ def watched(measures=(), unpaired=(), outputs=(1, 1), notes=(), problems=(), pat
         parameters=[],
         precise=SimpleNamespace(problems=list(problems)),
         overlooked=[],
+        divided=[],
     )
     return SimpleNamespace(
         reference=both[0],

@@ -248,8 +248,7 @@ def owner_of(case: Case, *, own: bool) -> Callable[[int | None], bool]:
     nodes = (case.precise.port if own else case.precise.reference).trace.nodes
     call = case.call if own else case.counterpart
     start = case.start if own else call
-    paired = case.precise.port.script.ties.keys() if own else case.paired
-    return owner_among(nodes, call, start, paired)
+    return owner_among(nodes, call, start, case.steps(own=own))
 
 
 def owner_among(

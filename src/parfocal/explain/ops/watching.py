@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from cProfile import Profile
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from types import FrameType
 from typing import Any
@@ -284,11 +285,13 @@ def watched(case: Case, *, own: bool) -> Log | None:
     repeater = case.precise.port if own else case.precise.reference
     call = case.call if own else case.counterpart
     assert call is not None
-    paired = frozenset(case.precise.port.script.ties if own else case.paired)
-    start, opened = (case.start, case.opened) if own else (call, frozenset({call}))
+    opened = case.opened if own else case.reference_opened
+    start = case.start if own else min(opened)
     kept = any(map(is_kept, case.looked_at))
-    watcher = Watcher(repeater.backend, Part(repeater.trace.nodes, start, call, paired, opened), kept=kept)
-    run = case.run if own else case.run_reference
+    watcher = Watcher(
+        repeater.backend, Part(repeater.trace.nodes, start, call, case.steps(own=own), opened), kept=kept
+    )
+    run = case.run if own else partial(case.run_reference, start=start)
     with watcher.seeing_returns():
         repeated = run(on_op=watcher, listener=watcher, forward_only=True)
     return None if repeated is None else watcher.log
