@@ -120,7 +120,7 @@ def test_windows_that_are_shifted_back_the_wrong_way_are_found_around_the_attent
 def test_a_mistake_in_every_attention_is_not_blamed_on_the_windows() -> None:
     report = pf.align(*windows(scale=0.5), rows(2, SIDE, SIDE, WIDTH))
     own = [each for each in report.divergences if not each.inherited]
-    assert [each.port.path for each in own if each.port is not None] == ["0", "1"]
+    assert [each.port.path for each in own if each.port is not None] == ["0.attn", "1.attn"]
     assert [each.cause.code for each in own if each.cause is not None] == ["op.scale"] * 2
 
 
