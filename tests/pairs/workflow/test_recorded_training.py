@@ -390,3 +390,52 @@ def test_logged_values_are_compared(tmp_path: Path, tensors: str, wrong: bool) -
         return
     assert report.first is not None
     assert (report.first.phase, report.first.what) == ("metric", "logged value accuracy")
+
+
+# Elements whose gradient is nothing but rounding.
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.weight = torch.nn.Parameter(torch.randn(64))
+
+    def forward(self, x: Any) -> Any:
+        return self.weight * x
+
+
+def sign_descent(rate: float) -> Any:
+    def update(model: Any) -> None:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= rate * parameter.grad.sign()
+
+    return update
+
+
+@EITHER
+@pytest.mark.parametrize(("rates", "ok"), [(None, True), ((0.01, 0.01), True), ((0.01, 0.02), False)])
+def test_an_element_that_turns_round_is_no_other_update(
+    tmp_path: Path, tensors: str, rates: tuple[float, float] | None, ok: bool
+) -> None:
+    """One element of the gradient is nothing, and has another sign: its whole step goes the other way."""
+    values = RANDOM.normal(size=(2, 3, 64)).astype("float32")
+    values[:, :, 0] = 1e-9
+
+    def turned(batch: Any) -> Any:
+        changed = batch[0].copy()
+        changed[:, 0] *= -1
+        return changed, batch[1]
+
+    sides = [Side(Scaled(), lambda y, _: y.sum(), adam() if rates is None else None) for _ in range(2)]
+    if rates is not None:
+        sides = [
+            replace(side, after_update=sign_descent(rate)) for side, rate in zip(sides, rates, strict=True)
+        ]
+    batches = [(each, np.zeros(1, "float32")) for each in values]
+    report = compare_sides(tmp_path, sides[0], replace(sides[1], change=turned), batches, tensors=tensors)
+    assert report.ok == ok, str(report)
+    if not ok:
+        assert report.first is not None
+        assert (report.first.phase, report.first.step) == ("optimizer", 0)

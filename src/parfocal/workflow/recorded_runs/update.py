@@ -2,7 +2,8 @@
 
 Updates are compared by their projections, which are linear: what holds between tensors holds there. An
 update may be off by what its gradient is off. Optimizers that divide by the size of a gradient turn the
-sign of an element that is nothing but rounding into a whole step, so the root of that error is allowed.
+sign of an element that is nothing but rounding into a whole step: of those the sizes of updates are
+compared, parameter by parameter, and the updates themselves only all together.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from parfocal.workflow.recorded_runs.gradients import parameter_errors, sites_of
 from parfocal.workflow.recorded_runs.pair import Outcome, StepPair, Vector
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
 from parfocal.workflow.recorded_runs.steps import Moments, RecordedStep
-from parfocal.workflow.recorded_runs.update_causes import Evidence, explain_updates
+from parfocal.workflow.recorded_runs.update_causes import Evidence, explain_updates, factors_of
 from parfocal.workflow.recorded_runs.update_settings import differing_settings
 from parfocal.workflow.recorded_runs.vectors import project_pair
 
 LINEAR = frozenset({"SGD", "Momentum"})  # optimizers whose update is in proportion to the gradient
 LIMIT = 8.0  # times what rounding and the gradient's error explain
+SIZES = 0.02  # relative difference of the sizes of two updates that a projection may show of the same
+TOGETHER = 16.0  # times what is explained, for the updates of all parameters as one
 SEEN = 16.0  # units in the last place of a weight from which on two updates are not the same
 SAME_ORDER = 1e-3  # relative difference of weights that lie in the same order
 
@@ -35,12 +38,13 @@ SAME_ORDER = 1e-3  # relative difference of weights that lie in the same order
 class _Judged:
     evidence: Evidence
     error: float  # norm of the difference of the two updates
+    judged: float  # what of that counts: all of it, or the difference of their sizes
     allowed: float
     rounding: float  # of the weights that were updated
 
     @property
     def score(self) -> float:
-        return self.error / self.allowed if self.allowed else (math.inf if self.error else 0.0)
+        return self.judged / self.allowed if self.allowed else (math.inf if self.judged else 0.0)
 
 
 def compare_updates(pair: StepPair, diverged: bool) -> Outcome:
@@ -52,7 +56,7 @@ def compare_updates(pair: StepPair, diverged: bool) -> Outcome:
             each.evidence.reference.update,
         )
     moved = [each for each in judged if each.evidence.moved]
-    wrong = [each for each in moved if each.score > LIMIT]
+    wrong = [each for each in moved if each.score > LIMIT] or _wrong_together(moved)
     settings = differing_settings(pair)
     seen = not moved or any(each.error > SEEN * each.rounding for each in moved)
     left_out = _left_out(pair)
@@ -109,24 +113,35 @@ def _remember_gradients(pair: StepPair) -> None:
 
 
 def _judge(pair: StepPair) -> Iterator[_Judged]:
-    for tie in pair.parameters:
-        evidence = _evidence(pair, tie)
-        if evidence is None:
-            continue
+    found = [each for each in (_evidence(pair, tie) for tie in pair.parameters) if each is not None]
+    descends = factors_of(found, "reference") is not None
+    for evidence in found:
         ours, theirs = evidence.reference, evidence.port
         error = float(np.linalg.norm(theirs.update - ours.update))
-        size = max(float(np.linalg.norm(each.update)) for each in (ours, theirs))
+        sizes = [float(np.linalg.norm(each.update)) for each in (ours, theirs)]
         weights = max(float(np.linalg.norm(each.after)) for each in (ours, theirs))
         rounding = evidence.epsilon * weights
-        yield _Judged(evidence, error, rounding + size * _relative(pair, tie), rounding)
+        given = max(pair.memory.gradient_errors.get(evidence.tie.reference, pair.drift), pair.unit)
+        if _is_linear(pair, evidence.tie, descends):
+            yield _Judged(evidence, error, error, rounding + max(sizes) * given, rounding)
+        else:
+            allowed = rounding + max(sizes) * (SIZES + math.sqrt(given))
+            yield _Judged(evidence, error, abs(sizes[1] - sizes[0]), allowed, rounding)
 
 
-def _relative(pair: StepPair, tie: ParameterTie) -> float:
-    """The share of an update that the gradient's own error explains."""
-    error = pair.memory.gradient_errors.get(tie.reference, pair.drift)
-    error = max(error, pair.unit)
+def _is_linear(pair: StepPair, tie: ParameterTie, descends: bool) -> bool:
+    """Whether updates are in proportion to gradients, as the optimizers say, or else as the updates show."""
     kinds = {side.updates[path].kind for side, path in _sides(pair, tie) if path in side.updates}
-    return error if kinds and kinds <= LINEAR else math.sqrt(error)
+    return kinds <= LINEAR if kinds else descends
+
+
+def _wrong_together(moved: list[_Judged]) -> list[_Judged]:
+    """All parameters as one: a few elements that turned round are lost among all others."""
+    error, allowed = (
+        math.sqrt(sum(each**2 for each in numbers))
+        for numbers in ([each.error for each in moved], [each.allowed for each in moved])
+    )
+    return moved if error > TOGETHER * allowed else []
 
 
 def _sides(pair: StepPair, tie: ParameterTie) -> tuple[tuple[RecordedStep, str], tuple[RecordedStep, str]]:

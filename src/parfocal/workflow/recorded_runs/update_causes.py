@@ -115,7 +115,7 @@ def _frozen(evidence: Sequence[Evidence]) -> Cause | None:
 
 def _by_factors(pair: StepPair, evidence: Sequence[Evidence]) -> Cause | None:
     """Gradient descent: rate, decay and momentum are solved for on both sides."""
-    ours, theirs = _factors(evidence, "reference"), _factors(evidence, "port")
+    ours, theirs = factors_of(evidence, "reference"), factors_of(evidence, "port")
     if ours is None or theirs is None:
         return None
     if _differ(ours.momentum, theirs.momentum):
@@ -142,7 +142,7 @@ def _differ(ours: float, theirs: float) -> bool:
 NOTHING_FITTED = 1e-5  # a fitted factor below this is none
 
 
-def _factors(evidence: Sequence[Evidence], side: str) -> _Factors | None:
+def factors_of(evidence: Sequence[Evidence], side: str) -> _Factors | None:
     """One set of factors for all parameters; None where no such update was made."""
     rows: list[Vector] = []
     wanted: list[Vector] = []
