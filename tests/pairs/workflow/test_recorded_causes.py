@@ -305,3 +305,23 @@ def test_a_missing_rank_is_said(tmp_path: Path) -> None:
     assert LeftOut("rank 1", Reason.ONLY_REFERENCE) in report.coverage.left_out
     with pytest.raises(pf.ParfocalError, match="rank 1 is not in both runs"):
         pf.compare(ours, theirs, rank=1)
+
+
+@EITHER
+@pytest.mark.parametrize(("factor", "code"), [(1.0, None), (2.0, "dist.reduction"), (3.0, "grad.scale")])
+def test_gradients_that_are_scaled_on_every_rank(
+    tmp_path: Path, tensors: str, factor: float, code: str | None
+) -> None:
+    def port(rank: int) -> Side:
+        side = paddle_side(torch_side())
+        for parameter in side.model.parameters():
+            parameter.register_hook(lambda gradient: gradient * factor)
+        return side
+
+    ours = of_ranks(
+        tmp_path / "ours", lambda _: torch_side(), lambda rank: BATCHES[rank:][:1], tensors=tensors
+    )
+    theirs = of_ranks(tmp_path / "theirs", port, lambda rank: BATCHES[rank:][:1], tensors=tensors)
+    report = pf.compare(ours, theirs)
+    found = digest(report)
+    assert (found and (found[0], found[4])) == (code and ("gradient", code)), str(report)

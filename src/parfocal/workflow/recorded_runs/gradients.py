@@ -8,12 +8,12 @@ the layer's values times that of the gradients that came back to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
-from parfocal.judge.verdict import Divergence, Site
+from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.replay.trace import Data
 from parfocal.report.coverage import Compared
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, CallErrors
@@ -21,6 +21,9 @@ from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, Outcome, StepPair
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
 from parfocal.workflow.recorded_runs.ties import tied_otherwise
+from parfocal.workflow.recorded_runs.vectors import PROPORTIONAL, factor_between
+
+SEVERAL = 2  # parameters from which on one factor is no chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,41 @@ def compare_gradients(pair: StepPair, diverged: bool) -> Outcome:
     """``diverged`` says nothing here: what a layer was given going backward does."""
     found = parameter_errors(pair)
     wrong = [each for each in found if _is_wrong(each, pair.limit)]
-    divergences = [each.as_divergence(pair) for each in wrong]
+    scaled = _scaled_throughout(pair, found, wrong)
+    divergences = [
+        each if each.cause is not None else replace(each, cause=scaled)
+        for each in (each.as_divergence(pair) for each in wrong)
+    ]
     return Outcome(
         divergences=inherited_from(divergences, pair.parted),
         compared=(Compared("parameter gradients", len(found)),) if found else (),
     )
+
+
+def _scaled_throughout(
+    pair: StepPair, found: Sequence[ParameterError], wrong: Sequence[ParameterError]
+) -> Cause | None:
+    """All gradients of the port are the reference's times one number; the layers were given the same."""
+    alive = [each for each in found if each.relative and math.isfinite(each.relative)]
+    if not wrong or len(wrong) < len(alive) or len(alive) < SEVERAL:
+        return None
+    factors = [_factor(pair, each.tie) for each in wrong]
+    known = [factor for factor in factors if factor is not None]
+    if len(known) < SEVERAL or max(known) - min(known) > PROPORTIONAL * abs(known[0]):
+        return None
+    factor, ranks = known[0], pair.reference.run.header.ranks
+    message = f"every gradient of the port is {factor:.6g} times the reference's"
+    if ranks > 1 and any(abs(factor / count - 1) < PROPORTIONAL for count in (ranks, 1 / ranks)):
+        words = f"{message}, and there are {ranks} ranks: a sum over them against a mean"
+        return Cause("dist.reduction", words, "reduce gradients over ranks as the reference does", 0.0)
+    return Cause("grad.scale", message, f"divide the port's gradients by {factor:.6g}", 0.0)
+
+
+def _factor(pair: StepPair, tie: ParameterTie) -> float | None:
+    own, other = pair.port.gradients.get(tie.port), pair.reference.gradients.get(tie.reference)
+    if own is None or other is None:
+        return None
+    return factor_between(pair, own, other, arrangement_of(tie, pair.reference, pair.port, own, other))
 
 
 def _is_wrong(each: ParameterError, limit: float) -> bool:
