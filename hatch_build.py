@@ -6,10 +6,12 @@ Without one the package is as complete, only slower: the same figures come from 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,58 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ROOM = Path("src/parfocal/native")
 SOURCES = tuple(ROOM / name for name in ("loops.c", "copying.c", "sharing.c"))
 LIBRARY = ROOM / "_compiled.so"
-# No result may depend on errno or traps; sums keep the order that the source gives them.
-FLAGS = ("-O3", "-fPIC", "-shared", "-pthread", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
+# No result may depend on errno or traps; sums keep the order that the source gives them, and no product is
+# fused with a sum: every processor finds the same figures.
+FLAGS = (
+    "-O3",
+    "-fPIC",
+    "-pthread",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=off",
+    "-Wno-psabi",
+)
+# The loops over numbers are compiled once for every kind of processor: machine -> name in C -> instructions.
+_AVX512 = ("-mavx512f", "-mavx512bw", "-mavx512cd", "-mavx512dq", "-mavx512vl")
+PIECES = {
+    "x86_64": {
+        "parfocal_x86_64": (),
+        "parfocal_x86_64_v3": ("-mavx2",),
+        "parfocal_x86_64_v4": _AVX512,
+    }
+}
+ANY_MACHINE: dict[str, tuple[str, ...]] = {"parfocal_portable": ()}
+
+
+def compile_library(
+    compiler: str, root: Path, made: Path, machine: str, *flags: str, program: Path | None = None
+) -> str:
+    """Compile for a machine; what the compiler says if it fails, else nothing.
+
+    A ``program`` is compiled together with the loops, instead of the library.
+    """
+    kind = ("-shared",) if program is None else (str(program), f"-I{root / ROOM}")
+    with tempfile.TemporaryDirectory() as room:
+        objects, built = [], f"{room}/built"
+        for name, instructions in PIECES.get(machine, ANY_MACHINE).items():
+            objects.append(f"{room}/{name}.o")
+            piece = (f"-DPARFOCAL_PIECES={name}", "-c", str(root / ROOM / "pieces.c"), "-o", objects[-1])
+            error = _run(compiler, *FLAGS, *flags, *instructions, *piece)
+            if error:
+                return error
+        sources = [str(root / source) for source in SOURCES]
+        error = _run(compiler, *FLAGS, *flags, *kind, *sources, *objects, "-o", built, "-lm")
+        if not error:
+            # written beside and moved: a running process may have the old one open
+            fresh = made.with_suffix(".fresh")
+            shutil.copy(built, fresh)
+            fresh.replace(made)
+        return error
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stderr or "the compiler failed without a word") if done.returncode else ""
 
 
 class Compile(BuildHookInterface):  # type: ignore[type-arg]
@@ -33,13 +85,16 @@ class Compile(BuildHookInterface):  # type: ignore[type-arg]
             self.app.display_warning("no C compiler: parfocal will use NumPy alone")
             return
         root = Path(self.root)
-        sources = [str(root / source) for source in SOURCES]
-        command = [compiler, *FLAGS, *sources, "-o", str(root / LIBRARY), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            self.app.display_warning(f"compiling failed, parfocal will use NumPy alone:\n{done.stderr}")
+        error = compile_library(compiler, root, root / LIBRARY, platform.machine())
+        if error:
+            self.app.display_warning(f"compiling failed, parfocal will use NumPy alone:\n{error}")
             return
         build_data["pure_python"] = False
         # for every Python 3 of this platform: the library is loaded by ctypes and knows no Python
         build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
         build_data["artifacts"].append(str(LIBRARY))
+
+
+if __name__ == "__main__":  # after a change of the C sources: python hatch_build.py
+    here = Path(__file__).parent
+    sys.exit(compile_library(os.environ.get("CC", "cc"), here, here / LIBRARY, platform.machine()) or None)

@@ -17,6 +17,8 @@ from typing import NoReturn
 
 from numpy._core import _multiarray_umath as umath
 
+from parfocal.native.library import LIBRARY, VARIABLE
+
 _SSE4 = frozenset({"SSSE3", "SSE41", "POPCNT", "SSE42", "X86_V2"})
 _AVX2 = _SSE4 | {"AVX", "F16C", "FMA3", "AVX2", "X86_V3"}
 
@@ -28,6 +30,7 @@ class Processor:
     variables: Mapping[str, str]
     needs: str  # the feature, in NumPy's words, without which a machine cannot run it
     numpy_features: frozenset[str] | None  # that NumPy may use beyond those it cannot do without; None: all
+    path: str  # of parfocal's own loops
 
 
 PROCESSORS = {
@@ -41,6 +44,7 @@ PROCESSORS = {
         },
         "SSE42",
         _SSE4,
+        "x86-64",
     ),
     "avx2": Processor(
         {
@@ -53,8 +57,11 @@ PROCESSORS = {
         },
         "AVX2",
         _AVX2,
+        "x86-64-v3",
     ),
-    "avx512": Processor({"MKL_DEBUG_CPU_TYPE": "7", "OPENBLAS_CORETYPE": "SkylakeX"}, "AVX512F", None),
+    "avx512": Processor(
+        {"MKL_DEBUG_CPU_TYPE": "7", "OPENBLAS_CORETYPE": "SkylakeX"}, "AVX512F", None, "x86-64-v4"
+    ),
 }
 
 
@@ -76,6 +83,8 @@ def environment(name: str, threads: int) -> dict[str, str]:
     allowed = PROCESSORS[name].numpy_features
     chosen = frozenset(feature for feature in umath.__cpu_dispatch__ if umath.__cpu_features__[feature])
     disabled = () if allowed is None else chosen - allowed  # NumPy warns of others
+    if LIBRARY is not None:
+        found[VARIABLE] = PROCESSORS[name].path
     if disabled:
         found["NPY_DISABLE_CPU_FEATURES"] = " ".join(sorted(disabled))
     return found

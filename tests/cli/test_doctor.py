@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from importlib.metadata import PackageNotFoundError
 
 import numpy as np
+import pytest
 
 import parfocal
 from parfocal.cli import doctor
-from tests.cli.command import run_here
+from parfocal.native.library import path_in_use
+from tests.cli.command import run_apart, run_here
 
 
 def test_versions_on_screen(monkeypatch, capsys):
@@ -20,12 +23,34 @@ def test_versions_on_screen(monkeypatch, capsys):
     assert first.startswith(f"parfocal {parfocal.__version__}, Python {platform.python_version()}, ")
     found = {line[2:34].strip(): line[34:] for line in lines}
     assert found["numpy"] == np.__version__
+    assert re.fullmatch(
+        rf"{path_in_use()}.*: compares [0-9.]+ GB/s, [0-9.]+ times a memory copy", found["compiled loops"]
+    )
 
 
 def test_json(monkeypatch, capsys):
     facts = json.loads(run_here(monkeypatch, capsys, "doctor", "--json").out)
     assert facts["parfocal"] == parfocal.__version__
     assert facts["packages"]["numpy"] == np.__version__
+    loops = facts["loops"]
+    assert loops["path"] == path_in_use()
+    assert loops["path"] in [*loops["paths"], "none"]
+    assert loops["compare_bytes_per_second"] > 0
+    assert loops["copy_bytes_per_second"] > 0
+
+
+@pytest.mark.parametrize(("path", "shown"), [("none", "none, NumPy alone: compares"), ("oak", None)])
+def test_a_path_that_was_asked_for(path, shown, monkeypatch, tmp_path):
+    """In a process of its own: the variable is read when the library is loaded."""
+    monkeypatch.setenv("PARFOCAL_CPU", path)
+    done = run_apart(tmp_path, "doctor")
+    if shown:
+        assert done.status == 0
+        assert shown in done.out
+    else:
+        assert done.status == 2
+        assert "there is no path 'oak' for this processor" in done.err or "without a C compiler" in done.err
+        assert "hint: " in done.err
 
 
 def test_what_is_missing_is_said_with_the_remedy(monkeypatch, capsys):

@@ -15,14 +15,15 @@ import numpy as np
 
 from parfocal.judge.kernels import dot, wide_pieces
 from parfocal.judge.parallel import blocks, run_spans
-from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic, is_plain
+from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, admitted, arithmetic, is_plain
 from parfocal.judge.tolerance import Tolerance
 from parfocal.native.library import LIBRARY
 
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _BLOCK = 1 << 18
 _ANYTHING = Tolerance(atol=1e38)
 # Sums of squares of numbers in this range are right to a few digits, which is all that is asked here.
-_RANGE = {np.dtype(np.float32): (1e-15, 1e15), np.dtype(np.float64): (1e-140, 1e140)}
+_RANGE = {_FLOAT32: (1e-15, 1e15), _FLOAT64: (1e-140, 1e140)}
 
 
 @dataclass(slots=True)
@@ -92,9 +93,9 @@ def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> Apart | None:
 
 
 def _block(x: Array, y: Array, tolerance: Tolerance | None, scratch: Scratch) -> Apart | None:
-    compiled = LIBRARY is not None and x.dtype == np.float32
+    compiled = LIBRARY is not None and is_plain(x) and is_plain(y)
     found, within = _compiled(x, y, tolerance or _ANYTHING) if compiled else (_by_numpy(x, y, scratch), False)
-    low, high = _RANGE[x.dtype]
+    low, high = _RANGE[_FLOAT64 if x.dtype == _FLOAT64 else _FLOAT32]
     # written so that a NaN, from wherever, is out of the ordinary
     if not all(scale == 0.0 or low < scale < high for scale in (found.peak, found.reference_peak)):
         return None
@@ -107,7 +108,10 @@ def _compiled(x: Array, y: Array, tolerance: Tolerance) -> tuple[Apart, bool]:
     """What was found, and whether all of it is within the tolerance for sure."""
     assert LIBRARY is not None
     out = (ctypes.c_double * 5)()
-    LIBRARY.parfocal_apart(x.ctypes.data, y.ctypes.data, len(x), tolerance.atol, tolerance.rtol, out)
+    LIBRARY.parfocal_apart(
+        *(x.ctypes.data, x.dtype == BFLOAT16, y.ctypes.data, y.dtype == BFLOAT16, len(x)),
+        *(tolerance.atol, tolerance.rtol, out),
+    )
     peak, square, reference_peak, reference_square, over = out
     return Apart(len(x), peak, square, reference_peak, reference_square), over == 0
 

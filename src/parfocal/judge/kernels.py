@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.judge.reading import Array, Scratch
+from parfocal.judge.reading import BFLOAT16, Array, Scratch
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.totals import SideTotals, Totals
@@ -24,7 +24,7 @@ from parfocal.native.library import LIBRARY
 PIECE = 1 << 15  # elements: a few pieces of float64 fit a core's second-level cache
 _CHUNK = 1024
 _ONES = np.ones(_CHUNK)
-_FLOAT64 = np.dtype(np.float64)
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _BOOL = np.dtype(np.bool_)
 # Relative and absolute rounding of a tolerance and a difference in the dtype; float64 is taken as is.
 _SLACK = {np.dtype(np.float32): (1e-6, 1e-44), _FLOAT64: (0.0, 0.0)}
@@ -77,7 +77,7 @@ def quick_block(
     The place of the maximum is looked for only if it exceeds the one already ``known``.
     """
     if LIBRARY is not None and x.dtype == np.float32:
-        return _compiled_block(LIBRARY.parfocal_difference, x, y, start, tolerance, known)
+        return _compiled_block(LIBRARY, x, y, start, tolerance, known)
     difference = scratch.get("difference", x.dtype, len(x))
     np.subtract(x, y, out=difference)
     np.abs(difference, out=difference)
@@ -122,20 +122,23 @@ def quick_whole(x: Array, y: Array, tolerance: Tolerance) -> Totals | None:
     """``quick_block`` of whole arrays, by the compiled loop on several threads; None without it."""
     if LIBRARY is None:
         return None
-    return _compiled_block(LIBRARY.parfocal_difference, x, y, 0, tolerance, -1.0)
+    return _compiled_block(LIBRARY, x, y, 0, tolerance, -1.0)
 
 
 def _compiled_block(
-    function: Any, x: Array, y: Array, start: int, tolerance: Tolerance, known: float
+    library: ctypes.CDLL, x: Array, y: Array, start: int, tolerance: Tolerance, known: float
 ) -> Totals | None:
-    """``quick_block`` of float32 numbers in one loop."""
+    """``quick_block`` of float32 or bfloat16 numbers in one loop."""
     found = (ctypes.c_double * 14)()
-    function(x.ctypes.data, y.ctypes.data, len(x), tolerance.atol, tolerance.rtol, known, found)
+    library.parfocal_difference(
+        *(x.ctypes.data, x.dtype == BFLOAT16, y.ctypes.data, y.dtype == BFLOAT16, len(x)),
+        *(tolerance.atol, tolerance.rtol, known, found),
+    )
     largest, least, absolute, square, square_x, square_y, product = found[:7]
     low_x, high_x, low_y, high_y, relative, mismatched, place = found[7:]
     first = SideTotals(minimum=low_x, maximum=high_x, square=Scaled(square_x))
     second = SideTotals(minimum=low_y, maximum=high_y, square=Scaled(square_y))
-    low, high = _SAFE[x.dtype]
+    low, high = _SAFE[_FLOAT32]
     if not math.isfinite(absolute) or any(
         scale and not low < scale < high for scale in (largest, first.reach, second.reach)
     ):

@@ -30,7 +30,7 @@ from parfocal.judge.projection import (
     turn,
     turns,
 )
-from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, arithmetic
+from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, arithmetic, is_plain
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.totals import ZERO
 from parfocal.native.library import ANY_EXPONENT, LIBRARY, Projection
@@ -143,8 +143,9 @@ def _small_buckets(array: Array, what: Pass) -> Array:
 
 def _compiled(array: Array, what: Pass) -> _Loop | None:
     """The compiled loop over this array, if there is one for arrays like it."""
-    fits = array.dtype in (_FLOAT32, BFLOAT16) and array.dtype.isnative and array.flags.c_contiguous
-    return _Loop(LIBRARY.parfocal_moments, array, what) if fits and LIBRARY is not None else None
+    if LIBRARY is None or not is_plain(array):
+        return None
+    return _Loop(LIBRARY.parfocal_moments, array, what)
 
 
 class _Loop:

@@ -20,6 +20,7 @@ from parfocal.errors import InputError
 Array = NDArray[Any]
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_PLAIN = (np.dtype(np.float32), BFLOAT16)
 # Of one buffer: large enough that threads rarely wait for the interpreter lock, small enough that
 # the few buffers of a block stay in the cache.
 BLOCK_BYTES = 1 << 20
@@ -52,8 +53,8 @@ def admitted(value: Any, side: str) -> Array:
 
 
 def is_plain(array: Array) -> bool:
-    """Whether the compiled loops can read the array as a whole: float32 numbers one after the other."""
-    return array.dtype == np.float32 and array.dtype.isnative and array.flags.c_contiguous
+    """Whether the compiled loops can read the array as it lies there: float32 or bfloat16, without gaps."""
+    return array.dtype in _PLAIN and array.dtype.isnative and array.flags.c_contiguous
 
 
 def arithmetic(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:

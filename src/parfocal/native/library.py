@@ -1,6 +1,8 @@
 """The compiled library, by ctypes; ``LIBRARY`` is None where the package was built without a compiler.
 
-Calls release the interpreter lock and use several threads themselves: ``lend_threads`` says whose.
+It has a path for every kind of processor and takes the best that this one can; ``PARFOCAL_CPU`` forces
+another, or none. Calls release the interpreter lock and use several threads themselves: ``lend_threads``
+says whose.
 """
 
 from __future__ import annotations
@@ -8,12 +10,16 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from ctypes import POINTER, c_double, c_int, c_int64, c_uint32, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from parfocal.errors import InputError
+
 PATH = Path(__file__).with_name("_compiled.so")
+VARIABLE = "PARFOCAL_CPU"
+NO_PATH = "none"
 
 
 class Projection(ctypes.Structure):
@@ -38,11 +44,17 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
             *(POINTER(Projection), POINTER(c_double), c_void_p),
         ),
     ),
-    "parfocal_apart": (None, (c_void_p, c_void_p, c_int64, c_double, c_double, POINTER(c_double))),
+    "parfocal_apart": (
+        None,
+        (c_void_p, c_int, c_void_p, c_int, c_int64, c_double, c_double, POINTER(c_double)),
+    ),
     "parfocal_difference": (
         None,
-        (c_void_p, c_void_p, c_int64, c_double, c_double, c_double, POINTER(c_double)),
+        (c_void_p, c_int, c_void_p, c_int, c_int64, c_double, c_double, c_double, POINTER(c_double)),
     ),
+    "parfocal_path": (c_char_p, (c_int,)),
+    "parfocal_path_in_use": (c_int, ()),
+    "parfocal_use_path": (c_int, (c_int,)),
     "parfocal_can_copy": (c_int, ()),
     "parfocal_copy": (c_uint32, (c_void_p, c_void_p, c_int64, c_uint32)),
     "parfocal_move": (None, (c_void_p, c_void_p, c_int64)),
@@ -64,7 +76,53 @@ def _load(path: Path) -> ctypes.CDLL | None:
     return library
 
 
-LIBRARY = _load(PATH)
+def path_names(library: ctypes.CDLL) -> list[str]:
+    """All paths that were compiled, the best last."""
+    names: list[str] = []
+    while (name := library.parfocal_path(len(names))) is not None:
+        names.append(name.decode())
+    return names
+
+
+def usable_paths(library: ctypes.CDLL) -> list[str]:
+    """The paths that this processor can take."""
+    before, names = library.parfocal_path_in_use(), path_names(library)
+    usable = [name for number, name in enumerate(names) if library.parfocal_use_path(number)]
+    library.parfocal_use_path(before)
+    return usable
+
+
+def use_path(library: ctypes.CDLL, name: str) -> None:
+    """Take this path from now on."""
+    names = path_names(library)
+    if name not in names or not library.parfocal_use_path(names.index(name)):
+        allowed = ", ".join(usable_paths(library))
+        raise InputError(
+            f"there is no path {name!r} for this processor",
+            hint=f"set {VARIABLE} to {allowed} or {NO_PATH}, or to nothing for the best",
+        )
+
+
+def path_in_use() -> str:
+    """The name of the path, ``none`` where NumPy does the work."""
+    return NO_PATH if LIBRARY is None else path_names(LIBRARY)[LIBRARY.parfocal_path_in_use()]
+
+
+def _chosen(library: ctypes.CDLL | None, wanted: str) -> ctypes.CDLL | None:
+    """The library on the path that was wanted, if one was."""
+    if wanted == NO_PATH:
+        return None
+    if wanted and library is None:
+        raise InputError(
+            f"{VARIABLE} is {wanted!r}, but parfocal was built without a C compiler",
+            hint=f"install a C compiler and then parfocal again, or set {VARIABLE} to {NO_PATH}",
+        )
+    if wanted and library is not None:
+        use_path(library, wanted)
+    return library
+
+
+LIBRARY = _chosen(_load(PATH), os.environ.get(VARIABLE, ""))
 
 
 def lend_threads(*openmp: str) -> None:

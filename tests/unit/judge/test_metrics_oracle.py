@@ -172,19 +172,41 @@ def test_chunks_and_blocks_add_up(size: int, kind: str) -> None:
     assert found.mismatched == np.count_nonzero(d > 0.1 + 1e-2 * np.abs(y))
 
 
-# NumPy sums in float64; the compiled loop in float32 over 16 numbers, in an order of its own.
-ROUNDING = {"numpy": 2.0**-23, "compiled": 16 * 2.0**-24}
+ONE_ROUNDING = 2.0**-24
 
 
 @pytest.mark.parametrize("value", [0.1, 1 / 3, 1e-3, 0.7, 12345.678, 2e-7, 1.0000001])
-def test_sums_of_equal_terms_do_not_drift(value: float, inner_loops: str) -> None:
+def test_sums_of_equal_terms_do_not_drift(value: float) -> None:
+    """One rounding of a difference, one of its square, and none of the sums."""
     a, b = np.full(10**6, value, np.float32), np.full(10**6, 2.5 * value, np.float32)
-    exact, close = abs(float(a[0]) - float(b[0])), ROUNDING[inner_loops]
+    exact, close = abs(float(a[0]) - float(b[0])), 2 * ONE_ROUNDING
     found = compare_arrays(a, b)
     assert found.mean_abs == pytest.approx(exact, rel=close)
     assert found.rmse == pytest.approx(exact, rel=close)
     assert found.rel_l2 == pytest.approx(exact / float(b[0]), rel=close)
     assert found.cosine == pytest.approx(1, abs=close)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["uniform", "steps", "rising", "few large"])
+def test_sums_are_right_to_a_few_roundings(kind: str, seed: int) -> None:
+    """Whatever the numbers: a difference, its square, and four additions of a tree are rounded."""
+    generator, size = np.random.default_rng(seed), 300_000
+    b = generator.uniform(0.5, 1.5, size)
+    off = {
+        "uniform": generator.uniform(0, 1e-3, size),
+        "steps": 1e-3 * (1 + np.arange(size) % 16 / 3),
+        "rising": np.linspace(0, 1, size) ** 3,
+        "few large": np.where(generator.random(size) < 1e-3, 0.3, 1e-7),
+    }[kind]
+    a, b = (b + off).astype(np.float32), b.astype(np.float32)
+    rounded, x, y = (np.abs(a - b).astype(np.float64), a.astype(np.float64), b.astype(np.float64))
+    found = compare_arrays(a, b)
+    assert found.mean_abs == pytest.approx(math.fsum(rounded) / size, rel=5 * ONE_ROUNDING)
+    assert found.rmse == pytest.approx(math.sqrt(math.fsum(rounded**2) / size), rel=4 * ONE_ROUNDING)
+    norms = math.sqrt(math.fsum(x * x)), math.sqrt(math.fsum(y * y))
+    assert found.rel_l2 == pytest.approx(math.sqrt(math.fsum(rounded**2)) / norms[1], rel=8 * ONE_ROUNDING)
+    assert found.cosine == pytest.approx(math.fsum(x * y) / norms[0] / norms[1], abs=12 * ONE_ROUNDING)
 
 
 @settings(max_examples=60, deadline=None)

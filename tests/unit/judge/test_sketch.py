@@ -61,10 +61,10 @@ def test_sums_of_every_scale(dtype, scale) -> None:
 
 @pytest.mark.parametrize("value", [0.1, 1 / 3, 1e-3, 12345.678])
 @pytest.mark.parametrize("size", [SMALL, 1_000_000])
-def test_sums_of_equal_terms_do_not_drift(value, size, inner_loops) -> None:
-    """In float64 by NumPy; in float32 over 64 numbers by the compiled loop, in an order of its own."""
+def test_sums_of_equal_terms_do_not_drift(value, size) -> None:
+    """A square is rounded once, a cube twice, sums not at all."""
     x = np.full(size, value, np.float32)
-    close, term = 1e-12 if inner_loops == "numpy" else 64 * 2.0**-24, float(x[0])
+    close, term = 2 * 2.0**-24, float(x[0])
     mark = sketch(x).fingerprint
     assert (mark.sum, mark.l1) == pytest.approx((size * term, size * term), rel=close)
     assert mark.l2 == pytest.approx(math.sqrt(size) * term, rel=close)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from parfocal.judge.sketch import sketch
 from parfocal.native.library import LIBRARY, _team, lend_threads
 
-needs_library = pytest.mark.skipif(LIBRARY is None, reason="built without a C compiler")
+needs_library = pytest.mark.skipif(LIBRARY is None, reason="no compiled loops")
 needs_copy = pytest.mark.skipif(
     LIBRARY is None or not LIBRARY.parfocal_can_copy(), reason="no carry-less multiplication here"
 )
