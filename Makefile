@@ -17,7 +17,7 @@ PORTABLE_TESTS ?= tests
 NUMBERS := tests/unit/judge tests/unit/native tests/unit/capture tests/unit/workflow tests/conformance \
            tests/compat tests/pairs
 
-.PHONY: help demo test test-portable test-numbers lint format bench bench-faults docs sweep clean
+.PHONY: help demo test test-portable test-numbers lint format wheel bench bench-faults docs sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -63,6 +63,13 @@ sweep: $(READY)  ## noise of correct pairs and scores of planted faults over man
 
 bench-faults: $(READY)  ## seeded faults: parfocal and the tools before it, into docs/faults.md
 	$(ON) $(BIN)/python -m benchmarks.faults
+
+wheel: $(READY)  ## build dist/*.whl and try it in an empty environment
+	rm -rf dist build/empty
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist .
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/pip install -q --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd build && empty/bin/parfocal doctor
 
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/python -m parfocal.report.codes_page > docs/codes.md

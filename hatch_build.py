@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,8 @@ PIECES = {
         "parfocal_x86_64_v4": _AVX512,
     }
 }
+_GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
+_OLDEST_GLIBC = (2, 17)  # that PEP 600's installers know of
 ANY_MACHINE: dict[str, tuple[str, ...]] = {"parfocal_portable": ()}
 
 
@@ -74,6 +77,18 @@ def _run(*command: str) -> str:
     return (done.stderr or "the compiler failed without a word") if done.returncode else ""
 
 
+def platform_tag(library: Path) -> str:
+    """The machines that can load a library: those whose C library is as new as the newest symbol it needs.
+
+    It is linked with the C library alone, so that ``manylinux`` may promise that (PEP 600).
+    """
+    needed = {(int(major), int(minor)) for major, minor in _GLIBC.findall(library.read_bytes())}
+    if not needed:  # another C library
+        return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    major, minor = max(needed | {_OLDEST_GLIBC})
+    return f"manylinux_{major}_{minor}_{platform.machine()}"
+
+
 class Compile(BuildHookInterface):  # type: ignore[type-arg]
     """Adds the library to wheels and editable installs."""
 
@@ -91,7 +106,7 @@ class Compile(BuildHookInterface):  # type: ignore[type-arg]
             return
         build_data["pure_python"] = False
         # for every Python 3 of this platform: the library is loaded by ctypes and knows no Python
-        build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+        build_data["tag"] = f"py3-none-{platform_tag(root / LIBRARY)}"
         build_data["artifacts"].append(str(LIBRARY))
 
 

@@ -214,6 +214,20 @@ def test_aarch64_finds_the_same_figures(printed, tmp_path):
     assert lines == printed
 
 
+@pytest.mark.parametrize(
+    ("symbols", "tag"),
+    [
+        (b"GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.4", "manylinux_2_34_"),
+        (b"GLIBC_2.2.5\0GLIBC_2.14", "manylinux_2_17_"),
+        (b"another C library", "linux"),
+    ],
+)
+def test_a_wheel_says_which_machines_can_load_it(symbols, tag, tmp_path):
+    made = tmp_path / "made.so"
+    made.write_bytes(b"\0" + symbols + b"\0")
+    assert hatch_build.platform_tag(made).startswith(tag)
+
+
 def test_a_compiler_that_fails_is_told(tmp_path):
     error = hatch_build.compile_library("false", ROOT, tmp_path / "made.so", "x86_64")
     assert error == "the compiler failed without a word"
