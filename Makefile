@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # Two processes fit two cores; each framework gets one thread so that they do not fight over them.
 TEST_PROCESSES ?= 2
 
-# ``make sweep CPU=avx2 THREADS=3``: the same as on another processor (benchmarks/processors.py)
+# ``make bench CPU=avx2 THREADS=3``: the same as on another processor (benchmarks/processors.py)
 CPU     ?=
 THREADS ?= 1
 ON      := $(if $(CPU),$(BIN)/python -m benchmarks.processors $(CPU) --threads $(THREADS) --)
@@ -58,8 +58,8 @@ format: $(READY)  ## format and mend what can be mended by itself
 bench: $(READY)  ## print the benchmark tables (ratios, best of n)
 	$(ON) $(BIN)/python -m benchmarks
 
-sweep: $(READY)  ## noise of correct pairs and scores of planted faults over many seeds, into docs/noise.md
-	$(ON) $(BIN)/python -m benchmarks.sweep
+sweep: $(READY)  ## noise of correct pairs and scores of planted faults, as on several processors, into docs/noise.md
+	$(BIN)/python -m benchmarks.sweep $(if $(CPU),--processors $(CPU))
 
 bench-faults: $(READY)  ## seeded faults: parfocal and the tools before it, into docs/faults.md
 	$(ON) $(BIN)/python -m benchmarks.faults

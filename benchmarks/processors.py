@@ -90,14 +90,19 @@ def environment(name: str, threads: int) -> dict[str, str]:
     return found
 
 
+def machine_lacks(processor: Processor) -> bool:
+    """Whether this machine cannot do what the processor can."""
+    return not umath.__cpu_features__.get(processor.needs)
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.processors", description=__doc__)
     parser.add_argument("processor", choices=PROCESSORS)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("command", nargs="+", help="after --")
     options = parser.parse_args(arguments)
-    needed = PROCESSORS[options.processor].needs
-    if not umath.__cpu_features__.get(needed):
+    if machine_lacks(PROCESSORS[options.processor]):
+        needed = PROCESSORS[options.processor].needs
         parser.error(f"{options.processor} needs {needed}, which this machine ({platform.machine()}) has not")
     found = environment(options.processor, options.threads)
     print(" ".join(f"{name}={value!r}" for name, value in found.items()), file=sys.stderr, flush=True)

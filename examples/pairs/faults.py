@@ -18,6 +18,7 @@ from paddle.nn import functional
 from examples.pairs import PAIRS
 from examples.pairs.assorted import NhwcResidual, PaddleDetector, PaddleGenerator
 from examples.pairs.attention import HEADS, PaddleSplit
+from examples.pairs.pair import Pair
 from examples.pairs.sequence import PaddleGptBlock
 from examples.pairs.vision import PaddleConvNextBlock, PaddleUNet, PaddleVit, PaddleVitBlock
 
@@ -297,13 +298,13 @@ def norm_paths(model: nn.Layer) -> list[str]:
     return [path for path, layer in model.named_sublayers() if isinstance(layer, NORMS)]
 
 
-def middle_norm(pair: str) -> str | None:
+def middle_norm(pair: Pair) -> str | None:
     """The path of the port's middle normalisation layer, if it has any."""
-    paths = norm_paths(PAIRS[pair].port(0))
+    paths = norm_paths(pair.port(0))
     return paths[len(paths) // 2] if paths else None
 
 
-def wrong_epsilon(pair: str) -> Fault | None:
+def wrong_epsilon(pair: Pair) -> Fault | None:
     """1e-6 for 1e-5, or the other way round, in one layer in the middle; elsewhere a tenth."""
     path = middle_norm(pair)
     if path is None:
@@ -313,4 +314,4 @@ def wrong_epsilon(pair: str) -> Fault | None:
         layer = layer_at(model, path)
         layer._epsilon = 1e-5 if layer._epsilon == 1e-6 else layer._epsilon / 10
 
-    return Fault(f"epsilon of {pair}", pair, path, plant)
+    return Fault(f"epsilon of {pair.name}", pair.name, path, plant)

@@ -47,9 +47,16 @@ def pair(
     inputs: Callable[[np.random.Generator], Any],
     *tags: str,
     gain: float = 1.0,
+    settling: Callable[[np.random.Generator], Any] | None = None,
+    drift: float = 1.0,
     **facts: Any,
 ) -> Pair:
-    """A pair from two constructors and a function that draws inputs."""
+    """A pair from two constructors and a function that draws inputs.
+
+    ``settling`` draws the batch that fits the statistics of the normalisation layers, where one like
+    the inputs has too few values for that; ``drift`` says how far off they then are (less in a deep
+    network, where that adds up).
+    """
 
     def draw(seed: int) -> Any:
         return inputs(np.random.default_rng(seed))
@@ -59,7 +66,7 @@ def pair(
             torch.manual_seed(seed)
             model = reference()
             enliven(model, gain)
-            settle(model, _for_torch(draw(seed + 1000)))
+            settle(model, _for_torch((settling or inputs)(np.random.default_rng(seed + 1000))), drift)
         return model.eval()
 
     def make_port(seed: int) -> paddle.nn.Layer:
@@ -90,7 +97,7 @@ def enliven(model: nn.Module, gain: float) -> None:
 
 
 @torch.no_grad()
-def settle(model: nn.Module, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> None:
+def settle(model: nn.Module, arguments: tuple[tuple[Any, ...], dict[str, Any]], drift: float = 1.0) -> None:
     """Batch statistics of one run, a little off: what a trained network's statistics look like."""
     layers = [module for module in model.modules() if isinstance(module, BATCH_NORMS)]
     if not layers:
@@ -104,8 +111,8 @@ def settle(model: nn.Module, arguments: tuple[tuple[Any, ...], dict[str, Any]]) 
     for layer, momentum in zip(layers, usual, strict=True):
         layer.momentum = momentum
         spread = layer.running_var.sqrt()
-        layer.running_mean += 0.2 * spread * torch.randn_like(spread)
-        layer.running_var *= torch.empty_like(spread).uniform_(0.7, 1.4)
+        layer.running_mean += 0.2 * drift * spread * torch.randn_like(spread)
+        layer.running_var *= torch.empty_like(spread).uniform_(0.7, 1.4) ** drift
         layer.running_var += 1e-3
 
 

@@ -126,7 +126,7 @@ class Ends:
             return acquitted
         for asked in ((calls, port_calls), ([0], [0])):
             acquitted = self._acquitted(entry, measure, precise, *asked)
-            if asked[0] is calls and acquitted.score > LIMIT and not _are_led(precise, port_calls):
+            if asked[0] is calls and acquitted.score > LIMIT and not are_led(precise, port_calls):
                 continue  # the gradient that comes in is of the port's own making: as exact as the model
             large = acquitted.floor.rms > LARGE * measure.floor.rms
             if acquitted.score > LIMIT or not large or self._is_made_by(entry, measure, precise, *asked):
@@ -227,7 +227,7 @@ class Ends:
         ]
 
 
-def _are_led(precise: Precise, calls: list[int]) -> bool:
+def are_led(precise: Precise, calls: list[int]) -> bool:
     """Whether all calls of the port are given the reference's output gradients."""
     ties = precise.port.script.ties
     return all(order in ties and bool(ties[order].outputs) for order in calls)

@@ -52,7 +52,7 @@ def test_a_disguise_is_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["vit", "unet", "gpt", "nhwc_cnn"])
 def test_a_fault_in_a_disguised_port_is_found(name: str) -> None:
-    fault = wrong_epsilon(name)
+    fault = wrong_epsilon(PAIRS[name])
     assert fault is not None
     moves: Moves = {}
 

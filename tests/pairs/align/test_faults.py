@@ -37,7 +37,7 @@ def test_a_planted_fault_is_found_and_nothing_else(fault: Fault) -> None:
 @pytest.mark.parametrize("name", EPSILONS)
 def test_an_epsilon_of_one_layer_is_found(name: str, seed: int) -> None:
     """1e-6 for 1e-5: worth some millionths of the output, which no fixed threshold sees."""
-    fault = wrong_epsilon(name)
+    fault = wrong_epsilon(PAIRS[name])
     assert fault is not None
     report = run(name, "eval", seed, fault.plant)
     assert blamed(report) == [fault.guilty], str(report)
@@ -70,7 +70,7 @@ def test_one_weight_changed_after_the_transfer_is_found(changes: int) -> None:
 
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
 def test_an_epsilon_in_a_deep_network_is_found(name: str) -> None:
-    fault = wrong_epsilon(name)
+    fault = wrong_epsilon(PAIRS[name])
     assert fault is not None
     assert blamed(run(name, "eval", 1, fault.plant)) == [fault.guilty]
 

@@ -1,31 +1,25 @@
-"""How large the noise of correct ports is, and how far above it planted mistakes are.
-
-``python -m benchmarks.sweep`` aligns every bundled pair over several seeds, plants every bundled
-fault, hides every port behind other names, and writes what it measured to ``docs/noise.md``.
-``--seeds 2 --pairs vit,gpt`` makes it quick; then it only prints.
-"""
+"""Aligns one pair in every way the sweep wants to know about."""
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import torch
-from examples.pairs import PAIRS, Pair
 from examples.pairs.disguise import DISGUISES
-from examples.pairs.faults import PLANTED, Fault, wrong_epsilon
+from examples.pairs.faults import Fault
+from examples.pairs.pair import Pair
 
-from benchmarks.sweep_page import Caught, Hidden, Noise, Results, line, page_of
+from benchmarks.sweep.catalogue import ALL, faults_of, names_of
+from benchmarks.sweep.floors import scores_of
+from benchmarks.sweep.results import Caught, Hidden, Low, Noise, Outcome, Scored
 from parfocal.backends import registry
 from parfocal.capture.tree import flatten
 from parfocal.inputs import Sides, arguments, split
@@ -33,21 +27,38 @@ from parfocal.report.report import Report
 from parfocal.workflow.align import align
 from parfocal.workflow.alignment import Alignment, Observation
 
-PAGE = Path(__file__).parent.parent / "docs" / "noise.md"
 LOW_PRECISION = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
 
 
+def sweep_pair(name: str, seeds: int, thorough: bool) -> Outcome:
+    """Everything about one pair; without ``thorough`` its noise in one mode and its planted mistakes."""
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    pair, outcome = ALL[name], Outcome(name)
+    if pair.expected:
+        first, *also = pair.guilty
+        fault = Fault(pair.expected, name, first, lambda port: None, pair.modes[0], tuple(also))
+        outcome.real.append(plant(fault))
+        return outcome
+    outcome.noise = measure_noise(pair, seeds, pair.modes if thorough else pair.modes[-1:])
+    outcome.faults += [plant(fault) for fault in faults_of(name)]
+    if thorough and not pair.tags & {"timm", "kind"}:
+        outcome.hidden += hide(pair)
+        outcome.low += [measure_low_precision(pair, dtype) for dtype in LOW_PRECISION]
+    return outcome
+
+
 @contextmanager
-def observations() -> Iterator[list[Observation]]:
+def observations(*, scored: bool = False) -> Iterator[list[tuple[Observation, list[Scored]]]]:
     """Collects what alignments measure but do not report as long as all is well."""
-    seen: list[Observation] = []
+    seen: list[tuple[Observation, list[Scored]]] = []
     usual = Alignment.observed
 
     @contextmanager
     def observed(alignment: Alignment) -> Iterator[Observation]:
         with usual(alignment) as observation:
-            seen.append(observation)
             yield observation
+            seen.append((observation, list(scores_of(observation)) if scored else []))
 
     Alignment.observed = observed  # type: ignore[method-assign]
     try:
@@ -56,13 +67,13 @@ def observations() -> Iterator[list[Observation]]:
         Alignment.observed = usual  # type: ignore[method-assign]
 
 
-def measure_noise(pair: Pair, seeds: int) -> Noise:
+def measure_noise(pair: Pair, seeds: int, modes: Sequence[str]) -> Noise:
     """All runs of a correct pair; an alarm is a false one."""
     noise = Noise(pair.name)
     began = time.perf_counter()
     for seed in range(seeds):
-        for mode in pair.modes:
-            with observations() as seen:
+        for mode in modes:
+            with observations(scored=True) as seen:
                 report = align(
                     pair.reference(seed),
                     pair.port(seed),
@@ -71,27 +82,42 @@ def measure_noise(pair: Pair, seeds: int) -> Noise:
                     mode=mode,
                     explain=False,
                 )
-            noise.add(report, seen[-1], f"seed {seed}, {mode}")
+            observation, scores = seen[-1]
+            noise.scores += scores
+            noise.whole = max(noise.whole, _largest_end(observation))
+            noise.paired += report.coverage.count("calls")
+            noise.calls += report.coverage.of("calls")
+            noise.runs += 1
+            if report.first is not None:
+                noise.alarms.append(f"seed {seed}, {mode}: {_alarm(report)}")
     noise.seconds = (time.perf_counter() - began) / noise.runs
     return noise
 
 
+def _largest_end(observation: Observation) -> float:
+    return max((end.measure.score for end in observation.ends), default=0.0)
+
+
+def _alarm(report: Report) -> str:
+    first = report.first
+    assert first is not None
+    where = (first.port.path if first.port else "?") or "(root)"
+    return f"{first.phase} of {where}, {first.what}, {first.score:.3g}"
+
+
 def plant(fault: Fault, seed: int = 0) -> Caught:
-    """Align a port with a mistake in it."""
-    pair = PAIRS[fault.pair]
+    """Align a port with a mistake in it: which layers does the report blame?"""
+    pair = ALL[fault.pair]
     port = pair.port(seed)
     fault.plant(port)
-    return verdict_on(
-        fault, align(pair.reference(seed), port, pair.inputs(seed), mode=fault.mode, explain=False)
-    )
-
-
-def verdict_on(fault: Fault, report: Report) -> Caught:
-    """Which layers the report blames, beside the one it should."""
+    report = align(pair.reference(seed), port, pair.inputs(seed), mode=fault.mode, explain=False)
     own = [each for each in report.divergences if not each.inherited]
     named = [each.port.path if each.port else "?" for each in own]
-    others = tuple(sorted(set(named) - {fault.guilty, *fault.also}))
-    return Caught(fault, own[0].score if own else 0.0, named[0] if own else None, others)
+    names = names_of(fault, port)
+    others = tuple(sorted(set(named) - {*names, *fault.also}))
+    mistake = fault.name.partition(" of " + fault.pair)[0]
+    score = own[0].score if own else 0.0
+    return Caught(fault.pair, mistake, names, score, named[0] if own else None, others)
 
 
 def pairs_of(report: Report, moves: dict[str, str] | None = None) -> Counter[tuple[str, str]]:
@@ -142,70 +168,20 @@ def _cast(value: Any, dtype: str) -> Any:
     return value.astype(LOW_PRECISION[dtype]) if value.dtype == np.float32 else value
 
 
-def measure_low_precision(pair: Pair, dtype: str) -> Noise | str:
+def measure_low_precision(pair: Pair, dtype: str) -> Low:
     """The noise in another dtype, or the reason why there is none."""
     reason = lacking(pair, dtype)
     if reason:
-        return reason
-    noise = Noise(pair.name)
+        return Low(pair.name, dtype, reason=reason)
     with observations() as seen:
         reference = pair.reference(0).to(getattr(torch, dtype))
         port = pair.port(0).to(dtype=dtype)
         report = align(reference, port, _cast(pair.inputs(0), dtype), mode=pair.modes[-1], explain=False)
-    noise.add(report, seen[-1], dtype)
-    return noise
-
-
-def run(names: list[str], seeds: int) -> Results:
-    """Everything, with a line for every pair on the way."""
-    results = Results(seeds=seeds)
-    for name in names:
-        pair = PAIRS[name]
-        if pair.expected:
-            first, *also = pair.guilty
-            fault = Fault(pair.expected, name, first, lambda port: None, pair.modes[0], tuple(also))
-            results.real.append(_told(plant(fault)))
-            continue
-        results.noise.append(_told(measure_noise(pair, seeds)))
-        epsilon = wrong_epsilon(name)
-        for fault in [*([epsilon] if epsilon else []), *(each for each in PLANTED if each.pair == name)]:
-            results.faults.append(_told(plant(fault)))
-        results.hidden.extend(_told(each) for each in hide(pair))
-        for dtype in LOW_PRECISION:
-            results.low.append((name, dtype, _told(measure_low_precision(pair, dtype))))
-    return results
-
-
-def _told(result: Any) -> Any:
-    print(line(result), flush=True)
-    return result
-
-
-def main(arguments_given: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10, help="runs per pair and mode (10)")
-    parser.add_argument("--pairs", default="", help="only these pairs, e.g. vit,gpt")
-    parser.add_argument(
-        "--output", type=Path, help=f"the page to write ({PAGE.name}, unless --pairs is given)"
+    observation, _ = seen[-1]
+    scores = (
+        max((each.forward or 0.0 for each in report.pairs), default=0.0),
+        max((each.backward or 0.0 for each in report.pairs), default=0.0),
+        max((end.measure.score for end in observation.parameters), default=0.0),
+        _largest_end(observation),
     )
-    options = parser.parse_args(arguments_given)
-    names = options.pairs.split(",") if options.pairs else list(PAIRS)
-    unknown = [name for name in names if name not in PAIRS]
-    if unknown:
-        parser.error(f"no such pair: {', '.join(unknown)}; there are {', '.join(PAIRS)}")
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
-    results = run(names, options.seeds)
-    output = options.output or (None if options.pairs else PAGE)
-    page = page_of(results)
-    if output is None:
-        print(page)
-    else:
-        output.parent.mkdir(exist_ok=True)
-        output.write_text(page, encoding="utf-8")
-        print(f"written to {output}")
-    return 0 if results.clean else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return Low(pair.name, dtype, scores, len(report.divergences))

@@ -1,0 +1,1 @@
+"""How large the noise of correct ports is, and how far above it planted mistakes are."""
