@@ -145,7 +145,7 @@ class Ends:
         self, entry: Entry, measure: Measure, precise: Precise, calls: list[int], port_calls: list[int]
     ) -> Measure:
         """The measure with as much of a floor as it takes, if any is enough."""
-        for question in (precise.moved, precise.exact):
+        for question in (partial(precise.moved, once=True), precise.exact):
             measure = _with_floor(measure, question(calls, entry.source))
             if measure.score <= LIMIT:
                 return measure
@@ -153,6 +153,11 @@ class Ends:
         left = precise.remainder_seen(calls, entry.source, port_calls, entry.target, seen, measure.error)
         if left is Remainder.GONE:
             return _with_floor(measure, measure.error)
+        if left is Remainder.STAYS:
+            return measure
+        measure = _with_floor(measure, precise.moved(calls, entry.source))
+        if measure.score <= LIMIT:
+            return measure
         return _with_floor(measure, precise.port_floor(port_calls, entry.target))
 
     def _is_made_by(

@@ -282,8 +282,7 @@ def _acquitted(measure: Measure, asked: Asked, precise: Precise) -> Measure:
     left = _remainder(measure, asked, precise)
     if left is Remainder.GONE:
         return replace(measure, floor=measure.floor | measure.error)
-    # going forward, what stays in float64 hangs on no unit; a gradient may hang on which of two is equal
-    if left is Remainder.STAYS and measure.direction == "forward":
+    if left is Remainder.STAYS:
         return measure
     return replace(measure, floor=measure.floor | precise.port_floor(asked.port_calls, asked.port_place))
 
