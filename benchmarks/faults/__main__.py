@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import statistics
 import sys
 import time
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from benchmarks.faults.pairs import PAIRS
 from benchmarks.faults.running import answers
 from benchmarks.faults.scoring import Case, Result, record
 
+DEAREST = 5  # faults that are printed with what they cost
 PAGE = Path(__file__).parent.parent.parent / "docs" / "faults.md"
 
 
@@ -45,7 +47,18 @@ def _line(result: Result, seconds: float) -> str:
         f"{result.told_apart} told apart, {sums.located} located, {sums.named} named, "
         f"{sums.stray} with others blamed, {sums.crashed} crashed; {result.correct} correct: "
         f"{len(result.alarms)} false alarms, {len(result.crashes)} crashed; {seconds:.0f} s"
+        f"{_costs(result)}"
     )
+
+
+def _costs(result: Result) -> str:
+    """Of wrong pairs, in times of their correct twins."""
+    costs = sorted(((score.cost, score.fault) for score in result.scores if score.cost), reverse=True)
+    if not costs:
+        return ""
+    worst = "".join(f"\n  {cost:5.2f}x  {name}" for cost, name in costs[:DEAREST])
+    median = statistics.median(cost for cost, _ in costs)
+    return f"; a wrong pair costs {median:.2f}x its correct twin, {costs[0][0]:.2f}x at most:{worst}"
 
 
 def main(arguments: list[str] | None = None) -> int:

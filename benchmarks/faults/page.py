@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from benchmarks.faults.scoring import Result
 
@@ -27,6 +28,7 @@ operations. Every fault, with what is right to say about it, is data in `benchma
 - **others blamed**: faults where the tool blames a layer that is right as well.
 - **false alarms**: correct pairs that the tool says differ. A tool that always says "different" detects
   everything, so the columns only mean something together.
+- **cost**: the processor's time of the wrong pair, in times of the same pair without the fault.
 - **crashed**: no answer at all; counted as neither detected nor a false alarm.
 
 PaDiff runs once with its defaults (`auto_diff(port, reference, inputs)`; for faults in weights with
@@ -44,7 +46,7 @@ def page(results: Sequence[Result], facts: dict[str, int]) -> str:
     parts = [INTRODUCTION.format(**facts), _tools(results)]
     for result in results:
         if not result.missing and result.tool == "parfocal":
-            parts += [_codes(result), _misses(result)]
+            parts += [_codes(result), _misses(result), _costs(result)]
     parts += [_alarms(result) for result in results if result.tool == "parfocal"]
     parts += [_others(result) for result in results if result.tool != "parfocal" and not result.missing]
     return "\n".join(part for part in parts if part)
@@ -91,11 +93,33 @@ def _codes(result: Result) -> str:
     lines = [
         "## parfocal by cause",
         "",
-        "| cause | faults | detected | located | named |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| cause | faults | detected | located | named | cost, median | largest |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for code, tally in result.by_code().items():
-        lines.append(_row(f"`{code}`", tally.faults, tally.detected, tally.located, tally.named))
+        costs = (
+            [f"{cost:.1f}x" for cost in (median(tally.costs), max(tally.costs))] if tally.costs else ["", ""]
+        )
+        lines.append(_row(f"`{code}`", tally.faults, tally.detected, tally.located, tally.named, *costs))
+    return "\n".join(lines) + "\n"
+
+
+def _costs(result: Result) -> str:
+    """What every fault cost, the dearest first."""
+    scores = sorted((score for score in result.scores if score.cost), key=lambda score: -score.cost)
+    if not scores:
+        return ""
+    lines = [
+        "## What a wrong pair costs",
+        "",
+        "The processor's time of `pf.align` on a pair with a mistake, the explanation included, over that on",
+        f"the same pair without it: {median(score.cost for score in scores):.2f}x in the median, "
+        f"{scores[0].cost:.2f}x at most.",
+        "",
+        "| fault | cause | cost |",
+        "|---|---|---:|",
+        *(_row(score.fault, f"`{score.code}`", f"{score.cost:.2f}x") for score in scores),
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from benchmarks.faults.fault import Fault, Guilt, marked_lines
@@ -50,6 +50,7 @@ class Answer:
     findings: tuple[str, ...] = ()
     message: str = ""
     seconds: float = 0.0
+    cost: float = 0.0  # in times of the correct twin's, where that was measured
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -74,6 +75,7 @@ class Score:
     strays: tuple[str, ...] = ()  # further places that are blamed without reason
     crashed: bool = False
     said: str = ""
+    cost: float = 0.0
 
     @property
     def missed(self) -> list[str]:
@@ -99,8 +101,10 @@ class Tally:
     named: int = 0
     stray: int = 0
     crashed: int = 0
+    costs: list[float] = field(default_factory=list)
 
     def add(self, score: Score) -> None:
+        self.costs += [score.cost] if score.cost else []
         self.faults += 1
         self.detected += score.detected
         self.located += score.located
@@ -196,7 +200,7 @@ def record(result: Result, case: Case, fault: Fault | None, answer: Answer) -> s
     """Add an answer to a result; gives what is wrong with it in words, or nothing."""
     result.seconds += answer.seconds
     if fault is not None:
-        score = judge(fault, answer)
+        score = replace(judge(fault, answer), cost=answer.cost)
         result.scores.append(score)
         if score.detected:
             result.told.append((case.pair, "eval" if case.mode == "keep" else case.mode))

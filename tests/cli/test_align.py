@@ -254,3 +254,16 @@ def test_in_a_pipe_there_are_no_terminal_codes(folder):
     assert done.out.startswith("DIFFERENT: ")
     assert "\x1b" not in done.out + done.err
     assert done.err == ""
+
+
+def test_how_long_causes_are_searched_for(align):
+    causes = {}
+    for said in ("yes", "no", "thorough"):
+        done = align("ref.py:build", "port.py:wrong", *INPUT, "--json", "--explain", said)
+        assert done.status == 1
+        causes[said] = json.loads(done.out)["divergences"][0]["cause"]
+    assert causes["no"] is None
+    assert causes["yes"]["code"] == causes["thorough"]["code"] == "config.slope"
+    refused = align("ref.py:build", "port.py:wrong", *INPUT, "--explain", "fully")
+    assert refused.status == 2
+    assert "--explain fully is none of yes, no, thorough" in refused.err

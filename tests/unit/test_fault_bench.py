@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,18 @@ def test_sums_by_code_and_misses_are_on_the_page() -> None:
     assert "- **net other** (`config.epsilon`): not detected. It says: same" in text
     assert "**net epsilon**" not in text
     assert "not run: pip install padiff==0.2.0: ERROR" in text
+
+
+def test_what_a_wrong_pair_costs_is_on_the_page() -> None:
+    result = Result("parfocal")
+    for name, cost in (("net one", 1.5), ("net two", 4.25), ("net three", 0.0)):
+        answer = replace(_answer(Blame("block.norm", code="config.epsilon")), cost=cost)
+        record(result, Case("net", fault=name), Fault(name, SETTING.guilts), answer)
+    text = page([result], {"faults": 3, "pairs": 1, "twins": 0, "rewritings": 0})
+    assert "| `config.epsilon` | 3 | 3 | 3 | 3 | 2.9x | 4.2x |" in text
+    assert "2.88x in the median, 4.25x at most" in text
+    assert text.index("| net two | `config.epsilon` | 4.25x |") < text.index("| net one |")
+    assert "| net three |" not in text  # was not measured
 
 
 def test_answers_survive_their_file() -> None:

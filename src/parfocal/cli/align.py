@@ -35,6 +35,10 @@ def align(
     ] = None,
     rtol: Annotated[float | None, typer.Option("--rtol", help="Fixed tolerance instead of noise.")] = None,
     atol: Annotated[float | None, typer.Option("--atol", help="Fixed tolerance instead of noise.")] = None,
+    explain: Annotated[
+        str,
+        typer.Option("--explain", help="yes, no, or thorough: however long the search for causes takes."),
+    ] = "yes",
     memory: Annotated[
         str | None, typer.Option("--memory", help='Keep at most this in memory, e.g. "2GB".')
     ] = None,
@@ -64,6 +68,7 @@ def align(
         backward=backward,
         transfer=plan or transfer,
         tolerance=tolerance_of(rtol, atol),
+        explain=_wish_to_explain(explain),
         memory=memory,
     )
     print_report(report, as_json=as_json, save=save, verbose=verbose)
@@ -79,6 +84,13 @@ def _reproduced(report: Any, folder: Path, reference: str, port: str, seed: int)
         return f"wrote {written}: it fails until the fix is made"
     except (InputError, UnsupportedError) as error:
         return f"no script: {error}"
+
+
+def _wish_to_explain(said: str) -> bool | str:
+    wishes: dict[str, bool | str] = {"yes": True, "no": False, "thorough": "thorough"}
+    if said not in wishes:
+        raise InputError(f"--explain {said} is none of {', '.join(wishes)}", hint="e.g. --explain thorough")
+    return wishes[said]
 
 
 def tolerance_of(rtol: float | None, atol: float | None) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
+from parfocal.explain.allowance import Allowance
 from parfocal.explain.kept import is_kept, kept_by, path_of
 from parfocal.judge.floors import Size, coarser, error_of, score, size_of
 from parfocal.judge.layouts import fit
@@ -97,6 +98,7 @@ class Case:
     paired: Collection[int] = ()  # the reference's calls that have a partner
     divided: Divided = NOT_DIVIDED
     left: Mapping[str, Array] = field(default_factory=dict)  # in the reference's buffers, after the run
+    allowance: Allowance | None = None  # of work that trials may be; None: as much as it takes
     problems: list[str] = field(default_factory=list)
     looked_up: dict[str, Any] = field(default_factory=dict)  # what hypotheses share
     _baseline: Repeated | None = None
@@ -421,6 +423,8 @@ class Case:
             twins[:] = [twin if new is None else new]
             return new
 
+        if self.allowance is not None and self.allowance.is_used_up:
+            return None
         try:
             repeated = repeater.repeat(
                 *([call], dtype, self.supply if dtype is None else supply, begin),

@@ -12,6 +12,7 @@ from functools import partial
 
 from parfocal.attempts import Attempts
 from parfocal.backends.protocol import Array
+from parfocal.explain.allowance import Allowance
 from parfocal.explain.backward import equals, functions, gradients
 from parfocal.explain.case import NOT_DIVIDED, Buffers, Case, Check, Divided, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause, nearer, number
@@ -89,18 +90,21 @@ class Explainer:
         *,
         reproducing: bool = False,
         attempts: Attempts | None = None,
+        thorough: bool = False,
     ) -> None:
         """``doubtful``: modules of the port of which it is not known what they correspond to.
 
         ``buffers``: of the reference and of the port, before anything ran. ``entries``: which weights
         of the two are the same. ``divided``: calls that divide their work otherwise with the
         code around. ``reproducing``: whether the first mistake is taken out, for a script.
+        ``thorough``: the search may be as much work as it takes.
         """
         self.reproducing = reproducing
         self.entries = entries
         self.buffers = buffers
         self.reproduction: Reproduction | Rebuilding | None = None  # of the first that can be taken out
         self.attempts = attempts or Attempts()  # hypotheses that could not be asked are noted there
+        self.allowance = Allowance(precise.effort, thorough=thorough)
         self.precise = precise
         self.doubtful = frozenset(doubtful)
         self.limit = limit
@@ -119,6 +123,8 @@ class Explainer:
     def explain(self, divergence: Divergence, seen: Seen) -> Divergence:
         """The divergence with its cause, or with what its error looks like."""
         path = "" if divergence.port is None else divergence.port.path
+        if not self.allowance.begin(path):
+            return divergence
         return self.attempts.attempt(
             "the cause", path, lambda: self._with_cause(divergence, seen), divergence
         )
@@ -131,6 +137,9 @@ class Explainer:
         if around is not None:
             divergence, case = around
         for hypotheses in ROUNDS[case.direction]:
+            if self.allowance.is_used_up:
+                self.allowance.cut(case.node.path)
+                break
             proofs = [proof for hypothesis in hypotheses for proof in self._asked(hypothesis, case)]
             if proofs:
                 proofs = [self._placed(proofs[0], case), *proofs[1:]]
@@ -211,6 +220,8 @@ class Explainer:
         """
         path = updates[0][0].port.path if updates and updates[0][0].port is not None else ""
         found = [divergence for divergence, _ in updates]
+        if not self.allowance.begin(path):
+            return found
         return self.attempts.attempt(
             "an update", path, lambda: self._with_updates(updates, right, left), found
         )
@@ -252,6 +263,7 @@ class Explainer:
             *(divergence, self.precise, *calls, checks, self.limit, self.buffers),
             *(self._paired, self._divided),
             left=left,
+            allowance=self.allowance,
         )
 
     def _described(self, divergence: Divergence, case: Case) -> Divergence:
@@ -317,6 +329,7 @@ class Explainer:
         return Case(
             *(divergence, self.precise, call, counterpart, checks, self.limit, self.buffers),
             *(self._paired, self._divided),
+            allowance=self.allowance,
         )
 
     def _sent_back_to(self, call: int) -> int:

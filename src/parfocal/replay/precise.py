@@ -59,6 +59,7 @@ class Precise:
     ) -> None:
         self.reference = reference
         self.port = port
+        self.effort = port.effort
         self.gradients = gradients  # of the reference's parameters, as recorded
         self.ledger = ledger
         self.problems: list[str] = []

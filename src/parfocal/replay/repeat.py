@@ -18,6 +18,7 @@ from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.errors import UnsupportedError
 from parfocal.judge.layouts import Layout
+from parfocal.replay.effort import WATCHED, Effort, Prices
 from parfocal.replay.follow import Direction, Follower, Listener, Side, Sighting, Supply, Tie
 from parfocal.replay.objects import copies_of
 from parfocal.replay.trace import Node, Trace, Value
@@ -74,11 +75,16 @@ def without_gradients(values: Mapping[str, Value]) -> dict[str, Value]:
 class Repeater:
     """Repeats calls of one watched model."""
 
-    def __init__(self, backend: Backend, model: Any, trace: Trace, script: Script) -> None:
+    def __init__(
+        self, backend: Backend, model: Any, trace: Trace, script: Script, effort: Effort | None = None
+    ) -> None:
+        """``effort``: is charged with what is repeated."""
         self.backend = backend
         self.modules = backend.modules(model)
         self.trace = trace
         self.script = script
+        self.effort = effort or Effort()
+        self.prices = Prices(trace)
 
     def led_by(self, script: Script) -> Repeater:
         """The same, along other values."""
@@ -117,6 +123,8 @@ class Repeater:
                 other = prepare(twin)
                 twin = twin if other is None else other
             for order in calls:
+                price = self.prices.of(order, backward=backward, dtype=dtype)
+                self.effort.charge(price if on_op is None else WATCHED * price)
                 wider = self.backend.widened() if wide else nullcontext()
                 with attributes_kept(self.backend, twin), wider:
                     self._follow(

@@ -18,6 +18,7 @@ from parfocal.capture.determinism import dropping as dropping_modules
 from parfocal.capture.determinism import kept_scales
 from parfocal.capture.tree import flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
+from parfocal.explain.allowance import THOROUGH
 from parfocal.inputs import arguments, split
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
@@ -52,7 +53,7 @@ def align(
     transfer: bool | str | Path | Plan = True,
     level: str = "modules",
     tolerance: Tolerance | None = None,
-    explain: bool = True,
+    explain: bool | str = True,
     layers: Mapping[str, str] | None = None,
     ignore: str | Sequence[str] = (),
     memory: str | int | None = None,
@@ -63,13 +64,15 @@ def align(
     The reference's weights are copied into the port first (``transfer``). Errors are judged in
     units of what rounding makes unavoidable for this very call on this very input, or by a fixed
     ``tolerance`` when one is given. With ``explain`` every difference that follows from no other is
-    put to the hypotheses of ``parfocal.explain``. Calls whose path matches a pattern of ``ignore`` are led
+    put to the hypotheses of ``parfocal.explain``, for at most twice the work of the alignment unless it is
+    ``"thorough"``. Calls whose path matches a pattern of ``ignore`` are led
     along and not judged. Neither model is changed but for the port's weights.
     """
     _refuse_what_is_to_come(optimizers, schedulers, steps, level)
     if reference is port:
         raise InputError("a model compared with itself is always the same", hint="pass two models")
     _check_arguments(loss, tolerance, transfer, layers)
+    _check_explain(explain)
     ignore = patterns_of(ignore)
     check_mode(mode)
     budget = parse_amount(memory)
@@ -178,6 +181,14 @@ def _check_arguments(loss: Any, tolerance: Any, transfer: Any, layers: Any) -> N
     if not (layers is None or named):
         raise InputError(
             f"layers={brief(layers)} is not a dict of paths", hint="layers={reference path: port path}"
+        )
+
+
+def _check_explain(explain: Any) -> None:
+    if not (isinstance(explain, bool) or explain == THOROUGH):
+        raise InputError(
+            f"explain={brief(explain)} is neither True, False nor {THOROUGH!r}",
+            hint="explain=True searches for causes for at most twice the work of the alignment",
         )
 
 

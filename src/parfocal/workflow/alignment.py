@@ -21,6 +21,7 @@ from parfocal.explain.layers.settings import differences
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.anchors import anchors_of, splits_of
 from parfocal.matching.pairing import CallPair, Pairing, pair_calls, with_parts
+from parfocal.replay.effort import ALIGNING, Effort, Prices
 from parfocal.replay.follow import Follower, Supply, Tie
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING, Observer
@@ -121,6 +122,7 @@ class Alignment:
         self.tolerance = tolerance
         self.budget = budget
         self.driving = Driving(backward=backward)
+        self.effort = Effort(ALIGNING)  # of everything that is run
 
     @contextmanager
     def observed(self) -> Iterator[Observation]:
@@ -254,11 +256,16 @@ class Alignment:
         try:
             with player.telling("the forward pass", hint), self._heard(player, observer):
                 player.trace = observer.run(*player.inputs(), self.driving.driver(player, results))
+            self._charge(player)
             results.gradients = observer.parameter_gradients
             results.buffers = player.buffers()
         finally:
             observer.kept.put_back()
         player.natural = results
+
+    def _charge(self, player: Player) -> None:
+        """For a run of the whole model."""
+        self.effort.charge(Prices(player.trace).of(0, backward=self.backward))
 
     def _heard(self, player: Player, observer: Observer) -> AbstractContextManager[None]:
         """What functions are asked to drop, where they would."""
@@ -297,8 +304,8 @@ class Alignment:
         gives = {pair.reference for pair in pairing.pairs if pair.whole}
         gives.update(pair.gives for pair in pairing.pairs if pair.gives is not None)
         return Precise(
-            Repeater(ours.backend, ours.model, ours.trace, own_script(ours.trace, takes, gives)),
-            Repeater(theirs.backend, theirs.model, theirs.trace, script),
+            Repeater(ours.backend, ours.model, ours.trace, own_script(ours.trace, takes, gives), self.effort),
+            Repeater(theirs.backend, theirs.model, theirs.trace, script, self.effort),
             ours.natural.gradients,
             ledger,
         )
@@ -322,6 +329,7 @@ class Alignment:
             with port.telling("the forward pass on the reference's values"):
                 follower.run(port.model, *port.inputs(), self.driving.driver(port, results))
             results.buffers = port.buffers()
+            self._charge(port)
         finally:
             kept.put_back()
         results.gradients = port.gradients() if self.backward else {}

@@ -48,6 +48,7 @@ class End:
     port: str
     measure: Measure
     arrays: tuple[Array, Array] | None = None  # the port's and the reference's
+    follows: bool = False  # from a call that is guilty already
 
 
 class Ends:
@@ -65,16 +66,19 @@ class Ends:
     def parameters(self, gradients: Arrays, precise: Precise, measures: Sequence[Measure]) -> list[End]:
         """The gradients of the followed port: each layer's own, from exact inputs and output gradients.
 
-        Those of a layer that is guilty by its ``measures`` follow from that: it is not asked again.
+        Those of a layer that is guilty by its ``measures`` follow from that: it is not asked again. Nor is
+        the whole model, where the code around a layer that is right by itself is guilty.
         """
         ends = []
         guilty = guilty_paths(measures, precise.port.trace)
         for entry in self.plan.entries:
             found = self._gradient(entry, self.reference.natural.gradients, gradients)
             if found is not None:
-                measure = found.measure
-                if LIMIT < measure.score < math.inf and found.port.rpartition(".")[0] not in guilty:
-                    found = replace(found, measure=self._refined(entry, measure, precise))
+                owner = found.port.rpartition(".")[0]
+                if LIMIT < found.measure.score < math.inf and owner not in guilty:
+                    found = self._refined(
+                        found, entry, precise, any(_encloses(path, owner) for path in guilty)
+                    )
                 ends.append(self._in_full(found, LIMIT))
         return ends
 
@@ -116,24 +120,27 @@ class Ends:
         measure = replace(_blank(), **judge_roughly(*arrays, self.tolerance)._asdict())
         return End(phase, reference, port, measure, arrays)
 
-    def _refined(self, entry: Entry, measure: Measure, precise: Precise) -> Measure:
+    def _refined(self, end: End, entry: Entry, precise: Precise, guilty_around: bool) -> End:
+        measure = end.measure
         calls = calls_of_owner(self.reference.trace, entry.source)
         port_calls = calls_of_owner(self.port.trace, entry.target)
         if not calls or not port_calls:
-            return measure
+            return end
         acquitted = _with_floor(measure, self._unit(entry, calls) | measure.floor)
         if acquitted.score <= LIMIT:
-            return acquitted
+            return replace(end, measure=acquitted)
         for asked in ((calls, port_calls), ([0], [0])):
+            if guilty_around and asked[0] is not calls:
+                return replace(end, follows=True)
             acquitted = self._acquitted(entry, measure, precise, *asked)
             if asked[0] is calls and acquitted.score > LIMIT and not are_led(precise, port_calls):
                 continue  # the gradient that comes in is of the port's own making: as exact as the model
             large = acquitted.floor.rms > LARGE * measure.floor.rms
             if acquitted.score > LIMIT or not large or self._is_made_by(entry, measure, precise, *asked):
-                return acquitted
+                return replace(end, measure=acquitted)
         # not even the whole model makes the error: something acts on the parameter from outside
         recorded = score(precise.still([0], entry.source), measure.floor) <= LIMIT
-        return measure if recorded else acquitted
+        return end if recorded else replace(end, measure=acquitted)
 
     def _unit(self, entry: Entry, calls: list[int]) -> Size:
         """What rounding does to the whole parameter: an entry may be a part of what is summed at once."""
@@ -230,6 +237,11 @@ class Ends:
             else end
             for end in ends
         ]
+
+
+def _encloses(path: str, owner: str) -> bool:
+    """Whether a module is around another one."""
+    return path != owner and f"{owner}.".startswith(f"{path}." if path else "")
 
 
 def are_led(precise: Precise, calls: list[int]) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from parfocal.brief import some
+from parfocal.explain.allowance import THOROUGH, Allowance
 from parfocal.explain.backward.parameters import ParameterExplainer
 from parfocal.explain.describing import in_words
 from parfocal.explain.explainer import Explainer
@@ -36,7 +38,7 @@ def report_of(
     observation: Observation,
     differing: list[Divergence],
     dropping: Dropping,
-    explain: bool,
+    explain: bool | str,
     *,
     reproducing: bool,
     made: Computed,
@@ -54,6 +56,7 @@ def report_of(
         divided=calls_of(observation.divided),
         reproducing=reproducing,
         attempts=alignment.attempts,
+        thorough=explain == THOROUGH,
     )
     buffers, conventions = buffer_results(alignment, observation) if alignment.mode != "eval" else ([], [])
     if explain and not fixed:
@@ -67,7 +70,9 @@ def report_of(
         _excuses(alignment, observation, made.entries).of_weights
         if (differing or made.entries) and not fixed
         else None,
-        partial(_explained_parameter, alignment, observation) if explain and not fixed else None,
+        partial(_explained_parameter, alignment, observation, explainer.allowance)
+        if explain and not fixed
+        else None,
         explainer.further if explain and not fixed else None,
         partial(_described_gradient, alignment) if explain else None,
     )
@@ -124,6 +129,7 @@ def report_of(
                 Finding("explain.problem", f"could not be asked: {each}")
                 for each in alignment.attempts.failures
             ),
+            *_cut_off(explainer.allowance),
         ),
         pairs=tuple(verdicts.pair_results(alignment, observation)),
         unpaired_reference=verdicts.unpaired(reference.trace, observation.pairing.unpaired_reference),
@@ -154,7 +160,7 @@ def _excuses(alignment: Alignment, observation: Observation, made: Sequence[Entr
 
 
 def _leftovers(
-    alignment: Alignment, found: list[Divergence], explain: bool
+    alignment: Alignment, found: list[Divergence], explain: bool | str
 ) -> tuple[list[Divergence], list[Divergence]]:
     """Weights without a counterpart, and why; what was found besides, inherited where it follows from it."""
     left = list(_following(weight_divergences(alignment.plan, idle_weights(alignment)), found))
@@ -196,10 +202,13 @@ def _following(weights: list[Divergence], found: list[Divergence]) -> Iterable[D
 def _explained_parameter(
     alignment: Alignment,
     observation: Observation,
+    allowance: Allowance,
     divergence: Divergence,
     end: End,
     known: Collection[str],
 ) -> Divergence:
+    if not allowance.begin(end.port):
+        return divergence
     partners = {pair.port: pair.reference for pair in observation.pairing.pairs}
     entry = next(e for e in alignment.plan.entries if (e.source, e.target) == (end.reference, end.port))
     explainer = ParameterExplainer(
@@ -223,6 +232,17 @@ def _described_gradient(alignment: Alignment, end: End) -> str:
     observed, expected = views.apply(entry.target_view, theirs), views.apply(entry.source_view, ours)
     shape = compare_arrays(observed, expected, shape=True).error_shape
     return "" if shape is None else in_words(shape, observed.size)
+
+
+def _cut_off(allowance: Allowance) -> Iterator[Finding]:
+    """What was not looked into any more, and how it is."""
+    if allowance.left:
+        places = some([path or "the model" for path in allowance.left])
+        message = (
+            f"the search for causes stopped after {allowance.share:.1f} times the work of the alignment, "
+            f'with {places} left; explain="{THOROUGH}" goes on'
+        )
+        yield Finding("explain.budget", message)
 
 
 def _owners(differing: Iterable[Divergence]) -> set[str]:

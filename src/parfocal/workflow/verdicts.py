@@ -107,7 +107,7 @@ def divergences(
             # a layer that is not paired gets its gradient through the code around it, guilty or not
             # nor do several of the port that are one in the reference make several mistakes
             unsure = owner not in paired and bool(paths)
-            inherited = owner in paths or unsure or end.reference in sources
+            inherited = end.follows or owner in paths or unsure or end.reference in sources
             divergence = _end_divergence(end, alignment, "gradient", inherited=inherited)
             if explain_parameter is not None and not inherited and asked.may_ask:
                 divergence = asked.answered(explain_parameter(divergence, end, paths))

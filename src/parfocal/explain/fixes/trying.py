@@ -96,10 +96,17 @@ def _functions(modules: Iterable[Any], file: str) -> Iterator[FunctionType]:
     classes = {kind for module in modules for kind in type(module).__mro__ if file in _files_of(kind)}
     members = (_function(member) for kind in classes for member in vars(kind).values())
     own = [each for each in members if each is not None and each.__code__.co_filename == file]
-    files = [names for names in map(vars, list(sys.modules.values())) if names.get("__file__") == file]
+    files = [vars(sys.modules[name]) for name in _modules_of(file, len(sys.modules)) if name in sys.modules]
     beside = [each for names in (*(each.__globals__ for each in own), *files) for each in names.values()]
     found = {id(each): each for each in (*own, *beside) if isinstance(each, FunctionType)}
     yield from (each for each in found.values() if each.__code__.co_filename == file)
+
+
+@lru_cache(maxsize=64)  # there are thousands
+def _modules_of(file: str, count: int) -> tuple[str, ...]:
+    """Names of the modules that a file is imported as, while ``count`` are imported in all."""
+    known = list(sys.modules.items())
+    return tuple(name for name, module in known if vars(module).get("__file__") == file)
 
 
 @lru_cache(maxsize=512)  # most are the framework's, with hundreds of functions each

@@ -36,6 +36,7 @@ MOST = 12  # lines that are tried
 MOST_STATEMENTS = 2  # that may go
 MOST_PLACES = 60  # that a line is looked for at
 CARRYING = frozenset({"add", "mul"})
+WRITING = 3.0  # what reading the source around a place is worth, in calls
 MENDED, RIGHT, BETTER, WORSE = 3, 2, 1, 0
 
 
@@ -68,7 +69,10 @@ def _tried(scene: Scene, gap: Gap | None, proof: Proof) -> tuple[Proof, int]:
     first = best = told[0] if told else None
     mark = WORSE
     carried = list(_carried(scene, gap))
+    allowance = scene.case.allowance
     for patch in _candidates(scene, gap, (*told, *carried)):
+        if mark >= BETTER and allowance is not None and not allowance.has_room:
+            break
         if patch.also and mark >= BETTER:
             break  # what one line leaves wrong elsewhere is another mistake sooner than part of this one
         found = verdict(scene, patch)
@@ -156,6 +160,7 @@ def _rewritten(scene: Scene, gap: Gap | None) -> Iterator[Patch]:
         if len(gone) == count:
             here = id(one), id(place.spot.node), place.slot, place.moment, count
             if here not in writers:
+                scene.case.precise.effort.charge(WRITING)
                 writers[here] = Writer(one, replace(place, without=gone))
             patch = _patch(writers[here], at)
             if patch is not None:

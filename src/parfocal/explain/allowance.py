@@ -1,0 +1,51 @@
+"""How long causes are searched for: so many times as much work as the alignment was.
+
+Work is counted in calls (``replay.effort``), so that what is found does not depend on the machine. Up to the
+first share lines are tried that mend a cause better than the first that was found; up to the second, causes
+are searched for.
+"""
+
+from __future__ import annotations
+
+from parfocal.replay.effort import Effort
+
+THOROUGH = "thorough"  # says that the search may be as much work as it takes
+SHARES = 1.0, 2.0  # of the alignment's own work
+SEARCH = 4.0  # what reading the source for one divergence is worth, in calls
+
+
+class Allowance:
+    """Of one open alignment whose ``effort`` goes on counting; ``thorough`` lifts it."""
+
+    def __init__(self, effort: Effort, *, thorough: bool = False) -> None:
+        self.thorough = thorough
+        self.effort = effort
+        self.own = effort.spent
+        self.left: list[str] = []  # paths whose search was cut off or never begun
+
+    @property
+    def share(self) -> float:
+        """What was spent on the search, in times of the alignment's own work."""
+        return (self.effort.spent - self.own) / self.own if self.own else 0.0
+
+    def begin(self, path: str) -> bool:
+        """Whether there is room for one more search; where not, it is noted."""
+        if self.is_used_up:
+            self.cut(path)
+            return False
+        self.effort.charge(SEARCH)
+        return True
+
+    @property
+    def has_room(self) -> bool:
+        """Whether something better may be looked for than was found already."""
+        return self.thorough or self.share < SHARES[0]
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether even a search that is under way is to stop."""
+        return not self.thorough and self.share >= SHARES[1]
+
+    def cut(self, path: str) -> None:
+        if path not in self.left:
+            self.left.append(path)
