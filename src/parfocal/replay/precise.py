@@ -82,7 +82,7 @@ class Precise:
 
     def still(self, calls: Calls, what: What) -> Size:
         """How far the call, repeated as it was, is from what was recorded: more than itself may make it."""
-        return self._size("still", calls, what, self._unmoved) or NOTHING
+        return self._size("still", calls, what, self._unmoved, hold=True) or NOTHING
 
     def draws(self, calls: Calls, place: Place) -> bool:
         """Whether what the call gives hangs on the state of the random generator."""
@@ -108,7 +108,7 @@ class Precise:
                 continue
             trials = [
                 self._array(f"{name}alike {trial}", orders, at, partial(self._move_alike, repeater, trial))
-                for trial in range(TRIALS)
+                for trial in range(TRIALS if still.size < FEW else 2)
             ]
             size |= _typical([difference(each, still) for each in trials if each is not None])
         return size

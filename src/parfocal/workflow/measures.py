@@ -304,11 +304,12 @@ def _reconsidered(measure: Measure, acquitted: Measure, asked: Asked, precise: P
         if trace.nodes[asked.port_calls[0]].parent is None:
             return acquitted
         return refined(replace(measure, outside=measure.outside + 1), precise)
-    alike = precise.moved_alike(asked.calls, asked.place, asked.port_calls, asked.port_place)
-    tied = replace(measure, floor=measure.floor | alike | precise.exact(asked.calls, asked.place), tied=True)
+    tied = replace(measure, floor=measure.floor | precise.exact(asked.calls, asked.place), tied=True)
     if tied.score <= LIMIT or _remainder(measure, asked, precise) is Remainder.GONE:
         return acquitted
-    return tied
+    alike = precise.moved_alike(asked.calls, asked.place, asked.port_calls, asked.port_place)
+    tied = replace(tied, floor=tied.floor | alike)
+    return acquitted if tied.score <= LIMIT else tied
 
 
 def _repeats_itself(measure: Measure, asked: Asked, precise: Precise) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from parfocal.explain.fixes.sources import FUNCTIONS, SIMPLE, Source, Spot, read
 
@@ -45,8 +46,7 @@ def first_line(spot: Spot) -> int:
 def stored_between(spot: Spot, line: int, end: int | None = None) -> set[str]:
     """Names that get another value from a line on, before the statement (or another line)."""
     lines = range(line, spot.statement.lineno if end is None else end)
-    stores = (n for n in spot.source.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    return {node.id for node in stores if node.lineno in lines}
+    return {name for name, stored in spot.source.stores if stored in lines}
 
 
 def statements_before(spot: Spot, count: int) -> tuple[ast.stmt, ...]:
@@ -67,9 +67,10 @@ def _stores_names(statement: ast.stmt) -> bool:
     return plain or isinstance(statement, ast.Expr)
 
 
-def names_in(text: str) -> set[str]:
+@lru_cache(maxsize=1024)  # the same few expressions are looked at from every place
+def names_in(text: str) -> frozenset[str]:
     """The names that an expression reads."""
-    return {node.id for node in ast.walk(ast.parse(f"({text})")) if isinstance(node, ast.Name)}
+    return frozenset(node.id for node in ast.walk(ast.parse(f"({text})")) if isinstance(node, ast.Name))
 
 
 def assigned_name(spot: Spot) -> str | None:

@@ -31,6 +31,12 @@ class Source:
         return tuple(node for node in self.nodes if isinstance(node, FUNCTIONS))
 
     @cached_property
+    def stores(self) -> tuple[tuple[str, int], ...]:
+        """Every name that gets a value, with the line where it does."""
+        names = (node for node in self.nodes if isinstance(node, ast.Name))
+        return tuple((node.id, node.lineno) for node in names if isinstance(node.ctx, ast.Store))
+
+    @cached_property
     def calls(self) -> tuple[tuple[ast.stmt, ast.Call], ...]:
         """Every call of the file, with the statement it stands in."""
         statements = (node for node in self.nodes if isinstance(node, SIMPLE))
