@@ -1,8 +1,8 @@
 """What a wrong pair costs beside the right one: ``python -m benchmarks.wrong_pairs [--rounds 2]``.
 
-The same two models, once as they are and once with a mistake everywhere or in the first layer. Time is that of the
-processor, in turns in one process, the best of all rounds; memory is the peak of a process of its own. Without
-explanation. Bars: at most 1.5x the time and 1.2x the memory of the correct pair.
+The same two models, once as they are and once with a mistake everywhere or in the first layer. Time is that
+of the processor, in turns in one process, the best of all rounds; memory is the peak of a process of its
+own. Without explanation. Bars: at most 1.5x the time and 1.2x the memory of the correct pair.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def test_a_deep_chain_of_norms_and_activations_is_the_same(seed):
 def only_float64_decides(monkeypatch):
     """No floor is known but that of the scale, so that everything above it is run again in float64."""
     for name in ("moved", "exact", "port_moved", "port_exact"):
-        monkeypatch.setattr(f"parfocal.replay.precise.Precise.{name}", lambda self, *args: NOTHING)
+        monkeypatch.setattr(f"parfocal.replay.precise.Precise.{name}", lambda self, *args, **wishes: NOTHING)
 
 
 @pytest.mark.usefixtures("only_float64_decides")
