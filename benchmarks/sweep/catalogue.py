@@ -86,6 +86,12 @@ def faults_of(name: str) -> Sequence[Fault]:
     return found if epsilon is None else [epsilon, *found]
 
 
+def faint_faults_of(name: str) -> Sequence[Fault]:
+    """Mistakes that may be too small to be found: a tenth of an epsilon beside whatever variance."""
+    epsilon = wrong_epsilon(ALL[name]) if name in TIMM else None
+    return [] if epsilon is None else [epsilon]
+
+
 def _of_another_library(fault: Fault) -> Fault:
     """The same layer with TensorFlow's epsilon for torch's in a BatchNorm, or the other way round."""
     layer = layer_at(ALL[fault.pair].port(0), fault.guilty)

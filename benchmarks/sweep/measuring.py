@@ -17,7 +17,7 @@ from examples.pairs.disguise import DISGUISES
 from examples.pairs.faults import Fault
 from examples.pairs.pair import Pair
 
-from benchmarks.sweep.catalogue import ALL, faults_of, names_of
+from benchmarks.sweep.catalogue import ALL, faint_faults_of, faults_of, names_of
 from benchmarks.sweep.floors import scores_of
 from benchmarks.sweep.results import Caught, Hidden, Low, Noise, Outcome, Scored
 from parfocal.backends import registry
@@ -42,6 +42,7 @@ def sweep_pair(name: str, seeds: int, thorough: bool) -> Outcome:
         return outcome
     outcome.noise = measure_noise(pair, seeds, pair.modes if thorough else pair.modes[-1:])
     outcome.faults += [plant(fault) for fault in faults_of(name)]
+    outcome.faint += [plant(fault) for fault in faint_faults_of(name)]
     if thorough and not pair.tags & {"timm", "kind"}:
         outcome.hidden += hide(pair)
         outcome.low += [measure_low_precision(pair, dtype) for dtype in LOW_PRECISION]

@@ -44,6 +44,12 @@ SMALLEST_ONES = """## The smallest planted mistakes
 
 The lowest score of each on any of the processors."""
 
+FAINT = """## Mistakes near the noise
+
+A tenth of the epsilon, or 1e-5 for 1e-6, in a norm in the middle of each model of timm. How much that is
+hangs on the variance beside it: where it is large, the mistake is smaller than the limit, and *nothing* is
+named. These count neither as found nor as missed, and not as the smallest mistake above."""
+
 PLANTED = """## All planted mistakes
 
 One mistake each in an otherwise correct port. *Right*: the first layer named is the guilty one, and no
@@ -66,6 +72,7 @@ Both models cast to the dtype; the pair is left out where the port has no kernel
 def line(outcome: Outcome) -> str:
     """What is said of one pair on the way."""
     found = [*_noise_lines(outcome.noise), *map(_fault_line, (*outcome.faults, *outcome.real))]
+    found += [f"{_fault_line(fault)} (faint)" for fault in outcome.faint]
     found += [
         f"    {each.disguise}: {each.kept} of {each.calls} pairs{'' if each.ok else ', DIVERGED'}"
         for each in outcome.hidden
@@ -107,6 +114,7 @@ def page_of(sweeps: Sequence[Sweep], versions: str) -> str:
     sections: list[tuple[str, str, object]] = [
         (KINDS, _kind_table(sweeps), True),
         (SMALLEST_ONES, _fault_table(_smallest(sweeps)), native.faults),
+        (FAINT, _fault_table(sorted(native.faint, key=lambda fault: fault.score)), native.faint),
         (PAIRS.format(end_limit=END_LIMIT), _pair_table(native), True),
         (PLANTED, _fault_table(native.faults), native.faults),
         (REAL, _fault_table(native.real), native.real),

@@ -84,6 +84,7 @@ class Outcome:
     pair: str
     noise: Noise | None = None  # None: a pair that really differs
     faults: list[Caught] = field(default_factory=list)
+    faint: list[Caught] = field(default_factory=list)  # that need not be found
     real: list[Caught] = field(default_factory=list)
     hidden: list[Hidden] = field(default_factory=list)
     low: list[Low] = field(default_factory=list)
@@ -112,6 +113,10 @@ class Sweep:
     @property
     def faults(self) -> list[Caught]:
         return [fault for each in self.outcomes for fault in each.faults]
+
+    @property
+    def faint(self) -> list[Caught]:
+        return [fault for each in self.outcomes for fault in each.faint]
 
     @property
     def real(self) -> list[Caught]:

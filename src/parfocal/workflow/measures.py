@@ -24,8 +24,8 @@ from parfocal.replay.repeat import Place, Repeater
 from parfocal.replay.trace import Trace
 
 # In units of noise. The error of a correct call is at most the sum of both sides' distances from float64,
-# and its full floor at least the larger of the two: it scores at most 2, and 1.7 in all that was measured.
-# The smallest real mistakes, wrong epsilons of norms, score 6 and up (docs/noise.md).
+# and its full floor at least the larger of the two: it scores at most 2. A wrong epsilon of a norm scores
+# what its variance makes of it, from hundreds down to nothing that could be found (docs/noise.md).
 LIMIT = 4.0
 # In units in the last place: no rounding of one call is so large, only what flips or is no rounding at all.
 LARGE = 2.0**13

@@ -76,6 +76,15 @@ def test_a_missed_mistake_is_the_smallest() -> None:
     assert "**nothing**" in text
 
 
+def test_a_mistake_near_the_noise_is_shown_and_need_not_be_found() -> None:
+    missed = Caught("vit", "epsilon", ("layers.1",), 0.0, None)
+    found = Sweep("native", 1, [Outcome("vit", QUIET, [FOUND], [missed])])
+    assert found.clean
+    text = page_of([found], "torch 2, paddle 3")
+    assert "scores **9** (a mistake, vit)" in text
+    assert "| vit | epsilon | `layers.1` | 0 | **nothing** |" in text.partition("near the noise")[2]
+
+
 def test_quantiles_are_those_of_numpy() -> None:
     values = np.random.default_rng(0).random(5000)
     found = quantiles([Scored("Linear", "forward", float(each), 0, "") for each in values])
