@@ -17,7 +17,7 @@ PORTABLE_TESTS ?= tests
 NUMBERS := tests/unit/judge tests/unit/native tests/unit/capture tests/unit/workflow tests/conformance \
            tests/compat tests/pairs
 
-.PHONY: help demo test test-portable test-numbers lint format wheel bench bench-faults docs sweep clean
+.PHONY: help demo test test-portable test-numbers lint format wheel bench bench-faults bench-recorded docs sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -70,6 +70,9 @@ wheel: $(READY)  ## build dist/*.whl and try it in an empty environment
 	$(PYTHON) -m venv build/empty
 	build/empty/bin/pip install -q --disable-pip-version-check -c constraints.txt dist/*.whl
 	cd build && empty/bin/parfocal doctor
+
+bench-recorded: $(READY)  ## pairs of recorded runs with and without a mistake, into docs/recorded-runs.md
+	$(ON) env OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.recorded_runs
 
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/python -m parfocal.report.codes_page > docs/codes.md
