@@ -63,10 +63,12 @@ def _between(pair: StepPair) -> Iterator[tuple[CallErrors, Divergence]]:
     unit = max(GIVEN * EPSILON["float32"], math.sqrt(pair.drift))
     for each in sorted(pair.errors, key=lambda errors: -nodes[errors.pair.port].finished):
         own = nodes[each.pair.port]
+        # the last call inside of this one gives the same tensor: what comes back to it is the same
         later = [
             other
             for other in pair.errors
-            if other is not each and nodes[other.pair.port].finished >= own.finished
+            if nodes[other.pair.port].finished >= own.finished
+            and not own.order <= other.pair.port < own.finished
         ]
         if any(math.isinf(other.returned.error) or other.stopped for other in later):
             return

@@ -47,6 +47,7 @@ def tie_parameters(
     reference: RecordedStep, port: RecordedStep, found: Iterable[CallErrors]
 ) -> list[ParameterTie]:
     """Parameters of paired modules by name, or the only one of its size; all others by their whole path."""
+    found = list(found)
     ours, theirs = _known(reference), _known(port)
     users = [
         User(reference.trace.nodes[each.pair.reference], port.trace.nodes[each.pair.port], each)
@@ -62,13 +63,26 @@ def tie_parameters(
     for path, size in ours.items():
         if path not in tied and path not in taken and size is not None and theirs.get(path) == size:
             tied[path] = ParameterTie(path, path, ())
+            taken.add(path)
+    if not theirs.keys() - taken:  # otherwise what is left in the port may hold it, in one piece with more
+        tied |= {path: ParameterTie(path, "", ()) for path in _used_alone(reference, found) if path not in tied}
     return [tied[path] for path in ours if path in tied]
+
+
+def _used_alone(reference: RecordedStep, found: Iterable[CallErrors]) -> Iterator[str]:
+    """Parameters of layers that the reference calls and that no call of the port stands for."""
+    paired = {each.pair.reference for each in found}
+    called = {node.path for node in reference.trace.nodes if node.order not in paired and node.is_leaf}
+    called -= {reference.trace.nodes[order].path for order in paired}
+    return (path for path in reference.parameters if path.rpartition(".")[0] in called)
 
 
 def arrangement_of(
     tie: ParameterTie, reference: RecordedStep, port: RecordedStep, own: Data, other: Data
 ) -> Arrangement:
     """How two tensors of a parameter's shape lie to each other, as they were recorded."""
+    if own.shape == other.shape and len(set(own.shape)) == len(own.shape):
+        return Arrangement.SAME  # no other order of the axes has that shape
     native = _native(tie, reference, port)
     if native is Arrangement.UNKNOWN or (id(own) in port.turned) == (id(other) in reference.turned):
         return native

@@ -26,4 +26,10 @@ def tied_otherwise(tie: ParameterTie, reference: RecordedStep, port: RecordedSte
 def _other_names(ties: Mapping[str, str], path: str) -> list[str]:
     first = ties.get(path, path)
     names = [first, *(name for name, origin in ties.items() if origin == first)]
-    return [name for name in names if name != path]
+    return [name for name in names if name != path and not _within_one(name, path)]
+
+
+def _within_one(name: str, path: str) -> bool:
+    """Whether a module has its own part's parameter under a name of its own, as recurrent layers do."""
+    owners = sorted((name.rpartition(".")[0], path.rpartition(".")[0]), key=len)
+    return bool(owners[0]) and f"{owners[1]}.".startswith(f"{owners[0]}.")
