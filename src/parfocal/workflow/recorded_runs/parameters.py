@@ -65,7 +65,9 @@ def tie_parameters(
             tied[path] = ParameterTie(path, path, ())
             taken.add(path)
     if not theirs.keys() - taken:  # otherwise what is left in the port may hold it, in one piece with more
-        tied |= {path: ParameterTie(path, "", ()) for path in _used_alone(reference, found) if path not in tied}
+        tied |= {
+            path: ParameterTie(path, "", ()) for path in _used_alone(reference, found) if path not in tied
+        }
     return [tied[path] for path in ours if path in tied]
 
 
