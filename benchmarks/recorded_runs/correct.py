@@ -33,7 +33,7 @@ BOTH: tuple[tuple[str, Side], ...] = (
     ("warm-up", WARM),
     ("logged values", LOGGING),
     ("two ranks", RANKS),
-    ("clipping by value", replace(LLAMA, clip=("value", 0.05))),
+    ("both clip by value", replace(LLAMA, clip=("value", 0.05))),
     ("a frozen layer", replace(PERCEPTRON, frozen="wide.weight")),
     ("state of everything", replace(TAGGER, state=("parameter", "buffer", "gradient", "optimizer"))),
     ("gradients of two passes", replace(PERCEPTRON, backward_passes=2)),

@@ -252,7 +252,8 @@ def llama(kit: Kit, **changes: Any) -> Any:
                 x = block(x, tables)
             x = self.norm(x)
             if changes.get("tied"):
-                return x @ kit.permute(self.embed.weight, (1, 0))
+                # kept small: paddle's cross entropy of one row ends at 64
+                return x @ kit.permute(self.embed.weight, (1, 0)) * SIZE**-0.5
             y = self.head(x)
             return library.roll(y, 1, -1) if changes.get("rolled") else y
 

@@ -87,8 +87,9 @@ def _train(
 ) -> None:
     """Everything of one step that comes after the model's call."""
     if side.training:
-        loss = side.loss(kit, output, kit.tensor(target))
         for number in range(side.backward_passes):
+            # a loss of its own: going backward twice from one cross entropy, paddle's gradients are not twice
+            loss = side.loss(kit, output, kit.tensor(target))
             loss.backward(retain_graph=number + 1 < side.backward_passes)
     if side.logged is not None:
         for name, value in side.logged(output.detach().numpy(), target).items():
