@@ -13,6 +13,7 @@ from benchmarks.recorded_runs.page import page
 from benchmarks.recorded_runs.running import Answer, Case, Recordings, answer
 from benchmarks.recorded_runs.scoring import Result, judge
 
+pytestmark = pytest.mark.filterwarnings("ignore:When training, we now always track global mean:UserWarning")
 BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
 # One of every kind, so that the slice takes seconds.
 SLICE = (

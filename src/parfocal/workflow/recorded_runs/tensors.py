@@ -140,7 +140,7 @@ class Distances:
             return _beyond_rounding(order_free)
         apart = relative_distance(self.port.sketch(own), self.reference.sketch(other))
         if lies is Arrangement.UNKNOWN and apart > 0.1 and order_free <= SAME:
-            return order_free
+            return _beyond_rounding(order_free)
         return apart
 
 
