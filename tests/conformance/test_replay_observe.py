@@ -37,8 +37,7 @@ def test_an_outline_changes_nothing(kit, name):
     model, values = build(kit, name)
     run = Run(kit, model, values)
     with Ledger() as ledger:
-        paths = set(kit.backend.modules(model))
-        Outline(kit.backend, model, ledger, paths, gradients=True).run((run.input,), {}, run.drive)
+        Outline(kit.backend, model, ledger, gradients=True).run((run.input,), {}, run.drive)
     assert run.outcome() == bare(kit, *build(kit, name))
 
 

@@ -7,7 +7,6 @@ the reference's values, which gives every call's own error. Both models are left
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -20,14 +19,15 @@ from parfocal.errors import InputError
 from parfocal.explain.layers.settings import differences
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.anchors import anchors_of, splits_of
-from parfocal.matching.pairing import CallPair, Pairing, pair_calls, with_parts
+from parfocal.matching.borders import without_borders
+from parfocal.matching.pairing import Pairing, pair_calls, with_parts
 from parfocal.replay.effort import ALIGNING, Effort, Prices
 from parfocal.replay.follow import Follower, Supply, Tie
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING, Observer
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Layouts, Repeater, Script, own_script
-from parfocal.replay.trace import Data, Node, Trace
+from parfocal.replay.trace import Data, Node
 from parfocal.replay.witness import Outline, Witness
 from parfocal.weights.plan import Plan, rearranged
 from parfocal.weights.tables import FAMILIES
@@ -50,6 +50,7 @@ from parfocal.workflow.second_look import (
     paired_otherwise,
     said_otherwise,
 )
+from parfocal.workflow.side_by_side import Comparison, anchored_calls
 from parfocal.workflow.telling import INPUTS_HINT
 
 SUSPECTS = 3  # settings that are told of a port that does not run
@@ -216,28 +217,26 @@ class Alignment:
     def _side_by_side(self, ledger: Ledger) -> Observation:
         """With a fixed tolerance: both natural runs, compared while the port runs; no floors."""
         ours, theirs = self.reference, self.port
+        assert self.tolerance is not None
+        self._observe(ours, Outline(ours.backend, ours.model, ledger, gradients=self.backward))
         copies = [(entry.source, entry.target) for entry in self.plan.entries]
         paths = {anchor.port[-1]: anchor.reference[-1] for anchor in anchors_of(copies)}
         paths.update({port: reference for reference, port in self.layers.items()})
-        outline = Outline(ours.backend, ours.model, ledger, set(paths.values()), gradients=self.backward)
-        self._observe(ours, outline)
-        calls: dict[str, list[Node]] = {}
-        for node in ours.trace.nodes:
-            calls.setdefault(node.path, []).append(node)
-        partners: Partners = {}
-        collector = Collector(partners, self.tolerance)
-        recorded = {port: calls.get(reference, []) for port, reference in paths.items()}
+        comparison = Comparison(self.tolerance)
         witness = Witness(
-            *(theirs.backend, theirs.model, recorded, _letting_go(ledger, ours.trace), collector, partners),
+            *(theirs.backend, theirs.model, ledger, ours.trace, anchored_calls(paths, ours.trace)),
+            comparison.judge,
             gradients=self.backward,
         )
         with left_as_it_was(theirs, self.mode):
             self._observe(theirs, witness)
+        pairing = without_borders(self._pair(), ours.trace, theirs.trace)
+        measures = comparison.measures(witness, pairing, ours.trace, theirs.trace, weighted=ours.loss is None)
         ends = Ends(ours, theirs, self.plan, self.driving, self.tolerance).whole([], [])
         ignored = self.ignored()
         return Observation(
-            ignored.judged_pairs(_witnessed(partners, theirs.trace)),
-            ignored.judged(collector.measures),
+            ignored.judged_pairs(pairing),
+            ignored.judged(measures),
             ignored.judged_parameters([end for end in ends if end.phase == "gradient"]),
             ends,
             set(),
@@ -343,28 +342,6 @@ def _supply(ledger: Ledger) -> Supply:
         return ledger.get(data.stored)
 
     return supply
-
-
-def _letting_go(ledger: Ledger, trace: Trace) -> Supply:
-    """An output that was compared for the last time is let go: the port needs the memory.
-
-    Gradients stay: a model that calls autograd itself sees them more than once.
-    """
-    uses = Counter(id(value.data) for node in trace.nodes for value in node.outputs.values())
-
-    def supply(data: Data) -> Array:
-        assert data.stored is not None
-        uses[id(data)] -= 1
-        return ledger.take(data.stored) if uses[id(data)] == 0 else ledger.get(data.stored)
-
-    return supply
-
-
-def _witnessed(partners: Partners, port: Trace) -> Pairing:
-    """The calls that were compared while the port ran."""
-    seen = {order: reference for (order, _, _), (reference, _) in partners.items()}
-    pairs = tuple(CallPair(ours, order, ours, False, "weights") for order, ours in sorted(seen.items()))
-    return Pairing(pairs, (), tuple(node.order for node in port.nodes if node.order not in seen))
 
 
 def _paired_or_lying_otherwise(view: View, led: Led) -> View:

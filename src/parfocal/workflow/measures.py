@@ -128,6 +128,16 @@ def _judge_fully(observed: Array, expected: Array, tolerance: Tolerance | None) 
     return Judged(comparison, error, floor, comparison.rel_l2)
 
 
+class Sighted(NamedTuple):
+    """What a sighting comes to."""
+
+    comparison: Comparison | None
+    error: Size
+    floor: Size
+    message: str = ""
+    relative: float | None = None
+
+
 class Collector:
     """Takes sightings of the followed port and measures them."""
 
@@ -141,31 +151,26 @@ class Collector:
 
     def __call__(self, sighting: Sighting) -> None:
         reference, slot = self.partners[sighting.order, sighting.side, sighting.slot]
-        comparison, error, floor, message, relative = self._compare(sighting)
-        self.measures.append(
-            Measure(
-                sighting.order, reference, sighting.side, sighting.slot, slot, sighting.direction,
-                comparison, error, floor, message, relative=relative,
-            )
-        )  # fmt: skip
+        place = sighting.order, reference, sighting.side, sighting.slot, slot, sighting.direction
+        self.measures.append(Measure(*place, **self.judged(sighting)._asdict()))
 
-    def _compare(self, sighting: Sighting) -> tuple[Comparison | None, Size, Size, str, float | None]:
+    def judged(self, sighting: Sighting) -> Sighted:
         observed, expected = sighting.observed, sighting.expected
         infinite = Size(math.inf, math.inf)
         if observed is None or expected is None:
             present = expected if observed is None else observed
             assert present is not None
             if not np.any(present):
-                return None, NOTHING, NOTHING, "", None  # absent and all zero mean the same
+                return Sighted(None, NOTHING, NOTHING)  # absent and all zero mean the same
             side = "port" if observed is None else "reference"
-            return None, infinite, NOTHING, ABSENT[side], None
+            return Sighted(None, infinite, NOTHING, ABSENT[side])
         if sighting.layout is None:
             message = f"shape {list(observed.shape)} in the port, {list(expected.shape)} in the reference"
-            return None, infinite, NOTHING, message, None
+            return Sighted(None, infinite, NOTHING, message)
         judge = _judge_fully if self._beyond else judge_arrays
         judged = judge(observed, expected, self.tolerance)
         self._beyond = self.tolerance is not None and judged.error != NOTHING
-        return judged.comparison, judged.error, judged.floor, "", judged.relative
+        return Sighted(judged.comparison, judged.error, judged.floor, relative=judged.relative)
 
 
 def with_summed_floors(measures: Sequence[Measure], trace: Trace) -> list[Measure]:
