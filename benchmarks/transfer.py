@@ -5,7 +5,9 @@ torch to paddle (every weight is transposed on the way) and back. Times are the 
 and the bars are ratios, so the machine does not matter:
 
 - time: at most 3 times that of cloning all parameters once on each side;
-- memory: at most 1.2 times the size of the larger model on top of the two models.
+- memory: at most 1.2 times the size of the larger model on top of the two models;
+- depth: 4,096 parameters in at most 2 seconds of CPU time, and four times as many in at most eight times that
+  (``benchmarks/depth.py``; with inputs both models run, which is part of it).
 """
 
 from __future__ import annotations
@@ -19,8 +21,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.depth import Row, rows
+
 TIME_BAR = 3.0
 MEMORY_BAR = 1.2
+DEPTHS = (171, 683, 2732)  # blocks: 1,026, 4,098 and 16,392 parameters
+DEPTH_BAR = 2.0  # seconds for 4,098
+GROWTH_BAR = 8.0  # for four times as many: n log n, and a larger heap to collect
 
 
 def models(width: int, layers: int) -> tuple[Any, Any]:
@@ -89,6 +96,27 @@ def measure_memory(width: int, layers: int, with_inputs: bool) -> float:
     return sampler.extra / size
 
 
+def print_depths() -> bool:
+    """The table of depths; whether a bar is broken."""
+    failed = False
+    known: dict[tuple[int, str], Row] = {}
+    print(f"{'parameters':>10}  {'written':<12}{'without inputs':>15}{'with inputs':>13}   CPU seconds")
+    for row in rows(DEPTHS):
+        known[row.parameters, row.writing] = row
+        before = known.get((6 * DEPTHS[1], row.writing))
+        broken = row.parameters == 6 * DEPTHS[1] and row.static > DEPTH_BAR
+        if before is not None and row.parameters == 6 * DEPTHS[2]:
+            broken = row.static > GROWTH_BAR * before.static or row.verified > GROWTH_BAR * before.verified
+        failed |= broken
+        mark = " !" if broken else ""
+        print(
+            f"{row.parameters:>10}  {row.writing:<12}{row.static:>15.2f}{row.verified:>13.2f}{mark}",
+            flush=True,
+        )
+    print(f"bars: {6 * DEPTHS[1]} without inputs in {DEPTH_BAR} s; {6 * DEPTHS[2]} in {GROWTH_BAR} x that")
+    return failed
+
+
 class Sampler:
     """Looks at the resident memory every millisecond; the kernel's own peak remembers older times."""
 
@@ -122,11 +150,14 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=832)
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--depth", action="store_true", help="print the table of depths only")
     parser.add_argument("--memory", choices=["static", "inputs"], help="print the extra memory only")
     options = parser.parse_args()
     if options.memory:
         print(measure_memory(options.width, options.layers, options.memory == "inputs"))
         return
+    if options.depth:
+        raise SystemExit(1 if print_depths() else 0)
     seconds = measure_time(options.width, options.layers, options.times)
     print(f"parameters                  {seconds['parameters'] / 1e6:8.1f} M")
     print(f"both clones                 {1e3 * seconds['clones']:8.1f} ms")
@@ -142,6 +173,7 @@ def main() -> None:
         extra = float(output.stdout.strip().splitlines()[-1])
         failed |= extra > MEMORY_BAR
         print(f"extra memory, {how}        {extra:8.2f} x model (bar {MEMORY_BAR})")
+    failed |= print_depths()
     raise SystemExit(1 if failed else 0)
 
 

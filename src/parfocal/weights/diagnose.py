@@ -17,6 +17,7 @@ from parfocal.weights.plan import Leftover
 from parfocal.weights.units import Key, Slot, Unit
 
 NEAREST = 3
+COMPARED = 64  # units of a side that are told what is nearest to them: nobody reads more
 
 
 @dataclass(slots=True)
@@ -44,12 +45,10 @@ def diagnose(
     for link in links:
         _explain_pair(link, found)
     paired = {link.port.path for link in links} | {link.reference.path for link in links}
-    for unit in left_references:
-        if unit.path not in paired:
-            found.reference += _alone(unit, "the port", all_ports)
-    for unit in left_ports:
-        if unit.path not in paired:
-            found.port += _alone(unit, "the reference", all_references)
+    for number, unit in enumerate(unit for unit in left_references if unit.path not in paired):
+        found.reference += _alone(unit, "the port", all_ports if number < COMPARED else ())
+    for number, unit in enumerate(unit for unit in left_ports if unit.path not in paired):
+        found.port += _alone(unit, "the reference", all_references if number < COMPARED else ())
     return found
 
 

@@ -7,7 +7,8 @@ The draft is improved by ``follow.py`` when inputs are given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from parfocal.weights import choices
@@ -76,9 +77,13 @@ def _settle_places(
         if not link.decided and link.reference.path in order.reference and link.port.path in order.port:
             groups.setdefault(link.port.key, []).append(link)
     settled = False
+    known = (
+        _positions((link.reference for link in decided), order.reference),
+        _positions((link.port for link in decided), order.port),
+    )
     for links in groups.values():
-        ours = sorted(_placed(link.reference, decided, order.reference, "reference") for link in links)
-        theirs = sorted(_placed(link.port, decided, order.port, "port") for link in links)
+        ours = sorted(_placed(link.reference, known[0], order.reference) for link in links)
+        theirs = sorted(_placed(link.port, known[1], order.port) for link in links)
         if not enough([place for place, _, _ in ours], [place for place, _, _ in theirs]):
             continue
         settled = True
@@ -89,17 +94,14 @@ def _settle_places(
     return settled
 
 
-def _placed(
-    unit: Unit, decided: Sequence[Link], positions: Mapping[str, int], side: str
-) -> tuple[int, int, str]:
+def _positions(units: Iterable[Unit], positions: Mapping[str, int]) -> list[int]:
+    """When units run, in order; those that do not run come last of all."""
+    return sorted(positions.get(unit.path, len(positions)) for unit in units)
+
+
+def _placed(unit: Unit, decided: Sequence[int], positions: Mapping[str, int]) -> tuple[int, int, str]:
     """How many decided units run before this one, when it runs, and which it is."""
-    return _before(unit, decided, positions, side), positions[unit.path], unit.path
-
-
-def _before(unit: Unit, decided: Sequence[Link], positions: Mapping[str, int], side: str) -> int:
-    """How many decided units run before this one."""
-    paths = [getattr(link, side).path for link in decided]
-    return sum(positions.get(path, len(positions)) < positions[unit.path] for path in paths)
+    return bisect_left(decided, positions[unit.path]), positions[unit.path], unit.path
 
 
 def _taken_apart(units: Sequence[Unit], keys: set[Key]) -> list[Unit]:

@@ -19,7 +19,7 @@ from parfocal.weights.units import Unit
 from parfocal.weights.views import View, part, reshape
 
 MOST_PARTS = 4
-MOST_OPTIONS = 160
+MOST_OPTIONS = 64  # as many as are tried in one module
 # The place of a part by its name, in the order nearly everybody packs them.
 PLACES = {"q": 0, "k": 1, "v": 2, "gate": 0, "up": 1, "self": 0}
 
@@ -42,37 +42,21 @@ def same_input(whole: Unit, piece: Unit) -> bool:
     return mine == yours and rows(piece) < rows(whole)
 
 
-def find_parts(
-    whole: Unit, pool: Sequence[Unit], together: Callable[[Unit, Unit], bool], place: Callable[[Unit], float]
-) -> tuple[Unit, ...] | None:
-    """The units of the pool that make up the whole: they belong together, of equal size or nearest to it."""
-    fitting = [unit for unit in pool if same_input(whole, unit)]
-    found = [
-        (
-            len({rows(unit) for unit in group}) > 1,
-            sum(abs(place(unit) - place(whole)) for unit in group) / len(group) + _spread(group, place),
-            group,
-        )
-        for group in _sums(whole, fitting, together)
-    ]
-    best = min(found, key=lambda item: item[:2], default=None)
-    return tuple(sorted(best[2], key=place)) if best else None
-
-
-def _spread(group: Sequence[Unit], place: Callable[[Unit], float]) -> float:
-    places = [place(unit) for unit in group]
-    return max(places) - min(places)
-
-
-def _sums(
-    whole: Unit, fitting: Sequence[Unit], together: Callable[[Unit, Unit], bool]
-) -> Iterator[tuple[Unit, ...]]:
+def arrange_parts(
+    whole: Unit, company: Sequence[Unit], place: Callable[[Unit], float]
+) -> Iterator[tuple[bool, float, tuple[Unit, ...]]]:
+    """Units of one company whose rows add up to the whole's: whether of unequal size, how far, and which."""
+    fitting = [unit for unit in company if same_input(whole, unit)]
     for number, first in enumerate(fitting):
-        company = [unit for unit in fitting[number + 1 :] if together(first, unit)][: 2 * MOST_PARTS]
+        others = fitting[number + 1 :][: 2 * MOST_PARTS]
         for count in range(1, MOST_PARTS):
-            for others in itertools.combinations(company, count):
-                if rows(first) + sum(map(rows, others)) == rows(whole):
-                    yield (first, *others)
+            for some in itertools.combinations(others, count):
+                group = (first, *some)
+                if sum(map(rows, group)) == rows(whole):
+                    places = [place(unit) for unit in group]
+                    away = sum(abs(each - place(whole)) for each in places) / len(places)
+                    unequal = len({rows(unit) for unit in group}) > 1
+                    yield unequal, away + max(places) - min(places), group
 
 
 def is_norm_of(unit: Unit, channels: int) -> bool:
@@ -88,22 +72,21 @@ def fused_choice(
     ``norms``: what is behind the whole and each of the parts, and lies as their rows do.
     """
     behind = dict(zip([unit.path for unit in parts], norms[1:], strict=False))
-    options: list[Option] = []
+    options: dict[tuple[Entry, ...], Option] = {}
     for words, arrangement, named in _arrangements(whole, parts):
         entries = tuple(_entries(whole, arrangement, whole_is_reference, words))
         if norms:
             moved = [(behind[unit.path], on_whole, on_part) for unit, on_whole, on_part in arrangement]
             entries += tuple(_entries(norms[0], moved, whole_is_reference, words))
-        if not any(option.entries == entries for option in options):
+        if entries not in options:
             order = [unit.path for unit, _, _ in arrangement]
-            options.append(
-                Option(entries, words, named, crossed_order(whole.path, order, whole_is_reference))
-            )
+            crossed = crossed_order(whole.path, order, whole_is_reference)
+            options[entries] = Option(entries, words, named, crossed)
         if len(options) >= MOST_OPTIONS:
             break
     ones, many = (whole, *norms[:1]), (*parts, *norms[1:])
     references, ports = (ones, many) if whole_is_reference else (many, ones)
-    return Choice(references, ports, options, "fused")
+    return Choice(references, ports, list(options.values()), "fused")
 
 
 # How a part lies in the whole: the views on the whole and on the part, from the shape of a slot on.

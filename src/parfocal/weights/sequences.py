@@ -1,6 +1,7 @@
 """Which units lie at the same place of two sequences of keys: definition order, or execution order.
 
-Long sequences are compared a stretch at a time, so that the work grows with the length alone.
+Sequences that differ in a few places are compared as a whole, others a stretch at a time, so that the
+work grows with the length alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from parfocal.weights.units import Key, Unit
 
 TRUSTED_ORDER = 0.9  # share of units that lie in the same order, for order to count
 STRETCH = 256  # units that are compared at a time: more than the layers that one side may have between
+EDITS = 64  # units that the sides may lack together; where it is more, order is compared stretch by stretch
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,50 @@ def aligned(
 
 def _matching(first: Sequence[int], second: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Places of equal codes, in order on both sides."""
-    start = 0
-    while start < min(len(first), len(second)) and first[start] == second[start]:
-        yield start, start
-        start += 1
-    places = start, start
+    few = _with_few_edits(first, second)
+    yield from few if few is not None else _stretch_by_stretch(first, second)
+
+
+def _with_few_edits(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]] | None:
+    """The alignment with the fewest units left out, by Myers' greedy algorithm; None if those are many.
+
+    Layers repeat in blocks, so that a stretch alone may fit a block off: only the ends tell.
+    """
+    reached = {1: 0}  # how far on the first side, by diagonal
+    steps: list[dict[int, int]] = []
+    for edits in range(EDITS + 1):
+        steps.append(dict(reached))
+        for diagonal in range(-edits, edits + 1, 2):
+            down = diagonal == -edits or (diagonal != edits and reached[diagonal - 1] < reached[diagonal + 1])
+            mine = reached[diagonal + 1] if down else reached[diagonal - 1] + 1
+            yours = mine - diagonal
+            while mine < len(first) and yours < len(second) and first[mine] == second[yours]:
+                mine, yours = mine + 1, yours + 1
+            reached[diagonal] = mine
+            if mine >= len(first) and yours >= len(second):
+                return _traced_back(steps, len(first), len(second))
+    return None
+
+
+def _traced_back(steps: Sequence[dict[int, int]], mine: int, yours: int) -> list[tuple[int, int]]:
+    """The pairs of equal codes on the way that Myers' algorithm found."""
+    pairs: list[tuple[int, int]] = []
+    for edits in range(len(steps) - 1, -1, -1):
+        reached, diagonal = steps[edits], mine - yours
+        down = diagonal == -edits or (diagonal != edits and reached[diagonal - 1] < reached[diagonal + 1])
+        before = diagonal + 1 if down else diagonal - 1
+        start = reached[before] if edits else 0
+        start = start if down or not edits else start + 1
+        while mine > start:
+            mine, yours = mine - 1, yours - 1
+            pairs.append((mine, yours))
+        if edits:
+            mine, yours = reached[before], reached[before] - before
+    return pairs[::-1]
+
+
+def _stretch_by_stretch(first: Sequence[int], second: Sequence[int]) -> Iterator[tuple[int, int]]:
+    places = 0, 0
     while places[0] < len(first) and places[1] < len(second):
         ends = tuple(
             min(place + STRETCH, len(side)) for place, side in zip(places, (first, second), strict=True)

@@ -27,7 +27,7 @@ from parfocal.weights.views import Shape
 NUMBER = re.compile(r"\d+")
 MOST_SERIES = 4  # in one stack
 MANY = 16  # series of a list: then two in one stack at most
-MOST_OPTIONS = 160
+MOST_OPTIONS = 64  # as many as are tried in one module
 MOST_COVERS = 8
 MOST_STEPS = 4000  # of the search for a cover
 MOST_LAYOUTS = 256  # combinations of layouts for one cover

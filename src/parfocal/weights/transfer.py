@@ -99,12 +99,13 @@ def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], pa
     references, ports = (read_units(each) for each in contents)
     regions = regions_of(references, ports, layers, work.contents)
     ruling.copy(ruled)
-    if work.inputs is not None:
+    even = not surplus(references, ports)
+    if work.inputs is not None and even:
         found = _confident(work, references, ports, regions, notes=ruling.notes(ruled))
         if found is not None:
             return found
     # where every unit has one of its like, nothing is fused: what goes in and out need not be known yet
-    runs = _run_both(work, values=bool(surplus(references, ports)))
+    runs = _run_both(work, values=not even)
     draft = build(references, ports, runs, regions)
     work.notes += leave_what_is_made(draft, work.reference, work.port)
     if work.contents[0].framework == work.contents[1].framework:

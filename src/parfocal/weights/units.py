@@ -74,9 +74,11 @@ def read_units(contents: Contents) -> list[Unit]:
     for tensor in contents.stored:
         claimed[homes[tensor.module]].append(tensor)
     units: list[Unit] = []
+    holding = {above for path in contents.owners for above in _ancestors(path)[:-1]}
     for path in contents.owners:
         if path in claimed:
-            units.extend(_units_of(contents, contents.owners[path], claimed[path]))
+            alone = path != "" and path not in holding
+            units.extend(_units_of(contents, contents.owners[path], claimed[path], alone))
     units = [replace(unit, rank=rank) for rank, unit in enumerate(units)]
     return _settle_orientation(units)
 
@@ -104,9 +106,10 @@ def _ancestors(path: str) -> list[str]:
     return ["", *(".".join(parts[:count]) for count in range(1, len(parts) + 1))]
 
 
-def _units_of(contents: Contents, owner: Owner, tensors: list[Stored]) -> list[Unit]:
+def _units_of(contents: Contents, owner: Owner, tensors: list[Stored], alone: bool) -> list[Unit]:
+    """``alone``: no module is inside of this one, so that a call of it is all that uses its own tensors."""
     if owner.kind not in tables.FAMILIES:
-        return _user_units(contents, owner, tensors)
+        return _user_units(contents, owner, tensors, alone)
     slots = [slot for tensor in tensors for slot in _slots(contents, owner, tensor)]
     # paddle's recurrent layers list a tensor twice; the cells' own names are the ones to trust.
     slots = list({slot.role: slot for slot in slots}.values())
@@ -175,7 +178,7 @@ def _heads(contents: Contents, path: str) -> tuple[int, ...]:
     return ()
 
 
-def _user_units(contents: Contents, owner: Owner, tensors: list[Stored]) -> list[Unit]:
+def _user_units(contents: Contents, owner: Owner, tensors: list[Stored], alone: bool) -> list[Unit]:
     parameters = [tensor for tensor in tensors if tensor.role == "parameter"]
     roles = [tables.COMMON_NAMES.get(tensor.name) for tensor in parameters]
     units: list[Unit] = []
@@ -184,7 +187,7 @@ def _user_units(contents: Contents, owner: Owner, tensors: list[Stored]) -> list
         units.append(
             _common_unit(contents, owner, dict(zip([str(role) for role in roles], parameters, strict=True)))
         )
-    elif roles == ["weight"] and len(parameters[0].shape) == 1 and _is_alone(contents, owner):
+    elif roles == ["weight"] and len(parameters[0].shape) == 1 and alone:
         slot = Slot("weight", parameters[0], IDENTITY, parameters[0].shape)
         units.append(_unit(contents, owner, owner.path, "norm", [slot]))
     else:
@@ -193,11 +196,6 @@ def _user_units(contents: Contents, owner: Owner, tensors: list[Stored]) -> list
         slot = Slot("value", tensor, IDENTITY, tensor.shape, tensor.role == "parameter")
         units.append(_unit(contents, owner, tensor.path, "raw" if slot.required else "buffer", [slot]))
     return units
-
-
-def _is_alone(contents: Contents, owner: Owner) -> bool:
-    """Whether no module inside of this one has tensors: then a call of it is all that uses its own."""
-    return owner.path != "" and not any(path.startswith(f"{owner.path}.") for path in contents.owners)
 
 
 def _common_unit(contents: Contents, owner: Owner, named: Mapping[str, Stored]) -> Unit:

@@ -24,6 +24,7 @@ from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
 from parfocal.replay.ledger import parse_amount
 from parfocal.report.report import Report
+from parfocal.weights.correspondence import correspond
 from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow.alignment import Alignment, Observation
@@ -234,6 +235,9 @@ def _plan(
     """Copy the weights as wished; without wishing to, find out what corresponds all the same."""
     reference, port = (player.model for player in players)
     if transfer is False:
+        known = correspond(reference, port, layers)
+        if known is not None:
+            return known
         with weights_kept(players[1]):
             return _plan(players, inputs, True, layers)
     if transfer is not True:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,6 +13,7 @@ from parfocal.explain.layers.weights import tied_cause, weight_cause
 from parfocal.judge.floors import coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
 from parfocal.workflow.alignment import Alignment, Observation
@@ -36,6 +38,7 @@ def weights_kept(player: Player) -> Iterator[None]:
 def weight_differences(plan: Plan, reference: Player, port: Player) -> Iterator[Divergence]:
     """Corresponding weights that are not equal, before anything runs."""
     ours, theirs = _state(reference), _state(port)
+    elsewhere = _Elsewhere(plan, ours)
     for entry in plan.entries:
         if entry.source not in ours or entry.target not in theirs:
             continue
@@ -56,29 +59,51 @@ def weight_differences(plan: Plan, reference: Player, port: Player) -> Iterator[
                 floor,
                 measured,
                 "the weights differ before anything runs",
-                cause=_untied(entry, plan, ours, theirs)
+                cause=_untied(entry, elsewhere.twins(entry), ours, theirs)
                 or weight_cause(
                     *(entry.target, port.backend.name, observed, expected, floor, 1.0),
-                    _others(entry, plan, ours),
+                    elsewhere.like(entry, observed),
                 ),
             )
 
 
-def _others(entry: Entry, plan: Plan, ours: Arrays) -> Iterator[tuple[str, Array]]:
-    """The reference's tensors that belong elsewhere, by where in the port."""
-    for other in plan.entries:
-        elsewhere = (other.source, other.source_view) != (entry.source, entry.source_view)
-        if elsewhere and other.source in ours:
-            yield other.target, views.apply(other.source_view, ours[other.source])
+class _Elsewhere:
+    """Where else in the port tensors of the reference belong; worked out once there is a difference."""
+
+    def __init__(self, plan: Plan, ours: Arrays) -> None:
+        self._entries = [entry for entry in plan.entries if entry.source in ours]
+        self._ours = ours
+        self._twins: dict[object, list[Entry]] = {}
+        self._by_values: dict[object, list[Entry]] = {}
+
+    def twins(self, entry: Entry) -> list[Entry]:
+        """Entries of the same tensor of the reference, not of another part of it."""
+        if not self._twins:
+            for each in self._entries:
+                self._twins.setdefault((each.source, each.source_view), []).append(each)
+        return self._twins[entry.source, entry.source_view]
+
+    def like(self, entry: Entry, observed: Array) -> Iterator[tuple[str, Array]]:
+        """The reference's other tensors that have these very values, by where in the port they belong."""
+        if not self._by_values:
+            for each in self._entries:
+                array = views.apply(each.source_view, self._ours[each.source])
+                self._by_values.setdefault(_values(array), []).append(each)
+        for other in self._by_values.get(_values(observed), ()):
+            if (other.source, other.source_view) != (entry.source, entry.source_view):
+                yield other.target, views.apply(other.source_view, self._ours[other.source])
 
 
-def _untied(entry: Entry, plan: Plan, ours: Arrays, theirs: Arrays) -> Cause | None:
+def _values(array: Array) -> object:
+    return array.shape, array.dtype.name, hashlib.sha1(array.tobytes(), usedforsecurity=False).digest()
+
+
+def _untied(entry: Entry, twins: Sequence[Entry], ours: Arrays, theirs: Arrays) -> Cause | None:
     """One tensor of the reference is several in the port, of which another has the right values."""
     right = [
         other.target
-        for other in plan.entries
-        if (other.source, other.source_view) == (entry.source, entry.source_view)  # not another part of it
-        and other.target != entry.target
+        for other in twins
+        if other.target != entry.target
         and other.target in theirs
         and views.apply(other.source_view, ours[entry.source]).shape
         == views.apply(other.target_view, theirs[other.target]).shape
@@ -103,11 +128,12 @@ def buffer_results(alignment: Alignment, observation: Observation) -> tuple[list
 
 def statistics_of(alignment: Alignment, followed: Arrays) -> Iterator[Statistic]:
     reference, port = alignment.reference, alignment.port
+    calls = _by_path(reference.trace.nodes), _by_path(port.trace.nodes)
     for entry in alignment.plan.entries:
         if entry.source not in reference.natural.buffers or entry.target not in followed:
             continue
-        ours = [node for node in reference.trace.nodes if node.path == entry.source.rpartition(".")[0]]
-        theirs = [node for node in port.trace.nodes if node.path == entry.target.rpartition(".")[0]]
+        ours = calls[0].get(entry.source.rpartition(".")[0], [])
+        theirs = calls[1].get(entry.target.rpartition(".")[0], [])
         if not ours or not theirs or not ours[0].inputs:
             continue
         yield Statistic(
@@ -120,3 +146,10 @@ def statistics_of(alignment: Alignment, followed: Arrays) -> Iterator[Statistic]
             len(ours),
             channels=reference.buffers_before[entry.source].size,
         )
+
+
+def _by_path(nodes: Sequence[Node]) -> dict[str, list[Node]]:
+    found: dict[str, list[Node]] = {}
+    for node in nodes:
+        found.setdefault(node.path, []).append(node)
+    return found
