@@ -177,7 +177,7 @@ STEPS: dict[str, tuple[Any, str, str]] = {
     "shared code": (explainer, "in_shared_code", "in_shared_code of embed"),
     "constructors": (explainer, "in_the_constructor", "in_the_constructor of embed"),
     "what is left": (explainer, "still_wrong", "what else is wrong of embed"),
-    "second look": (alignment, "_second_look", "a second look of the model"),
+    "second look": (alignment, "_paired_or_lying_otherwise", "a second look of the model"),
     "settings": (reporting, "unseen", "settings without effect of the model"),
     "all of it": (explainer.Explainer, "_with_cause", "the cause of embed"),
 }
