@@ -8,7 +8,7 @@
 
 #include "vectors.h"
 
-enum { CHUNK = 16 * LANES };
+enum { CHUNK = 16 * LANES, STRIP = 4 / PARTS /* words of flips: four vectors fit the registers */ };
 
 typedef uint32_t Word __attribute__((may_alias));
 
@@ -109,7 +109,10 @@ typedef struct {
 INLINE void add_moments(Range *found, const float *from, int64_t size, float scale) {
     int64_t place = 0;
     for (; place + CHUNK <= size; place += CHUNK) {
-        add_powers(found->lanes, from + place, scale, &found->minimum, &found->maximum);
+        if (scale == 1) /* as a rule; a constant, so that there is no product */
+            add_powers(found->lanes, from + place, 1, &found->minimum, &found->maximum);
+        else
+            add_powers(found->lanes, from + place, scale, &found->minimum, &found->maximum);
     }
     for (; place < size; place++) {
         const double value = from[place], scaled = value * scale;
@@ -122,21 +125,22 @@ INLINE void add_moments(Range *found, const float *from, int64_t size, float sca
     }
 }
 
-/* Adds up, with signs, ``vectors`` neighbouring vectors of every row of a tile, from ``column`` on. */
-INLINE void add_strip(float *sums, const float *tile, const uint16_t *flips, int rows, int columns, int column,
-                      int vectors) {
-    Bits lane[PARTS];
-    for (int place = 0; place < LANES; place++) lane[place / PER][place % PER] = 1 << place;
-    Floats strip[4] = {{0}};
-    for (int row = 0; row < rows; row++)
-        for (int each = 0; each < vectors; each++) {
-            const int at = column + each * PER;
-            const Bits bits = lane[at / PER % PARTS];
-            const int32_t word = flips[(row * columns + at) / LANES];
-            const Bits flip = ((bits & word) == bits) & INT32_MIN;
-            strip[each] += (Floats)((Bits)load(tile + row * columns + at) ^ flip);
-        }
-    for (int each = 0; each < vectors; each++) memcpy(sums + column + each * PER, &strip[each], sizeof(Floats));
+/* Adds up, with signs, ``words`` times LANES neighbouring columns of every row of a tile. */
+INLINE void add_strip(float *sums, const float *tile, const uint16_t *flips, int rows, int columns, int words) {
+    /* times this, the bit of a column becomes the highest of the upper half of its lane: the sign */
+    Halves to_sign[PARTS];
+    for (int place = 0; place < LANES; place++) {
+        to_sign[place / PER][place % PER * 2] = 0;
+        to_sign[place / PER][place % PER * 2 + 1] = (uint16_t)(1 << (LANES - 1 - place));
+    }
+    Floats strip[STRIP][PARTS] = {{{0}}};
+    for (int row = 0; row < rows; row++, tile += columns, flips += columns / LANES)
+        for (int word = 0; word < words; word++)
+            for (int part = 0; part < PARTS; part++) {
+                const Bits flip = (Bits)(to_sign[part] * flips[word]) & INT32_MIN;
+                strip[word][part] += (Floats)((Bits)load(tile + word * LANES + part * PER) ^ flip);
+            }
+    memcpy(sums, strip, (size_t)(words * LANES) * sizeof(float));
 }
 
 INLINE void add_turned(double *sums, const float *values, int columns, int64_t turn, double sign) {
@@ -151,8 +155,10 @@ INLINE void project_tile(const Projection *by, int64_t number, const float *tile
     const int64_t place = number % TILES, block = number / TILES;
     const uint16_t *flips = by->flips + place * ROWS * (columns / LANES);
     int column = 0;
-    for (; column + 4 * PER <= columns; column += 4 * PER) add_strip(mixed, tile, flips, rows, columns, column, 4);
-    for (; column < columns; column += PER) add_strip(mixed, tile, flips, rows, columns, column, 1);
+    for (; column + STRIP * LANES <= columns; column += STRIP * LANES)
+        add_strip(mixed + column, tile + column, flips + column / LANES, rows, columns, STRIP);
+    for (; column < columns; column += LANES)
+        add_strip(mixed + column, tile + column, flips + column / LANES, rows, columns, 1);
     add_turned(buckets, mixed, columns, (by->angles[place] + by->turns[block]) % columns, by->signs[block]);
 }
 

@@ -24,6 +24,7 @@ enum { PER = WIDTH / 4 /* numbers of a vector */, PARTS = LANES / PER /* vectors
 
 typedef float Floats __attribute__((vector_size(WIDTH)));
 typedef int32_t Bits __attribute__((vector_size(WIDTH)));
+typedef uint16_t Halves __attribute__((vector_size(WIDTH))); /* of bits, the lower half first */
 typedef double Doubles __attribute__((vector_size(WIDTH)));
 
 INLINE Floats load(const float *from) {
