@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import os
 
+from hypothesis import HealthCheck, settings
+
 from parfocal.attempts import STRICT
 
 os.environ[STRICT] = "1"  # also for the commands that tests start
+
+# No test may fail because a machine is slow or busy.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")

@@ -1,0 +1,218 @@
+"""Judge an acceptance folder or its zip, whoever made it.
+
+Nothing in the files is executed. Every checkpoint is judged, also after one that fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from parfocal.errors import EmptyComparisonError, FileFormatError, InputError, ParfocalError
+from parfocal.run.files import load_arrays
+from parfocal.run.storage import storage_errors
+from parfocal.workflow.acceptance.layout import MANIFEST, Submitted, find_files
+from parfocal.workflow.acceptance.logs import read_log
+from parfocal.workflow.acceptance.problems import (
+    Evidence,
+    Kind,
+    Problem,
+    copies_across,
+    digest,
+    flattened,
+    problems_of,
+)
+
+LARGEST = 8 * 2**30  # bytes of an unpacked zip: the files of a submission are a few megabytes
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointResult:
+    """One checkpoint: whether it was handed in, how many values were compared, what is wrong."""
+
+    name: str
+    title: str
+    submitted: bool
+    compared: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        return self.submitted and not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """All checkpoints, and the problems of the folder as a whole."""
+
+    path: str
+    checkpoints: tuple[CheckpointResult, ...]
+    problems: tuple[Problem, ...]
+    partial: bool  # whether checkpoints that were not handed in are left out
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems and all(
+            one.ok for one in self.checkpoints if one.submitted or not self.partial
+        )
+
+    @property
+    def all_problems(self) -> tuple[Problem, ...]:
+        return (*(problem for one in self.checkpoints for problem in one.problems), *self.problems)
+
+    def to_json(self) -> dict[str, Any]:
+        def told(problems: tuple[Problem, ...]) -> list[dict[str, Any]]:
+            return [
+                {"name": problem.name, "message": str(problem), "values": _plain(problem.values)}
+                for problem in problems
+            ]
+
+        return {
+            "ok": self.ok,
+            "path": self.path,
+            "partial": self.partial,
+            "checkpoints": [
+                {
+                    "name": one.name,
+                    "ok": one.ok,
+                    "submitted": one.submitted,
+                    "compared": one.compared,
+                    "problems": told(one.problems),
+                }
+                for one in self.checkpoints
+            ],
+            "problems": told(self.problems),
+        }
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def verify(path: str | os.PathLike[str], *, partial: bool = False) -> Verification:
+    """Judge what was handed in; with ``partial``, leave out checkpoints of which there is no file."""
+    path = Path(path)
+    with _unpacked(path) as folder:
+        submitted = find_files(folder)
+        if all(one.nothing for one in submitted):
+            raise EmptyComparisonError(
+                f"{path} has none of the files of an acceptance folder (forward_paddle.npy, ...)",
+                hint="give the folder that holds log_reprod, or its zip",
+            )
+        checkpoints = tuple(_judge(one, partial) for one in submitted)
+        files = [(one.checkpoint.name, place) for one in submitted for place in (*one.reference, *one.port)]
+        return Verification(
+            str(path), checkpoints, (*copies_across(files), *_manifest_problems(folder, partial)), partial
+        )
+
+
+def _judge(given: Submitted, partial: bool) -> CheckpointResult:
+    checkpoint = given.checkpoint
+    if given.nothing:
+        missing = () if partial else tuple(_missing(given))
+        return CheckpointResult(checkpoint.name, checkpoint.title, False, 0, missing)
+    problems = [*_missing(given), *_twice(given)]
+    sides = []
+    for places in (given.reference, given.port):
+        values = _read(places[0], problems, checkpoint.name) if places else None
+        if values is not None:
+            sides.append(values)
+    compared = 0
+    if len(sides) == 2:
+        log = read_log(given.log[0]) if given.log else None
+        evidence = Evidence(checkpoint, (given.reference[0], given.port[0]), (sides[0], sides[1]), log)
+        problems.extend(problems_of(evidence))
+        compared = len(evidence.pairs)
+    return CheckpointResult(checkpoint.name, checkpoint.title, True, compared, tuple(problems))
+
+
+def _missing(given: Submitted) -> Iterator[Problem]:
+    checkpoint = given.checkpoint
+    for places, file in (
+        (given.reference, f"{checkpoint.name}_{checkpoint.reference}.npy"),
+        (given.port, checkpoint.port_file),
+        (given.log, f"{checkpoint.name}_diff.log"),
+    ):
+        if not places:
+            yield Problem(Kind.MISSING, {"file": file}, checkpoint.name)
+
+
+def _twice(given: Submitted) -> Iterator[Problem]:
+    for places in (given.reference, given.port, given.log):
+        if len(places) > 1:
+            told = ", ".join(f"{place.parent.name}/{place.name}" for place in places)
+            values = {"file": places[0].name, "count": len(places), "places": told}
+            yield Problem(Kind.TWICE, values, given.checkpoint.name)
+
+
+def _read(path: Path, problems: list[Problem], checkpoint: str) -> dict[Any, Any] | None:
+    try:
+        values = flattened(load_arrays(path))
+    except ParfocalError as error:
+        told = {"file": path.name, "why": error.message.replace(f"{path.parent}{os.sep}", "")}
+        problems.append(Problem(Kind.UNREADABLE, told, checkpoint))
+        return None
+    if not values:
+        problems.append(Problem(Kind.EMPTY, {"file": path.name}, checkpoint))
+        return None
+    return values
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[Path]:
+    """The folder itself, or a zip unpacked for as long as it is looked at."""
+    if path.is_dir():
+        yield path
+        return
+    if not path.exists():
+        raise InputError(f"{path} does not exist", hint="give an acceptance folder or its zip")
+    if not zipfile.is_zipfile(path):
+        raise FileFormatError(
+            f"{path} is neither a folder nor a zip", hint="give an acceptance folder or its zip"
+        )
+    with tempfile.TemporaryDirectory(prefix="parfocal-") as room:
+        try:
+            with zipfile.ZipFile(path) as packed, storage_errors("unpack", path):
+                size = sum(entry.file_size for entry in packed.infolist())
+                if size > LARGEST:
+                    raise FileFormatError(
+                        f"{path} unpacks to {size / 2**30:.1f} GB", hint="a submission has a few megabytes"
+                    )
+                packed.extractall(room)
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+            raise FileFormatError(
+                f"{path} cannot be unpacked: {error}", hint="zip the folder again"
+            ) from error
+        yield Path(room)
+
+
+def _manifest_problems(folder: Path, partial: bool) -> Iterator[Problem]:
+    """Where there is a manifest, the files must be those it lists."""
+    for path in sorted(folder.rglob(MANIFEST)):
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            listed = dict(manifest["files"])
+            lacking = list(manifest.get("missing", ()))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            told = {"file": path.name, "why": f"{type(error).__name__}: {error}"}
+            yield Problem(Kind.UNREADABLE, told)
+            continue
+        for name, told_digest in listed.items():
+            file = path.parent / name
+            if not file.is_file():
+                yield Problem(Kind.MANIFEST_LACKS, {"file": name})
+                continue
+            found = digest(file)
+            if found != told_digest:
+                yield Problem(
+                    Kind.MANIFEST, {"file": name, "told": str(told_digest)[:12], "found": found[:12]}
+                )
+        if lacking and not partial:
+            yield Problem(Kind.PARTIAL, {"missing": ", ".join(map(str, lacking))})
