@@ -133,14 +133,15 @@ def main() -> None:
         job(*options.child)()
         print(peak_bytes())
         return
-    print(f"{'pair':<12} {'mistake':<14} {'time':>8} {'bar':>6} {'memory':>8} {'bar':>6}")
+    print(f"{'pair':<12} {'mistake':<14} {'time':>8} {'bar':>6} {'memory':>8} {'bar':>6}", flush=True)
     for pair in options.pairs.split(","):
         best = times(pair, options.rounds)
         peaks = {mistake: peak_of(pair, mistake) for mistake in MISTAKES}
         for mistake in list(MISTAKES)[1:]:
             print(
                 f"{pair:<12} {mistake:<14} {best[mistake] / best[RIGHT]:>7.2f}x {BARS[0]:>5}x "
-                f"{peaks[mistake] / peaks[RIGHT]:>7.2f}x {BARS[1]:>5}x"
+                f"{peaks[mistake] / peaks[RIGHT]:>7.2f}x {BARS[1]:>5}x",
+                flush=True,
             )
 
 

@@ -131,6 +131,57 @@ def test_a_call_repeated_alone_gives_what_it_gave(kit, backend):
                         )
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_call_repeated_forward_only_gives_what_it_gives_with_gradients(kit, backend, name):
+    with Ledger() as ledger:
+        model, values = build(kit, name)
+        trace, _ = observed(kit, model, values, ledger)
+        repeater = Repeater(backend, model, trace, own_script(trace))
+        for node in trace.nodes:
+            both = repeater.repeat([node.order], None, lambda data: ledger.get(data.stored))
+            alone = repeater.repeat([node.order], None, lambda data: ledger.get(data.stored), backward=False)
+            forward = {place for place in both.places if place[3] == "forward"}
+            assert alone.places.keys() == forward, node.path
+            assert all(np.array_equal(alone.places[each], both.places[each]) for each in forward), node.path
+            assert not alone.parameters
+
+
+# of one that is overwritten without a word, the caller goes on with what was made of it
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "unannounced"])
+def test_a_call_repeated_alone_sends_back_what_it_sent_back(kit, backend, name):
+    """What it is given is made for it and not exchanged once more, and still its gradients are seen."""
+    with Ledger() as ledger:
+        model, values = build(kit, name)
+        trace, _ = observed(kit, model, values, ledger)
+        repeater = Repeater(backend, model, trace, own_script(trace))
+        seen = 0
+        for node in trace.nodes:
+            repeated = repeater.repeat([node.order], None, lambda data: ledger.get(data.stored))
+            for slot, value in node.inputs.items():
+                observed_there = repeated.places.get((node.order, "input", slot, "backward"))
+                if observed_there is not None and value.gradient is not None:
+                    recorded = ledger.get(value.gradient.stored)
+                    assert np.allclose(observed_there, recorded, rtol=1e-5, atol=1e-5), node.path
+                    seen += 1
+    assert seen
+
+
+def test_what_a_repeated_call_takes_is_fetched_once(kit, backend):
+    """A layer going forward: its input to be given, its output to be looked at."""
+    with Ledger() as ledger:
+        model, values = build(kit, "branching")
+        trace, _ = observed(kit, model, values, ledger)
+        stem = next(node for node in trace.nodes if node.path == "stem")
+        fetched = []
+
+        def supply(data):
+            fetched.append(data)
+            return ledger.get(data.stored)
+
+        Repeater(backend, model, trace, own_script(trace)).repeat([stem.order], None, supply, backward=False)
+    assert fetched == [stem.inputs["0"].data, stem.outputs["0"].data]
+
+
 def test_calls_of_one_module_repeated_together_add_up_to_its_gradient(kit, backend):
     with Ledger() as ledger:
         model, values = build(kit, "shared")

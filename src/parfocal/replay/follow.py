@@ -220,7 +220,7 @@ class Follower:
             known = self._given.pop(id(made), None)
             self._given.pop(id(given.tensor), None)
             if known is not None:
-                self._give(given.tensor, known[2], known[3])
+                self.give(given.tensor, known[2], known[3])
             found |= dict.fromkeys(places, given.tensor)
         return found
 
@@ -247,6 +247,8 @@ class Follower:
                     exchanged[slot] = self._in_another_shape(tensor, value)
                 continue
             self.layouts[order, side, slot] = layout
+            if (order, side) == (0, "output") and not self.backward:
+                continue  # nothing is made of it any more
             if side == "input" and (id(value), layout) in made:
                 exchanged[slot] = made[id(value), layout]
                 continue
@@ -268,7 +270,7 @@ class Follower:
     def _in_another_shape(self, tensor: Any, value: Value) -> Any:
         """What was recorded; no gradient of this shape can go back from here."""
         new = self.backend.substitute(tensor, self.supply(value.data))
-        self._give(new, value.data, Layout(None, value.data.shape))
+        self.give(new, value.data, Layout(None, value.data.shape))
         return new
 
     def _look(self, order: int, side: Side, slot: str, tensor: Any, value: Value) -> Layout | None:
@@ -301,11 +303,11 @@ class Follower:
             # What a block gives is not the tensor that its last layer gave: a gradient that comes back
             # wrong is seen where it comes from. What is overwritten in place must not be an alias.
             new = self.backend.substitute(tensor, layout.apply(self.supply(value.data)))
-        self._give(new, value.data, layout)
+        self.give(new, value.data, layout)
         return new
 
-    def _give(self, tensor: Any, data: Data, layout: Layout) -> None:
-        """Note that a tensor holds recorded values."""
+    def give(self, tensor: Any, data: Data, layout: Layout) -> None:
+        """Note that a tensor holds recorded values: a call that takes it is given nothing else."""
         self._given[id(tensor)] = (tensor, self.backend.version(tensor), data, layout)
         while len(self._given) > RECENT:
             self._given.popitem(last=False)

@@ -21,7 +21,7 @@ from parfocal.judge.layouts import Layout
 from parfocal.replay.effort import WATCHED, Effort, Prices
 from parfocal.replay.follow import Direction, Follower, Listener, Side, Sighting, Supply, Tie
 from parfocal.replay.objects import copies_of
-from parfocal.replay.trace import Node, Trace, Value
+from parfocal.replay.trace import Data, Node, Trace, Value
 
 Place = tuple[int, Side, str, Direction]  # order of the call, side, slot, direction
 WIDE = "float64"
@@ -183,12 +183,13 @@ class Repeater:
             words=words,
             backward=backward,
         )
-        args, kwargs = self._arguments(node, own, supply, gradients)
+        args, kwargs = self._arguments(node, own, supply, gradients, follower.give)
         follower.run(twin, args, kwargs, self._driver(node, own, supply, gradients and backward))
 
     def _arguments(
-        self, node: Node, own: Tie, supply: Supply, gradients: bool
+        self, node: Node, own: Tie, supply: Supply, gradients: bool, give: Callable[[Any, Data, Layout], None]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the call is given; ``give`` is told of each, so that it is not looked at again."""
         tensors = {}
         for slot in node.inputs:
             value = own.inputs.get(slot)
@@ -196,11 +197,13 @@ class Repeater:
                 raise UnsupportedError(
                     f"input {slot} of {node.path or 'the model'} has no recorded counterpart"
                 )
-            array = self.script.layout(node.order, "input", slot, value).apply(supply(value.data))
+            layout = self.script.layout(node.order, "input", slot, value)
+            array = layout.apply(supply(value.data))
             wanted = gradients and value.differentiable
             tensor = self.backend.from_array(array, requires_grad=wanted)
             # a leaf and its views cannot be changed in place, a tensor in its place can
             tensors[slot] = self.backend.substitute(tensor, array) if wanted else tensor
+            give(tensors[slot], value.data, layout)
         args, kwargs = node.arguments
         objects = copies_of(flatten_call(args, kwargs).leaves, self.backend.is_tensor)
         return replace_call(args, kwargs, {**tensors, **objects})

@@ -87,12 +87,14 @@ class Ends:
         ends = list(self._raw(self.reference.natural, self.port.natural))
         if self.tolerance is not None:
             return [self._in_full(end, 1.0) for end in ends]
-        guilty = any(each.score > LIMIT for each in (*measures, *(end.measure for end in parameters)))
-        if not guilty:
-            ends = _carried(ends, measures, parameters)
-        if any(end.measure.score > LIMIT for end in ends):
+        guilty = [measure for measure in measures if measure.score > LIMIT]
+        ends = _carried(ends, [measure for measure in measures if measure.score <= LIMIT], parameters)
+        # where something else is given, all that comes out differently in the end follows from that
+        follows = any(measure.direction == "forward" for measure in guilty)
+        if not follows and any(end.measure.score > LIMIT for end in ends):
             shaken = self._shaken(measures)
             ends = [_lifted(end, self._moved(end, shaken)) for end in ends]
+        guilty += [end.measure for end in parameters if end.measure.score > LIMIT]
         if not guilty and any(end.measure.score > END_LIMIT for end in ends):
             ends = self._without_vanishing(ends)
         return [self._in_full(end, END_LIMIT) for end in ends]

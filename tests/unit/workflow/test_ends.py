@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.workflow.ends import SUMMED, End, _carried, _summing
+from parfocal.workflow.ends import SUMMED, End, Ends, _carried, _summing
 from parfocal.workflow.measures import LIMIT, Measure
 
 EPS = 2.0**-23
@@ -97,3 +97,55 @@ def test_terms_of_a_gradient_are_counted_by_the_places_of_the_output():
 
 def test_no_axis_in_common_no_terms():
     assert _summing([call((4, 10, 8))], (32, 16)) == 0.0
+
+
+class Shaken(Ends):
+    """Ends with a given output that is far off; notes when the reference is shaken."""
+
+    def __init__(self):
+        nothing = SimpleNamespace(natural=None)
+        super().__init__(nothing, nothing, None, None, None)
+        self.shaken = 0
+
+    def _raw(self, reference, port):
+        yield end("forward", 1e-3)
+
+    def _shaken(self, measures):
+        self.shaken += 1
+
+    def _moved(self, end, shaken):
+        return Size(1e-3, 1e-3)
+
+    def _without_vanishing(self, ends):
+        return ends
+
+
+def guilty(direction):
+    return measured(1e-3, direction, score=1e4)
+
+
+def test_what_can_only_follow_from_a_guilty_call_is_not_shaken():
+    ends = Shaken()
+    (found,) = ends.whole([measured(EPS), guilty("forward")], [])
+    assert ends.shaken == 0
+    assert found.measure.score > LIMIT
+
+
+def test_the_error_of_a_guilty_call_is_no_noise():
+    """An output that is off by less than the mistake makes is off all the same."""
+    (found,) = Shaken().whole([guilty("forward")], [])
+    assert found.measure.score == pytest.approx(1e-3 / EPS)
+
+
+@pytest.mark.parametrize("measures", [[], [guilty("backward")]], ids=["none", "backward"])
+def test_an_output_is_put_to_its_noise_where_no_call_going_forward_is_guilty(measures):
+    ends = Shaken()
+    (found,) = ends.whole([measured(EPS), *measures], [])
+    assert ends.shaken == 1
+    assert found.measure.score == pytest.approx(1.0)
+
+
+def test_a_gradient_of_a_parameter_alone_does_not_make_outputs_wrong():
+    ends = Shaken()
+    ends.whole([measured(EPS)], [End("gradient", "w", "w", measured(None, score=1e4))])
+    assert ends.shaken == 1
