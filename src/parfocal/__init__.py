@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from parfocal.workflow.results import compare_result
     from parfocal.workflow.schedules import compare_schedule
     from parfocal.workflow.seeding import seed
+    from parfocal.workflow.training.comparing import compare_training
 
 _HOMES = {
     "ParfocalError": "parfocal.errors",
@@ -46,6 +47,7 @@ _HOMES = {
     "compare_metric": "parfocal.workflow.metrics",
     "compare_result": "parfocal.workflow.results",
     "compare_schedule": "parfocal.workflow.schedules",
+    "compare_training": "parfocal.workflow.training.comparing",
     "data_card": "parfocal.workflow.data_cards",
     "load_batches": "parfocal.workflow.batches",
     "save_batches": "parfocal.workflow.batches",
@@ -70,6 +72,7 @@ __all__ = [
     "compare_metric",
     "compare_result",
     "compare_schedule",
+    "compare_training",
     "convert",
     "data_card",
     "load_batches",

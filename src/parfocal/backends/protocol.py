@@ -13,7 +13,7 @@ optimizer slots have **one spelling** on every side:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -341,7 +341,51 @@ class SchedulingBackend(TrainingBackend, Protocol):
         """The scheduler, and its optimizer's rates, are stepped meanwhile and put back exactly."""
 
 
-class InitialisingBackend(SchedulingBackend, Protocol):
+class UpdatingBackend(SchedulingBackend, Protocol):
+    """Tier 3, the rest: what an update reads and writes, set from outside."""
+
+    def clear_by_optimizer(self, optimizer: Any) -> None:
+        """Clear gradients as the framework's optimizers do when nothing more is said."""
+
+    def write_gradient(self, tensor: Any, array: Array | None) -> None:
+        """Make this the accumulated gradient of a leaf; None: it has none."""
+
+    def write_optimizer_state(
+        self, optimizer: Any, model: Any, state: Mapping[str, Mapping[str, Array]]
+    ) -> None:
+        """Other values in the slots that the optimizer has already; others are passed over."""
+
+    def copied_optimizer_state(self, optimizer: Any) -> Any:
+        """All that the optimizer keeps from step to step, as a copy for ``exchange_optimizer_state``."""
+
+    def exchange_optimizer_state(self, optimizer: Any, state: Any) -> Any:
+        """Give the optimizer another state; returns the one it had."""
+
+    def clipped_by_optimizer(self, optimizer: Any, model: Any) -> dict[str, Array] | None:
+        """Parameter path -> gradient as the optimizer's own clipping leaves it; None: it clips nothing."""
+
+    def optimizer_clip_off(self, optimizer: Any) -> AbstractContextManager[None]:
+        """While inside, the optimizer does not clip."""
+
+    def learning_rates_set(
+        self, optimizer: Any, model: Any, rates: Mapping[str, float]
+    ) -> AbstractContextManager[None]:
+        """While inside, updates use these rates, by parameter path."""
+
+    def optimizer_paths(self, optimizer: Any, model: Any) -> tuple[list[str], int]:
+        """The parameters of the model that the optimizer has; how many it has that are not the model's."""
+
+    def written_settings(self, kind: str, settings: Mapping[str, Any]) -> str:
+        """How an optimizer with these settings is written; what there is no argument for is left out."""
+
+    def written_clearing(self) -> str:
+        """How gradients are cleared so that a parameter without a part in a step has none."""
+
+    def written_clip(self, kind: str, limit: float) -> str:
+        """How gradients are clipped by ``kind`` as ``gradient_clip`` names it."""
+
+
+class InitialisingBackend(UpdatingBackend, Protocol):
     """Tier 3, the rest: how weights begin."""
 
     def default_initialiser(self, kind: str, name: str) -> str | None:

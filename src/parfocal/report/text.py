@@ -212,7 +212,8 @@ def _place(divergence: Divergence) -> str:
 
 def _one_line(divergence: Divergence, report: Report) -> str:
     place = f", {_place(divergence)}" if report.has_calls else ""
-    step = f"step {divergence.step}, " if divergence.step else ""
+    numbered = bool(divergence.step or report.coverage.count("steps"))
+    step = f"step {divergence.step}, " if numbered else ""
     rank = f"rank {divergence.rank}, " if divergence.rank else ""
     detail = f" ({divergence.message})" if divergence.message else ""
     return f"{step}{rank}{divergence.phase}{place}: {divergence.what}{_size(divergence, report)}{detail}"

@@ -80,7 +80,7 @@ def align(
 
     def aligned(*, reproducing: bool) -> Report:
         players = _players(reference, port, inputs, loss, backward)
-        plan = _plan(players, inputs, transfer, layers)
+        plan = find_plan(players, inputs, transfer, layers)
         dropping = Dropping(
             *(dropping_modules(reference), dropping_modules(port), mode),
             (kept_scales(reference), kept_scales(port)),
@@ -229,7 +229,7 @@ def _growing(backend: Backend, array: Array) -> Any:
     return backend.substitute(backend.from_array(array, requires_grad=True), array)
 
 
-def _plan(
+def find_plan(
     players: tuple[Player, Player], inputs: Any, transfer: Any, layers: Mapping[str, str] | None
 ) -> Plan:
     """Copy the weights as wished; without wishing to, find out what corresponds all the same."""
@@ -239,7 +239,7 @@ def _plan(
         if known is not None:
             return known
         with weights_kept(players[1]):
-            return _plan(players, inputs, True, layers)
+            return find_plan(players, inputs, True, layers)
     if transfer is not True:
         return copy_weights(reference, port, inputs, layers=layers, plan=transfer)
     try:

@@ -7,9 +7,9 @@ from parfocal.backends.paddle.checkpoints import Checkpoints
 from parfocal.backends.paddle.functions import Functions
 from parfocal.backends.paddle.initialisers import Initialisers
 from parfocal.backends.paddle.recording import Recording
-from parfocal.backends.paddle.schedules import Scheduling
 from parfocal.backends.paddle.surgery import Surgery
+from parfocal.backends.paddle.updating import Updating
 
 
-class PaddleBackend(Scheduling, Checkpoints, Recording, Surgery, Functions, Building, Initialisers):
+class PaddleBackend(Updating, Checkpoints, Recording, Surgery, Functions, Building, Initialisers):
     """PaddlePaddle, as ``protocol.py`` wants it."""

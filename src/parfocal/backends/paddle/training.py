@@ -43,7 +43,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
 }
 # What paddle does not offer and always behaves as.
-CONSTANT: dict[str, dict[str, Any]] = {"Momentum": {"dampening": 0.0}, "Adagrad": {"lr_decay": 0.0}}
+CONSTANT: dict[str, dict[str, Any]] = {
+    "Momentum": {"dampening": 0.0},
+    "Adagrad": {"lr_decay": 0.0},
+    "RMSProp": {"epsilon_place": "inside"},
+}
 
 _MOMENTS = {"moment1": "moment1", "moment2": "moment2"}
 SLOTS: dict[str, dict[str, str]] = {
@@ -216,7 +220,9 @@ def _value(optimizer: Any, group: dict[str, Any], key: str) -> Any:
     value = getattr(optimizer, f"_{key}", None)
     if value is None:
         value = getattr(optimizer, key, None)
-    return value[0] if isinstance(value, list) else value  # Rprop keeps its pairs inside a list
+    if isinstance(value, paddle.Tensor):  # Rprop makes tensors of its pairs at its first step
+        return tuple(float(number) for number in value.numpy().reshape(-1))
+    return value[0] if isinstance(value, list) else value  # until then they are inside a list
 
 
 def _base_rate(optimizer: Any) -> float:

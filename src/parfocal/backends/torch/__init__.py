@@ -7,9 +7,9 @@ from parfocal.backends.torch.checkpoints import Checkpoints
 from parfocal.backends.torch.functions import Functions
 from parfocal.backends.torch.initialisers import Initialisers
 from parfocal.backends.torch.recording import Recording
-from parfocal.backends.torch.schedules import Scheduling
 from parfocal.backends.torch.surgery import Surgery
+from parfocal.backends.torch.updating import Updating
 
 
-class TorchBackend(Scheduling, Checkpoints, Recording, Surgery, Functions, Building, Initialisers):
+class TorchBackend(Updating, Checkpoints, Recording, Surgery, Functions, Building, Initialisers):
     """PyTorch, as ``protocol.py`` wants it."""

@@ -46,6 +46,9 @@ SETTINGS: dict[str, dict[str, str]] = {
     },
 }
 
+# What PyTorch does not offer and always behaves as.
+CONSTANT: dict[str, dict[str, Any]] = {"RMSProp": {"epsilon_place": "outside"}}
+
 _MOMENTS = {"moment1": "exp_avg", "moment2": "exp_avg_sq", "step": "step"}
 SLOTS: dict[str, dict[str, str]] = {
     "Momentum": {"momentum": "momentum_buffer"},
@@ -112,6 +115,7 @@ class Training(Watching):
         found: dict[str, dict[str, Any]] = {}
         for path, group, _ in self._parameters(optimizer, model):
             settings = {name: group[key] for name, key in SETTINGS.get(kind, {}).items() if key in group}
+            settings.update(CONSTANT.get(kind, {}))
             settings["lr"] = float(group["lr"])
             settings["weight_decay"] = float(group.get("weight_decay", 0.0))
             decoupled = kind == "AdamW" or group.get("decoupled_weight_decay", False)

@@ -28,6 +28,7 @@ OPTIMIZER_SETTINGS: dict[str, str] = {
     "nesterov": "whether the gradient is taken one step ahead",
     "betas": "weights of the past in the two moments",
     "epsilon": "what is added so that nothing is divided by zero",
+    "epsilon_place": "'inside' or 'outside' of the root",
     "amsgrad": "whether the largest second moment counts",
     "momentum_decay": "of NAdam",
     "rho": "weight of the past in the running square",

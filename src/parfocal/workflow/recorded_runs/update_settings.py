@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from parfocal.explain.updates.settings import code_of, differences
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.parameters import ParameterTie
 from parfocal.workflow.recorded_runs.steps import UpdateSettings
-
-CODES = {
-    "kind": "optim.kind",
-    "weight_decay": "optim.weight_decay",
-    "decay": "optim.weight_decay",
-    "momentum": "optim.momentum",
-    "nesterov": "optim.momentum",
-    "dampening": "optim.momentum",
-    "betas": "optim.betas",
-    "rho": "optim.betas",
-    "epsilon": "optim.epsilon",
-    "lr": "optim.lr_group",
-}
-OTHER = "optim.update"
-CLOSE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +24,7 @@ class DifferingSetting:
 
     @property
     def code(self) -> str:
-        return CODES.get(self.name, OTHER)
+        return code_of(self.name)
 
     @property
     def message(self) -> str:
@@ -77,43 +63,4 @@ def _ratio(setting: DifferingSetting) -> float:
 
 
 def _differences(ours: UpdateSettings, theirs: UpdateSettings) -> Iterator[tuple[str, Any, Any]]:
-    left, right = _in_effect(ours), _in_effect(theirs)
-    if left["kind"] != right["kind"]:
-        yield "kind", left["kind"], right["kind"]
-        names = {"weight_decay", "lr"}
-    else:
-        names = (left.keys() & right.keys()) - {"kind"}
-    for name in sorted(names):
-        if not _same(left.get(name), right.get(name)):
-            yield name, left.get(name), right.get(name)
-
-
-def _in_effect(update: UpdateSettings) -> dict[str, Any]:
-    """Without what has no effect, so that two ways to say the same are one."""
-    settings = dict(update.settings)
-    kind = update.kind
-    if kind == "Momentum" and not settings.get("momentum"):
-        kind = "SGD"
-    if kind == "SGD":
-        for name in ("momentum", "nesterov", "dampening", "decay"):
-            settings.pop(name, None)
-    if kind == "AdamW":  # Adam with decay apart from the gradient
-        kind = "Adam"
-    if not settings.get("weight_decay"):
-        settings.pop("decay", None)
-    return {**settings, "kind": kind}
-
-
-def _same(mine: Any, yours: Any) -> bool:
-    if isinstance(mine, (tuple, list)) and isinstance(yours, (tuple, list)):
-        return len(mine) == len(yours) and all(map(_same, mine, yours))
-    numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in (mine, yours))
-    if numbers:
-        return bool(abs(mine - yours) <= CLOSE * max(abs(mine), abs(yours)))
-    return bool(mine == yours)
-
-
-def plain(settings: Mapping[str, Any], name: str) -> float:
-    """A setting as a number; 0 where there is none."""
-    value = settings.get(name)
-    return float(value) if isinstance(value, (int, float)) else 0.0
+    return differences((ours.kind, ours.settings), (theirs.kind, theirs.settings))

@@ -1,0 +1,109 @@
+"""Tier 3 for PyTorch: what an update reads and writes, set from outside, and how settings are written."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+
+from parfocal.backends.protocol import Array
+from parfocal.backends.torch.schedules import Scheduling
+from parfocal.backends.torch.training import SETTINGS, SLOTS
+
+# Common kind -> the class that is written; a kind that is not here is written as it is.
+CLASSES = {"Momentum": "SGD", "RMSProp": "RMSprop"}
+SHARED_SETTINGS = {"lr": "lr", "weight_decay": "weight_decay"}
+
+
+class Updating(Scheduling):
+    """What ``UpdatingBackend`` asks for. PyTorch's optimizers clip nothing by themselves."""
+
+    def clear_by_optimizer(self, optimizer: Any) -> None:
+        optimizer.zero_grad()
+
+    def write_gradient(self, tensor: Any, array: Array | None) -> None:
+        if array is None:
+            tensor.grad = None
+        elif tensor.grad is None or tensor.grad.layout is not torch.strided:
+            tensor.grad = self.from_array(array, device=self.device(tensor))
+        else:
+            self.write(tensor.grad, array)
+
+    def write_optimizer_state(
+        self, optimizer: Any, model: Any, state: Mapping[str, Mapping[str, Array]]
+    ) -> None:
+        slots = SLOTS.get(self.optimizer_kind(optimizer), {})
+        for path, _, parameter in self._parameters(optimizer, model):
+            own = optimizer.state.get(parameter, {})
+            for name, values in state.get(path, {}).items():
+                key = slots.get(name)
+                if key is None or own.get(key) is None:
+                    continue
+                if not self.is_tensor(own[key]):
+                    own[key] = type(own[key])(values)
+                elif self.shape(own[key]) == values.shape:
+                    self.write(own[key], values.astype(self.dtype(own[key]), copy=False))
+
+    def copied_optimizer_state(self, optimizer: Any) -> Any:
+        copied: Any = defaultdict(dict)
+        for parameter, own in optimizer.state.items():
+            copied[parameter] = {
+                key: value.clone() if self.is_tensor(value) else value for key, value in own.items()
+            }
+        return copied
+
+    def exchange_optimizer_state(self, optimizer: Any, state: Any) -> Any:
+        before, optimizer.state = optimizer.state, state
+        return before
+
+    def clipped_by_optimizer(self, optimizer: Any, model: Any) -> dict[str, Array] | None:
+        return None
+
+    def optimizer_clip_off(self, optimizer: Any) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    @contextmanager
+    def learning_rates_set(self, optimizer: Any, model: Any, rates: Mapping[str, float]) -> Iterator[None]:
+        known = {id(parameter): path for path, _, parameter in self._parameters(optimizer, model)}
+        before = optimizer.param_groups
+        optimizer.param_groups = [
+            {
+                **group,
+                "params": [parameter],
+                "lr": rates.get(known.get(id(parameter), ""), group["lr"]),
+            }
+            for group in before
+            for parameter in group["params"]
+        ]
+        try:
+            yield
+        finally:
+            optimizer.param_groups = before
+
+    def optimizer_paths(self, optimizer: Any, model: Any) -> tuple[list[str], int]:
+        known = [path for path, _, _ in self._parameters(optimizer, model)]
+        tensors = {id(entry.value) for entry in self.state(model)}
+        every = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        return known, sum(id(parameter) not in tensors for parameter in every)
+
+    def written_settings(self, kind: str, settings: Mapping[str, Any]) -> str:
+        decoupled = settings.get("decay") == "decoupled" and kind == "Adam"
+        name = "AdamW" if decoupled else CLASSES.get(kind, kind)
+        known = {**SHARED_SETTINGS, **SETTINGS.get(kind, {})}
+        written = [f"{known[each]}={value!r}" for each, value in settings.items() if each in known]
+        return f"torch.optim.{name}({', '.join(['...', *written])})"
+
+    def written_clearing(self) -> str:
+        return "optimizer.zero_grad()"
+
+    def written_clip(self, kind: str, limit: float) -> str:
+        if kind == "value":
+            return f"torch.nn.utils.clip_grad_value_(model.parameters(), {limit!r}) before the step"
+        if kind == "norm":
+            return (
+                f"torch.nn.utils.clip_grad_norm_([parameter], {limit!r}) for every parameter before the step"
+            )
+        return f"torch.nn.utils.clip_grad_norm_(model.parameters(), {limit!r}) before the step"

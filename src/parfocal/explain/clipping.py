@@ -1,0 +1,76 @@
+"""How gradients were clipped, seen from what they were before and after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.causes import number, rounded
+
+CLOSE = 1e-4  # relative error of a scale in float32
+WORDS = {
+    "none": "does not clip them",
+    "value": "clips every element at {}",
+    "norm": "clips the norm of every parameter at {}",
+    "global_norm": "clips the norm of all at {}",
+    "scale": "multiplies them by {}",
+    "other": "changes them in another way",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """``kind``: one of ``WORDS``; ``limit``: what is allowed, or the factor of a scale."""
+
+    kind: str
+    limit: float = math.nan
+
+    @property
+    def words(self) -> str:
+        return WORDS[self.kind].format(number(self.limit))
+
+
+def clip_of(before: Sequence[Array], after: Sequence[Array]) -> Clip:
+    """Of one step: gradients that are small enough are left alone by every kind."""
+    norms = [(_norm(a), _norm(b)) for a, b in zip(before, after, strict=True)]
+    shares = [b / a for a, b in norms if a]
+    if not shares or all(abs(share - 1) <= CLOSE for share in shares):
+        return Clip("none")
+    if all(_is_multiple(a, b) for a, b in zip(before, after, strict=True)):
+        total = math.sqrt(sum(b * b for _, b in norms))
+        if max(shares) - min(shares) <= CLOSE * max(shares):
+            # one gradient alone: its norm is the norm of all
+            whole = Clip("global_norm", rounded(total))
+            return whole if shares[0] < 1 else Clip("scale", rounded(shares[0]))
+        clipped = [b for (a, b) in norms if a and b / a < 1 - CLOSE]
+        others = [b for (a, b) in norms if a and abs(b / a - 1) <= CLOSE]
+        if _alike(clipped) and len(clipped) + len(others) == len(shares):
+            return Clip("norm", rounded(clipped[0]))
+        return Clip("other")
+    limit = max(float(np.abs(b).max(initial=0.0)) for b in after)
+    if all(
+        np.allclose(b, np.clip(a, -limit, limit), rtol=CLOSE, atol=CLOSE * limit)
+        for a, b in zip(before, after, strict=True)
+    ):
+        return Clip("value", rounded(limit))
+    return Clip("other")
+
+
+def _norm(array: Array) -> float:
+    return float(np.linalg.norm(array.astype(np.float64).reshape(-1)))
+
+
+def _is_multiple(before: Array, after: Array) -> bool:
+    size = _norm(before)
+    if not size:
+        return True
+    share = _norm(after) / size
+    return _norm(after - share * before) <= CLOSE * max(size * share, 1e-300)
+
+
+def _alike(numbers: Sequence[float]) -> bool:
+    return bool(numbers) and max(numbers) - min(numbers) <= CLOSE * max(numbers)

@@ -1,0 +1,213 @@
+"""Why two updates of the same numbers differ: as the optimizers are set, or as their updates show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.brief import brief
+from parfocal.explain.causes import number
+from parfocal.explain.updates.floors import LIMIT, distance
+from parfocal.explain.updates.rules import Moment, updated
+from parfocal.explain.updates.settings import code_of, differences, same
+from parfocal.explain.updates.solving import Evidence, SideUpdate, get, solve, with_settings
+from parfocal.judge.verdict import Cause
+
+Written = Callable[[str, Mapping[str, Any]], str]  # how an optimizer of the port is written
+EFFECT = 1e-6  # of an update: what a setting has to change to count
+NAMES = {
+    "weight_decay": "the weight decay",
+    "decay": "the form of weight decay",
+    "lr": "the factor on the learning rate",
+    "epsilon_place": "the place of epsilon (of the root)",
+    "bias_correction": "whether moments are corrected for their start at zero",
+    "kind": "the rule of update",
+}
+
+
+def explain_updates(wrong: Sequence[Evidence], every: Sequence[Evidence], written: Written) -> list[Cause]:
+    """Causes of the ``wrong`` among ``every`` update of a step; several where several things are wrong."""
+    frozen = _frozen(wrong)
+    if frozen is not None:
+        return [frozen]
+    hidden = [each for each in wrong if not _as_said(each.port)]
+    told = [each for each in wrong if each not in hidden]
+    causes = _by_settings(told or wrong, every, written)
+    if hidden:
+        causes = [*_by_solving(hidden, every, written), *(causes if told else [])] or causes
+    distinct: dict[str, Cause] = {}
+    for cause in causes:
+        distinct.setdefault(f"{cause.code} {cause.message}", cause)
+    return list(distinct.values())
+
+
+def _as_said(update: SideUpdate) -> bool:
+    score = update.score()
+    return score is not None and score <= LIMIT
+
+
+def _frozen(wrong: Sequence[Evidence]) -> Cause | None:
+    """Parameters that only one side moves."""
+    for side, other in (("port", "reference"), ("reference", "port")):
+        still = [
+            each.path for each in wrong if not _moves(getattr(each, side)) and _moves(getattr(each, other))
+        ]
+        if still:
+            message = f"{_places(still)} is not updated in the {side}, and is in the {other}"
+            fix = (
+                "give the port's optimizer all parameters that the reference's has"
+                if side == "port"
+                else f"leave {_places(still)} out of the port's optimizer"
+            )
+            return Cause("optim.lr_group", message, fix, 0.0)
+    return None
+
+
+def _moves(update: SideUpdate) -> bool:
+    return not np.array_equal(update.outcome.weight, update.moment.weight)
+
+
+def _places(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{paths[0]}{more}"
+
+
+def _by_settings(wrong: Sequence[Evidence], every: Sequence[Evidence], written: Written) -> list[Cause]:
+    """What the optimizers say of themselves, as far as it has an effect here."""
+    groups: dict[str, tuple[str, Any, Any, list[Evidence]]] = {}
+    effects: dict[str, float] = {}
+    for each in wrong:
+        sides = (each.reference.kind, each.reference.settings), (each.port.kind, each.port.settings)
+        for name, ours, theirs in differences(*sides):
+            effect = np.inf if name == "kind" else effect_of(each, name, ours)
+            if name != "lr" and effect > EFFECT:
+                key = f"{name} {ours!r} {theirs!r}"
+                groups.setdefault(key, (name, ours, theirs, []))[3].append(each)
+                effects[key] = max(effects.get(key, 0.0), effect)
+    return [_told(*groups[key], len(every), written) for key in sorted(groups, key=lambda key: -effects[key])]
+
+
+def effect_of(evidence: Evidence, name: str, ours: Any) -> float:
+    """How much the port's update would change with the reference's value of a setting: a share of it."""
+    port = evidence.port
+    kind = evidence.reference.kind if name in ("momentum", "decay") else port.kind
+    now = updated(port.kind, port.settings, port.moment)
+    settings = {
+        **evidence.reference.settings,
+        **port.settings,
+        name: ours,
+        "lr": port.settings.get("lr", 0.0),
+    }
+    slots = {**evidence.reference.moment.slots, **port.moment.slots}  # a setting may need a slot of its own
+    then = updated(kind, settings, Moment(port.moment.weight, port.moment.gradient, slots))
+    if now is None or then is None:
+        return np.inf
+    shares = [_share(then.weight, now.weight, now.weight - port.moment.weight)]
+    shares += [
+        _share(np.asarray(values), np.asarray(now.slots[slot]), np.asarray(now.slots[slot]))
+        for slot, values in then.slots.items()
+        if slot in now.slots and np.shape(values) == np.shape(now.slots[slot])
+    ]
+    return max(shares)
+
+
+def _share(then: Array, now: Array, whole: Array) -> float:
+    apart, size = float(np.linalg.norm(then - now)), float(np.linalg.norm(whole))
+    return apart / size if size else (np.inf if apart else 0.0)
+
+
+def _told(name: str, ours: Any, theirs: Any, where: Sequence[Evidence], of: int, written: Written) -> Cause:
+    few = f" of {_places([each.path for each in where])}" if len(where) < of else ""
+    title = NAMES.get(name, name)
+    message = f"{title}{few} is {_value(ours)} in the reference and {_value(theirs)} in the port"
+    first = where[0]
+    kind = first.reference.kind if name in ("kind", "decay", "momentum") else first.port.kind
+    line = written(kind, _to_write(name, ours, first.reference.settings))
+    fix = f"write {line}"
+    if name == "epsilon_place":
+        fix = _smaller_epsilon(first, written)
+    elif few:
+        fix += f" for {_places([each.path for each in where])}"
+    after = first.reference.score()
+    return Cause(code_of(name), message, fix, 0.0 if after is None else min(after, LIMIT))
+
+
+def _to_write(name: str, ours: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    if name in ("beta1", "beta2"):
+        return {"betas": settings.get("betas")}
+    if name == "decay":
+        return {"decay": ours, "weight_decay": settings.get("weight_decay", 0.0)}
+    if name == "kind":
+        hidden = ("lr", "decay", "epsilon_place")
+        return {key: value for key, value in settings.items() if key not in hidden and value}
+    return {name: ours}
+
+
+def _smaller_epsilon(evidence: Evidence, written: Written) -> str:
+    """Inside and outside of a root are the same for an epsilon too small to matter."""
+    epsilon = float(evidence.reference.settings.get("epsilon", 0.0))
+    line = written(evidence.port.kind, {"epsilon": epsilon**2})
+    return f"write {line}: inside of the root epsilon counts as its square does outside"
+
+
+def _value(value: Any) -> str:
+    return number(value) if isinstance(value, float) else brief(value)
+
+
+def _by_solving(hidden: Sequence[Evidence], every: Sequence[Evidence], written: Written) -> list[Cause]:
+    """What updates show that are not made as their optimizer says."""
+    found = solve([each.port for each in hidden])
+    if found is None:
+        return _one_by_one(hidden, every, written)
+    return [
+        _shown(name, value, hidden, len(every), written)
+        for name, value in _differing(found.changed, hidden[0])
+    ]
+
+
+def _differing(changed: Mapping[str, Any], evidence: Evidence) -> list[tuple[str, Any]]:
+    """Of a solution, what is not as in the reference."""
+    right = evidence.reference.settings
+    kept = {**changed}
+    if kept.get("decay") == right.get("decay", "l2") or not kept.get("weight_decay", True):
+        kept.pop("decay", None)
+    default = {"lr": 1.0, "bias_correction": True, "amsgrad": False, "nesterov": False}
+    return [
+        (name, value)
+        for name, value in kept.items()
+        if not same(value, default.get(name) if name in default else get(right, name))
+    ]
+
+
+def _one_by_one(hidden: Sequence[Evidence], every: Sequence[Evidence], written: Written) -> list[Cause]:
+    """Parameters that are not all wrong in the same way: each by itself, the same told once."""
+    if len(hidden) < 2:
+        return []
+    causes: list[Cause] = []
+    for each in hidden:
+        found = solve([each.port])
+        if found is not None:
+            causes += [_shown(n, v, [each], len(every), written) for n, v in _differing(found.changed, each)]
+    return causes
+
+
+def _shown(name: str, value: Any, where: Sequence[Evidence], of: int, written: Written) -> Cause:
+    few = f" of {_places([each.path for each in where])}" if len(where) < of else ""
+    first = where[0]
+    default = {"lr": 1.0, "bias_correction": True, "amsgrad": False, "nesterov": False}
+    right = default.get(name) if name in default else get(first.reference.settings, name)
+    said = get(first.port.settings, name)
+    message = (
+        f"{NAMES.get(name, name)}{few} is {_value(right)} in the reference; the port's updates, computed "
+        f"again, show {_value(value)}"
+    )
+    if name != "lr" and said is not None and not same(said, value):
+        message += f", whatever its optimizer says ({_value(said)})"
+    line = written(first.port.kind, _to_write(name, right, first.reference.settings))
+    fix = f"make the port's update that of {line}"
+    expected = updated(first.port.kind, with_settings(first.port.settings, {name: value}), first.port.moment)
+    after = 0.0 if expected is None else distance(first.port.outcome, expected, first.port.floor())
+    return Cause(code_of(name), message, fix, after)

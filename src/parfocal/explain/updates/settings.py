@@ -1,0 +1,73 @@
+"""What two optimizers are set to for one parameter, and where that differs in effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+CODES = {
+    "kind": "optim.kind",
+    "weight_decay": "optim.weight_decay",
+    "decay": "optim.weight_decay",
+    "momentum": "optim.momentum",
+    "nesterov": "optim.momentum",
+    "dampening": "optim.momentum",
+    "momentum_decay": "optim.momentum",
+    "betas": "optim.betas",
+    "beta1": "optim.betas",
+    "beta2": "optim.betas",
+    "rho": "optim.betas",
+    "epsilon": "optim.epsilon",
+    "epsilon_place": "optim.epsilon",
+    "lr": "optim.lr_group",
+}
+OTHER = "optim.update"
+CLOSE = 1e-6  # relative difference of two settings that are the same
+
+
+def code_of(name: str) -> str:
+    return CODES.get(name, OTHER)
+
+
+def in_effect(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what has no effect, so that two ways to say the same are one; with its ``kind``."""
+    left = dict(settings)
+    if kind == "Momentum" and not left.get("momentum"):
+        kind = "SGD"
+    if kind == "SGD":
+        for name in ("momentum", "nesterov", "dampening"):
+            left.pop(name, None)
+        if left.get("decay") == "decoupled":  # added to the gradient or not is the same without momentum
+            left["decay"] = "l2"
+    if kind == "AdamW":  # Adam with decay apart from the gradient
+        kind = "Adam"
+    if not left.get("weight_decay"):
+        left.pop("decay", None)
+    return {**left, "kind": kind}
+
+
+def differences(
+    ours: tuple[str, Mapping[str, Any]], theirs: tuple[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Name and both values of every setting that differs in effect; each side a kind and its settings."""
+    left, right = in_effect(*ours), in_effect(*theirs)
+    if {left["kind"], right["kind"]} == {"SGD", "Momentum"}:  # the same rule, with a momentum of 0
+        yield "momentum", left.get("momentum", 0.0), right.get("momentum", 0.0)
+        names = {"weight_decay", "lr"}
+    elif left["kind"] != right["kind"]:
+        yield "kind", left["kind"], right["kind"]
+        names = {"weight_decay", "lr"}
+    else:
+        names = (left.keys() & right.keys()) - {"kind"}
+    for name in sorted(names):
+        if not same(left.get(name), right.get(name)):
+            yield name, left.get(name), right.get(name)
+
+
+def same(mine: Any, yours: Any) -> bool:
+    if isinstance(mine, (tuple, list)) and isinstance(yours, (tuple, list)):
+        return len(mine) == len(yours) and all(map(same, mine, yours))
+    numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in (mine, yours))
+    if numbers:
+        return bool(abs(mine - yours) <= CLOSE * max(abs(mine), abs(yours)))
+    return bool(mine == yours)

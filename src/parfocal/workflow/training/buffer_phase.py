@@ -1,0 +1,123 @@
+"""Buffers after the passes of a step that began with the reference's.
+
+A variance divided by n on one side and by n - 1 on the other changes nothing in training and everything in
+evaluation afterwards: it is told apart from mistakes, and its effect is measured at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.judge.floors import EPSILON
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.verdict import Divergence, Site
+from parfocal.workflow.training.carrying import Carrier
+from parfocal.workflow.training.found import Found
+from parfocal.workflow.training.judging import Noise
+from parfocal.workflow.training.sides import Arrays, TrainingSide
+
+RATIO = 1e-3  # relative spread of a ratio that is one number for all channels
+MOST = 10_000_000  # values that a variance is taken over
+
+
+@dataclass(slots=True)
+class Variances:
+    """Running variances of the port that part by convention alone, as they would be by now."""
+
+    counts: dict[str, int] = field(default_factory=dict)  # values that a variance is taken over, by path
+    own: Arrays = field(default_factory=dict)  # the port's, had they never been set to the reference's
+
+
+@dataclass(slots=True)
+class BufferPhase:
+    """Judges buffers and keeps book of variances."""
+
+    reference: TrainingSide
+    port: TrainingSide
+    carrier: Carrier
+    noise: Noise
+    found: Found
+    variances: Variances = field(default_factory=Variances)
+    compared: int = 0
+
+    def judge(self, step: int, before: Arrays, *, inherited: bool) -> bool:
+        """Whether something is wrong that was not before. ``before``: the port's, as the step began."""
+        after = self.reference.arrays("buffer")
+        wrong = False
+        for path, observed in self.port.arrays("buffer").items():
+            if path not in self.carrier.pieces or observed.dtype.name not in EPSILON:
+                continue
+            expected = self.carrier.carry(path, after.get)
+            if expected is None:
+                continue
+            self.compared += 1
+            key = ("buffer", path)
+            verdict = self.noise.judge(
+                key,
+                observed,
+                np.ascontiguousarray(expected),
+                lambda results, path=path: self.carrier.carry(path, results.buffers.get),  # type: ignore[misc]
+            )
+            momentum = self._momentum(path)
+            if path in self.variances.own and momentum is not None:
+                drift = self.variances.own[path] - before[path].astype(np.float64)
+                self.variances.own[path] = observed + (1 - momentum) * drift
+            if not verdict.wrong or path in self.variances.counts:
+                continue
+            is_variance = momentum is not None and "var" in self.carrier.name(path).rpartition(".")[2]
+            count = (
+                biased_count(before[path], expected, observed, momentum)
+                if is_variance and momentum is not None
+                else None
+            )
+            if count is not None:
+                self.variances.counts[path] = count
+                self.variances.own[path] = observed.astype(np.float64)
+            elif not self.found.seen(key):
+                wrong = True
+                self.found.add(
+                    key,
+                    Divergence(
+                        "buffer",
+                        Site(self.carrier.name(path), "buffer"),
+                        Site(path, "buffer"),
+                        f"buffer {path}",
+                        compare_arrays(observed, np.ascontiguousarray(expected)),
+                        verdict.floor,
+                        verdict.score,
+                        inherited=inherited,
+                        step=step,
+                    ),
+                )
+        return wrong
+
+    def _momentum(self, path: str) -> float | None:
+        """The weight of a new value in the running statistics of the reference's layer."""
+        source = self.carrier.name(path).rpartition(".")[0]
+        module: Any = self.reference.backend.modules(self.reference.model).get(source)
+        if module is None:
+            return None
+        value = self.reference.backend.settings(module).get("momentum")
+        return value if isinstance(value, float) else None
+
+
+def biased_count(before: Array, expected: Array, observed: Array, momentum: float) -> int | None:
+    """n, where what two variances were moved by differs by n / (n - 1) in every channel; or None."""
+    kept = (1.0 - momentum) * before.astype(np.float64)
+    moves = [side.astype(np.float64) - kept for side in (expected, observed)]
+    large = np.minimum(np.abs(moves[0]), np.abs(moves[1])) > 1e-3 * np.abs(moves[0]).max(initial=0.0)
+    if not large.any():
+        return None
+    ratios = (moves[0] / np.where(moves[1] == 0, 1, moves[1]))[large]
+    ratio = float(np.median(ratios))
+    if ratio < 1.0:
+        ratios, ratio = 1 / ratios, 1 / ratio
+    count = round(ratio / (ratio - 1)) if ratio > 1 else 0
+    if not 2 <= count <= MOST:
+        return None
+    excess = count / (count - 1) - 1
+    return count if np.abs(ratios - 1 - excess).max() <= max(RATIO * excess, 1e-5) else None

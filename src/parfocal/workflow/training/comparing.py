@@ -1,0 +1,211 @@
+"""``compare_training``: do two trainings go the same way, step by step and phase by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from parfocal.backends.checks import check_mode
+from parfocal.backends.protocol import Mode
+from parfocal.brief import brief
+from parfocal.capture.determinism import dropping
+from parfocal.errors import EmptyComparisonError, InputError, UnsupportedError
+from parfocal.inputs import Sides, convert
+from parfocal.judge.tolerance import Tolerance
+from parfocal.replay.ledger import parse_amount
+from parfocal.report.report import Report
+from parfocal.weights.plan import Plan
+from parfocal.workflow.align import align, find_plan
+from parfocal.workflow.players import Player
+from parfocal.workflow.progress import telling_progress
+from parfocal.workflow.state import weight_differences
+from parfocal.workflow.training.batches import Batch, read_batches
+from parfocal.workflow.training.lockstep import Lockstep
+from parfocal.workflow.training.reporting import report_of
+from parfocal.workflow.training.sides import TrainingSide, give_optimizers, make_sides
+
+Pairs = Iterator[tuple[Batch, Batch]]
+
+
+def compare_training(
+    reference: Any,
+    port: Any,
+    batches: Any,
+    *,
+    loss: Any,
+    optimizers: Any,
+    schedulers: Any = None,
+    steps: int | None = None,
+    clip: Any = None,
+    accumulate: Any = 1,
+    amp: Any = None,
+    mode: Mode = "train",
+    transfer: bool | str | Path | Plan = True,
+    tolerance: Tolerance | None = None,
+    explain: bool | str = True,
+    memory: str | int | None = None,
+    progress: bool | None = None,
+) -> Report:
+    """Compare two trainings in lockstep: the first step and phase that part, and why.
+
+    ``batches`` gives tuples ``(input, ..., label)`` or dicts with a label; ``loss`` is called with the output
+    and the label; ``optimizers`` are two optimizers or two functions from model to optimizer, ``schedulers``
+    likewise from optimizer to scheduler. Every phase is judged on what the reference had right before it, so
+    an error in one step hides none in another. Both models are trained by it.
+    """
+    return run_training(
+        reference,
+        port,
+        batches,
+        TrainingOptions(
+            loss,
+            optimizers,
+            schedulers,
+            steps,
+            clip,
+            accumulate,
+            amp,
+            mode,
+            transfer,
+            tolerance,
+            explain,
+            memory,
+            progress,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOptions:
+    """What ``compare_training`` is told besides models and batches."""
+
+    loss: Any
+    optimizers: Any
+    schedulers: Any = None
+    steps: int | None = None
+    clip: Any = None
+    accumulate: Any = 1
+    amp: Any = None
+    mode: Mode = "train"
+    transfer: bool | str | Path | Plan = True
+    tolerance: Tolerance | None = None
+    explain: bool | str = True
+    memory: str | int | None = None
+    progress: bool | None = None
+    look_always: bool = False  # into the calls of the first step, even where it does not part
+
+
+def run_training(reference: Any, port: Any, batches: Any, options: TrainingOptions) -> Report:
+    """The comparison itself."""
+    _check(reference, port, options)
+    mode, tolerance, explain, steps = options.mode, options.tolerance, options.explain, options.steps
+    ours, theirs = sides = make_sides((reference, port), options.loss, options.clip, options.accumulate)
+    per_step = max(ours.accumulate, theirs.accumulate)
+    stream: Pairs = read_batches(batches, None if steps is None else steps * per_step)
+    first = next(stream)
+    stream = chain([first], stream)
+    plan = _plan(sides, first, options.transfer)
+    differing = _weights(sides, plan) if options.transfer is False else []
+    give_optimizers(sides, options.optimizers, options.schedulers)
+
+    def look(pair: tuple[Batch, Batch]) -> Report | None:
+        return _aligned(sides, pair, plan, options)
+
+    lockstep = Lockstep(ours, theirs, plan, mode, tolerance, bool(explain), look)
+    lockstep.look_always = options.look_always or (
+        bool(explain) and mode != "eval" and _drop_otherwise(reference, port)
+    )
+    for number, each in enumerate(differing):
+        lockstep.found.add(("weights", number), each)
+    with telling_progress(options.progress) as tell, lockstep:
+        if differing:  # from here on the port has the reference's: the weights' own mistake is told
+            lockstep.start_equal()
+        for step, group in enumerate(_grouped(stream, per_step)):
+            tell(f"step {step}" + ("" if steps is None else f" of {steps}"))
+            lockstep.step(step, group)
+        return report_of(lockstep)
+
+
+def _check(reference: Any, port: Any, options: TrainingOptions) -> None:
+    check_mode(options.mode)
+    parse_amount(options.memory)
+    steps, amp, tolerance = options.steps, options.amp, options.tolerance
+    if reference is port:
+        raise InputError("a model compared with itself is always the same", hint="pass two models")
+    if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
+        raise InputError(f"steps={brief(steps)} is not a number of updates", hint="e.g. steps=30")
+    if amp is not None:
+        raise UnsupportedError(
+            f"amp={brief(amp)}: trainings in mixed precision are not compared yet",
+            hint="compare in float32 with amp=None; what differs there differs in lower precision too",
+        )
+    if not (tolerance is None or isinstance(tolerance, Tolerance)):
+        raise InputError(
+            f"tolerance={brief(tolerance)} is not a pf.Tolerance",
+            hint="e.g. tolerance=pf.Tolerance(rtol=1e-5, atol=1e-6)",
+        )
+
+
+def _players(sides: tuple[TrainingSide, TrainingSide]) -> tuple[Player, Player]:
+    def never() -> Any:
+        raise InputError("these models are not run by themselves")
+
+    ours, theirs = (Player(each.words, each.backend, each.model, never, None) for each in sides)
+    return ours, theirs
+
+
+def _plan(sides: tuple[TrainingSide, TrainingSide], first: tuple[Batch, Batch], transfer: Any) -> Plan:
+    return find_plan(_players(sides), Sides(first[0].inputs, first[1].inputs), transfer, None)
+
+
+def _weights(sides: tuple[TrainingSide, TrainingSide], plan: Plan) -> list[Any]:
+    return list(weight_differences(plan, *_players(sides)))
+
+
+def _drop_otherwise(reference: Any, port: Any) -> bool:
+    """Whether the two drop at other rates: nothing is dropped here, so that only reading tells."""
+    rates = [sorted(rate for _, rate in dropping(model).values() if rate) for model in (reference, port)]
+    return rates[0] != rates[1]
+
+
+def _grouped(stream: Pairs, size: int) -> Iterator[list[tuple[Batch, Batch]]]:
+    group: list[tuple[Batch, Batch]] = []
+    for pair in stream:
+        group.append(pair)
+        if len(group) == size:
+            yield group
+            group = []
+    if group and size > 1:
+        raise InputError(
+            f"the last update has {len(group)} of the {size} batches that it adds up",
+            hint="give a multiple of accumulate, or say steps=",
+        )
+
+
+def _aligned(
+    sides: tuple[TrainingSide, TrainingSide], pair: tuple[Batch, Batch], plan: Plan, options: TrainingOptions
+) -> Report | None:
+    """One step looked into call by call; None where that cannot be done."""
+    try:
+        return align(
+            sides[0].model,
+            sides[1].model,
+            Sides(pair[0].inputs, pair[1].inputs),
+            loss=(_closed(sides[0], pair[0]), _closed(sides[1], pair[1])),
+            mode=options.mode,
+            transfer=plan,
+            tolerance=options.tolerance,
+            explain=options.explain,
+            memory=options.memory,
+            progress=False,
+        )
+    except (EmptyComparisonError, UnsupportedError, InputError):
+        return None
+
+
+def _closed(side: TrainingSide, batch: Batch) -> Callable[[Any], Any]:
+    """The loss as a function of the output alone."""
+    return lambda output: side.loss(output, convert(batch.label, side.backend))

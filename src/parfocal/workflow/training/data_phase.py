@@ -1,0 +1,95 @@
+"""What the two models are given: the same values, up to how they lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.samples import apart, cause_of
+from parfocal.judge.floors import NOTHING
+from parfocal.judge.layouts import fit
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.workflow.training.batches import Batch, arrays_of
+
+LIMIT = 4.0  # in units of rounding
+SAMPLES = 16  # of a batch that a cause is sought in
+
+
+def compare_inputs(
+    ours: Batch, theirs: Batch, sites: tuple[Site, Site], step: int
+) -> Iterator[tuple[tuple[str, str], Divergence]]:
+    """Only what was given apart: one array for both is the same."""
+    for name, mine, yours in (("input", ours.inputs, theirs.inputs), ("label", ours.label, theirs.label)):
+        if _is_shared(mine, yours):
+            continue
+        for number, (expected, observed) in enumerate(zip(arrays_of(mine), arrays_of(yours), strict=False)):
+            what = f"{name} {number}" if name == "input" else name
+            found = _difference(what, observed, expected, sites, step)
+            if found is not None:
+                yield ("data", what), found
+
+
+def _is_shared(mine: object, yours: object) -> bool:
+    if isinstance(mine, tuple) and isinstance(yours, tuple):
+        return len(mine) == len(yours) and all(a is b for a, b in zip(mine, yours, strict=True))
+    if isinstance(mine, dict) and isinstance(yours, dict):
+        return mine.keys() == yours.keys() and all(mine[name] is yours[name] for name in mine)
+    return mine is yours
+
+
+def _difference(
+    what: str, observed: Array, expected: Array, sites: tuple[Site, Site], step: int
+) -> Divergence | None:
+    numeric = observed.dtype.kind in "fiub" and expected.dtype.kind in "fiub"
+    if not numeric or _agree(observed, expected):
+        return None
+    return Divergence(
+        "data",
+        *sites,
+        what,
+        compare_arrays(observed, expected) if observed.shape == expected.shape else None,
+        NOTHING,
+        math.inf,
+        cause=_cause(observed, expected),
+        step=step,
+    )
+
+
+def _agree(observed: Array, expected: Array) -> bool:
+    if observed.shape == expected.shape and apart(expected, observed) <= LIMIT:
+        return True
+    if observed.size != expected.size:
+        return False
+    if observed.shape == expected.shape and observed.ndim < 2:
+        return False
+    layout = fit(expected, observed, may_move=True)
+    if layout is None or (layout.permutation is not None and layout.permutation[0] != 0):
+        return False
+    return apart(layout.apply(expected), observed) <= LIMIT
+
+
+def _cause(observed: Array, expected: Array) -> Cause | None:
+    if observed.shape != expected.shape or not observed.ndim:
+        return None
+    order = _permutation(observed, expected)
+    if order is not None:
+        message = f"the port's batch has the reference's samples in another order ({order[:6]} ...)"
+        return Cause("data.order", message, "give both sides one order of samples", 0.0)
+    pairs = [
+        (expected[n], observed[n]) for n in range(len(expected)) if apart(expected[n], observed[n]) > LIMIT
+    ]
+    return cause_of(pairs[:SAMPLES], LIMIT) if pairs else None
+
+
+def _permutation(observed: Array, expected: Array) -> list[int] | None:
+    """Which of the reference's samples every sample of the port is, where they are the same ones."""
+    if observed.ndim < 2 or len(observed) < 2:
+        return None
+    places = {row.tobytes(): number for number, row in enumerate(np.ascontiguousarray(expected))}
+    found = [places.get(row.tobytes()) for row in np.ascontiguousarray(observed.astype(expected.dtype))]
+    known = [place for place in found if place is not None]
+    return known if sorted(known) == list(range(len(expected))) else None

@@ -1,0 +1,188 @@
+"""How far apart one phase of two trainings is, in units of what rounding makes unavoidable.
+
+Most tensors are within a few units of their own size, and nothing more is asked. Beyond that the reference
+is run again in float64, and with every weight and input moved by one unit in the last place; how far its
+results then are from its own is the floor, remembered relative to their size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.capture.determinism import no_dropout
+from parfocal.capture.tree import flatten, replace
+from parfocal.errors import ParfocalError
+from parfocal.inputs import arguments, convert
+from parfocal.judge.apart import apart
+from parfocal.judge.floors import EPSILON, NOTHING, Size, coarser, difference, error_of, score, size_of
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.tolerance import Tolerance
+from parfocal.workflow.training.batches import Batch
+from parfocal.workflow.training.sides import Arrays, TrainingSide
+
+END_LIMIT = 12.0  # in units of noise: outputs, losses and gradients are the end of a computation
+NEAR = 4.0  # units of a tensor's own rounding below which no floor is measured
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One tensor of both sides: how far apart in units of noise, and whether that is too far."""
+
+    score: float
+    floor: Size
+    wrong: bool
+
+
+FINE = Verdict(0.0, NOTHING, False)
+
+
+@dataclass(slots=True)
+class Results:
+    """What a step of the reference gives, measured again in another way."""
+
+    outputs: Arrays = field(default_factory=dict)
+    loss: float = math.nan
+    gradients: Arrays = field(default_factory=dict)
+    buffers: Arrays = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Noise:
+    """The floors of the reference's outputs, loss and gradients."""
+
+    side: TrainingSide
+    mode: str
+    tolerance: Tolerance | None
+    relative: dict[Hashable, Size] = field(default_factory=dict)  # by what was compared
+    batches: list[Batch] = field(default_factory=list)  # of the present step
+    buffers: Arrays = field(default_factory=dict)  # as the step began
+    measured: tuple[Results, ...] | None = None
+
+    def begin(self, buffers: Arrays) -> None:
+        self.batches, self.measured, self.buffers = [], None, buffers
+
+    def judge(
+        self,
+        key: Hashable,
+        observed: Array,
+        expected: Array,
+        pick: Callable[[Results], Array | None],
+        factor: float = 1.0,
+    ) -> Verdict:
+        """``pick``: the same tensor of the reference when it is run again, in the shape of ``expected``."""
+        if self.tolerance is not None:
+            found = compare_arrays(observed, expected, tolerance=self.tolerance)
+            return Verdict(math.inf if found.mismatched else 0.0, NOTHING, bool(found.mismatched))
+        if observed.shape != expected.shape:
+            return Verdict(math.inf, NOTHING, True)
+        error, size = _measured(observed, expected)
+        if error.peak == 0.0:
+            return FINE
+        own = size * coarser(observed.dtype.name, expected.dtype.name)
+        if score(error, own) <= NEAR:
+            return FINE
+        known = self.relative.get(key)
+        if known is not None and score(error, _scaled(size, known)) <= END_LIMIT * factor:
+            return FINE
+        floor = own
+        for again in self._again():
+            array = pick(again)
+            if array is not None and array.shape == expected.shape:
+                floor = floor | difference(array.astype(expected.dtype, copy=False), expected)
+        if size.rms and size.peak:
+            ratio = Size(floor.rms / size.rms, floor.peak / size.peak)
+            self.relative[key] = ratio if known is None else ratio | known
+        found_score = score(error, floor)
+        return Verdict(found_score, floor, found_score > END_LIMIT * factor)
+
+    def _again(self) -> tuple[Results, ...]:
+        if self.measured is None:
+            generator = np.random.default_rng(20240303)
+            ways: tuple[tuple[str | None, np.random.Generator | None], ...] = (
+                ("float64", None),
+                (None, generator),
+                (None, generator),
+            )
+            found = []
+            for dtype, chance in ways:
+                try:
+                    found.append(self._run(dtype, chance))
+                except ParfocalError:  # no kernel in float64, or a model that cannot be copied
+                    continue
+            self.measured = tuple(found)
+        return self.measured
+
+    def _run(self, dtype: str | None, generator: np.random.Generator | None) -> Results:
+        """The reference's copy in another dtype, or with everything moved by one unit in the last place."""
+        side = self.side
+        backend = side.backend
+        twin = backend.copy_as(side.model, dtype)
+        copy = TrainingSide(side.words, backend, twin, side.loss)
+        copy.refresh()
+        for path, tensor in copy.tensors("buffer").items():
+            backend.write(tensor, self.buffers[path].astype(backend.dtype(tensor), copy=False))
+        if generator is not None:
+            for tensor in copy.tensors("parameter").values():
+                backend.write(tensor, moved(backend.to_array(tensor), generator))
+        results = Results()
+        widened = backend.widened() if dtype is not None else backend.with_grad()
+        with widened, backend.mode(twin, "keep"), no_dropout(twin), backend.recurrence_in_training(twin):
+            for batch in self.batches:
+                given = Batch(
+                    _prepared(batch.inputs, side, dtype, generator), _prepared(batch.label, side, dtype)
+                )
+                args, kwargs = arguments(given.inputs, backend)
+                with copy.telling("the model"):
+                    output = twin(*args, **kwargs)
+                results.outputs = {
+                    slot: backend.to_array(leaf) for slot, leaf in copy.outputs(output).items()
+                }
+                loss = copy.loss_of(output, given.label)
+                results.loss = float(backend.to_array(loss).reshape(-1)[0])
+                copy.backward(loss)
+        results.gradients = copy.gradients(copy=True)
+        results.buffers = copy.arrays("buffer", copy=True)
+        return results
+
+
+def _prepared(
+    value: Any, side: TrainingSide, dtype: str | None, generator: np.random.Generator | None = None
+) -> Any:
+    """Inputs or labels in another dtype, or moved."""
+    backend = side.backend
+    tensors = convert(value, backend)
+    changed = {}
+    for slot, leaf in flatten(tensors).leaves.items():
+        if not backend.is_tensor(leaf) or backend.dtype(leaf) not in EPSILON:
+            continue
+        if dtype is not None:
+            changed[slot] = backend.cast(leaf, dtype)
+        elif generator is not None:
+            changed[slot] = backend.from_array(moved(backend.to_array(leaf), generator))
+    return replace(tensors, changed)
+
+
+def moved(array: Array, generator: np.random.Generator) -> Array:
+    """Every number one unit in the last place up or down."""
+    epsilon = EPSILON.get(array.dtype.name)
+    if epsilon is None:
+        return array
+    signs = generator.choice(np.array([-epsilon, epsilon]), array.shape)
+    return np.asarray(array * (1 + signs)).astype(array.dtype)
+
+
+def _measured(observed: Array, expected: Array) -> tuple[Size, Size]:
+    found = apart(observed, expected)
+    if found is not None:
+        return Size(found.rms, found.peak), Size(found.reference_rms, found.reference_peak)
+    return error_of(compare_arrays(observed, expected)), size_of(expected)
+
+
+def _scaled(size: Size, ratio: Size) -> Size:
+    return Size(size.rms * ratio.rms, size.peak * ratio.peak)

@@ -1,0 +1,161 @@
+"""Two trainings in lockstep: at every step the port begins with what the reference has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Mode
+from parfocal.capture.determinism import no_dropout
+from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import Cause
+from parfocal.report.report import Report
+from parfocal.weights.plan import Plan
+from parfocal.workflow.training.batches import Batch
+from parfocal.workflow.training.buffer_phase import BufferPhase
+from parfocal.workflow.training.carrying import Carrier
+from parfocal.workflow.training.found import Found
+from parfocal.workflow.training.judging import Noise
+from parfocal.workflow.training.passes import Passes
+from parfocal.workflow.training.sides import TrainingSide
+from parfocal.workflow.training.update_phase import UpdatePhase
+
+LOOKED_INTO = 2  # steps whose calls are aligned to explain a difference
+ACCUMULATED = 1e-3  # relative error of gradients that are a sum of others
+Look = Callable[[tuple[Batch, Batch]], Report | None]
+
+
+@dataclass(slots=True)
+class Lockstep:
+    """All phases of all steps. ``look``: aligns the calls of a step, to say where it parts."""
+
+    reference: TrainingSide
+    port: TrainingSide
+    plan: Plan
+    mode: Mode
+    tolerance: Tolerance | None
+    explain: bool
+    look: Look
+    found: Found = field(default_factory=Found)
+    losses: list[tuple[float, float]] = field(default_factory=list)
+    looked: list[Report] = field(default_factory=list)
+    look_always: bool = False  # into the calls of the first step, whatever it gives
+    passes: Passes = field(init=False)
+    buffers: BufferPhase = field(init=False)
+    updates: UpdatePhase = field(init=False)
+    last: tuple[Batch, Batch] | None = None
+    _undo: ExitStack = field(default_factory=ExitStack)
+
+    def __post_init__(self) -> None:
+        carrier = Carrier.of(self.plan, self.reference, self.port)
+        noise = Noise(self.reference, self.mode, self.tolerance)
+        sides = self.reference, self.port
+        self.passes = Passes(*sides, carrier, noise, self.found)
+        self.buffers = BufferPhase(*sides, carrier, noise, self.found)
+        self.updates = UpdatePhase(*sides, carrier, self.found, self.tolerance, self.explain)
+
+    def __enter__(self) -> Lockstep:
+        for side in (self.reference, self.port):
+            side.backend.clear_gradients(side.model)
+            self._undo.enter_context(side.backend.mode(side.model, self.mode))
+            if self.mode != "eval":
+                self._undo.enter_context(no_dropout(side.model))
+            self._undo.enter_context(side.backend.recurrence_in_training(side.model))
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._undo.close()
+
+    def start_equal(self) -> None:
+        """Give the port the reference's weights."""
+        self.updates.lead_weights(self.reference.arrays("parameter"))
+
+    def step(self, number: int, batches: Sequence[tuple[Batch, Batch]]) -> None:
+        self.last = batches[0]
+        before = self.port.arrays("buffer", copy=True)
+        self.passes.run(number, batches)
+        self.losses.append(self.passes.losses)
+        self.passes.judge_gradients()
+        self._explain_accumulation(number)
+        inherited = "forward" in self.passes.wrong
+        if self.buffers.judge(number, before, inherited=inherited):
+            self.passes.wrong.add("buffer")
+        self._look_into(number, batches)
+        self.updates.run(number)
+        for side in (self.reference, self.port):
+            side.step_schedule(self.passes.losses[0])
+            side.clear()
+
+    def _explain_accumulation(self, step: int) -> None:
+        """Gradients of another number of passes, or of the step before besides."""
+        wrong = [
+            key
+            for key, each in self.found.divergences.items()
+            if each.step == step and isinstance(key, tuple) and key[0] == "gradient"
+        ]
+        if not wrong or not self.explain:
+            return
+        cause = self._left_over(step) or self._other_count()
+        if cause is None:
+            return
+        first, *rest = wrong
+        self.found.divergences[first] = replace(self.found.divergences[first], cause=cause, inherited=False)
+        for key in rest:
+            del self.found.divergences[key]
+        self.passes.wrong.discard("gradient")
+
+    def _left_over(self, step: int) -> Cause | None:
+        """The gradients that were there before the step are still in the port's."""
+        left = self.passes.left
+        if not left:
+            return None
+        ours, theirs = self.reference.gradients(), self.port.gradients()
+        for path, before in left.items():
+            right = self.passes.carrier.carry(path, ours.get) if path in self.passes.carrier.pieces else None
+            if right is None or path not in theirs or not _close(theirs[path] - before, right):
+                return None
+        message = "the port's gradients are those of this step and of steps before: they are not cleared"
+        return Cause("grad.accumulated", message, "clear the port's gradients after every update", 0.0)
+
+    def _other_count(self) -> Cause | None:
+        """The port adds up the gradients of more or fewer batches."""
+        ours, theirs = self.reference.accumulate, self.port.accumulate
+        if ours == theirs:
+            return None
+        message = f"an update uses the gradients of {ours} batches in the reference, of {theirs} in the port"
+        return Cause("grad.accumulated", message, f"add up the gradients of {ours} batches in the port", 0.0)
+
+    def _look_into(self, number: int, batches: Sequence[tuple[Batch, Batch]]) -> None:
+        """Where inside of the model a step parts: the same step again, call by call, before its update."""
+        asked = self.passes.wrong & {"forward", "gradient", "buffer", "backward", "loss"}
+        always = self.look_always and number == 0
+        if not (asked and self.explain and len(self.looked) < LOOKED_INTO) and not always:
+            return
+        report = self.look(batches[0])
+        if report is None:
+            return
+        self.looked.append(report)
+        own = [each for each in report.divergences if not each.inherited]
+        if not own:
+            return
+        kept = {
+            key: each
+            for key, each in self.found.divergences.items()
+            if each.step != number
+            or each.phase in ("data", "lr", "optimizer", "weights")
+            or each.cause is not None
+        }
+        self.found.divergences.clear()
+        self.found.divergences.update(kept)
+        for index, each in enumerate(report.divergences):
+            self.found.add(("call", number, index), replace(each, step=number))
+
+
+def _close(observed: Any, expected: Any) -> bool:
+    size = float(np.linalg.norm(expected))
+    return float(np.linalg.norm(observed - expected)) <= ACCUMULATED * max(size, math.ulp(1.0))

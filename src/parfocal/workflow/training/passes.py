@@ -1,0 +1,241 @@
+"""One step up to its gradients: data, forward, loss and backward, each on what the reference had there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.errors import InputError
+from parfocal.judge.floors import NOTHING, Size
+from parfocal.judge.layouts import Layout
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.verdict import Divergence, Site
+from parfocal.workflow.players import tied_outputs
+from parfocal.workflow.training.batches import Batch
+from parfocal.workflow.training.carrying import Carrier
+from parfocal.workflow.training.data_phase import compare_inputs
+from parfocal.workflow.training.found import Found
+from parfocal.workflow.training.judging import Noise, Results, Verdict
+from parfocal.workflow.training.nonfinite import first_nonfinite
+from parfocal.workflow.training.sides import Arrays, TrainingSide
+
+
+@dataclass(slots=True)
+class Passes:
+    """Forward and backward of both sides for every batch of a step, and what is wrong with them."""
+
+    reference: TrainingSide
+    port: TrainingSide
+    carrier: Carrier
+    noise: Noise
+    found: Found
+    ties: dict[str, tuple[str, Layout]] | None = None  # output slot of the port -> that of the reference
+    counts: dict[str, int] = field(default_factory=dict)
+    step: int = 0
+    wrong: set[str] = field(default_factory=set)  # phases that part at this step for the first time
+    losses: tuple[float, float] = (math.nan, math.nan)
+    left: Arrays = field(default_factory=dict)  # gradients of the port that were there before
+    sums: list[Arrays] = field(default_factory=list)  # the reference's gradients after every batch
+
+    def run(self, step: int, batches: Sequence[tuple[Batch, Batch]]) -> None:
+        """Gradients of both sides are there afterwards, the port's still its own."""
+        self.step, self.wrong, self.sums = step, set(), []
+        self.noise.begin(self.reference.arrays("buffer", copy=True))
+        self.left = {path: array for path, array in self.port.gradients(copy=True).items() if array.any()}
+        for number, (ours, theirs) in enumerate(batches):
+            mine = self._forward(ours) if number < self.reference.accumulate else None
+            if number < self.port.accumulate:
+                self._follow(ours, theirs, mine)
+            if max(self.reference.accumulate, self.port.accumulate) > 1:
+                self.sums.append(self.reference.gradients(copy=True))
+
+    def _forward(self, batch: Batch) -> tuple[Arrays, float, Arrays, Batch]:
+        side = self.reference
+        self.noise.batches.append(batch)
+        output = side.forward(batch)
+        tensors = side.outputs(output)
+        arrays = {slot: side.backend.to_array(tensor) for slot, tensor in tensors.items()}
+        entering: Arrays = {}
+        for slot, tensor in tensors.items():
+            side.backend.watch_gradient(tensor, partial(self._keep, entering, slot))
+        loss = side.loss_of(output, batch.label)
+        value = float(side.backend.to_array(loss).reshape(-1)[0])
+        if not math.isfinite(value):
+            where = first_nonfinite(side, batch)
+            raise InputError(
+                f"the loss of the reference is {value} at step {self.step}; the first that is not finite is "
+                f"{where}",
+                hint="a comparison with NaN or infinity says nothing: look at this tensor, or at the rate",
+            )
+        side.backward(loss)
+        self.losses = value, self.losses[1]
+        return arrays, value, entering, batch
+
+    def _keep(self, entering: Arrays, slot: str, gradient: Any) -> None:
+        entering[slot] = self.reference.backend.to_array(gradient)
+
+    def _follow(self, ours: Batch, theirs: Batch, mine: tuple[Arrays, float, Arrays, Batch] | None) -> None:
+        side = self.port
+        for key, divergence in compare_inputs(ours, theirs, self._sites(), self.step):
+            if not self.found.seen(key):
+                self.wrong.add("data")
+                self.found.add(key, divergence)
+        self._count("batches")
+        output = side.forward(theirs)
+        tensors = side.outputs(output)
+        if mine is None:  # a batch more than the reference takes: only its gradient is of interest
+            side.backward(side.loss_of(output, theirs.label))
+            return
+        arrays, value, entering, _ = mine
+        values = {slot: side.backend.to_array(tensor, copy=False) for slot, tensor in tensors.items()}
+        if self.ties is None:
+            self.ties = self._tied(arrays, values)
+        expected: Arrays = {}
+        for slot, (name, layout) in self.ties.items():
+            if slot not in values or name not in arrays:
+                continue
+            expected[slot] = np.ascontiguousarray(layout.apply(arrays[name]))
+            self._judge_output(slot, values[slot], expected[slot], name, layout)
+        led, leaves = side.led(output, expected)
+        for slot, leaf in leaves.items():
+            name, layout = self.ties[slot]
+            if name in entering and side.backend.requires_grad(leaf):
+                side.backend.watch_gradient(leaf, partial(self._enter, slot, layout.apply(entering[name])))
+        loss = side.loss_of(led, theirs.label)
+        own = float(side.backend.to_array(loss).reshape(-1)[0])
+        self.losses = self.losses[0], own
+        self._judge_loss(own, value, theirs)
+        side.backward(loss)
+
+    def _tied(self, ours: Arrays, theirs: Arrays) -> dict[str, tuple[str, Layout]]:
+        tied = tied_outputs(ours, theirs)
+        known = {name for name, _ in tied.values()}
+        lacking = [slot for slot in ours if slot not in known]
+        for slot, name in zip([each for each in theirs if each not in tied], lacking, strict=False):
+            if theirs[slot].shape == ours[name].shape:  # other values in the same place
+                tied[slot] = (name, Layout(None, ours[name].shape))
+        if not tied:
+            shapes = [", ".join(str(list(each.shape)) for each in side.values()) for side in (ours, theirs)]
+            raise InputError(
+                f"no output of the port stands for one of the reference: {shapes[1]} against {shapes[0]}",
+                hint="both models must give the same outputs",
+            )
+        return tied
+
+    def _judge_output(self, slot: str, observed: Array, expected: Array, name: str, layout: Layout) -> None:
+        def again(results: Results) -> Array | None:
+            found = results.outputs.get(name)
+            return None if found is None else layout.apply(found)
+
+        verdict = self.noise.judge(("output", name), observed, expected, again)
+        what = "output" + (f" {slot}" if slot else "")
+        self._count("outputs")
+        self._report("forward", ("forward", name), what, observed, expected, verdict)
+
+    def _judge_loss(self, own: float, value: float, batch: Batch) -> None:
+        observed, expected = np.array(own, np.float32), np.array(value, np.float32)
+        if not math.isfinite(own):
+            where = first_nonfinite(self.port, batch)
+            message = f"the port's loss is {own}; the first that is not finite is {where}"
+            verdict = Verdict(math.inf, NOTHING, True)
+            self._report("loss", ("loss",), "the loss", observed, expected, verdict, message)
+            return
+        verdict = self.noise.judge(
+            ("loss",), observed, expected, lambda results: np.array(results.loss, np.float32)
+        )
+        message = f"{value:.7g} in the reference, {own:.7g} in the port"
+        self._count("losses")
+        self._report("loss", ("loss",), "the loss", observed, expected, verdict, message)
+
+    def _enter(self, slot: str, right: Array, gradient: Any) -> Any:
+        """The gradient that enters the model: judged, and from here on the reference's."""
+        side = self.port
+        observed = side.backend.to_array(gradient)
+        expected = np.ascontiguousarray(right.reshape(observed.shape))
+        verdict = self.noise.judge(("entering", slot), observed, expected, lambda results: None)
+        what = "gradient of the loss by output" + (f" {slot}" if slot else "")
+        self._report("backward", ("entering", slot), what, observed, expected, verdict)
+        return side.backend.cast(side.backend.from_array(expected), side.backend.dtype(gradient))
+
+    def _report(
+        self,
+        phase: str,
+        key: tuple[str, ...],
+        what: str,
+        observed: Array,
+        expected: Array,
+        verdict: Verdict,
+        message: str = "",
+        inherited: bool = False,
+    ) -> None:
+        if not verdict.wrong or self.found.seen(key):
+            return
+        self.wrong.add(phase)
+        self.found.add(
+            key,
+            Divergence(
+                phase,
+                *self._sites(),
+                what,
+                compare_arrays(observed, expected) if observed.shape == expected.shape else None,
+                verdict.floor,
+                verdict.score,
+                message,
+                inherited,
+                step=self.step,
+            ),
+        )
+
+    def judge_gradients(self) -> None:
+        """Of every parameter, as far as both sides have it."""
+        ours = self.reference.gradients()
+        theirs = self.port.gradients()
+        inherited = "forward" in self.wrong or any(
+            each.phase == "forward" and not each.inherited for each in self.found.divergences.values()
+        )
+        for path in self.carrier.parameters:
+            expected, observed = self.carrier.carry(path, ours.get), theirs.get(path)
+            if expected is None or observed is None:
+                self._one_sided(path, expected, observed)
+                continue
+            self._count("gradients")
+            verdict = self.noise.judge(
+                ("gradient", path),
+                observed,
+                np.ascontiguousarray(expected),
+                lambda results, path=path: self.carrier.carry(path, results.gradients.get),  # type: ignore[misc]
+            )
+            if verdict.wrong:
+                self._report(
+                    *("gradient", ("gradient", path), f"gradient of {path}"),
+                    *(observed, np.ascontiguousarray(expected), verdict),
+                    inherited=inherited,
+                )
+
+    def _one_sided(self, path: str, expected: Array | None, observed: Array | None) -> None:
+        present = expected if expected is not None else observed
+        if present is None or not present.any() or self.found.seen(("gradient", path)):
+            return
+        side = "port" if expected is not None else "reference"
+        self.wrong.add("gradient")
+        message = f"the {side} has no gradient there, the other has"
+        noise = Size(0.0, 0.0)
+        self.found.add(
+            ("gradient", path),
+            Divergence(
+                *("gradient", *self._sites(), f"gradient of {path}", None, noise, math.inf, message),
+                step=self.step,
+            ),
+        )
+
+    def _count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    def _sites(self) -> tuple[Site, Site]:
+        return Site("", type(self.reference.model).__name__), Site("", type(self.port.model).__name__)

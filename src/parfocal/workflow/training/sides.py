@@ -1,0 +1,255 @@
+"""One side of a training: its model, loss, optimizer, schedule and clipping, driven phase by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends import registry
+from parfocal.backends.protocol import Array, Backend, StateTensor
+from parfocal.brief import brief
+from parfocal.capture.tree import flatten, replace
+from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.inputs import arguments, convert
+from parfocal.judge.floors import EPSILON
+from parfocal.workflow.telling import INPUTS_HINT, telling
+from parfocal.workflow.training.batches import SIDES, Batch
+
+Arrays = dict[str, Array]
+
+
+@dataclass(slots=True)
+class TrainingSide:
+    """One of the two trainings."""
+
+    words: str  # "reference" or "port"
+    backend: Backend
+    model: Any
+    loss: Callable[[Any, Any], Any]
+    optimizer: Any = None
+    scheduler: Any = None
+    clip: Callable[[Any], Any] | None = None
+    accumulate: int = 1
+    entries: list[StateTensor] = field(default_factory=list)  # parameters and buffers, each once
+
+    def telling(self, what: str, hint: str = "") -> AbstractContextManager[None]:
+        return telling(self.words, what, partial(self.backend.modules, self.model), hint)
+
+    def refresh(self) -> None:
+        """Look the model's tensors up again: code may put new ones in their places."""
+        self.entries = [entry for entry in self.backend.state(self.model) if entry.tied_to is None]
+
+    def tensors(self, role: str) -> dict[str, Any]:
+        return {entry.path: entry.value for entry in self.entries if entry.role == role}
+
+    def arrays(self, role: str, *, copy: bool = False) -> Arrays:
+        to_array = self.backend.to_array
+        return {entry.path: to_array(entry.value, copy=copy) for entry in self.entries if entry.role == role}
+
+    def gradients(self, *, copy: bool = False) -> Arrays:
+        found = {
+            path: self.backend.gradient(tensor, copy=copy)
+            for path, tensor in self.tensors("parameter").items()
+        }
+        return {path: array for path, array in found.items() if array is not None}
+
+    def forward(self, batch: Batch) -> Any:
+        args, kwargs = arguments(batch.inputs, self.backend)
+        with self.telling("the model", INPUTS_HINT):
+            return self.model(*args, **kwargs)
+
+    def outputs(self, output: Any) -> dict[str, Any]:
+        """The floating tensors of an output by slot."""
+        backend = self.backend
+        found = {
+            slot: leaf
+            for slot, leaf in flatten(output).leaves.items()
+            if backend.is_tensor(leaf) and backend.dtype(leaf) in EPSILON
+        }
+        if not found:
+            raise EmptyComparisonError(
+                f"the {self.words} gives {brief(output)} with no floating tensor of {backend.name} in it",
+                hint="return tensors, alone or in tuples, lists, dicts or dataclasses",
+            )
+        return found
+
+    def led(self, output: Any, values: Mapping[str, Array]) -> tuple[Any, dict[str, Any]]:
+        """The output with other values in it, through which gradients pass to the model all the same."""
+        leaves = flatten(output).leaves
+        changed = {slot: self.backend.substitute(leaves[slot], array) for slot, array in values.items()}
+        return replace(output, changed), changed
+
+    def loss_of(self, output: Any, label: Any) -> Any:
+        backend = self.backend
+        with self.telling("the loss", "loss=(reference_loss, port_loss) gives each side its own"):
+            loss = self.loss(output, convert(label, backend))
+        if not backend.is_tensor(loss) or int(np.prod(backend.shape(loss))) != 1:
+            shape = f"a tensor {list(backend.shape(loss))}" if backend.is_tensor(loss) else brief(loss)
+            raise InputError(
+                f"the loss of the {self.words} gives {shape}, not one number of {backend.name}",
+                hint="reduce it, e.g. with .mean()",
+            )
+        if not backend.requires_grad(loss):
+            raise InputError(
+                f"the loss of the {self.words} depends on nothing trainable, so nothing can be learnt",
+                hint="see that nothing is detached on the way to it, and that gradients are not switched off",
+            )
+        return loss
+
+    def backward(self, loss: Any) -> None:
+        with self.telling("the backward pass"):
+            self.backend.backward([loss], [None])
+
+    def clipped(self) -> Arrays | None:
+        """Gradients as the update would use them: by the user's function, or by the optimizer itself."""
+        if self.clip is not None:
+            with self.telling("clip"):
+                self.clip([tensor for tensor in self.tensors("parameter").values() if self._learns(tensor)])
+        inside = self.backend.clipped_by_optimizer(self.optimizer, self.model)
+        if self.clip is None and inside is None:
+            return None
+        return {**self.gradients(copy=True), **(inside or {})}
+
+    def _learns(self, tensor: Any) -> bool:
+        return self.backend.requires_grad(tensor)
+
+    def update(self) -> None:
+        with self.telling("the optimizer's step"), self.backend.optimizer_clip_off(self.optimizer):
+            self.backend.optimizer_step(self.optimizer)
+
+    def settings(self) -> dict[str, dict[str, Any]]:
+        return self.backend.optimizer_settings(self.optimizer, self.model)
+
+    def slots(self) -> dict[str, Arrays]:
+        return self.backend.optimizer_state(self.optimizer, self.model)
+
+    def step_schedule(self, loss: float) -> None:
+        if self.scheduler is None:
+            return
+        metric = loss if self.backend.needs_metric(self.scheduler) else None
+        with self.telling("the scheduler's step"):
+            self.backend.scheduler_step(self.scheduler, metric)
+
+    def clear(self) -> None:
+        self.backend.clear_by_optimizer(self.optimizer)
+
+
+def make_sides(
+    models: tuple[Any, Any],
+    loss: Any,
+    clip: Any,
+    accumulate: Any,
+) -> tuple[TrainingSide, TrainingSide]:
+    """Both sides without their optimizers, which are made once the weights are what they should be."""
+    losses = _pair(loss, "loss", callable, "a function (output, label) -> one number, or a pair of them")
+    clips = _pair(
+        clip,
+        "clip",
+        lambda each: each is None or callable(each),
+        "a pair of functions of the parameters, None where the optimizer clips by itself",
+    )
+    counts = _pair(
+        accumulate,
+        "accumulate",
+        lambda each: isinstance(each, int) and not isinstance(each, bool) and each > 0,
+        "a number of batches whose gradients are added up for one update",
+    )
+    sides = []
+    for number, (words, model) in enumerate(zip(SIDES, models, strict=True)):
+        backend = registry.of(model)
+        if not backend.is_model(model):
+            raise InputError(f"the {words} is a {type(model).__name__}, not a model")
+        side = TrainingSide(
+            *(words, backend, model, losses[number]), clip=clips[number], accumulate=counts[number]
+        )
+        side.refresh()
+        sides.append(side)
+    return sides[0], sides[1]
+
+
+def _pair(value: Any, name: str, fits: Callable[[Any], bool], wanted: str) -> tuple[Any, Any]:
+    both = value if isinstance(value, (tuple, list)) else (value, value)
+    if len(both) != 2 or not all(fits(each) for each in both):
+        raise InputError(f"{name}={brief(value)} is not {wanted}")
+    return both[0], both[1]
+
+
+def give_optimizers(sides: tuple[TrainingSide, TrainingSide], optimizers: Any, schedulers: Any) -> None:
+    """Optimizers and schedulers as they were given, or made by what was given; each of its own model."""
+    _pair(
+        optimizers,
+        "optimizers",
+        lambda each: each is not None and not isinstance(each, type),
+        "a pair of optimizers, or of functions model -> optimizer",
+    )
+    if not isinstance(optimizers, (tuple, list)):
+        raise InputError(
+            f"optimizers={brief(optimizers)} is one, not a pair",
+            hint="optimizers=(reference_optimizer, port_optimizer)",
+        )
+    both = (None, None) if schedulers is None else schedulers
+    if not isinstance(both, (tuple, list)) or len(both) != 2:
+        raise InputError(
+            f"schedulers={brief(schedulers)} is not a pair",
+            hint="schedulers=(reference_scheduler, port_scheduler), None where a side has none",
+        )
+    for side, optimizer, scheduler in zip(sides, optimizers, both, strict=True):
+        side.optimizer = _optimizer(side, optimizer)
+        side.scheduler = None if scheduler is None else _scheduler(side, scheduler)
+
+
+def _optimizer(side: TrainingSide, given: Any) -> Any:
+    backend = side.backend
+    if not backend.is_optimizer(given):
+        if not callable(given):
+            raise InputError(f"the {side.words}'s optimizer is {brief(given)}: not one of {backend.name}")
+        with side.telling("the function that makes the optimizer"):
+            given = given(side.model)
+        if not backend.is_optimizer(given):
+            raise InputError(
+                f"the {side.words}'s function gives {brief(given)}, not an optimizer of {backend.name}",
+                hint="optimizers=(lambda model: ..., lambda model: ...): each returns an optimizer",
+            )
+    known, foreign = backend.optimizer_paths(given, side.model)
+    if foreign:
+        raise InputError(
+            f"{foreign} of the parameters of the {side.words}'s {type(given).__name__} are not parameters of "
+            f"its {type(side.model).__name__} ({len(known)} are)",
+            hint="make the optimizer from the parameters of the very model that is passed",
+        )
+    return given
+
+
+def _scheduler(side: TrainingSide, given: Any) -> Any:
+    backend = side.backend
+    if not backend.is_scheduler(given):
+        if not callable(given) or isinstance(given, type):
+            raise InputError(f"the {side.words}'s scheduler is {brief(given)}: not one of {backend.name}")
+        with side.telling("the function that makes the scheduler"):
+            given = given(side.optimizer)
+        if given is None:
+            return None
+        if not backend.is_scheduler(given):
+            raise InputError(
+                f"the {side.words}'s function gives {brief(given)}, not a scheduler of {backend.name}",
+                hint="schedulers=(lambda optimizer: ..., lambda optimizer: ...): each returns a scheduler",
+            )
+    owner = backend.optimizer_of(given)
+    if owner is not None and owner is not side.optimizer:
+        raise InputError(
+            f"the {side.words}'s {type(given).__name__} belongs to another optimizer than the one beside it",
+            hint="make the scheduler from this optimizer, or pass a function optimizer -> scheduler",
+        )
+    held = backend.scheduler_of(side.optimizer)
+    if held is not None and owner is None and held is not given:
+        raise InputError(
+            f"the {side.words}'s {type(side.optimizer).__name__} reads its rate from another scheduler than "
+            f"the {type(given).__name__} that is stepped",
+            hint="give the optimizer this scheduler",
+        )
+    return given

@@ -1,0 +1,349 @@
+"""The second half of a step: clipping, learning rates, the update of weights and slots.
+
+Each is made from what the reference had right before it. What the port then has is compared, and replaced by
+what the reference has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parfocal.explain.clipping import Clip, clip_of
+from parfocal.explain.updates.causes import EFFECT, effect_of, explain_updates
+from parfocal.explain.updates.floors import LIMIT, UpdateFloor, distance, rule_floor, scale_floor
+from parfocal.explain.updates.rules import Moment, Outcome
+from parfocal.explain.updates.settings import differences
+from parfocal.explain.updates.solving import Evidence, SideUpdate
+from parfocal.judge.floors import EPSILON, NOTHING, difference
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.workflow.training.carrying import Carrier
+from parfocal.workflow.training.found import Found
+from parfocal.workflow.training.sides import Arrays, TrainingSide
+
+CLIP_LIMIT = 64.0  # in units of rounding: norms are sums over all parameters, in any order
+RATE = 4 * EPSILON["float32"]  # relative: how far apart two rates may be and make the same update
+NEAR = 2.0  # units of a weight's own rounding below which no floor is computed
+# What a slot of the reference is called in the port, where it is kept with the rate in it.
+WITH_RATE = {"momentum": "momentum_with_lr"}
+
+
+@dataclass(slots=True)
+class UpdatePhase:
+    """Clips, updates and compares."""
+
+    reference: TrainingSide
+    port: TrainingSide
+    carrier: Carrier
+    found: Found
+    tolerance: Tolerance | None
+    explain: bool
+    step: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    rates: list[tuple[dict[str, float], dict[str, float]]] = field(default_factory=list)
+    last_rates: dict[str, float] = field(
+        default_factory=dict
+    )  # of the port's paths, as the reference has them
+    norms: list[tuple[float, float]] = field(default_factory=list)  # of gradients as the update uses them
+
+    def run(self, step: int) -> None:
+        self.step = step
+        self._lead_gradients(self.reference.gradients(copy=True))
+        self._clip()
+        settings = self.reference.settings(), self.port.settings()
+        rates = self._rates(*settings)
+        self._update(settings, rates)
+
+    def _lead_gradients(self, gradients: Arrays) -> None:
+        """The port's gradients become the reference's, where both have one."""
+        tensors = self.port.tensors("parameter")
+        own = self.port.gradients()
+        for path in self.carrier.parameters:
+            right = self.carrier.carry(path, gradients.get)
+            if right is not None:
+                self.port.backend.write_gradient(
+                    tensors[path], right.astype(own[path].dtype if path in own else right.dtype)
+                )
+            elif path in own and own[path].any():
+                self.port.backend.write_gradient(tensors[path], np.zeros_like(own[path]))
+
+    def _clip(self) -> None:
+        before = self.reference.gradients(copy=True)
+        ours, theirs = self.reference.clipped(), self.port.clipped()
+        if ours is None and theirs is None:
+            total = _total(before)
+            self.norms.append((total, total))
+            return
+        after = before if ours is None else ours
+        if ours is not None and self.reference.backend.gradient_clip(self.reference.optimizer) is not None:
+            self._write_reference(after)
+        expected = self.carrier.carried(self.carrier.parameters, after)
+        start = self.carrier.carried(self.carrier.parameters, before)
+        observed = {
+            path: array for path, array in (start if theirs is None else theirs).items() if path in expected
+        }
+        self.norms.append((_total(expected), _total(observed)))
+        self._count("gradient norms", 2)
+        self._judge_clip(start, expected, observed)
+        self._lead_gradients(after)
+
+    def _write_reference(self, gradients: Arrays) -> None:
+        for path, tensor in self.reference.tensors("parameter").items():
+            if path in gradients:
+                self.reference.backend.write_gradient(tensor, gradients[path])
+
+    def _judge_clip(self, before: Arrays, expected: Arrays, observed: Arrays) -> None:
+        score, path = 0.0, ""
+        for each, right in expected.items():
+            if each not in observed:
+                continue
+            unit = EPSILON.get(right.dtype.name, EPSILON["float32"]) * max(
+                float(np.abs(right).max(initial=0.0)), 1e-30
+            )
+            apart = difference(observed[each].astype(right.dtype), np.ascontiguousarray(right)).peak / unit
+            if apart > score:
+                score, path = apart, each
+        key = ("clip",)
+        if score <= CLIP_LIMIT or self.found.seen(key):
+            return
+        paths = [each for each in expected if each in observed and each in before]
+        ours, theirs = (
+            clip_of([before[each] for each in paths], [side[each] for each in paths])
+            for side in (expected, observed)
+        )
+        norms = self.norms[-1]
+        cause = _clip_cause(ours, theirs, self.port) if self.explain else None
+        self.found.add(
+            key,
+            Divergence(
+                "gradient",
+                *self._sites(path),
+                f"gradients after clipping: norm {norms[0]:.6g} in the reference, {norms[1]:.6g} in the port "
+                f"(before: {_total(before):.6g})",
+                compare_arrays(
+                    observed[path].astype(expected[path].dtype), np.ascontiguousarray(expected[path])
+                ),
+                NOTHING,
+                score,
+                cause=cause,
+                step=self.step,
+            ),
+        )
+
+    def _rates(self, ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, float]:
+        """The reference's rate of every parameter of the port; noted beside the port's own."""
+        mine: dict[str, float] = {}
+        for path in self.carrier.parameters:
+            source = ours.get(self.carrier.name(path))
+            if source is not None and path in theirs:
+                mine[path] = float(source["lr"])
+        yours = {path: float(theirs[path]["lr"]) for path in mine}
+        self.rates.append((mine, yours))
+        self._count("learning rates", len(mine))
+        return mine
+
+    def _update(self, settings: tuple[dict[str, Any], dict[str, Any]], rates: dict[str, float]) -> None:
+        port, reference = self.port, self.reference
+        before = {path: array.copy() for path, array in port.arrays("parameter").items()}
+        gradients = port.gradients(copy=True)
+        slots = port.slots()
+        given = self.carrier.carried_slots(reference.slots())
+        known = {
+            path
+            for path in self.carrier.parameters
+            if self.carrier.carry(path, reference.gradients().get) is not None
+        }
+        reference.update()
+        own = self.rates[-1][1]
+        differ = any(abs(own[path] - rate) > RATE * abs(rate) for path, rate in rates.items())
+        lead = port.backend.learning_rates_set(port.optimizer, port.model, rates) if differ else nullcontext()
+        with lead:
+            port.update()
+        ours = self.carrier.carried(self.carrier.parameters, reference.arrays("parameter"))
+        theirs = port.arrays("parameter")
+        outcomes = self._slots_after(rates), port.slots()
+        kinds = (
+            reference.backend.optimizer_kind(reference.optimizer),
+            port.backend.optimizer_kind(port.optimizer),
+        )
+        evidence: dict[str, Evidence] = {}
+        for path in self.carrier.parameters:
+            if path not in ours:
+                continue
+            self._count("updates of parameters")
+            source = self.carrier.name(path)
+            mine = dict(settings[0].get(source, {}))
+            yours = dict(settings[1].get(path, {}))
+            if path in rates:
+                yours["lr"] = rates[path]
+            gradient = gradients.get(path)
+            nothing = np.zeros_like(before[path])
+            evidence[path] = Evidence(
+                path,
+                source,
+                SideUpdate(
+                    kinds[0] if source in settings[0] else "",
+                    mine,
+                    Moment(before[path], gradient if gradient is not None else nothing, given.get(path, {})),
+                    Outcome(np.ascontiguousarray(ours[path]), outcomes[0].get(path, {})),
+                ),
+                SideUpdate(
+                    kinds[1] if path in settings[1] else "",
+                    yours,
+                    Moment(before[path], gradient if gradient is not None else nothing, slots.get(path, {})),
+                    Outcome(theirs[path], outcomes[1].get(path, {})),
+                ),
+            )
+        self._judge_updates(evidence, known)
+        self._lead_state(ours, outcomes[0])
+        self.last_rates = rates
+
+    def _slots_after(self, rates: dict[str, float]) -> dict[str, Arrays]:
+        """The reference's slots after the update, by the port's paths and names."""
+        found = self.carrier.carried_slots(self.reference.slots())
+        theirs = self.port.slots()
+        for path, own in found.items():
+            for name, other in WITH_RATE.items():
+                if name in own and other in theirs.get(path, {}):
+                    own[other] = own.pop(name) * np.float32(rates.get(path, 1.0))
+        return found
+
+    def _judge_updates(self, evidence: dict[str, Evidence], known: set[str]) -> None:
+        wrong: dict[str, tuple[float, UpdateFloor]] = {}
+        uncleared: dict[str, tuple[float, UpdateFloor]] = {}
+        for path, each in evidence.items():
+            measured, floor = self._score(each)
+            limit = 0.0 if self.tolerance is not None else LIMIT
+            if measured <= limit:
+                if self.tolerance is None and path in known and self._set_otherwise(each):
+                    wrong[path] = max(measured, LIMIT), floor
+                continue
+            (wrong if path in known else uncleared)[path] = measured, floor
+        if uncleared and not self.found.seen(("cleared",)):
+            self._add([("cleared",)], uncleared, evidence, [_cleared_cause(list(uncleared), self.port)])
+        fresh = {path: each for path, each in wrong.items() if not self.found.seen(("update", path))}
+        if not fresh:
+            return
+        causes = (
+            explain_updates(
+                [evidence[path] for path in fresh],
+                list(evidence.values()),
+                self.port.backend.written_settings,
+            )
+            if self.explain
+            else []
+        )
+        self._add([("update", path) for path in fresh], fresh, evidence, list(causes))
+
+    def _set_otherwise(self, each: Evidence) -> bool:
+        """Whether settings differ by an effect below the noise of one step, which adds up over many."""
+        sides = (each.reference.kind, each.reference.settings), (each.port.kind, each.port.settings)
+        if not sides[0][0] or not sides[1][0]:
+            return False
+        found = [(name, ours) for name, ours, _ in differences(*sides) if name not in ("lr", "kind")]
+        if any(name == "epsilon_place" for name, _ in found):  # no other epsilon makes the two one
+            found = [(name, ours) for name, ours in found if not name.startswith("epsilon")]
+        return any(effect_of(each, name, ours) > EFFECT for name, ours in found)
+
+    def _score(self, each: Evidence) -> tuple[float, UpdateFloor]:
+        ours, theirs = each.reference.outcome, each.port.outcome
+        floor = scale_floor(each.reference.moment.weight, ours)
+        if self.tolerance is not None:
+            bad = compare_arrays(theirs.weight, ours.weight, tolerance=self.tolerance).mismatched
+            return float(bad), floor
+        measured = distance(theirs, ours, floor)
+        if measured <= NEAR:
+            return measured, floor
+        for side in (each.reference, each.port):
+            found = rule_floor(side.kind, side.settings, side.moment)
+            floor = floor if found is None else floor | found
+        return distance(theirs, ours, floor), floor
+
+    def _add(
+        self,
+        keys: list[tuple[str, ...]],
+        wrong: dict[str, tuple[float, UpdateFloor]],
+        evidence: dict[str, Evidence],
+        causes: Sequence[Cause | None],
+    ) -> None:
+        first = max(wrong, key=lambda path: wrong[path][0])
+        each, (measured, floor) = evidence[first], wrong[first]
+        more = f"so are the updates of {len(wrong) - 1} more parameters" if len(wrong) > 1 else ""
+        for number, cause in enumerate(causes or [None]):
+            self.found.add(
+                (*keys[0], str(number)),
+                Divergence(
+                    "optimizer",
+                    *self._sites(first),
+                    f"update of the parameter {first}",
+                    compare_arrays(each.port.outcome.weight, each.reference.outcome.weight),
+                    floor.weight,
+                    measured,
+                    more,
+                    cause=cause,
+                    step=self.step,
+                ),
+                keys,
+            )
+
+    def _lead_state(self, weights: Arrays, slots: dict[str, Arrays]) -> None:
+        """The port goes on from the reference's weights, slots and buffers."""
+        port = self.port
+        self._write_weights(weights)
+        port.backend.write_optimizer_state(port.optimizer, port.model, slots)
+        buffers = self.carrier.carried(self.carrier.buffers, self.reference.arrays("buffer"))
+        for path, tensor in port.tensors("buffer").items():
+            if path in buffers:
+                port.backend.write(tensor, buffers[path].astype(port.backend.dtype(tensor), copy=False))
+
+    def lead_weights(self, weights: Arrays) -> None:
+        """Give the port the reference's ``weights``."""
+        self._write_weights(self.carrier.carried(self.carrier.parameters, weights))
+
+    def _write_weights(self, weights: Arrays) -> None:
+        backend, tensors = self.port.backend, self.port.tensors("parameter")
+        for path, array in weights.items():
+            backend.write(tensors[path], array.astype(backend.dtype(tensors[path]), copy=False))
+
+    def _count(self, what: str, by: int = 1) -> None:
+        self.counts[what] = self.counts.get(what, 0) + by
+
+    def _sites(self, path: str) -> tuple[Site, Site]:
+        kinds = [
+            side.backend.optimizer_kind(side.optimizer) if side.optimizer is not None else ""
+            for side in (self.reference, self.port)
+        ]
+        return Site(self.carrier.name(path) if path else "", kinds[0]), Site(path, kinds[1])
+
+
+def _total(arrays: Arrays) -> float:
+    return math.sqrt(sum(float(np.vdot(a.astype(np.float64), a.astype(np.float64))) for a in arrays.values()))
+
+
+def _clip_cause(ours: Clip, theirs: Clip, port: TrainingSide) -> Cause:
+    message = f"the reference {ours.words}, the port {theirs.words}"
+    if ours.kind in ("value", "norm", "global_norm"):
+        fix = port.backend.written_clip(ours.kind, ours.limit)
+    else:
+        fix = (
+            "leave the port's gradients as they are at this step"
+            if ours.kind == "none"
+            else ("clip the port's gradients as the reference's")
+        )
+    return Cause("grad.clip", message, fix, 0.0)
+
+
+def _cleared_cause(paths: list[str], port: TrainingSide) -> Cause:
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    message = (
+        f"{paths[0]}{more} took no part in this step and has no gradient in the reference; in the port its "
+        "gradient is zero, so that momentum and decay go on moving it"
+    )
+    return Cause("optim.update", message, f"write {port.backend.written_clearing()}", 0.0)
