@@ -76,6 +76,7 @@ bench-recorded: $(READY)  ## pairs of recorded runs with and without a mistake, 
 
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/python -m parfocal.report.codes_page > docs/codes.md
+	$(BIN)/python -m parfocal.report.gaps_page > docs/gaps.md
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove what the other targets made

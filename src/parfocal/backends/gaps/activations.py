@@ -1,0 +1,150 @@
+"""Differences of activations, elementwise functions and random numbers."""
+
+from __future__ import annotations
+
+from parfocal.backends.gaps.entry import Family, Gap, Status, Symptom, Wording
+
+GAPS: tuple[Gap, ...] = (
+    Gap(
+        "gelu-approximation",
+        Family.ACTIVATIONS,
+        Status.VERIFIED,
+        (Symptom.FORWARD,),
+        ("torch.nn.GELU", "torch.nn.functional.gelu"),
+        ("paddle.nn.GELU", "paddle.nn.functional.gelu"),
+        Wording(
+            "The two forms of GELU are named differently",
+            "approximate is 'none' or 'tanh'.",
+            "approximate is False or True. True is torch's 'tanh'.",
+            "With the wrong form values differ by up to 5e-4.",
+            "Pass approximate=True for 'tanh' and False for 'none'.",
+        ),
+    ),
+    Gap(
+        "hardsigmoid-slope",
+        Family.ACTIVATIONS,
+        Status.VERIFIED,
+        (Symptom.FORWARD,),
+        ("torch.nn.Hardsigmoid", "torch.nn.functional.hardsigmoid"),
+        ("paddle.nn.Hardsigmoid", "paddle.nn.functional.hardsigmoid"),
+        Wording(
+            "The slope of hardsigmoid can be chosen",
+            "The slope is 1/6.",
+            "The default slope is 1/6 too, but the function takes another, and older ports pass 0.2.",
+            "With a slope of 0.2 values differ by up to 0.1.",
+            "Leave slope and offset at their defaults.",
+        ),
+    ),
+    Gap(
+        "softmax-default-axis",
+        Family.ACTIVATIONS,
+        Status.VERIFIED,
+        (Symptom.FORWARD,),
+        (
+            *("torch.nn.Softmax", "torch.nn.LogSoftmax"),
+            *("torch.nn.functional.softmax", "torch.nn.functional.log_softmax"),
+        ),
+        (
+            *("paddle.nn.Softmax", "paddle.nn.LogSoftmax"),
+            *("paddle.nn.functional.softmax", "paddle.nn.functional.log_softmax"),
+        ),
+        Wording(
+            "Softmax has another default axis",
+            "dim is None by default, which takes axis 0 for tensors of 0, 1 or 3 axes and axis 1 otherwise.",
+            "axis is -1 by default.",
+            "The sums along another axis are 1.",
+            "Pass the axis explicitly.",
+        ),
+    ),
+    Gap(
+        "leaky-relu-gradient-at-zero",
+        Family.ACTIVATIONS,
+        Status.VERIFIED,
+        (Symptom.BACKWARD,),
+        ("torch.nn.LeakyReLU", "torch.nn.functional.leaky_relu"),
+        ("paddle.nn.LeakyReLU", "paddle.nn.functional.leaky_relu"),
+        Wording(
+            "The gradient of leaky_relu at zero differs",
+            "The gradient at exactly 0 is the slope.",
+            "The gradient at exactly 0 is 1.",
+            "Gradients differ only where the input is 0: after a ReLU, in padding, with zero weights.",
+            "Nothing is wrong with the port. Leave exact zeros out of the comparison.",
+        ),
+    ),
+    Gap(
+        "maximum-gradient-of-ties",
+        Family.ACTIVATIONS,
+        Status.VERIFIED,
+        (Symptom.BACKWARD,),
+        ("torch.max", "torch.min"),
+        ("paddle.max", "paddle.min"),
+        Wording(
+            "The gradient of a maximum is shared among ties",
+            "max and min along an axis send the gradient to one of the equal values.",
+            "max and min split the gradient evenly among the equal values.",
+            "Gradients differ only where the largest value occurs more than once.",
+            "Use amax and amin on both sides: they split evenly in both.",
+        ),
+    ),
+    Gap(
+        "product-gradient-with-zero",
+        Family.ACTIVATIONS,
+        Status.VERIFIED,
+        (Symptom.BACKWARD,),
+        ("torch.prod",),
+        ("paddle.prod",),
+        Wording(
+            "The gradient of a product with a zero in it is NaN",
+            "The gradient is the product of the other values.",
+            "The gradient at the zero is NaN.",
+            "NaN appears in the backward pass of the port.",
+            "Multiply the values one by one where a factor can be 0.",
+        ),
+    ),
+    Gap(
+        "dropout-mode",
+        Family.ACTIVATIONS,
+        Status.VERIFIED,
+        (Symptom.FORWARD, Symptom.EVALUATION),
+        ("torch.nn.Dropout", "torch.nn.functional.dropout"),
+        ("paddle.nn.Dropout", "paddle.nn.functional.dropout"),
+        Wording(
+            "Dropout has a second mode",
+            "Values that are kept are scaled up in training.",
+            "The default mode upscale_in_train does the same; downscale_in_infer multiplies by 1 - p in"
+            " evaluation.",
+            "With downscale_in_infer all values in evaluation are smaller by the factor 1 - p.",
+            "Leave mode at its default.",
+        ),
+    ),
+    Gap(
+        "dropout-positions",
+        Family.ACTIVATIONS,
+        Status.VERIFIED,
+        (Symptom.FORWARD,),
+        ("torch.nn.functional.dropout",),
+        ("paddle.nn.functional.dropout",),
+        Wording(
+            "The third argument of dropout is another one",
+            "dropout(x, p, False) switches dropping off: the third argument is training.",
+            "The third argument is axis, so dropping stays on.",
+            "Two evaluations of the port on the same input differ.",
+            "Pass training by keyword.",
+        ),
+    ),
+    Gap(
+        "random-streams",
+        Family.ACTIVATIONS,
+        Status.VERIFIED,
+        (Symptom.TRAINING, Symptom.DATA),
+        ("torch.manual_seed", "torch.rand"),
+        ("paddle.seed", "paddle.rand"),
+        Wording(
+            "One seed gives two streams of random numbers",
+            "torch.manual_seed starts torch's generator.",
+            "paddle.seed starts another generator, with other numbers for the same seed.",
+            "Random weights, masks and augmentations differ.",
+            "Share arrays between the two sides, not seeds.",
+        ),
+    ),
+)

@@ -1,0 +1,62 @@
+"""The table of differences: complete entries, stable ids, and the source of its page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from parfocal.backends.gaps import GAPS, gaps_of
+from parfocal.backends.gaps.entry import Family, Gap, Status, Symptom, Wording
+from parfocal.report.gaps_page import page
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_ids_are_unique_and_well_formed() -> None:
+    ids = [gap.id for gap in GAPS]
+    assert len(ids) == len(set(ids)) >= 109
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", each) for each in ids)
+
+
+def test_every_entry_has_whole_sentences() -> None:
+    for gap in GAPS:
+        words = gap.english
+        for sentence in (words.torch, words.paddle, words.seen, words.fix):
+            assert sentence.endswith("."), gap.id
+            assert "  " not in sentence, gap.id
+        assert words.title, gap.id
+        assert not words.title.endswith("."), gap.id
+        assert gap.names, gap.id
+        assert set(gap.absent) <= set(gap.names), gap.id
+
+
+def test_names_stand_on_their_own_side() -> None:
+    for gap in GAPS:
+        assert all(name.split(".")[0] in ("torch", "torchvision") for name in gap.torch), gap.id
+        assert all(name.split(".")[0] == "paddle" for name in gap.paddle), gap.id
+
+
+def test_every_family_has_entries() -> None:
+    assert {gap.family for gap in GAPS} == set(Family)
+
+
+def test_the_differences_of_a_name() -> None:
+    ids = [gap.id for gap in gaps_of("torch.nn.BatchNorm2d")]
+    assert "batch-norm-momentum" in ids
+    assert ids == [gap.id for gap in gaps_of("paddle.nn.BatchNorm2D")]
+    assert gaps_of("torch.nn.ReLU") == []
+
+
+def test_a_translation_stands_beside_the_english_text() -> None:
+    english, chinese = Wording("t", "a", "b", "c", "d"), Wording("题", "甲", "乙", "丙", "丁")
+    plain = Gap("a-b", Family.DATA, Status.READ, (Symptom.DATA,), (), (), english)
+    both = Gap("a-b", Family.DATA, Status.READ, (Symptom.DATA,), (), (), english, chinese=chinese)
+    assert plain.words("zh") is english
+    assert both.words("zh") is chinese
+    assert both.words() is english
+
+
+def test_the_page_is_made_from_the_table() -> None:
+    text = page()
+    assert (ROOT / "docs" / "gaps.md").read_text(encoding="utf-8") == text
+    assert all(f"`{gap.id}`" in text for gap in GAPS)
