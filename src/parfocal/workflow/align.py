@@ -67,9 +67,31 @@ def align(
     ``tolerance`` when one is given. With ``explain`` every difference that follows from no other is
     put to the hypotheses of ``parfocal.explain``, for at most twice the work of the alignment unless it is
     ``"thorough"``. Calls whose path matches a pattern of ``ignore`` are led
-    along and not judged. Neither model is changed but for the port's weights.
+    along and not judged. Neither model is changed but for the port's weights; with ``optimizers`` both are
+    trained for ``steps`` updates on these inputs, and every phase of every step is compared as well.
     """
-    _refuse_what_is_to_come(optimizers, schedulers, steps, level)
+    _refuse_single_ops(level)
+    if optimizers is not None or schedulers is not None or steps != 1:
+        from parfocal.workflow.training.steps import align_steps  # which aligns steps by this function
+
+        return align_steps(
+            reference,
+            port,
+            inputs,
+            loss=loss,
+            optimizers=optimizers,
+            schedulers=schedulers,
+            steps=steps,
+            backward=backward,
+            mode=mode,
+            transfer=transfer,
+            tolerance=tolerance,
+            explain=explain,
+            layers=layers,
+            ignore=ignore,
+            memory=memory,
+            progress=progress,
+        )
     if reference is port:
         raise InputError("a model compared with itself is always the same", hint="pass two models")
     _check_arguments(loss, tolerance, transfer, layers)
@@ -117,18 +139,11 @@ def align(
     return replace(report, reproduction=lambda: aligned(reproducing=True).reproduction())
 
 
-def _refuse_what_is_to_come(optimizers: Any, schedulers: Any, steps: int, level: str) -> None:
-    wanted = {
-        "optimizers": optimizers is not None,
-        "schedulers": schedulers is not None,
-        f"steps={steps}": steps != 1,
-        f"level={level!r}": level != "modules",
-    }
-    asked = [name for name, is_asked in wanted.items() if is_asked]
-    if asked:
+def _refuse_single_ops(level: str) -> None:
+    if level != "modules":
         raise UnsupportedError(
-            f"align does not compare training steps or single ops yet ({', '.join(asked)})",
-            hint="compare one forward and backward pass, or record both sides with pf.record",
+            f"align does not compare single ops yet (level={level!r})",
+            hint="compare modules, or record both sides with pf.record",
         )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from parfocal.workflow.players import Player
 from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.state import weight_differences
 from parfocal.workflow.training.batches import Batch, read_batches
+from parfocal.workflow.training.free_running import FreeRunning, steps_to_run
 from parfocal.workflow.training.lockstep import Lockstep
 from parfocal.workflow.training.reporting import report_of
 from parfocal.workflow.training.sides import TrainingSide, give_optimizers, make_sides
@@ -59,7 +61,7 @@ def compare_training(
     return run_training(
         reference,
         port,
-        batches,
+        partial(read_batches, batches),
         TrainingOptions(
             loss,
             optimizers,
@@ -96,15 +98,19 @@ class TrainingOptions:
     memory: str | int | None = None
     progress: bool | None = None
     look_always: bool = False  # into the calls of the first step, even where it does not part
+    layers: Mapping[str, str] | None = None
+    ignore: str | Sequence[str] = ()
 
 
-def run_training(reference: Any, port: Any, batches: Any, options: TrainingOptions) -> Report:
-    """The comparison itself."""
+def run_training(
+    reference: Any, port: Any, pairs: Callable[[int | None], Pairs], options: TrainingOptions
+) -> Report:
+    """The comparison itself; ``pairs`` gives so many batches, or all."""
     _check(reference, port, options)
     mode, tolerance, explain, steps = options.mode, options.tolerance, options.explain, options.steps
     ours, theirs = sides = make_sides((reference, port), options.loss, options.clip, options.accumulate)
     per_step = max(ours.accumulate, theirs.accumulate)
-    stream: Pairs = read_batches(batches, None if steps is None else steps * per_step)
+    stream = pairs(None if steps is None else steps * per_step)
     first = next(stream)
     stream = chain([first], stream)
     plan = _plan(sides, first, options.transfer)
@@ -118,14 +124,16 @@ def run_training(reference: Any, port: Any, batches: Any, options: TrainingOptio
     lockstep.look_always = options.look_always or (
         bool(explain) and mode != "eval" and _drop_otherwise(reference, port)
     )
+    lockstep.free = FreeRunning(ours, theirs, steps_to_run(steps))
     for number, each in enumerate(differing):
         lockstep.found.add(("weights", number), each)
+    if differing:  # from here on the port has the reference's: the weights' own mistake is told
+        lockstep.start_equal()
     with telling_progress(options.progress) as tell, lockstep:
-        if differing:  # from here on the port has the reference's: the weights' own mistake is told
-            lockstep.start_equal()
         for step, group in enumerate(_grouped(stream, per_step)):
             tell(f"step {step}" + ("" if steps is None else f" of {steps}"))
             lockstep.step(step, group)
+        lockstep.finish()
         return report_of(lockstep)
 
 
@@ -199,6 +207,8 @@ def _aligned(
             transfer=plan,
             tolerance=options.tolerance,
             explain=options.explain,
+            layers=options.layers,
+            ignore=options.ignore,
             memory=options.memory,
             progress=False,
         )

@@ -26,7 +26,9 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
+LOSS_LIMIT = 32.0  # of one number nothing averages out: exp, log and tanh may all be off the same way
 END_LIMIT = 12.0  # in units of noise: outputs, losses and gradients are the end of a computation
+SEED = 20240303
 NEAR = 4.0  # units of a tensor's own rounding below which no floor is measured
 
 
@@ -50,6 +52,7 @@ class Results:
     loss: float = math.nan
     gradients: Arrays = field(default_factory=dict)
     buffers: Arrays = field(default_factory=dict)
+    entering: Arrays = field(default_factory=dict)  # gradients of the loss by outputs
 
 
 @dataclass(slots=True)
@@ -63,6 +66,8 @@ class Noise:
     batches: list[Batch] = field(default_factory=list)  # of the present step
     buffers: Arrays = field(default_factory=dict)  # as the step began
     measured: tuple[Results, ...] | None = None
+    lost: tuple[Any, Arrays, Any] | None = None  # output, its tensors and label of the present batch
+    losses: tuple[Results, ...] | None = None
 
     def begin(self, buffers: Arrays) -> None:
         self.batches, self.measured, self.buffers = [], None, buffers
@@ -73,14 +78,19 @@ class Noise:
         observed: Array,
         expected: Array,
         pick: Callable[[Results], Array | None],
-        factor: float = 1.0,
+        *,
+        of_loss: bool = False,
     ) -> Verdict:
-        """``pick``: the same tensor of the reference when it is run again, in the shape of ``expected``."""
+        """``pick``: the same tensor of the reference when it is run again, in the shape of ``expected``.
+
+        ``of_loss``: only the loss is, on the outputs that are there.
+        """
         if self.tolerance is not None:
             found = compare_arrays(observed, expected, tolerance=self.tolerance)
             return Verdict(math.inf if found.mismatched else 0.0, NOTHING, bool(found.mismatched))
         if observed.shape != expected.shape:
             return Verdict(math.inf, NOTHING, True)
+        limit = LOSS_LIMIT if observed.size == 1 and of_loss else END_LIMIT
         error, size = _measured(observed, expected)
         if error.peak == 0.0:
             return FINE
@@ -88,10 +98,10 @@ class Noise:
         if score(error, own) <= NEAR:
             return FINE
         known = self.relative.get(key)
-        if known is not None and score(error, _scaled(size, known)) <= END_LIMIT * factor:
+        if known is not None and score(error, _scaled(size, known)) <= limit:
             return FINE
         floor = own
-        for again in self._again():
+        for again in self._losses_again() if of_loss else self._again():
             array = pick(again)
             if array is not None and array.shape == expected.shape:
                 floor = floor | difference(array.astype(expected.dtype, copy=False), expected)
@@ -99,24 +109,55 @@ class Noise:
             ratio = Size(floor.rms / size.rms, floor.peak / size.peak)
             self.relative[key] = ratio if known is None else ratio | known
         found_score = score(error, floor)
-        return Verdict(found_score, floor, found_score > END_LIMIT * factor)
+        return Verdict(found_score, floor, found_score > limit)
 
     def _again(self) -> tuple[Results, ...]:
         if self.measured is None:
-            generator = np.random.default_rng(20240303)
-            ways: tuple[tuple[str | None, np.random.Generator | None], ...] = (
-                ("float64", None),
-                (None, generator),
-                (None, generator),
-            )
             found = []
-            for dtype, chance in ways:
+            for dtype, chance in _ways():
                 try:
                     found.append(self._run(dtype, chance))
                 except ParfocalError:  # no kernel in float64, or a model that cannot be copied
                     continue
             self.measured = tuple(found)
         return self.measured
+
+    def begin_loss(self, output: Any, tensors: Arrays, label: Any) -> None:
+        """What the loss of the present batch is computed from."""
+        self.lost, self.losses = (output, tensors, label), None
+
+    def _losses_again(self) -> tuple[Results, ...]:
+        if self.losses is None:
+            found = []
+            for dtype, chance in _ways():
+                try:
+                    found.append(self._loss_again(dtype, chance))
+                except ParfocalError:  # no kernel in float64
+                    continue
+            self.losses = tuple(found)
+        return self.losses
+
+    def _loss_again(self, dtype: str | None, generator: np.random.Generator | None) -> Results:
+        """The loss of the same outputs in another dtype, or moved by one unit in the last place."""
+        assert self.lost is not None
+        (output, arrays, label), side = self.lost, self.side
+        backend = side.backend
+        widened = backend.widened() if dtype is not None else backend.with_grad()
+        with backend.gradients_kept(side.model), widened:
+            leaves = {
+                slot: backend.from_array(
+                    array.astype(dtype) if dtype is not None else _perhaps_moved(array, generator),
+                    requires_grad=True,
+                )
+                for slot, array in arrays.items()
+            }
+            loss = side.loss_of(replace(output, leaves), _prepared(label, side, dtype))
+            side.backward(loss)
+            entering = {slot: backend.gradient(leaf) for slot, leaf in leaves.items()}
+        return Results(
+            loss=float(backend.to_array(loss).reshape(-1)[0]),
+            entering={slot: array for slot, array in entering.items() if array is not None},
+        )
 
     def _run(self, dtype: str | None, generator: np.random.Generator | None) -> Results:
         """The reference's copy in another dtype, or with everything moved by one unit in the last place."""
@@ -166,6 +207,16 @@ def _prepared(
         elif generator is not None:
             changed[slot] = backend.from_array(moved(backend.to_array(leaf), generator))
     return replace(tensors, changed)
+
+
+def _ways() -> tuple[tuple[str | None, np.random.Generator | None], ...]:
+    """In float64, and twice with everything moved."""
+    generator = np.random.default_rng(SEED)
+    return ("float64", None), (None, generator), (None, generator)
+
+
+def _perhaps_moved(array: Array, generator: np.random.Generator | None) -> Array:
+    return array if generator is None else moved(array, generator)
 
 
 def moved(array: Array, generator: np.random.Generator) -> Array:

@@ -19,8 +19,11 @@ from parfocal.weights.plan import Plan
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.buffer_phase import BufferPhase
 from parfocal.workflow.training.carrying import Carrier
+from parfocal.workflow.training.evaluation import evaluated
 from parfocal.workflow.training.found import Found
+from parfocal.workflow.training.free_running import FreeRunning
 from parfocal.workflow.training.judging import Noise
+from parfocal.workflow.training.loss_phase import loss_cause
 from parfocal.workflow.training.passes import Passes
 from parfocal.workflow.training.sides import TrainingSide
 from parfocal.workflow.training.update_phase import UpdatePhase
@@ -48,7 +51,9 @@ class Lockstep:
     passes: Passes = field(init=False)
     buffers: BufferPhase = field(init=False)
     updates: UpdatePhase = field(init=False)
+    free: FreeRunning | None = None
     last: tuple[Batch, Batch] | None = None
+    variance_step: int | None = None  # at which a variance parted by convention
     _undo: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
@@ -66,7 +71,23 @@ class Lockstep:
             if self.mode != "eval":
                 self._undo.enter_context(no_dropout(side.model))
             self._undo.enter_context(side.backend.recurrence_in_training(side.model))
+        if self.free is not None:
+            self.free.begin()
         return self
+
+    def finish(self) -> None:
+        """What shows only after the last step."""
+        if self.free is not None:
+            finding = self.free.finding([each[0] for each in self.losses])
+            if finding is not None:
+                self.found.note(finding)
+        if self.last is not None and self.mode == "train":
+            step = self.variance_step or 0
+            divergence, finding = evaluated(self.buffers, self.last[1], step)
+            if finding is not None:
+                self.found.note(finding)
+            if divergence is not None:
+                self.found.add(("evaluation",), divergence)
 
     def __exit__(self, *problem: object) -> None:
         self._undo.close()
@@ -82,11 +103,16 @@ class Lockstep:
         self.losses.append(self.passes.losses)
         self.passes.judge_gradients()
         self._explain_accumulation(number)
+        self._explain_loss(batches[0])
         inherited = "forward" in self.passes.wrong
         if self.buffers.judge(number, before, inherited=inherited):
             self.passes.wrong.add("buffer")
         self._look_into(number, batches)
+        if self.variance_step is None and self.buffers.variances.counts:
+            self.variance_step = number
         self.updates.run(number)
+        if self.free is not None:
+            self.free.step(number, batches)
         for side in (self.reference, self.port):
             side.step_schedule(self.passes.losses[0])
             side.clear()
@@ -130,9 +156,20 @@ class Lockstep:
         message = f"an update uses the gradients of {ours} batches in the reference, of {theirs} in the port"
         return Cause("grad.accumulated", message, f"add up the gradients of {ours} batches in the port", 0.0)
 
+    def _explain_loss(self, pair: tuple[Batch, Batch]) -> None:
+        """Why the losses of one output differ, in value or in gradient."""
+        keys = [key for key in (("loss",), ("entering", "")) if key in self.found.divergences]
+        if not self.explain or not self.passes.wrong & {"loss", "backward"} or not keys:
+            return
+        cause = loss_cause(self.reference, self.port, self.passes.output, pair)
+        for key in keys:
+            each = self.found.divergences[key]
+            if cause is not None and each.cause is None and each.step == self.passes.step:
+                self.found.divergences[key] = replace(each, cause=cause, inherited=key != keys[0])
+
     def _look_into(self, number: int, batches: Sequence[tuple[Batch, Batch]]) -> None:
         """Where inside of the model a step parts: the same step again, call by call, before its update."""
-        asked = self.passes.wrong & {"forward", "gradient", "buffer", "backward", "loss"}
+        asked = self.passes.wrong & {"forward", "gradient", "buffer"}
         always = self.look_always and number == 0
         if not (asked and self.explain and len(self.looked) < LOOKED_INTO) and not always:
             return

@@ -40,6 +40,7 @@ class Passes:
     step: int = 0
     wrong: set[str] = field(default_factory=set)  # phases that part at this step for the first time
     losses: tuple[float, float] = (math.nan, math.nan)
+    output: Array | None = None  # of the reference, where it gives one tensor
     left: Arrays = field(default_factory=dict)  # gradients of the port that were there before
     sums: list[Arrays] = field(default_factory=list)  # the reference's gradients after every batch
 
@@ -64,6 +65,7 @@ class Passes:
         entering: Arrays = {}
         for slot, tensor in tensors.items():
             side.backend.watch_gradient(tensor, partial(self._keep, entering, slot))
+        self.noise.begin_loss(output, arrays, batch.label)
         loss = side.loss_of(output, batch.label)
         value = float(side.backend.to_array(loss).reshape(-1)[0])
         if not math.isfinite(value):
@@ -74,6 +76,7 @@ class Passes:
                 hint="a comparison with NaN or infinity says nothing: look at this tensor, or at the rate",
             )
         side.backward(loss)
+        self.output = next(iter(arrays.values())) if len(arrays) == 1 else None
         self.losses = value, self.losses[1]
         return arrays, value, entering, batch
 
@@ -147,7 +150,7 @@ class Passes:
             self._report("loss", ("loss",), "the loss", observed, expected, verdict, message)
             return
         verdict = self.noise.judge(
-            ("loss",), observed, expected, lambda results: np.array(results.loss, np.float32)
+            ("loss",), observed, expected, lambda results: np.array(results.loss, np.float32), of_loss=True
         )
         message = f"{value:.7g} in the reference, {own:.7g} in the port"
         self._count("losses")
@@ -158,7 +161,14 @@ class Passes:
         side = self.port
         observed = side.backend.to_array(gradient)
         expected = np.ascontiguousarray(right.reshape(observed.shape))
-        verdict = self.noise.judge(("entering", slot), observed, expected, lambda results: None)
+        assert self.ties is not None
+        name, layout = self.ties[slot]
+
+        def again(results: Results) -> Array | None:
+            found = results.entering.get(name)
+            return None if found is None else layout.apply(found)
+
+        verdict = self.noise.judge(("entering", slot), observed, expected, again, of_loss=True)
         what = "gradient of the loss by output" + (f" {slot}" if slot else "")
         self._report("backward", ("entering", slot), what, observed, expected, verdict)
         return side.backend.cast(side.backend.from_array(expected), side.backend.dtype(gradient))

@@ -30,6 +30,7 @@ def report_of(lockstep: Lockstep) -> Report:
     ):
         found.add(("lr", number), each)
     counts = {**lockstep.passes.counts, "buffers": lockstep.buffers.compared, **updates.counts}
+    free = None if lockstep.free is None else lockstep.free.curve([each[0] for each in lockstep.losses])
     looked = lockstep.looked[0] if lockstep.looked else None
     return Report(
         reference_name=f"{type(ours.model).__name__} ({ours.backend.name}, {names[0]})",
@@ -40,6 +41,7 @@ def report_of(lockstep: Lockstep) -> Report:
         transfer=lockstep.plan,
         coverage=Coverage(
             (
+                *(looked.coverage.compared[:1] if looked is not None else ()),
                 Compared("steps", len(lockstep.losses)),
                 *(Compared(what, count) for what, count in counts.items() if count),
             ),
@@ -48,6 +50,7 @@ def report_of(lockstep: Lockstep) -> Report:
         curves=(
             Curve("loss", *(tuple(each[at] for each in lockstep.losses) for at in (0, 1))),
             *rate_curves(updates.rates),
+            *([] if free is None else [free]),
         ),
         limit=END_LIMIT,
         tolerance=lockstep.tolerance,

@@ -107,16 +107,21 @@ class TrainingSide:
 
     def clipped(self) -> Arrays | None:
         """Gradients as the update would use them: by the user's function, or by the optimizer itself."""
-        if self.clip is not None:
-            with self.telling("clip"):
-                self.clip([tensor for tensor in self.tensors("parameter").values() if self._learns(tensor)])
+        self.clip_gradients()
         inside = self.backend.clipped_by_optimizer(self.optimizer, self.model)
         if self.clip is None and inside is None:
             return None
         return {**self.gradients(copy=True), **(inside or {})}
 
-    def _learns(self, tensor: Any) -> bool:
-        return self.backend.requires_grad(tensor)
+    def clip_gradients(self) -> None:
+        """By the user's function, where there is one."""
+        if self.clip is None:
+            return
+        learning = [
+            tensor for tensor in self.tensors("parameter").values() if self.backend.requires_grad(tensor)
+        ]
+        with self.telling("clip"):
+            self.clip(learning)
 
     def update(self) -> None:
         with self.telling("the optimizer's step"), self.backend.optimizer_clip_off(self.optimizer):

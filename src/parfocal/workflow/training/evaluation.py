@@ -1,0 +1,72 @@
+"""What running variances that part by convention do to the port in evaluation, after the training."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.judge.floors import NOTHING
+from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.workflow.training.batches import Batch
+from parfocal.workflow.training.buffer_phase import BufferPhase
+from parfocal.workflow.training.sides import Arrays, TrainingSide
+
+TOLD = 1e-3  # share of the outputs from which on the convention is a difference, and no mere note
+
+
+def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence | None, Finding | None]:
+    """The port in evaluation with the reference's variances, and with those that it would have by itself."""
+    variances = phase.variances
+    if not variances.counts:
+        return None, None
+    port = phase.port
+    tensors = port.tensors("buffer")
+    right = _outputs(port, batch)
+    kept = {path: port.backend.to_array(tensors[path]) for path in variances.own}
+    try:
+        for path, values in variances.own.items():
+            port.backend.write(tensors[path], values.astype(kept[path].dtype))
+        wrong = _outputs(port, batch)
+    finally:
+        for path, values in kept.items():
+            port.backend.write(tensors[path], values)
+    shares = {slot: _share(wrong[slot], array) for slot, array in right.items() if slot in wrong}
+    slot = max(shares, key=lambda each: shares[each])
+    first, count = next(iter(variances.counts.items()))
+    more = f" and {len(variances.counts) - 1} more" if len(variances.counts) > 1 else ""
+    message = (
+        f"the running variance of {first}{more} is divided by n on one side and by n - 1 on the other, "
+        f"a factor of {count / (count - 1):.6g} at n = {count}: equal in training, and in evaluation the "
+        f"outputs differ by {np.abs(wrong[slot] - right[slot]).max():.3g}"
+    )
+    finding = Finding("buffer.running_variance", message)
+    if shares[slot] <= TOLD:
+        return None, finding
+    fix = f"multiply a batch's variance by {count} / {count - 1} before it goes into {first}{more}"
+    cause = Cause("buffer.running_variance", message, fix, 0.0)
+    divergence = Divergence(
+        "buffer",
+        Site(phase.carrier.name(first), "buffer"),
+        Site(first, "buffer"),
+        "outputs in evaluation after the training" + (f" {slot}" if slot else ""),
+        compare_arrays(wrong[slot], right[slot]),
+        NOTHING,
+        math.inf,
+        cause=cause,
+        step=step,
+    )
+    return divergence, finding
+
+
+def _outputs(side: TrainingSide, batch: Batch) -> Arrays:
+    with side.backend.mode(side.model, "eval"), side.backend.no_grad():
+        output = side.forward(batch)
+        return {slot: side.backend.to_array(tensor) for slot, tensor in side.outputs(output).items()}
+
+
+def _share(observed: Array, expected: Array) -> float:
+    size = float(np.linalg.norm(expected))
+    return float(np.linalg.norm(observed - expected)) / size if size else math.inf

@@ -1,0 +1,413 @@
+"""Trainings in lockstep: which step and phase parts first, and what is said of it."""
+
+from __future__ import annotations
+
+import math
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+import parfocal as pf
+from parfocal.errors import EmptyComparisonError, InputError, UnsupportedError
+from parfocal.workflow.training.free_running import horizon_of
+from tests.pairs.training.test_schedules import CORRECT as SCHEDULES
+from tests.pairs.training.tools import LOSSES, batches, compare, paddle_optim, perceptron, torch_optim
+
+pytestmark = pytest.mark.filterwarnings("ignore:When training, we now always track:UserWarning")
+torch_lr, paddle_lr = torch.optim.lr_scheduler, paddle.optimizer.lr
+
+
+def sgd(rate: float = 0.1, **settings: Any) -> Callable[[Any], Any]:
+    return lambda parameters: torch_optim.SGD(parameters, rate, **settings)
+
+
+def paddle_sgd(rate: Any = 0.1, **settings: Any) -> Callable[[Any], Any]:
+    return lambda parameters: paddle_optim.SGD(rate, parameters=parameters, **settings)
+
+
+def momentum(**settings: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    return (
+        lambda p: torch_optim.SGD(p, 0.1, momentum=0.9, **settings),
+        lambda p: paddle_optim.Momentum(0.1, 0.9, parameters=p, **settings),
+    )
+
+
+def check(report: Any, code: str, phase: str, step: int) -> None:
+    first = report.first
+    assert first is not None, report
+    assert first.cause is not None, report
+    assert (first.cause.code, first.phase, first.step) == (code, phase, step), str(report)
+    assert first.cause.fix
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.filterwarnings("ignore")
+def test_schedules_of_both_frameworks_train_alike(name: str) -> None:
+    ours, theirs = SCHEDULES[name]
+    scheduler = theirs()
+    settings = {"momentum": 0.9} if name == "one cycle" else {}
+    if name == "one cycle":
+
+        def ours(optimizer: Any) -> Any:
+            return torch_lr.OneCycleLR(optimizer, 0.1, total_steps=60, cycle_momentum=False)
+
+    report = compare(
+        sgd(**settings),
+        lambda p: (
+            paddle_optim.Momentum(scheduler, 0.9, parameters=p)
+            if settings
+            else paddle_optim.SGD(scheduler, parameters=p)
+        ),
+        steps=50,
+        schedulers=(ours, lambda optimizer: scheduler),
+    )
+    assert report.ok, report
+
+
+def decayed(optimizer: Any) -> Any:
+    return torch_lr.StepLR(optimizer, 2, 0.5)
+
+
+SCHEDULE_MISTAKES: dict[str, tuple[Callable[[], tuple[Any, Any]], str, int]] = {
+    "given a number": (lambda: (0.1, paddle_lr.StepDecay(0.1, 2, 0.5)), "lr.constant", 2),
+    "another factor": (lambda: (paddle_lr.StepDecay(0.1, 2, 0.1),) * 2, "lr.value", 2),
+    "other milestones": (lambda: (paddle_lr.StepDecay(0.1, 3, 0.5),) * 2, "lr.value", 2),
+    "another rate": (lambda: (paddle_lr.StepDecay(0.03, 2, 0.5),) * 2, "lr.value", 0),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULE_MISTAKES)
+def test_a_mistake_in_a_schedule_is_named(name: str) -> None:
+    make, code, step = SCHEDULE_MISTAKES[name]
+    rate, scheduler = make()
+    report = compare(sgd(), paddle_sgd(rate), steps=8, schedulers=(decayed, scheduler))
+    check(report, code, "lr", step)
+    assert all(each.phase == "lr" for each in report.divergences)  # the updates themselves are right
+
+
+def test_a_scheduler_that_is_never_stepped() -> None:
+    scheduler = paddle_lr.StepDecay(0.1, 2, 0.5)
+    check(compare(sgd(), paddle_sgd(scheduler), steps=8, schedulers=(decayed, None)), "lr.constant", "lr", 2)
+
+
+def test_one_cycle_moves_the_momentum_too() -> None:
+    scheduler = paddle_lr.OneCycleLR(0.1, total_steps=60, end_learning_rate=0.1 / 25 / 1e4)
+    report = compare(
+        sgd(momentum=0.9),
+        lambda p: paddle_optim.Momentum(scheduler, 0.9, parameters=p),
+        schedulers=(lambda o: torch_lr.OneCycleLR(o, 0.1, total_steps=60), scheduler),
+    )
+    check(report, "optim.momentum", "optimizer", 1)
+
+
+def by_norm(limit: float) -> Callable[[Any], Any]:
+    return lambda parameters: torch.nn.utils.clip_grad_norm_(parameters, limit)
+
+
+def by_value(limit: float) -> Callable[[Any], Any]:
+    return lambda parameters: torch.nn.utils.clip_grad_value_(parameters, limit)
+
+
+CLIPS: dict[str, tuple[Any, Any, bool]] = {
+    "global norm": (by_norm(0.1), paddle.nn.ClipGradByGlobalNorm(0.1), True),
+    "value": (by_value(0.01), paddle.nn.ClipGradByValue(0.01), True),
+    "never reached": (by_norm(1e6), None, True),
+    "each by itself": (by_norm(0.1), paddle.nn.ClipGradByNorm(0.1), False),
+    "value for norm": (by_norm(0.1), paddle.nn.ClipGradByValue(0.1), False),
+    "another norm": (by_norm(0.1), paddle.nn.ClipGradByGlobalNorm(0.2), False),
+    "not at all": (by_norm(0.1), None, False),
+    "only in the port": (None, paddle.nn.ClipGradByGlobalNorm(0.1), False),
+}
+
+
+@pytest.mark.parametrize("name", CLIPS)
+def test_clipping(name: str) -> None:
+    ours, theirs, right = CLIPS[name]
+    report = compare(*_clipped(theirs), clip=(ours, None), steps=4)
+    if right:
+        assert report.ok, report
+    else:
+        check(report, "grad.clip", "gradient", 0)
+        assert all(each.phase == "gradient" for each in report.divergences)
+
+
+def _clipped(clip: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    return (
+        lambda p: torch_optim.Adam(p, 0.01),
+        lambda p: paddle_optim.Adam(0.01, parameters=p, grad_clip=clip),
+    )
+
+
+class _Branching(torch.nn.Module):
+    """Its second branch is used only where inputs are large."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.always, self.sometimes = torch.nn.Linear(8, 4), torch.nn.Linear(8, 4)
+
+    def forward(self, x: Any) -> Any:
+        return self.always(x) + (self.sometimes(x) if float(x.abs().max()) > 1 else 0)
+
+
+class _BranchingPort(paddle.nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.always, self.sometimes = paddle.nn.Linear(8, 4), paddle.nn.Linear(8, 4)
+
+    def forward(self, x: Any) -> Any:
+        return self.always(x) + (self.sometimes(x) if float(x.abs().max().item()) > 1 else 0)
+
+
+def _now_and_then() -> list[tuple[Any, Any]]:
+    found = batches(6)
+    return [(x * (2 if number in (0, 1, 4) else 0.1), label) for number, (x, label) in enumerate(found)]
+
+
+@pytest.mark.parametrize("clears", [False, True])
+def test_gradients_of_zero_go_on_moving_what_has_no_part(clears: bool) -> None:
+    def theirs(parameters: Any) -> Any:
+        optimizer = paddle_optim.Momentum(0.1, 0.9, parameters=parameters)
+        if clears:
+            plain = optimizer.clear_grad
+            optimizer.clear_grad = lambda: plain(set_to_zero=False)
+        return optimizer
+
+    models = _Branching(), _BranchingPort()
+    report = compare(momentum()[0], theirs, models=models, data=_now_and_then())
+    if clears:
+        assert report.ok, report
+    else:
+        check(report, "optim.update", "optimizer", 2)
+        assert "clear_grad(set_to_zero=False)" in report.first.cause.fix
+
+
+def test_gradients_that_are_not_cleared() -> None:
+    def theirs(parameters: Any) -> Any:
+        optimizer = paddle_optim.SGD(0.1, parameters=parameters)
+        optimizer.clear_grad = lambda: None
+        return optimizer
+
+    check(compare(sgd(), theirs), "grad.accumulated", "gradient", 1)
+
+
+def test_accumulation() -> None:
+    assert compare(sgd(), paddle_sgd(), accumulate=3, passes=3).ok
+    report = compare(sgd(), paddle_sgd(), accumulate=(3, 1), passes=3)
+    check(report, "grad.accumulated", "gradient", 0)
+    assert "3 batches in the reference, of 1 in the port" in report.first.cause.message
+
+
+def test_a_loss_that_is_divided_otherwise() -> None:
+    loss = LOSSES[0], lambda output, label: LOSSES[1](output, label, reduction="sum")
+    check(compare(sgd(), paddle_sgd(), loss=loss), "loss.reduction", "loss", 0)
+
+
+def test_a_wrong_layer_is_named() -> None:
+    reference, _ = perceptron()
+    port = paddle.nn.Sequential(paddle.nn.Linear(8, 16), paddle.nn.GELU(), paddle.nn.Linear(16, 4))
+    report = compare(sgd(), paddle_sgd(), models=(reference, port))
+    check(report, "op.activation", "forward", 0)
+    assert report.first.port.path == "1"
+
+
+def test_an_error_in_a_later_step_is_found_beside_an_earlier_one() -> None:
+    """Step 0: another decay. Step 3: the port's rate falls one step early."""
+    scheduler = paddle_lr.StepDecay(0.1, 3, 0.5)
+    report = compare(
+        sgd(weight_decay=1e-2),
+        paddle_sgd(scheduler, weight_decay=1e-3),
+        steps=10,
+        schedulers=(lambda o: torch_lr.StepLR(o, 4, 0.5), scheduler),
+    )
+    found = {(each.cause.code, each.phase, each.step) for each in report.divergences}
+    assert found == {("optim.weight_decay", "optimizer", 0), ("lr.value", "lr", 3)}, str(report)
+
+
+class _Hidden(paddle_optim.Adam):
+    """Decays weights behind the back of its settings."""
+
+    def step(self) -> None:
+        with paddle.no_grad():
+            for parameter in self._parameter_list:
+                parameter.set_value(parameter * (1 - 0.01 * 0.3))
+        super().step()
+
+
+class _Uncorrected(torch.optim.Optimizer):
+    """Adam without the correction of its moments, and it says nothing of itself."""
+
+    def __init__(self, parameters: Any) -> None:
+        super().__init__(parameters, {"lr": 0.01})
+
+    def step(self) -> None:  # type: ignore[override]
+        with torch.no_grad():
+            for parameter in self.param_groups[0]["params"]:
+                parameter -= 0.01 * parameter.grad.sign()
+
+
+def test_a_decay_that_no_setting_tells_is_solved_for() -> None:
+    report = compare(
+        lambda p: torch_optim.AdamW(p, 0.01, weight_decay=0.1),
+        lambda p: _Hidden(0.01, parameters=p),
+    )
+    check(report, "optim.weight_decay", "optimizer", 0)
+    assert "show 0.3" in report.first.cause.message
+
+
+def test_an_unknown_rule_is_found() -> None:
+    report = compare(lambda p: _Uncorrected(p), lambda p: paddle_optim.SGD(0.01, parameters=p))
+    assert report.first.phase == "optimizer"
+    assert report.first.step == 0
+
+
+def test_running_variances_part_in_evaluation_only() -> None:
+    """Thirty steps whose losses agree, and outputs in evaluation that do not."""
+    report = compare(*momentum(), models=perceptron(norm=True), steps=30, data=batches(30, size=6))
+    check(report, "buffer.running_variance", "buffer", 0)
+    assert max(abs(a - b) / a for a, b in zip(*_loss(report), strict=True)) < 1e-6
+    assert "n = 6" in report.first.cause.message
+    assert len(report.divergences) == 1
+
+
+def test_large_batches_leave_only_a_note_of_running_variances() -> None:
+    report = compare(*momentum(), models=perceptron(norm=True), data=batches(6, size=4096))
+    assert report.ok, report
+    assert [each.code for each in report.findings if each.code.startswith("buffer")] == [
+        "buffer.running_variance"
+    ]
+
+
+def _loss(report: Any) -> tuple[Any, Any]:
+    curve = next(each for each in report.curves if each.name == "loss")
+    return curve.reference, curve.port
+
+
+def test_the_report_tells_the_chaos_horizon() -> None:
+    report = compare(sgd(), paddle_sgd())
+    assert any("does not part" in each.message for each in report.findings)
+    # saturated: the gradient is little more than rounding
+    wild = compare(sgd(1.0), paddle_sgd(1.0), steps=40, loss=lambda o, y: ((o.tanh() * 3).sin() ** 2).sum())
+    assert wild.ok, wild
+    assert [each.code for each in wild.findings] == ["training.horizon"]
+    assert [each.name for each in wild.curves][-1] == "loss, each side by itself"
+    assert len(wild.curves[-1].port) == 10
+
+
+def test_the_horizon_is_seen_or_follows_from_growth() -> None:
+    flat = [1.0] * 20
+    assert horizon_of(flat, flat) == (None, False)
+    assert horizon_of(flat, [1.0] * 7 + [1.1] * 13) == (7, True)
+    growing = [1.0 + 1e-9 * 2.0**n for n in range(12)]  # 1e-3 is reached after 20 doublings
+    step, seen = horizon_of(flat, growing)
+    assert not seen
+    assert step in range(18, 27)
+
+
+def test_both_models_are_trained() -> None:
+    reference, port = perceptron()
+    before = reference[0].weight.detach().numpy().copy()
+    compare(sgd(), paddle_sgd(), models=(reference, port))
+    after = reference[0].weight.detach().numpy()
+    assert np.abs(after - before).max() > 1e-3
+    assert np.array_equal(after.T, port[0].weight.numpy())
+
+
+def test_align_with_optimizers_looks_into_the_calls_too() -> None:
+    x, label = batches(1)[0]
+    loss = (
+        lambda output: LOSSES[0](output, torch.tensor(label)),
+        lambda output: LOSSES[1](output, paddle.to_tensor(label)),
+    )
+    optimizers = (
+        lambda model: torch_optim.SGD(model.parameters(), 0.1),
+        lambda model: paddle_optim.SGD(0.1, parameters=model.parameters()),
+    )
+    reference, port = perceptron()
+    report = pf.align(reference, port, x, loss=loss, optimizers=optimizers, steps=3, mode="train")
+    assert report.ok, report
+    assert len(report.pairs) == 4
+    assert report.coverage.count("steps") == 3
+    with pytest.raises(InputError, match="need optimizers"):
+        pf.align(reference, port, x, loss=loss, steps=3)
+    with pytest.raises(InputError, match="gradients of a loss"):
+        pf.align(reference, port, x, optimizers=optimizers)
+
+
+def _iterator(count: int) -> Iterator[Any]:
+    yield from batches(count)
+
+
+WRONG_CALLS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "ends too early": ({"data": _iterator(3)}, InputError, "ended after 3 of the 6 batches"),
+    "no batches": ({"data": types.SimpleNamespace(__iter__=None)}, InputError, "not an iterable"),
+    "no label": ({"data": [(np.ones((2, 8), "f4"),)] * 6}, InputError, "no label beside the input"),
+    "unequal": (
+        {"data": [pf.sides(batches(1, 5)[0], batches(1, 6)[0])] * 6},
+        InputError,
+        "5 samples for the reference and 6 for the port",
+    ),
+    "amp": ({"amp": "O1"}, UnsupportedError, "mixed precision"),
+    "steps": ({"steps": 0}, InputError, "not a number of updates"),
+    "tolerance": ({"tolerance": 1e-3}, InputError, "not a pf.Tolerance"),
+    "a loss of many numbers": (
+        {"loss": (lambda o, y: o, lambda o, y: o)},
+        InputError,
+        "the loss of the reference gives a tensor",
+    ),
+    "accumulate": ({"accumulate": 0}, InputError, "accumulate=0"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_bad_input_is_one_clear_error(name: str) -> None:
+    options, error, words = WRONG_CALLS[name]
+    with pytest.raises(error, match=words):
+        compare(sgd(), paddle_sgd(), **options)
+
+
+def test_an_empty_iterator_compares_nothing() -> None:
+    reference, port = perceptron()
+    with pytest.raises(EmptyComparisonError, match="no batch"):
+        pf.compare_training(reference, port, iter([]), loss=LOSSES, optimizers=(sgd(), paddle_sgd()))
+
+
+def test_optimizers_and_schedulers_of_others_are_refused() -> None:
+    other = torch.nn.Linear(2, 2)
+    with pytest.raises(InputError, match="is a parameter of this"):
+        compare(lambda p: torch_optim.SGD(other.parameters(), 0.1), paddle_sgd())
+    with pytest.raises(InputError, match="are not parameters of"):
+        compare(lambda p: torch_optim.SGD([*p, *other.parameters()], 0.1), paddle_sgd())
+    foreign = torch_lr.StepLR(torch_optim.SGD(other.parameters(), 0.1), 2)
+    with pytest.raises(InputError, match="belongs to another optimizer"):
+        compare(sgd(), paddle_sgd(), schedulers=(foreign, None))
+    with pytest.raises(InputError, match="reads its rate from another scheduler"):
+        compare(
+            sgd(),
+            paddle_sgd(paddle_lr.StepDecay(0.1, 2)),
+            schedulers=(decayed, paddle_lr.StepDecay(0.1, 2)),
+        )
+
+
+def _poisoned(at: int) -> list[tuple[Any, Any]]:
+    found = batches(6)
+    found[at][0][0, 0] = math.nan
+    return found
+
+
+def test_a_loss_that_is_not_a_number_is_named_with_its_step() -> None:
+    with pytest.raises(InputError, match="at step 2; the first that is not finite is input 0"):
+        compare(sgd(), paddle_sgd(), data=_poisoned(2))
+    port = paddle.nn.Sequential(paddle.nn.Linear(8, 16), paddle.nn.ReLU(), paddle.nn.Linear(16, 4))
+    loss = LOSSES[0], lambda output, label: LOSSES[1](output, label) / (output.sum() * 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = compare(sgd(), paddle_sgd(), models=(perceptron()[0], port), loss=loss)
+    first = report.first
+    assert (first.phase, first.step) == ("loss", 0)
+    assert "not finite is the loss of the port itself" in first.message
