@@ -93,10 +93,8 @@ def faint_faults_of(name: str) -> Sequence[Fault]:
 
 
 def _of_another_library(fault: Fault) -> Fault:
-    """The same layer with TensorFlow's epsilon for torch's in a BatchNorm, or the other way round."""
+    """The same layer with the epsilon of TensorFlow's norms (1e-3) for torch's, or the other way round."""
     layer = layer_at(ALL[fault.pair].port(0), fault.guilty)
-    if not isinstance(layer, nn.BatchNorm2D):
-        return fault
     other = 1e-5 if layer._epsilon == 1e-3 else 1e-3
     return replace(fault, plant=_with_epsilon(fault.guilty, other))
 

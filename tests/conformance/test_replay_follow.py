@@ -270,3 +270,24 @@ def test_gradients_are_shaken_too_where_values_do_not_reach_them(kit, backend):
         backend.clear_gradients(model)
     a, b = (np.frombuffer(side["layer.weight"], "float32") for side in (run.gradients, outcome.gradients))
     assert 1e-4 < np.linalg.norm(a - b) / np.linalg.norm(b) < 1e-2
+
+
+def test_what_is_not_led_into_a_call_is_computed_back_through_it(kit, backend):
+    """Led along an input, a call takes the recorded gradient there for its own; otherwise it computes one."""
+    with Ledger() as ledger:
+        model, values = build(kit, "branching")
+        trace, _ = observed(kit, model, values, ledger)
+        (stem,) = (node for node in trace.nodes if node.path == "stem")
+        takers = [node for node in trace.nodes if node.path in ("left", "right")]
+        place = stem.order, "output", "0", "backward"
+
+        def sent_back(slots):
+            takes = {stem.order: ("0",), **{node.order: slots for node in takers}}
+            repeater = Repeater(backend, model, trace, own_script(trace, takes, takes))
+            wide = repeater.repeat([0], "float64", lambda data: ledger.get(data.stored).astype("float64"))
+            return wide.places[place]
+
+        given, computed = sent_back(("0",)), sent_back(())
+    assert takers
+    assert not np.array_equal(computed, given)  # what was recorded is rounded to float32
+    assert np.allclose(computed, given, rtol=1e-5, atol=1e-6)

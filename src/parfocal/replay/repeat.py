@@ -53,17 +53,28 @@ class Script:
         return self.layouts.get((order, side, slot)) or Layout(None, value.data.shape)
 
 
-def own_script(trace: Trace, takes: Collection[int] | None = None, gives: Collection[int] = ()) -> Script:
+def own_script(
+    trace: Trace,
+    takes: Mapping[int, Collection[str]] | None = None,
+    gives: Collection[int] = (),
+) -> Script:
     """Every call led along what it recorded itself; inside of others only those that take or give
     what the other model is led along: what is computed in between is computed here too.
+
+    ``takes``: of each such call the inputs that its partner is given. What the partner makes of an input of
+    its own, and sends back to it, is computed here as well.
     """
     ties = {node.order: Tie(node.inputs, node.outputs, node.in_place) for node in trace.nodes}
     if takes is None:
         return Script(ties)
-    inner = {order: ties[order] for order in gives}
-    for order in takes:
-        if order not in gives:
-            inner[order] = Tie(without_gradients(ties[order].inputs), {}, ties[order].in_place)
+    inner = {order: ties[order] for order in gives if order not in takes}
+    for order, slots in takes.items():
+        tie = ties[order]
+        inputs = {slot: value for slot, value in tie.inputs.items() if slot in slots}
+        if order in gives:
+            inner[order] = Tie(inputs, tie.outputs, tie.in_place)
+        else:
+            inner[order] = Tie(without_gradients(inputs), {}, tie.in_place)
     return Script(ties, inner=inner)
 
 

@@ -27,7 +27,7 @@ from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING, Observer
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Layouts, Repeater, Script, own_script
-from parfocal.replay.trace import Data, Node
+from parfocal.replay.trace import Data, Node, Trace
 from parfocal.replay.witness import Outline, Witness
 from parfocal.weights.plan import Plan, rearranged
 from parfocal.weights.tables import FAMILIES
@@ -299,7 +299,7 @@ class Alignment:
 
     def _precise(self, script: Script, ledger: Ledger, pairing: Pairing) -> Precise:
         ours, theirs = self.reference, self.port
-        takes = {pair.reference for pair in pairing.pairs}
+        takes = _given(pairing, ours.trace, script.ties)
         gives = {pair.reference for pair in pairing.pairs if pair.whole}
         gives.update(pair.gives for pair in pairing.pairs if pair.gives is not None)
         return Precise(
@@ -334,6 +334,21 @@ class Alignment:
         results.gradients = port.gradients() if self.backward else {}
         results.hidden = tuple(dict.fromkeys(order for order, _, _ in follower.hidden))
         return collector, results, follower.layouts
+
+
+def _given(pairing: Pairing, trace: Trace, ties: Mapping[int, Tie]) -> dict[int, set[str]]:
+    """Of every paired call of the reference the inputs that its partners are given.
+
+    All of them where the partners are given none: those stand for a part of a call only.
+    """
+    given: dict[int, set[str]] = {}
+    for pair in pairing.pairs:
+        slots = given.setdefault(pair.reference, set())
+        tie = ties.get(pair.port)
+        led = {id(value.data) for value in tie.inputs.values()} if tie is not None else set()
+        inputs = trace.nodes[pair.reference].inputs
+        slots.update(slot for slot, value in inputs.items() if not led or id(value.data) in led)
+    return given
 
 
 def _supply(ledger: Ledger) -> Supply:
