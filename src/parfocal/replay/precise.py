@@ -133,11 +133,30 @@ class Precise:
     def port_made(self, order: int | None, place: Place) -> Array | None:
         """What the port's own code makes there: the next call around that can be repeated shows it."""
         while order is not None:
-            made = self.port_result([order], place)
+            made = self._made_exactly(order, place)
+            if made is None:
+                made = self.port_result([order], place)
             if made is not None:
                 return made
             order = self.port.trace.nodes[order].parent
         return None
+
+    def _made_exactly(self, order: int, place: Place) -> Array | None:
+        """What is at hand of it from float64, rounded; None where float32 does not hold such numbers."""
+        exact = self._held.get(("port exact", (order,))).get(place)
+        dtype = self._dtype_at(place)
+        if exact is None or dtype is None or exact.dtype.kind != "f":
+            return None
+        with np.errstate(over="ignore"):
+            rounded: Array = exact.astype(dtype)
+        return rounded if np.array_equal(np.isfinite(rounded), np.isfinite(exact)) else None
+
+    def _dtype_at(self, place: Place) -> str | None:
+        """Of what the port had there, where NumPy has it."""
+        node = self.port.trace.nodes[place[0]]
+        value = (node.inputs if place[1] == "input" else node.outputs).get(place[2])
+        known = value is not None and value.data.dtype in ("float16", "float32")
+        return value.data.dtype if value is not None and known else None
 
     def port_moved(self, calls: Calls, what: What) -> Size:
         """How far the port's own result moves, where a flip (a ReLU inside the call) may hang on one unit."""

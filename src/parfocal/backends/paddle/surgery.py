@@ -11,6 +11,7 @@ from typing import Any
 import paddle
 
 from parfocal.backends.calls import drop_own_hooks
+from parfocal.backends.copying import empty_containers
 from parfocal.backends.keeping import tensors_in
 from parfocal.backends.muting import rate_of
 from parfocal.backends.paddle.exchanging import exchanged
@@ -143,7 +144,9 @@ class Surgery(Tensors):
 
     def copy_as(self, module: Any, dtype: str | None) -> Any:
         try:
-            twin = copy.deepcopy(module, self._without_graphs(module))
+            twin = copy.deepcopy(
+                module, self._without_graphs(module) | empty_containers(module.sublayers(include_self=True))
+            )
         except (RuntimeError, TypeError, ValueError) as error:
             raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
         for part in twin.sublayers(include_self=True):

@@ -11,6 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from parfocal.backends.calls import drop_own_hooks
+from parfocal.backends.copying import empty_containers
 from parfocal.backends.keeping import tensors_in
 from parfocal.backends.muting import rate_of
 from parfocal.backends.protocol import Array
@@ -172,7 +173,7 @@ class Surgery(Tensors):
 
     def copy_as(self, module: Any, dtype: str | None) -> Any:
         try:
-            twin = copy.deepcopy(module, self._without_graphs(module))
+            twin = copy.deepcopy(module, self._without_graphs(module) | empty_containers(module.modules()))
         except (RuntimeError, TypeError, ValueError) as error:
             raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
         for part in twin.modules():
