@@ -1,15 +1,16 @@
-"""The PaddlePaddle backend, put together from its parts."""
+"""The PaddlePaddle backend. Its tables can be read without PaddlePaddle; PaddleBackend needs it."""
 
 from __future__ import annotations
 
-from parfocal.backends.paddle.building import Building
-from parfocal.backends.paddle.checkpoints import Checkpoints
-from parfocal.backends.paddle.functions import Functions
-from parfocal.backends.paddle.initialisers import Initialisers
-from parfocal.backends.paddle.recording import Recording
-from parfocal.backends.paddle.surgery import Surgery
-from parfocal.backends.paddle.updating import Updating
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parfocal.backends.paddle.backend import PaddleBackend as PaddleBackend
 
 
-class PaddleBackend(Updating, Checkpoints, Recording, Surgery, Functions, Building, Initialisers):
-    """PaddlePaddle, as ``protocol.py`` wants it."""
+def __getattr__(name: str) -> Any:
+    if name != "PaddleBackend":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from parfocal.backends.paddle.backend import PaddleBackend
+
+    return PaddleBackend

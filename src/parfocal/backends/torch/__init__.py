@@ -1,15 +1,16 @@
-"""The PyTorch backend, put together from its parts."""
+"""The PyTorch backend. Its tables can be read without PyTorch; TorchBackend needs it."""
 
 from __future__ import annotations
 
-from parfocal.backends.torch.building import Building
-from parfocal.backends.torch.checkpoints import Checkpoints
-from parfocal.backends.torch.functions import Functions
-from parfocal.backends.torch.initialisers import Initialisers
-from parfocal.backends.torch.recording import Recording
-from parfocal.backends.torch.surgery import Surgery
-from parfocal.backends.torch.updating import Updating
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parfocal.backends.torch.backend import TorchBackend as TorchBackend
 
 
-class TorchBackend(Updating, Checkpoints, Recording, Surgery, Functions, Building, Initialisers):
-    """PyTorch, as ``protocol.py`` wants it."""
+def __getattr__(name: str) -> Any:
+    if name != "TorchBackend":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from parfocal.backends.torch.backend import TorchBackend
+
+    return TorchBackend

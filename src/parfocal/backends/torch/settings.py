@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from parfocal.backends.reading import (
     Table,
     constant,
@@ -133,6 +131,8 @@ BATCH_NORM: Table = _running_norm(
 
 
 def _epsilon_of_rms(module: Any) -> float | None:
+    import torch  # a table can be read without it
+
     if module.eps is not None or module.weight is None:
         return module.eps
     return float(torch.finfo(module.weight.dtype).eps)

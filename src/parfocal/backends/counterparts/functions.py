@@ -1,0 +1,118 @@
+"""Functions and tensor functions that correspond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from parfocal.backends.counterparts.entry import ArgumentPair, Category, Counterpart, pairs
+from parfocal.backends.vocabulary.ops import OPS
+
+_RANKS = (1, 2, 3)
+_TORCH, _PADDLE = "torch.nn.functional", "paddle.nn.functional"
+
+# Of the same name in both homes of functions.
+FUNCTIONS = (
+    *("relu", "relu6", "leaky_relu", "prelu", "rrelu", "elu", "celu", "selu", "gelu", "silu", "mish"),
+    *("sigmoid", "hardsigmoid", "hardswish", "tanh", "hardtanh", "tanhshrink", "hardshrink", "softshrink"),
+    *("softplus", "softsign", "glu", "softmax", "log_softmax", "gumbel_softmax"),
+    *("layer_norm", "batch_norm", "group_norm", "instance_norm", "local_response_norm", "rms_norm"),
+    *("normalize", "linear", "bilinear", "dropout", "dropout2d", "dropout3d", "alpha_dropout"),
+    *(f"conv{rank}d" for rank in _RANKS),
+    *(f"{name}_pool{rank}d" for name in ("max", "avg") for rank in _RANKS),
+    *(f"adaptive_{name}_pool{rank}d" for name in ("max", "avg") for rank in _RANKS),
+    *("scaled_dot_product_attention", "embedding", "one_hot", "interpolate", "upsample", "grid_sample"),
+    *("affine_grid", "pad", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "unfold", "fold"),
+    *("cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "binary_cross_entropy"),
+    *("binary_cross_entropy_with_logits", "kl_div", "ctc_loss", "cosine_similarity", "pairwise_distance"),
+    *("cosine_embedding_loss", "margin_ranking_loss", "hinge_embedding_loss", "triplet_margin_loss"),
+    *("multi_margin_loss", "soft_margin_loss", "gaussian_nll_loss", "poisson_nll_loss"),
+)
+RENAMED_FUNCTIONS = {
+    **{f"conv_transpose{rank}d": f"conv{rank}d_transpose" for rank in _RANKS},
+    "logsigmoid": "log_sigmoid",
+    "threshold": "thresholded_relu",
+    "huber_loss": "smooth_l1_loss",
+}
+
+# Of the same name in torch and paddle.
+TENSOR_FUNCTIONS = (
+    *("add", "abs", "sqrt", "rsqrt", "exp", "log", "sin", "cos", "erf", "square", "sign", "floor", "ceil"),
+    *("round", "neg", "pow", "floor_divide", "remainder", "maximum", "minimum", "not_equal", "equal"),
+    *("less_equal", "greater_equal", "logical_not", "logical_and", "logical_or", "logical_xor"),
+    *("isnan", "isinf", "isfinite", "matmul", "mm", "bmm", "einsum", "dot", "outer", "reshape", "flatten"),
+    *("squeeze", "unsqueeze", "stack", "split", "chunk", "unbind", "tile", "flip", "roll", "clone"),
+    *("sum", "mean", "median", "prod", "max", "min", "amax", "amin", "argmax", "argmin", "var", "std"),
+    *("norm", "cumsum", "cumprod", "logsumexp", "all", "any", "topk", "sort", "argsort", "unique"),
+    *("where", "masked_fill", "masked_select", "nonzero", "index_select", "tril", "triu", "diagonal"),
+    *("meshgrid", "arange", "linspace", "zeros", "ones", "full", "empty", "eye", "zeros_like"),
+    *("ones_like", "full_like", "empty_like", "rand", "randn", "randint", "randperm", "bernoulli"),
+    *("multinomial", "repeat_interleave", "save", "load", "no_grad"),
+)
+# torch's name -> paddle's.
+RENAMED_TENSOR_FUNCTIONS = {
+    "cat": "concat",
+    "permute": "transpose",
+    "transpose": "swapaxes",
+    "clamp": "clip",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "lt": "less_than",
+    "le": "less_equal",
+    "gt": "greater_than",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+    "gather": "take_along_axis",
+    "scatter": "put_along_axis",
+    "tensor": "to_tensor",
+    "from_numpy": "to_tensor",
+    "manual_seed": "seed",
+    "Tensor.view": "reshape",
+    "Tensor.repeat": "tile",
+    "Tensor.expand": "expand",
+    "Tensor.permute": "transpose",
+}
+# A second name of paddle for what torch has under one.
+SECOND_NAMES = {"index_select": "gather"}
+# How arguments correspond where neither their names nor the usual translations tell.
+ARGUMENTS: dict[str, tuple[ArgumentPair, ...]] = {
+    "torch.cat": pairs(tensors="x"),
+    "torch.stack": pairs(tensors="x"),
+    "torch.permute": pairs(dims="perm"),
+    "torch.gather": pairs(input="arr", index="indices"),
+    "torch.scatter": pairs(input="arr", index="indices", src="values"),
+    "torch.split": pairs(tensor="x", split_size_or_sections="num_or_sections"),
+    "torch.matmul": pairs(input="x", other="y"),
+    "torch.where": pairs(condition="condition", input="x", other="y"),
+    "torch.nn.functional.huber_loss": pairs(target="label", delta="delta"),
+    "torch.nn.functional.smooth_l1_loss": pairs(target="label", beta="delta"),
+    "torch.nn.functional.scaled_dot_product_attention": pairs(dropout_p="dropout_p"),
+    "torch.nn.functional.ctc_loss": pairs(targets="labels", target_lengths="label_lengths"),
+}
+
+
+def functions() -> list[Counterpart]:
+    """Every function that the tables know."""
+    return [
+        *_entries(Category.FUNCTION, _TORCH, _PADDLE, ((name, name) for name in FUNCTIONS)),
+        *_entries(Category.FUNCTION, _TORCH, _PADDLE, RENAMED_FUNCTIONS.items()),
+        *_entries(Category.TENSOR, "torch", "paddle", ((name, name) for name in TENSOR_FUNCTIONS)),
+        *_entries(Category.TENSOR, "torch", "paddle", RENAMED_TENSOR_FUNCTIONS.items()),
+        *_entries(Category.TENSOR, "torch", "paddle", SECOND_NAMES.items()),
+    ]
+
+
+def _entries(
+    category: Category, torch: str, paddle: str, names: Iterable[tuple[str, str]]
+) -> list[Counterpart]:
+    return [
+        Counterpart(
+            category,
+            f"{torch}.{ours}",
+            f"{paddle}.{theirs}",
+            OPS.get(theirs, OPS.get(ours.rpartition(".")[2], "")),
+            arguments=ARGUMENTS.get(f"{torch}.{ours}", ()),
+        )
+        for ours, theirs in names
+    ]

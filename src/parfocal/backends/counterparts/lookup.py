@@ -1,0 +1,225 @@
+"""Finds what a name of either framework corresponds to, and sets the two side by side."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from parfocal.backends import registry
+from parfocal.backends.counterparts.entry import ArgumentPair, Counterpart, Relation
+from parfocal.backends.counterparts.functions import functions
+from parfocal.backends.counterparts.layers import layers
+from parfocal.backends.counterparts.parameters import PARAMETERS, Stored
+from parfocal.backends.counterparts.signatures import signature_of
+from parfocal.backends.counterparts.training import training
+from parfocal.backends.gaps import gaps_of
+from parfocal.backends.gaps.entry import Gap
+from parfocal.errors import InputError
+
+FRAMEWORKS = ("torch", "paddle")
+SUGGESTED = 5
+# How people shorten the homes of names.
+SHORT = {"F": "nn.functional", "optim": "optim", "init": "nn.init", "lr_scheduler": "optim.lr_scheduler"}
+# torch's argument -> what paddle calls it, where both signatures have it.
+TRANSLATIONS: dict[str, tuple[str, ...]] = {
+    "input": ("x", "input", "logit", "arr"),
+    "self": ("x",),
+    "other": ("y",),
+    "exponent": ("y",),
+    "dim": ("axis",),
+    "dims": ("axis", "perm", "shifts"),
+    "eps": ("epsilon",),
+    "target": ("label", "labels", "target"),
+    "lr": ("learning_rate",),
+    "params": ("parameters",),
+    "lr_lambda": ("lr_lambda",),
+    "optimizer": (),
+    "num_classes": ("num_classes",),
+    "return_indices": ("return_mask",),
+    "lambd": ("threshold",),
+    "min_val": ("min",),
+    "max_val": ("max",),
+    "p": ("p",),
+    "start_dim": ("start_axis",),
+    "end_dim": ("stop_axis",),
+    "size": ("shape", "size"),
+    "repeats": ("repeat_times", "repeats"),
+    "fill_value": ("fill_value",),
+    "mat2": ("y", "mat2"),
+    "tensor": ("x",),
+    "max_norm": ("clip_norm",),
+    "sample_weight": ("weight",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One argument of one side. ``default`` is None where it must be given or is not known."""
+
+    name: str
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentRow:
+    torch: Side | None
+    paddle: Side | None
+    relation: Relation
+    values: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One counterpart with everything that is known of the pair.
+
+    ``missing``: frameworks that are not installed, so that their arguments and defaults are not known.
+    """
+
+    counterpart: Counterpart
+    source: str  # the framework of the name that was asked for
+    arguments: tuple[ArgumentRow, ...]
+    parameters: tuple[Stored, ...]
+    gaps: tuple[Gap, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        found = self.counterpart.name(self.source)
+        assert found is not None
+        return found
+
+    @property
+    def target(self) -> str:
+        return "paddle" if self.source == "torch" else "torch"
+
+
+@cache
+def catalogue() -> tuple[Counterpart, ...]:
+    """Everything the tables know."""
+    return (*layers(), *functions(), *training())
+
+
+def find(name: str, to: str | None = None) -> list[Match]:
+    """What a name corresponds to; ``to``: the framework wanted, for a name that both have."""
+    if to is not None and to not in FRAMEWORKS:
+        raise InputError(
+            f"there is no framework {to!r} to map to", hint=f"--to {' or --to '.join(FRAMEWORKS)}"
+        )
+    root = name.partition(".")[0]
+    if root in FRAMEWORKS and to == root:
+        raise InputError(f"{name} is a name of {root} already", hint=f"--to {_other(root)}")
+    sources = [root] if root in FRAMEWORKS else [_other(to)] if to else list(FRAMEWORKS)
+    for source in sources:
+        entries = [each for each in catalogue() if _fits(each.name(source), name)]
+        if entries:
+            exact = [each for each in entries if each.exact]
+            return [_match(each, source) for each in exact or entries]
+    raise InputError(f"{name} is in no table of {' or '.join(sources)}", hint=_suggestion(name, sources))
+
+
+def also_known(name: str, to: str | None) -> bool:
+    """Whether a name without its framework means something else in paddle than in torch."""
+    if to is not None or name.partition(".")[0] in FRAMEWORKS:
+        return False
+    sides = [{each for each in catalogue() if _fits(each.name(source), name)} for source in FRAMEWORKS]
+    return bool(sides[0]) and bool(sides[1]) and sides[0] != sides[1]
+
+
+def _other(framework: str) -> str:
+    return "paddle" if framework == "torch" else "torch"
+
+
+def _fits(full: str | None, name: str) -> bool:
+    if full is None:
+        return False
+    head, dot, rest = name.partition(".")
+    written = f"{SHORT[head]}.{rest}" if dot and head in SHORT else name
+    return full == written or full.endswith(f".{written}")
+
+
+def _suggestion(name: str, sources: list[str]) -> str:
+    """The nearest known names, by their last part and by the whole."""
+    known = list(dict.fromkeys(full for each in catalogue() for s in sources if (full := each.name(s))))
+    last = {full: full.rpartition(".")[2].lower() for full in known}
+    wanted = name.rpartition(".")[2].lower()
+    near = difflib.get_close_matches(wanted, sorted(set(last.values())), SUGGESTED, 0.6)
+    found = [full for part in near for full in known if last[full] == part][:SUGGESTED]
+    return f"nearest names: {', '.join(found)}" if found else "parfocal map torch.nn.Linear shows an example"
+
+
+def _match(entry: Counterpart, source: str) -> Match:
+    names = [name for name in (entry.torch, entry.paddle) if name is not None]
+    missing = tuple(name for name in FRAMEWORKS if name not in registry.available())
+    return Match(
+        entry,
+        source,
+        tuple(_arguments(entry)),
+        PARAMETERS.get(entry.kind or "", ()) if entry.torch and entry.paddle else (),
+        tuple(gaps_of(*names)),
+        missing,
+    )
+
+
+def _arguments(entry: Counterpart) -> list[ArgumentRow]:
+    ours = (signature_of(entry.torch) if entry.torch else None) or {}
+    theirs = (signature_of(entry.paddle) if entry.paddle else None) or {}
+    if not (entry.torch and entry.paddle):
+        return _lone_rows(ours, theirs, set(), set())
+    listed = {(pair.torch, pair.paddle): pair for pair in reversed(entry.arguments)}  # the first of equals
+    told = [_row(pair, ours, theirs) for pair in reversed(listed.values()) if _exists(pair, ours, theirs)]
+    used = _names(told, "torch"), _names(told, "paddle")
+    for name, default in ours.items():
+        if name not in used[0]:
+            candidates = (*TRANSLATIONS.get(name, ()), name)
+            partner = next((each for each in candidates if each in theirs and each not in used[1]), None)
+            if partner is not None:
+                told.append(ArgumentRow(Side(name, default), Side(partner, theirs[partner]), Relation.SAME))
+                used[0].add(name)
+                used[1].add(partner)
+    order = list(ours)
+    told.sort(
+        key=lambda row: order.index(row.torch.name) if row.torch and row.torch.name in order else len(order)
+    )
+    return [*told, *_lone_rows(ours, theirs, *used)]
+
+
+def _lone_rows(ours: Mapping[str, Any], theirs: Mapping[str, Any], *used: set[str]) -> list[ArgumentRow]:
+    return [
+        *(
+            ArgumentRow(Side(name, default), None, Relation.ONE_SIDED)
+            for name, default in ours.items()
+            if name not in used[0]
+        ),
+        *(
+            ArgumentRow(None, Side(name, default), Relation.ONE_SIDED)
+            for name, default in theirs.items()
+            if name not in used[1]
+        ),
+    ]
+
+
+def _exists(pair: ArgumentPair, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+    """Tables may know an argument that the installed version has under no such name."""
+    sides = (pair.torch, ours), (pair.paddle, theirs)
+    return all(
+        name is None or not known or all(part in known for part in name.split(", ")) for name, known in sides
+    )
+
+
+def _row(pair: ArgumentPair, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> ArgumentRow:
+    return ArgumentRow(_side(pair.torch, ours), _side(pair.paddle, theirs), pair.relation, pair.values)
+
+
+def _side(name: str | None, known: Mapping[str, Any]) -> Side | None:
+    if name is None:
+        return None
+    defaults = [known.get(part) for part in name.split(", ")]
+    return Side(name, ", ".join(each for each in defaults if each is not None) or None)
+
+
+def _names(rows: list[ArgumentRow], framework: str) -> set[str]:
+    sides = [row.torch if framework == "torch" else row.paddle for row in rows]
+    return {part for side in sides if side is not None for part in side.name.split(", ")}

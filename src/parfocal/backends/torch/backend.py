@@ -1,0 +1,15 @@
+"""The PyTorch backend, put together from its parts."""
+
+from __future__ import annotations
+
+from parfocal.backends.torch.building import Building
+from parfocal.backends.torch.checkpoints import Checkpoints
+from parfocal.backends.torch.functions import Functions
+from parfocal.backends.torch.initialisers import Initialisers
+from parfocal.backends.torch.recording import Recording
+from parfocal.backends.torch.surgery import Surgery
+from parfocal.backends.torch.updating import Updating
+
+
+class TorchBackend(Updating, Checkpoints, Recording, Surgery, Functions, Building, Initialisers):
+    """PyTorch, as ``protocol.py`` wants it."""
