@@ -344,6 +344,9 @@ class SchedulingBackend(TrainingBackend, Protocol):
 class UpdatingBackend(SchedulingBackend, Protocol):
     """Tier 3, the rest: what an update reads and writes, set from outside."""
 
+    def address(self, tensor: Any) -> int | None:
+        """Where the values lie in main memory; None where they do not."""
+
     def clear_by_optimizer(self, optimizer: Any) -> None:
         """Clear gradients as the framework's optimizers do when nothing more is said."""
 

@@ -61,15 +61,16 @@ def random_state(backend: Backend) -> Callable[[], None]:
 
 
 @contextmanager
-def no_dropout(model: Any) -> Iterator[None]:
+def no_dropout(model: Any, *, functions: bool = True) -> Iterator[None]:
     """Let nothing be dropped, in train mode too: dropout, drop path and stochastic depth.
 
     Found by kind, and by the names of classes and attributes for what users write themselves. Dropout
-    that code asks of a function (``F.dropout``) does nothing meanwhile.
+    that code asks of a function (``F.dropout``) does nothing meanwhile, unless ``functions`` is False.
     """
     backend = registry.of(model)
     with ExitStack() as undo:
-        undo.enter_context(backend.no_functional_dropout())
+        if functions:
+            undo.enter_context(backend.no_functional_dropout())
         for module in backend.modules(model).values():
             for name in (*_probabilities(backend, module), *_shares(backend, module)):
                 undo.callback(setattr, module, name, getattr(module, name))

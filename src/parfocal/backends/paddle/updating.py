@@ -29,6 +29,9 @@ CLIPS = {"global_norm": "ClipGradByGlobalNorm", "norm": "ClipGradByNorm", "value
 class Updating(Scheduling):
     """What ``UpdatingBackend`` asks for."""
 
+    def address(self, tensor: Any) -> int | None:
+        return int(tensor.data_ptr()) if tensor.place.is_cpu_place() else None
+
     def clear_by_optimizer(self, optimizer: Any) -> None:
         optimizer.clear_grad()
 

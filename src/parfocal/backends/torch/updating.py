@@ -21,6 +21,9 @@ SHARED_SETTINGS = {"lr": "lr", "weight_decay": "weight_decay"}
 class Updating(Scheduling):
     """What ``UpdatingBackend`` asks for. PyTorch's optimizers clip nothing by themselves."""
 
+    def address(self, tensor: Any) -> int | None:
+        return int(tensor.data_ptr()) if tensor.device.type == "cpu" else None
+
     def clear_by_optimizer(self, optimizer: Any) -> None:
         optimizer.zero_grad()
 

@@ -69,7 +69,8 @@ class Lockstep:
             side.backend.clear_gradients(side.model)
             self._undo.enter_context(side.backend.mode(side.model, self.mode))
             if self.mode != "eval":
-                self._undo.enter_context(no_dropout(side.model))
+                self._undo.enter_context(no_dropout(side.model, functions=False))
+                side.mutes = True
             self._undo.enter_context(side.backend.recurrence_in_training(side.model))
         if self.free is not None:
             self.free.begin()

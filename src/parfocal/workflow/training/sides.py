@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -35,6 +35,8 @@ class TrainingSide:
     scheduler: Any = None
     clip: Callable[[Any], Any] | None = None
     accumulate: int = 1
+    views: dict[str, tuple[int, Array]] = field(default_factory=dict)  # by path: address and values
+    mutes: bool = False  # whether functions that drop let everything pass
     entries: list[StateTensor] = field(default_factory=list)  # parameters and buffers, each once
 
     def telling(self, what: str, hint: str = "") -> AbstractContextManager[None]:
@@ -43,13 +45,26 @@ class TrainingSide:
     def refresh(self) -> None:
         """Look the model's tensors up again: code may put new ones in their places."""
         self.entries = [entry for entry in self.backend.state(self.model) if entry.tied_to is None]
+        self.views.clear()
 
     def tensors(self, role: str) -> dict[str, Any]:
         return {entry.path: entry.value for entry in self.entries if entry.role == role}
 
     def arrays(self, role: str, *, copy: bool = False) -> Arrays:
-        to_array = self.backend.to_array
-        return {entry.path: to_array(entry.value, copy=copy) for entry in self.entries if entry.role == role}
+        """Without ``copy`` views of the tensors' own memory, where that is possible."""
+        found = {entry.path: self._view(entry) for entry in self.entries if entry.role == role}
+        return {path: array.copy() for path, array in found.items()} if copy else found
+
+    def _view(self, entry: StateTensor) -> Array:
+        """Looked up once for as long as the tensor stays where it is."""
+        address = self.backend.address(entry.value)
+        known = self.views.get(entry.path)
+        if known is not None and address is not None and known[0] == address:
+            return known[1]
+        array = self.backend.to_array(entry.value, copy=False)
+        if address is not None:
+            self.views[entry.path] = address, array
+        return array
 
     def gradients(self, *, copy: bool = False) -> Arrays:
         found = {
@@ -60,7 +75,8 @@ class TrainingSide:
 
     def forward(self, batch: Batch) -> Any:
         args, kwargs = arguments(batch.inputs, self.backend)
-        with self.telling("the model", INPUTS_HINT):
+        muted = self.backend.no_functional_dropout() if self.mutes else nullcontext()
+        with self.telling("the model", INPUTS_HINT), muted:
             return self.model(*args, **kwargs)
 
     def outputs(self, output: Any) -> dict[str, Any]:

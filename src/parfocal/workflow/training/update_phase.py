@@ -26,10 +26,12 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.workflow.training.carrying import Carrier
 from parfocal.workflow.training.found import Found
+from parfocal.workflow.training.judging import nearly
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
 CLIP_LIMIT = 64.0  # in units of rounding: norms are sums over all parameters, in any order
 RATE = 4 * EPSILON["float32"]  # relative: how far apart two rates may be and make the same update
+KEPT = 8  # steps for which the floor of an update is used again: settings and sizes change slowly
 NEAR = 2.0  # units of a weight's own rounding below which no floor is computed
 # What a slot of the reference is called in the port, where it is kept with the rate in it.
 WITH_RATE = {"momentum": "momentum_with_lr"}
@@ -48,9 +50,9 @@ class UpdatePhase:
     step: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     rates: list[tuple[dict[str, float], dict[str, float]]] = field(default_factory=list)
-    last_rates: dict[str, float] = field(
-        default_factory=dict
-    )  # of the port's paths, as the reference has them
+    floors: dict[str, tuple[int, UpdateFloor]] = field(default_factory=dict)  # by path, with the step
+    # the slots of both sides after the last update, by the port's paths
+    slots: tuple[dict[str, Arrays], dict[str, Arrays]] | None = None
     norms: list[tuple[float, float]] = field(default_factory=list)  # of gradients as the update uses them
 
     def run(self, step: int) -> None:
@@ -153,12 +155,12 @@ class UpdatePhase:
         port, reference = self.port, self.reference
         before = {path: array.copy() for path, array in port.arrays("parameter").items()}
         gradients = port.gradients(copy=True)
-        slots = port.slots()
-        given = self.carrier.carried_slots(reference.slots())
+        given, slots = self.slots or (self.carrier.carried_slots(reference.slots()), port.slots())
+        present = reference.gradients()
         known = {
             path
             for path in self.carrier.parameters
-            if self.carrier.carry(path, reference.gradients().get) is not None
+            if all(source in present for source in self.carrier.sources(path))
         }
         reference.update()
         own = self.rates[-1][1]
@@ -168,7 +170,8 @@ class UpdatePhase:
             port.update()
         ours = self.carrier.carried(self.carrier.parameters, reference.arrays("parameter"))
         theirs = port.arrays("parameter")
-        outcomes = self._slots_after(rates), port.slots()
+        yours_after = port.slots()
+        outcomes = self._slots_after(rates, yours_after), yours_after
         kinds = (
             reference.backend.optimizer_kind(reference.optimizer),
             port.backend.optimizer_kind(port.optimizer),
@@ -203,17 +206,27 @@ class UpdatePhase:
             )
         self._judge_updates(evidence, known)
         self._lead_state(ours, outcomes[0])
-        self.last_rates = rates
+        self.slots = self._slots_before(outcomes)
 
-    def _slots_after(self, rates: dict[str, float]) -> dict[str, Arrays]:
+    def _slots_after(self, rates: dict[str, float], theirs: dict[str, Arrays]) -> dict[str, Arrays]:
         """The reference's slots after the update, by the port's paths and names."""
         found = self.carrier.carried_slots(self.reference.slots())
-        theirs = self.port.slots()
         for path, own in found.items():
             for name, other in WITH_RATE.items():
                 if name in own and other in theirs.get(path, {}):
                     own[other] = own.pop(name) * np.float32(rates.get(path, 1.0))
         return found
+
+    def _slots_before(
+        self, after: tuple[dict[str, Arrays], dict[str, Arrays]]
+    ) -> tuple[dict[str, Arrays], dict[str, Arrays]]:
+        """What the next update begins with: the port's slots are the reference's where both have them."""
+        given, own = after
+        led = {
+            path: {name: given.get(path, {}).get(name, values) for name, values in slots.items()}
+            for path, slots in own.items()
+        }
+        return given, led
 
     def _judge_updates(self, evidence: dict[str, Evidence], known: set[str]) -> None:
         wrong: dict[str, tuple[float, UpdateFloor]] = {}
@@ -254,6 +267,8 @@ class UpdatePhase:
 
     def _score(self, each: Evidence) -> tuple[float, UpdateFloor]:
         ours, theirs = each.reference.outcome, each.port.outcome
+        if self.tolerance is None and _same_outcome(theirs, ours):
+            return 0.0, NO_FLOOR
         floor = scale_floor(each.reference.moment.weight, ours)
         if self.tolerance is not None:
             bad = compare_arrays(theirs.weight, ours.weight, tolerance=self.tolerance).mismatched
@@ -261,9 +276,13 @@ class UpdatePhase:
         measured = distance(theirs, ours, floor)
         if measured <= NEAR:
             return measured, floor
+        since, known = self.floors.get(each.path, (-KEPT, NO_FLOOR))
+        if self.step - since < KEPT and (again := distance(theirs, ours, floor | known)) <= LIMIT:
+            return again, floor | known
         for side in (each.reference, each.port):
             found = rule_floor(side.kind, side.settings, side.moment)
             floor = floor if found is None else floor | found
+        self.floors[each.path] = self.step, floor
         return distance(theirs, ours, floor), floor
 
     def _add(
@@ -321,6 +340,18 @@ class UpdatePhase:
             for side in (self.reference, self.port)
         ]
         return Site(self.carrier.name(path) if path else "", kinds[0]), Site(path, kinds[1])
+
+
+NO_FLOOR = UpdateFloor(NOTHING)
+
+
+def _same_outcome(theirs: Outcome, ours: Outcome) -> bool:
+    """Whether weights and slots are equal up to a unit in the last place, quickly."""
+    return nearly(theirs.weight, ours.weight, 1.0) and all(
+        nearly(theirs.slots[name], np.asarray(values), 1.0)
+        for name, values in ours.slots.items()
+        if name in theirs.slots and name != "step" and theirs.slots[name].shape == np.shape(values)
+    )
 
 
 def _total(arrays: Arrays) -> float:
