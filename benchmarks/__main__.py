@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-MODULES = ("metrics", "transfer", "conversion", "recording", "alignment", "wrong_pairs", "explanation")
+MODULES = (
+    *("metrics", "transfer", "conversion", "recording", "alignment", "growth", "wrong_pairs"),
+    "explanation",
+)
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Models of any depth for the benchmark of transfer: residual blocks of norm, linear, gelu and linear."""
+"""Models of any size for the benchmarks: residual blocks of norm, linear, gelu and linear."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ WRITINGS = (
 )
 
 
-def deep(library: Any, depth: int, writing: Writing) -> Any:
-    """``depth`` residual blocks of torch or paddle: six parameters each."""
+def deep(library: Any, depth: int, writing: Writing, width: int = WIDTH, *, parallel: bool = False) -> Any:
+    """``depth`` residual blocks of torch or paddle, six parameters each: in a row, or side by side."""
     is_torch = library.__name__ == "torch"
     base = library.nn.Module if is_torch else library.nn.Layer
     listed = library.nn.ModuleList if is_torch else library.nn.LayerList
     makers: Sequence[Callable[[], Any]] = (
-        lambda: library.nn.LayerNorm(WIDTH),
-        lambda: library.nn.Linear(WIDTH, WIDTH),
+        lambda: library.nn.LayerNorm(width),
+        lambda: library.nn.Linear(width, width),
         lambda: library.nn.GELU(),
-        lambda: library.nn.Linear(WIDTH, WIDTH),
+        lambda: library.nn.Linear(width, width),
     )
 
     class Block(base):  # type: ignore[misc,valid-type]
@@ -56,7 +56,10 @@ def deep(library: Any, depth: int, writing: Writing) -> Any:
             setattr(self, writing.blocks, listed([Block() for _ in range(depth)]))
 
         def forward(self, x: Any) -> Any:
-            for block in getattr(self, writing.blocks):
+            blocks = getattr(self, writing.blocks)
+            if parallel:
+                return sum(block(x) for block in blocks)
+            for block in blocks:
                 x = block(x)
             return x
 

@@ -77,6 +77,18 @@ def test_frozen_parameters_and_own_buffers(kit, backend):
     assert (found["passing"].role, found["passing"].persistent) == ("buffer", False)
 
 
+def test_buffers_are_those_of_the_state(kit, backend):
+    model = kit.sequential(kit.conv(1, 2, 1), kit.batch_norm(2), kit.linear(2, 2))
+    kit.add_buffer(model[2], "kept", [1.0])
+    kit.add_buffer(model[2], "passing", [2.0], persistent=False)
+    expected = {entry.path: entry.value for entry in backend.state(model) if entry.role == "buffer"}
+    found = dict(backend.buffers(model))
+    assert found.keys() == expected.keys()
+    assert len(found) >= 4
+    assert all(found[path] is value for path, value in expected.items())
+    assert backend.buffers(kit.linear(2, 2)) == []
+
+
 def test_state_is_live(kit, backend):
     model = kit.linear(2, 2)
     entry = backend.state(model)[0]

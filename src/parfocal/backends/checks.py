@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, get_args
 
 import numpy as np
 
 from parfocal.backends.protocol import Array, Mode, TensorBackend
 from parfocal.errors import InputError, UnsupportedError
+
+
+@cache
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """``dtype.name``, which NumPy spells anew at every access."""
+    name: str = dtype.name
+    return name
 
 
 def as_native(array: Array) -> Array:
@@ -27,7 +35,7 @@ def check_write(shape: tuple[int, ...], dtype: str, array: Array) -> None:
             f"cannot write an array of shape {array.shape} into a tensor of shape {shape}",
             hint="reshape or transpose the array first",
         )
-    if array.dtype.name != dtype:
+    if dtype_name(array.dtype) != dtype:
         raise InputError(
             f"cannot write an array of dtype {array.dtype.name} into a tensor of dtype {dtype}",
             hint=f"convert the array first: array.astype({dtype!r})",

@@ -17,6 +17,7 @@ from parfocal.backends.protocol import Array, Call, StateTensor
 from parfocal.errors import ParfocalError
 
 BUFFERS = "_buffers"  # the attribute that has them, in either framework
+_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})  # most attributes: nothing in them
 
 
 class Framework(Protocol):
@@ -29,6 +30,9 @@ class Framework(Protocol):
     def requires_grad(self, tensor: Any) -> bool: ...
     def to_array(self, tensor: Any, *, copy: bool = True) -> Array: ...
     def write(self, tensor: Any, array: Array) -> None: ...
+
+
+_CONTAINERS = (dict, list, set)  # that can be changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +112,12 @@ class Kept:
     def _note(self, module: Any) -> _Noted:
         attributes = self._framework.plain_attributes(module)
         contents: list[tuple[Any, Any]] = []
-        plain, buffers = (
-            list(tensors_in(values, self._framework.is_tensor, contents))
-            for values in (
-                (value for name, value in attributes.items() if name != BUFFERS),
-                (attributes.get(BUFFERS),),
-            )
-        )
+        is_tensor = self._framework.is_tensor
+        values = [
+            value for name, value in attributes.items() if name != BUFFERS and type(value) not in _ATOMS
+        ]
+        plain = list(tensors_in(values, is_tensor, contents)) if values else []
+        buffers = list(tensors_in([attributes.get(BUFFERS)], is_tensor, contents))
         return _Noted(attributes, contents, plain, buffers)
 
 
@@ -138,6 +141,8 @@ def tensors_in(
     pending = list(values)
     while pending:
         value = pending.pop()
+        if type(value) in _ATOMS:
+            continue
         if is_tensor(value):
             yield value
         elif isinstance(value, dict | list | set | tuple) and id(value) not in seen:
@@ -148,7 +153,10 @@ def tensors_in(
 
 
 def _content(container: Any) -> Any:
-    return next(kind(container) for kind in (dict, list, set) if isinstance(container, kind))
+    kind = type(container)
+    if kind not in _CONTAINERS:
+        kind = next(each for each in _CONTAINERS if isinstance(container, each))
+    return kind(container)
 
 
 def _refill(container: Any, content: Any) -> None:

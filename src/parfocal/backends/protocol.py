@@ -136,6 +136,9 @@ class ModelBackend(TensorBackend, Protocol):
     def state(self, model: Any) -> list[StateTensor]:
         """All parameters and buffers in registration order, tied ones included."""
 
+    def buffers(self, model: Any) -> list[tuple[str, Any]]:
+        """Path and tensor of every entry of ``state`` that is a buffer."""
+
     def plain_attributes(self, module: Any) -> dict[str, Any]:
         """What the module keeps besides parameters, children, hooks and flags; buffers by their dict."""
 

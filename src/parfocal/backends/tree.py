@@ -18,10 +18,14 @@ def every_path(root: Any, children: Children) -> Iterator[tuple[str, Any]]:
     while stack:
         path, module, above = stack.pop()
         yield path, module
+        named = children(module)
+        if not named:
+            continue
         inside = above | {id(module)}
+        start = f"{path}." if path else ""
         below = [
-            (join(path, name), child, inside)
-            for name, child in children(module).items()
+            (start + name, child, inside)
+            for name, child in named.items()
             if child is not None and id(child) not in inside  # a child may hold its own parent
         ]
         stack.extend(reversed(below))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 MAX_DEPTH = 32  # deeper is taken for a leaf: a list that holds itself has no end
@@ -45,7 +46,7 @@ def flatten(value: Any) -> Flat:
 def flatten_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Flat:
     """The inputs of a call: slots begin with the position or the keyword."""
     leaves: dict[str, Any] = {}
-    names = _names([*range(len(args)), *kwargs])
+    names = _names([*range(len(args)), *kwargs]) if kwargs else list(map(str, range(len(args))))
     shapes = [
         _flatten(value, _join("", name), leaves, 1)
         for name, value in zip(names, [*args, *kwargs.values()], strict=True)
@@ -64,7 +65,7 @@ def replace_call(
     args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The inputs of a call with the leaves of the given slots exchanged."""
-    names = _names([*range(len(args)), *kwargs])
+    names = _names([*range(len(args)), *kwargs]) if kwargs else list(map(str, range(len(args))))
     values = [
         _replace(value, _join("", name), leaves, 1)
         for name, value in zip(names, [*args, *kwargs.values()], strict=True)
@@ -111,7 +112,8 @@ def _replace(value: Any, slot: str, leaves: Mapping[str, Any], depth: int) -> An
 
 def _join(slot: str, name: str) -> str:
     """The way one step further; a dot inside a name is escaped."""
-    name = name.replace("\\", "\\\\").replace(".", "\\.")
+    if "." in name or "\\" in name:
+        name = name.replace("\\", "\\\\").replace(".", "\\.")
     return f"{slot}.{name}" if slot else name
 
 
@@ -132,9 +134,16 @@ def _names(keys: Sequence[Any]) -> list[str]:
 
 
 def _container(value: Any) -> Container | None:
-    if isinstance(value, (tuple, list, Mapping)) or (is_dataclass(value) and not isinstance(value, type)):
-        return next(container for container in CONTAINERS if container.holds(value))
-    return None
+    kind: Any = type(value)
+    if not _is_container_class(kind):
+        return None
+    return next(container for container in CONTAINERS if container.holds(value))
+
+
+@lru_cache(maxsize=256)
+def _is_container_class(kind: type) -> bool:
+    """Asked of every value of every call, of a few classes."""
+    return issubclass(kind, (tuple, list, Mapping)) or is_dataclass(kind)
 
 
 def _class_name(value: Any) -> str:

@@ -20,6 +20,8 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.native.library import LIBRARY
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_PLAIN = {_FLOAT32, BFLOAT16}
+_FIVE = ctypes.c_double * 5
 _BLOCK = 1 << 18
 _ANYTHING = Tolerance(atol=1e38)
 # Sums of squares of numbers in this range are right to a few digits, which is all that is asked here.
@@ -64,12 +66,16 @@ def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> Apart | None:
 
     So it must where an element may exceed the tolerance.
     """
+    if LIBRARY is not None and type(a) is type(b) is np.ndarray and is_plain(a) and is_plain(b):
+        return _ordinary(*_compiled(a, b, tolerance), tolerance) if a.shape == b.shape else None
     actual, reference = admitted(a, "a"), admitted(b, "b")
     dtype = arithmetic(actual.dtype, reference.dtype)
     if dtype.kind != "f" or actual.shape != reference.shape:
         return None
-    if LIBRARY is not None and is_plain(actual) and is_plain(reference):
-        return _block(actual.reshape(-1), reference.reshape(-1), tolerance, Scratch())
+    if LIBRARY is not None and actual.size <= _BLOCK and {actual.dtype, reference.dtype} <= _PLAIN:
+        # laid out otherwise: faster copied as a whole than read in blocks
+        laid = np.ascontiguousarray(actual), np.ascontiguousarray(reference)
+        return _ordinary(*_compiled(*laid, tolerance), tolerance)
     read_actual = Reader(actual, dtype, "actual").read
     read_reference = Reader(reference, dtype, "reference").read
 
@@ -93,27 +99,37 @@ def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> Apart | None:
 
 
 def _block(x: Array, y: Array, tolerance: Tolerance | None, scratch: Scratch) -> Apart | None:
-    compiled = LIBRARY is not None and is_plain(x) and is_plain(y)
-    found, within = _compiled(x, y, tolerance or _ANYTHING) if compiled else (_by_numpy(x, y, scratch), False)
-    low, high = _RANGE[_FLOAT64 if x.dtype == _FLOAT64 else _FLOAT32]
+    if LIBRARY is not None and is_plain(x) and is_plain(y):
+        return _ordinary(*_compiled(x, y, tolerance), tolerance)
+    return _ordinary(_by_numpy(x, y, scratch), False, tolerance, x.dtype)
+
+
+def _ordinary(
+    found: Apart, within: bool, tolerance: Tolerance | None, dtype: np.dtype[Any] = _FLOAT32
+) -> Apart | None:
+    """What was found, unless something about it is out of the ordinary."""
+    low, high = _RANGE[_FLOAT64 if dtype == _FLOAT64 else _FLOAT32]
     # written so that a NaN, from wherever, is out of the ordinary
-    if not all(scale == 0.0 or low < scale < high for scale in (found.peak, found.reference_peak)):
+    if not (found.peak == 0.0 or low < found.peak < high):
+        return None
+    if not (found.reference_peak == 0.0 or low < found.reference_peak < high):
         return None
     if not math.isfinite(found.square + found.reference_square):
         return None
     return found if tolerance is None or within or found.peak <= tolerance.atol / 2 else None
 
 
-def _compiled(x: Array, y: Array, tolerance: Tolerance) -> tuple[Apart, bool]:
+def _compiled(x: Array, y: Array, tolerance: Tolerance | None) -> tuple[Apart, bool]:
     """What was found, and whether all of it is within the tolerance for sure."""
     assert LIBRARY is not None
-    out = (ctypes.c_double * 5)()
+    out = _FIVE()
+    allowed = tolerance or _ANYTHING
     LIBRARY.parfocal_apart(
-        *(x.ctypes.data, x.dtype == BFLOAT16, y.ctypes.data, y.dtype == BFLOAT16, len(x)),
-        *(tolerance.atol, tolerance.rtol, out),
+        *(x.ctypes.data, x.dtype == BFLOAT16, y.ctypes.data, y.dtype == BFLOAT16, x.size),
+        *(allowed.atol, allowed.rtol, out),
     )
     peak, square, reference_peak, reference_square, over = out
-    return Apart(len(x), peak, square, reference_peak, reference_square), over == 0
+    return Apart(x.size, peak, square, reference_peak, reference_square), over == 0
 
 
 def _by_numpy(x: Array, y: Array, scratch: Scratch) -> Apart:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.backends.checks import dtype_name
 from parfocal.judge.comparison import Comparison, Number, SideFacts
 from parfocal.judge.kernels import careful_block, integer_block, quick_block, quick_whole
 from parfocal.judge.parallel import blocks, run_spans
@@ -25,7 +26,6 @@ from parfocal.judge.reading import (
     admitted,
     arithmetic,
     block_length,
-    dtype_name,
     is_plain,
 )
 from parfocal.judge.scaled import cosine

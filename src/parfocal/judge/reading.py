@@ -8,13 +8,13 @@ A block that is already native and contiguous is handed out as a view, without a
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from parfocal.backends.checks import dtype_name
 from parfocal.errors import InputError
 
 Array = NDArray[Any]
@@ -27,13 +27,6 @@ BLOCK_BYTES = 1 << 20
 KEPT_BYTES = 6 * BLOCK_BYTES  # by one worker between two calls
 _ALIGNMENT = 64  # bytes: vector loads that cross a cache line cost twice
 _WORTH_ALIGNING = 4096  # elements
-
-
-@cache
-def dtype_name(dtype: np.dtype[Any]) -> str:
-    """``dtype.name``, which NumPy spells anew at every access."""
-    name: str = dtype.name
-    return name
 
 
 def is_narrow_float(dtype: np.dtype[Any]) -> bool:
@@ -54,7 +47,8 @@ def admitted(value: Any, side: str) -> Array:
 
 def is_plain(array: Array) -> bool:
     """Whether the compiled loops can read the array as it lies there: float32 or bfloat16, without gaps."""
-    return array.dtype in _PLAIN and array.dtype.isnative and array.flags.c_contiguous
+    dtype = array.dtype
+    return (dtype is _PLAIN[0] or (dtype in _PLAIN and dtype.isnative)) and array.flags.c_contiguous
 
 
 def arithmetic(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:

@@ -5,10 +5,12 @@ Values do not help after the first divergence, nor where several are equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from parfocal.matching.dividing import Fused
+from parfocal.matching.shelves import Shelves, sizes_of
 from parfocal.matching.table import Table, same_kind
 from parfocal.matching.values import SAME, UNLIKE, distance, nearest
 from parfocal.replay.trace import Node, Trace
@@ -20,29 +22,33 @@ def pair_by_value(table: Table, reference: Trace, port: Trace, fused: Fused) -> 
     """Leaves that give the same values; of several equal ones the same kind, then the order decides."""
     ours = [n for n in _free(table.to_port, reference) if n.order not in fused.reference_inside]
     theirs = _free(table.to_reference, port)
-    by_size: dict[tuple[int, ...], list[Node]] = {}
+    shelves = Shelves()
     for node in ours:
-        by_size.setdefault(_sizes(node), []).append(node)
+        shelves.put(node)
     for other in theirs:
-        candidates = [
-            node
-            for node in by_size.get(_sizes(other), [])
-            if node.order not in table.to_port
-            and _output_distance(node, other) <= SAME
-            and (same_kind(node, other) or nearest(node.inputs, other.inputs) <= SAME)
-        ]
-        if candidates:
-            best = min(candidates, key=lambda node: (not same_kind(node, other), node.order))
+        best = _best(shelves.like(other), other)
+        if best is not None:
+            shelves.take(best)
             table.add(best, other, "values")
+
+
+def _best(candidates: Iterable[Node], other: Node) -> Node | None:
+    """The first that gives the same and is of the same kind, else the first that takes the same too."""
+    second = None
+    for node in candidates:
+        alike = same_kind(node, other)
+        if (second is not None and not alike) or _output_distance(node, other) > SAME:
+            continue
+        if alike:
+            return node
+        if nearest(node.inputs, other.inputs) <= SAME:
+            second = node
+    return second
 
 
 def _output_distance(a: Node, b: Node) -> float:
     pairs = zip(a.outputs.values(), b.outputs.values(), strict=False)
     return max((distance(x.data.fingerprint, y.data.fingerprint) for x, y in pairs), default=UNLIKE)
-
-
-def _sizes(node: Node) -> tuple[int, ...]:
-    return tuple(value.data.fingerprint.size for value in node.outputs.values())
 
 
 def _free(side: Mapping[int, int], trace: Trace) -> list[Node]:
@@ -55,13 +61,26 @@ def pair_by_order(
     """What is left between two paired neighbours: the same kind, or the only one there."""
     ours = [n for n in reference.nodes if n.is_leaf and n.outputs and n.order not in fused.reference_inside]
     theirs = [n for n in port.nodes if n.is_leaf and n.outputs and n.order not in fused.port_inside]
-    for window, others in _windows(ours, theirs, table):
-        spoilt = any(
-            order < others[0].order and _of_other_size(reference.nodes[partner], port.nodes[order])
-            for order, partner in table.to_reference.items()
-        )
-        for call, other in align(window, others, _likeness_where_sizes_are(spoilt, splits)):
+    windows = _windows(ours, theirs, table)
+    spoilt = _first_of_other_size(table, reference, port) if windows else math.inf
+    for window, others in windows:
+        likeness = _likeness_where_sizes_are(spoilt < others[0].order, splits)
+        for call, other in align(window, others, likeness):
             table.add(call, other, BY_PLACE)
+            if _of_other_size(call, other):
+                spoilt = min(spoilt, other.order)
+
+
+def _first_of_other_size(table: Table, reference: Trace, port: Trace) -> float:
+    """The first call of the port that gives another size than its partner; infinite: none does."""
+    return min(
+        (
+            order
+            for order, partner in table.to_reference.items()
+            if _of_other_size(reference.nodes[partner], port.nodes[order])
+        ),
+        default=math.inf,
+    )
 
 
 def _windows(
@@ -97,7 +116,7 @@ def _likeness_where_sizes_are(
     def likeness(a: Node, b: Node) -> float:
         if a.path in sharing[0] or b.path in sharing[1]:
             return 0.0
-        if _sizes(a) == _sizes(b):
+        if sizes_of(a) == sizes_of(b):
             return 2.0 if same_kind(a, b) else 0.5 * _may_stand_for(a, b)
         if not (same_kind(a, b) and a.framework_layer and b.framework_layer):
             return 0.0

@@ -18,6 +18,7 @@ from typing import IO
 
 import numpy as np
 
+from parfocal.backends.checks import dtype_name
 from parfocal.backends.protocol import Array
 from parfocal.errors import InputError, StorageError
 from parfocal.native.library import LIBRARY
@@ -65,7 +66,7 @@ class Ledger:
 
     def put(self, array: Array, *, given: bool = False) -> Stored:
         """Keep a copy of the array as it is now; or, ``given``, the array itself: nobody writes to it."""
-        ticket = Stored(self._count, array.dtype.name, tuple(array.shape))
+        ticket = Stored(self._count, dtype_name(array.dtype), array.shape)
         self._count += 1
         if array.nbytes <= self._budget:
             self._budget -= array.nbytes

@@ -13,6 +13,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from parfocal.backends.checks import dtype_name
 from parfocal.backends.keeping import Kept
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.overwrites import Overwrites, Sight
@@ -289,7 +290,7 @@ class Observer:
         if alone and known is not None and known[1] == version:
             return known[2]
         stored = ledger.put(array, given=alone)
-        data = Data(tuple(array.shape), array.dtype.name, unmarked(array.size), stored)
+        data = Data(array.shape, dtype_name(array.dtype), unmarked(array.size), stored)
         self._arrivals[place] = (gradient, version, data)
         while len(self._arrivals) > RECENT:
             self._arrivals.popitem(last=False)
@@ -304,7 +305,7 @@ class Observer:
             return known[2]
         array = self.backend.to_array(tensor, copy=False)
         stored = None if self.ledger is None else self.ledger.put(array)
-        data = Data(tuple(array.shape), array.dtype.name, self._mark(array), stored)
+        data = Data(array.shape, dtype_name(array.dtype), self._mark(array), stored)
         self._remember(tensor, data)
         return data
 

@@ -28,6 +28,7 @@ from parfocal.weights.correspondence import correspond
 from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.collecting import full_collections_put_off
 from parfocal.workflow.computed import computed
 from parfocal.workflow.dropping import Dropping
 from parfocal.workflow.ignoring import patterns_of
@@ -35,6 +36,7 @@ from parfocal.workflow.players import Arguments, Loss, Player, check_outputs
 from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.reporting import report_of
 from parfocal.workflow.state import weight_differences, weights_kept
+from parfocal.workflow.verdicts import limits_of
 
 CONFIDENT = 0.9  # a plan this sure needs no trial run: the alignment itself is the trial
 DEAD = 1e-7  # outputs below this say nothing about the weights that made them
@@ -101,6 +103,10 @@ def align(
     budget = parse_amount(memory)
 
     def aligned(*, reproducing: bool) -> Report:
+        with full_collections_put_off() as resume_collections:
+            return judged(resume_collections, reproducing=reproducing)
+
+    def judged(resume_collections: Callable[[], None], *, reproducing: bool) -> Report:
         players = _players(reference, port, inputs, loss, backward)
         plan = find_plan(players, inputs, transfer, layers)
         dropping = Dropping(
@@ -124,6 +130,8 @@ def align(
             check_outputs(*players)
             _check_compared(observation, ignore)
             alignment.tell("judging and explaining")
+            if observation.has_more_than(limits_of(tolerance is not None)):
+                resume_collections()  # the search for causes runs the user's code over and over
             return report_of(
                 *(alignment, observation, differing, dropping, explain),
                 reproducing=reproducing,

@@ -7,7 +7,7 @@ the reference's values, which gives every call's own error. Both models are left
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -75,6 +75,12 @@ class Observation:
     hidden: tuple[int, ...] = ()  # calls of the port with a gradient that could not be observed
     divided: Sequence[Division] = ()  # borders that are not compared
 
+    def has_more_than(self, limits: tuple[float, float]) -> bool:
+        """Whether anything is above the limit of calls, or of ends."""
+        own, whole = limits
+        calls = (*self.measures, *(end.measure for end in self.parameters))
+        return any(each.score > own for each in calls) or any(end.measure.score > whole for end in self.ends)
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -138,12 +144,12 @@ class Alignment:
                 return
             self.tell("the reference runs under watch")
             self._observe(self.reference, self._observer(self.reference, ledger))
-            self.tell("the port runs by itself")
-            with left_as_it_was(self.port, self.mode):
+            with left_as_it_was(self.port, self.mode) as start_over:
+                self.tell("the port runs by itself")
                 self._observe(self.port, self._observer(self.port, None))
-            self.tell("pairing calls; the port runs along the reference's values")
-            view, led = self._led_as_it_should_be(View(self._pair()), ledger)
-            with left_as_it_was(self.port, self.mode):
+                start_over()
+                self.tell("pairing calls; the port runs along the reference's values")
+                view, led = self._led_as_it_should_be(View(self._pair()), ledger, start_over)
                 ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
                 ignored = self.ignored()
                 overlooked = ignored.overlooked(led.measures)
@@ -161,17 +167,19 @@ class Alignment:
                     divided=view.divided,
                 )
 
-    def _led_as_it_should_be(self, view: View, ledger: Ledger) -> tuple[View, Led]:
+    def _led_as_it_should_be(
+        self, view: View, ledger: Ledger, start_over: Callable[[], None]
+    ) -> tuple[View, Led]:
         """The port led along as first seen, and again wherever a closer look says otherwise."""
-        with left_as_it_was(self.port, self.mode):
-            led = self._led(view, ledger)
+        led = self._led(view, ledger)
+        start_over()
         for look in (_paired_or_lying_otherwise, _divided_otherwise, _taken_in_another_order):
-            with left_as_it_was(self.port, self.mode):
-                better = self.attempts.attempt("a second look", "", partial(look, view, led), view)
+            better = self.attempts.attempt("a second look", "", partial(look, view, led), view)
+            start_over()
             if better is not view:
                 view = better
-                with left_as_it_was(self.port, self.mode):
-                    led = self._led(view, ledger)
+                led = self._led(view, ledger)
+                start_over()
         return view, led
 
     def _unfed(self, led: Led, view: View) -> set[int]:
@@ -209,9 +217,9 @@ class Alignment:
 
     def _start_over(self, player: Player) -> None:
         """Take back what a run that broke off did to buffers and gradients."""
-        for entry in player.backend.state(player.model):
-            if entry.path in player.buffers_before:
-                player.backend.write(entry.value, player.buffers_before[entry.path])
+        for path, tensor in player.backend.buffers(player.model):
+            if path in player.buffers_before:
+                player.backend.write(tensor, player.buffers_before[path])
         player.backend.clear_gradients(player.model)
 
     def _side_by_side(self, ledger: Ledger) -> Observation:

@@ -21,6 +21,7 @@ from parfocal.backends.protocol import Array
 from parfocal.judge.floors import EPSILON, NOTHING, Size, coarser, difference, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
+from parfocal.replay.follow import Direction, Side
 from parfocal.replay.precise import Precise, Remainder, calls_of_owner, is_gone
 from parfocal.replay.shake import Shaker
 from parfocal.replay.trace import Node
@@ -37,6 +38,7 @@ SHAKE = 8.0
 SUMMED = 0.2
 UNUSUAL = 32.0  # times the typical relative error: more is not carried on as it is
 _INFINITE = Size(math.inf, math.inf)
+_NOWHERE: tuple[int, int, Side, str, str, Direction] = -1, -1, "output", "", "", "forward"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,8 @@ class Ends:
         return End("gradient", entry.source, entry.target, measure)
 
     def _end(self, phase: str, reference: str, port: str, arrays: tuple[Array, Array]) -> End:
-        measure = replace(_blank(), **judge_roughly(*arrays, self.tolerance)._asdict())
+        comparison, error, floor, relative = judge_roughly(*arrays, self.tolerance)
+        measure = Measure(*_NOWHERE, comparison, error, floor, relative=relative)
         return End(phase, reference, port, measure, arrays)
 
     def _refined(self, end: End, entry: Entry, precise: Precise, guilty_around: bool) -> End:
@@ -257,7 +260,7 @@ def _scalar(number: float) -> Array:
 
 
 def _blank() -> Measure:
-    return Measure(-1, -1, "output", "", "", "forward", None, NOTHING, NOTHING)
+    return Measure(*_NOWHERE, None, NOTHING, NOTHING)
 
 
 def _with_floor(measure: Measure, floor: Size) -> Measure:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from parfocal.backends.checks import dtype_name
 from parfocal.backends.protocol import Array
 from parfocal.judge.apart import apart
 from parfocal.judge.floors import NOTHING, Size, coarser, difference, error_of, score, size_of
@@ -112,8 +113,10 @@ def judge_roughly(observed: Array, expected: Array, tolerance: Tolerance | None)
         return _judge_fully(observed, expected, tolerance)
     if tolerance is not None:
         return Judged(None, NOTHING, _VIOLATION, found.relative)
-    epsilon = coarser(observed.dtype.name, expected.dtype.name) if found.peak else 0.0
-    floor = Size(found.reference_rms, found.reference_peak) * epsilon
+    if not found.peak:
+        return Judged(None, NOTHING, NOTHING, found.relative)
+    epsilon = coarser(dtype_name(observed.dtype), dtype_name(expected.dtype))
+    floor = Size(found.reference_rms * epsilon, found.reference_peak * epsilon)
     return Judged(None, Size(found.rms, found.peak), floor, found.relative)
 
 
@@ -152,7 +155,8 @@ class Collector:
     def __call__(self, sighting: Sighting) -> None:
         reference, slot = self.partners[sighting.order, sighting.side, sighting.slot]
         place = sighting.order, reference, sighting.side, sighting.slot, slot, sighting.direction
-        self.measures.append(Measure(*place, **self.judged(sighting)._asdict()))
+        comparison, error, floor, message, relative = self.judged(sighting)
+        self.measures.append(Measure(*place, comparison, error, floor, message=message, relative=relative))
 
     def judged(self, sighting: Sighting) -> Sighted:
         observed, expected = sighting.observed, sighting.expected

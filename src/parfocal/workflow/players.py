@@ -69,8 +69,7 @@ class Player:
         )
 
     def buffers(self) -> Arrays:
-        backend = self.backend
-        return {e.path: backend.to_array(e.value) for e in backend.state(self.model) if e.role == "buffer"}
+        return {path: self.backend.to_array(value) for path, value in self.backend.buffers(self.model)}
 
     def trainable(self) -> set[str]:
         """Paths of the parameters that may have a gradient."""
@@ -99,25 +98,41 @@ def _cast_inputs(backend: Backend, arguments: Arguments, dtype: str) -> Argument
 
 
 @contextmanager
-def left_as_it_was(player: Player, mode: Mode) -> Iterator[None]:
-    """Mode, dropout, buffers, gradients and random state are restored on leaving."""
+def left_as_it_was(player: Player, mode: Mode) -> Iterator[Callable[[], None]]:
+    """Mode, dropout, buffers, gradients and random state are restored on leaving.
+
+    Gives a function that undoes in between what a run did, for the next one to begin as the first did.
+    """
     backend, model = player.backend, player.model
     buffers = player.buffers()
     state = backend.rng_state()
+
+    def restore() -> None:
+        # looked up again: a model may put a new tensor in a buffer's place
+        for path, tensor in backend.buffers(model):
+            if path in buffers:
+                backend.write(tensor, buffers[path])
+        backend.set_rng_state(state)
+
     with ExitStack() as stack:
         stack.enter_context(backend.gradients_kept(model))
         stack.enter_context(backend.mode(model, mode))
         if mode != "eval":  # in eval a dropout that does something is a mistake to be found
             stack.enter_context(no_dropout(model))
         stack.enter_context(backend.recurrence_in_training(model))
+        flags = [(module, module.training) for module in backend.modules(model).values()]
+
+        def start_over() -> None:
+            restore()
+            backend.clear_gradients(model)
+            for module, training in flags:
+                if module.training != training:
+                    module.training = training
+
         try:
-            yield
+            yield start_over
         finally:
-            # looked up again: a model may put a new tensor in a buffer's place
-            for entry in backend.state(model):
-                if entry.path in buffers:
-                    backend.write(entry.value, buffers[entry.path])
-            backend.set_rng_state(state)
+            restore()
 
 
 class Driving:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,13 @@ class Models(Tensors):
                 )
         return found
 
+    def buffers(self, model: Any) -> list[tuple[str, Any]]:
+        return [
+            (tree.join(path, name), value)
+            for path, module in tree.every_path(model, children)
+            for name, value in _own_buffers(module)
+        ]
+
     def gradient(self, tensor: Any, *, copy: bool = True) -> Array | None:
         gradient = tensor.grad
         if gradient is None:
@@ -91,8 +99,12 @@ class Models(Tensors):
         return dense
 
     def clear_gradients(self, model: Any) -> None:
-        for entry in self.state(model):
-            entry.value.clear_gradient(False)
+        for _, module in tree.every_path(model, children):
+            for value in module._parameters.values():
+                if value is not None:
+                    value.clear_gradient(False)
+            for _, value in _registered_buffers(module):
+                value.clear_gradient(False)
 
     def training_flags(self, model: Any) -> dict[str, bool]:
         return {path: bool(module.training) for path, module in self.modules(model).items()}
@@ -107,7 +119,8 @@ class Models(Tensors):
             yield
         finally:
             for module, training in before:
-                module.training = training
+                if module.training != training:
+                    module.training = training
 
     def no_grad(self) -> Any:
         return paddle.no_grad()
@@ -150,14 +163,38 @@ def _present_flags() -> dict[str, Any]:
 
 
 def _own_state(module: Any) -> Iterator[tuple[str, Role, bool, Any]]:
-    statistics = STATISTICS.get(kinds.kind_of(type(module)) or "", ())
+    kind: Any = type(module)
+    statistics = _statistics(kind) if module._parameters else ()
     for name, value in module._parameters.items():
         if value is not None:
             yield name, "buffer" if name in statistics else "parameter", True, value
+    for name, value in _registered_buffers(module):
+        yield name, "buffer", name not in module._non_persistable_buffer_names_set, value
+
+
+def _own_buffers(module: Any) -> list[tuple[str, Any]]:
+    """What a layer keeps count of, registered as parameters or as buffers."""
+    kind: Any = type(module)
+    parameters = module._parameters
+    counted = [(name, parameters.get(name)) for name in _statistics(kind)] if parameters else []
+    return [*((name, value) for name, value in counted if value is not None), *_registered_buffers(module)]
+
+
+def _registered_buffers(module: Any) -> list[tuple[str, Any]]:
+    if not module._buffers:
+        return []
     derived = _derived(module)
-    for name, value in module._buffers.items():
-        if value is not None and name not in derived and has_memory(value):
-            yield name, "buffer", name not in module._non_persistable_buffer_names_set, value
+    return [
+        (name, value)
+        for name, value in module._buffers.items()
+        if value is not None and name not in derived and has_memory(value)
+    ]
+
+
+@lru_cache(maxsize=256)
+def _statistics(kind: type) -> tuple[str, ...]:
+    """Of the parameters of a class of layers, those that it keeps count in."""
+    return STATISTICS.get(kinds.kind_of(kind) or "", ())
 
 
 def _derived(module: Any) -> set[str]:

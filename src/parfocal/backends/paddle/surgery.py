@@ -47,7 +47,8 @@ class Surgery(Tensors):
 
     def alias(self, tensor: Any) -> Any:
         # reshape would hand back the very same object, and view refuses what is empty
-        return tensor.view(tensor.shape) if tensor.size else tensor.clone()
+        shape = tensor.shape
+        return tensor.clone() if 0 in shape else paddle._C_ops.view_shape(tensor, shape)
 
     def duplicate(self, tensor: Any) -> Any:
         copied = tensor.detach().clone()
@@ -60,6 +61,10 @@ class Surgery(Tensors):
 
         if tensor.stop_gradient:
             return make()
+        if list(array.shape) == tensor.shape and array.size and paddle.is_grad_enabled():
+            other = self.alias(tensor)  # a step of the graph that needs no values to go back
+            make()._share_underline_tensor_to(other)
+            return other
         # What a hook on a PyLayer's own output returns is not used; on an alias of it it is.
         return self.alias(_Substitute.apply(tensor, make))
 

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import paddle
 
-from parfocal.backends.checks import as_native, check_write, no_dtype
+from parfocal.backends.checks import as_native, check_write, dtype_name, no_dtype
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
 
@@ -35,6 +35,31 @@ BITS: dict[str, tuple[str, Any]] = {
 def has_memory(tensor: Any) -> bool:
     """Whether a tensor holds values; paddle calls one without elements uninitialised too."""
     return tensor._is_initialized() or tensor.size == 0
+
+
+# What NumPy calls types whose memory both read alike.
+_MEMORY_TYPES = {
+    name: np.dtype(name).str
+    for name in ("int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64")
+}
+_HOST = paddle.CPUPlace()
+
+
+class _Memory:
+    """The memory of a new tensor as NumPy asks for it.
+
+    An array of it does not keep the memory: paddle frees that of a gradient that is cleared.
+    """
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, tensor: Any, shape: tuple[int, ...], kind: str) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (tensor.data_ptr(), False),
+            "shape": shape,
+            "typestr": kind,
+        }
 
 
 class Tensors:
@@ -67,9 +92,15 @@ class Tensors:
     def from_array(
         self, array: Array, *, requires_grad: bool = False, device: str = "cpu", copy: bool = True
     ) -> Any:
-        name = array.dtype.name
+        name = dtype_name(array.dtype)
         if name not in DTYPES:
             raise no_dtype("paddle", array.dtype, DTYPES)
+        if device == "cpu" and name in _MEMORY_TYPES and array.size:
+            # several times faster than paddle.to_tensor, which copies too
+            tensor = paddle._C_ops.empty(list(array.shape), DTYPES[name], _HOST)
+            np.copyto(np.asarray(_Memory(tensor, array.shape, _MEMORY_TYPES[name])), array)
+            tensor.stop_gradient = not requires_grad
+            return tensor
         native = as_native(array)
         place = device.replace("cuda", "gpu")
         if name in BITS:

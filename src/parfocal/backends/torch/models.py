@@ -69,6 +69,13 @@ class Models(Tensors):
                 )
         return found
 
+    def buffers(self, model: Any) -> list[tuple[str, Any]]:
+        return [
+            (tree.join(path, name), value)
+            for path, module in tree.every_path(model, children)
+            for name, value in _own_buffers(module)
+        ]
+
     def gradient(self, tensor: Any, *, copy: bool = True) -> Array | None:
         gradient = tensor.grad
         if gradient is None:
@@ -77,8 +84,10 @@ class Models(Tensors):
         return self.to_array(dense, copy=copy)
 
     def clear_gradients(self, model: Any) -> None:
-        for entry in self.state(model):
-            entry.value.grad = None
+        for _, module in tree.every_path(model, children):
+            for value in (*module._parameters.values(), *module._buffers.values()):
+                if value is not None:
+                    value.grad = None
 
     def training_flags(self, model: Any) -> dict[str, bool]:
         return {path: bool(module.training) for path, module in self.modules(model).items()}
@@ -93,7 +102,8 @@ class Models(Tensors):
             yield
         finally:
             for module, training in before:
-                module.training = training
+                if module.training != training:
+                    module.training = training
 
     def no_grad(self) -> Any:
         return torch.no_grad()
@@ -134,6 +144,9 @@ def _own_state(module: Any) -> Iterator[tuple[str, Any, bool, Any]]:
     for name, value in module._parameters.items():
         if value is not None:
             yield name, "parameter", True, value
-    for name, value in module._buffers.items():
-        if value is not None:
-            yield name, "buffer", name not in module._non_persistent_buffers_set, value
+    for name, value in _own_buffers(module):
+        yield name, "buffer", name not in module._non_persistent_buffers_set, value
+
+
+def _own_buffers(module: Any) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in module._buffers.items() if value is not None]

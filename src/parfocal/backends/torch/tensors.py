@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from parfocal.backends.checks import as_native, check_write, no_dtype
+from parfocal.backends.checks import as_native, check_write, dtype_name, no_dtype
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
 
@@ -61,7 +61,7 @@ class Tensors:
     def from_array(
         self, array: Array, *, requires_grad: bool = False, device: str = "cpu", copy: bool = True
     ) -> Any:
-        name = array.dtype.name
+        name = dtype_name(array.dtype)
         if name not in DTYPES:
             raise no_dtype("torch", array.dtype, DTYPES)
         shared = not copy and array.flags.writeable

@@ -43,8 +43,9 @@ class Watching(Models):
         tracker = CallTracker(places, on_enter, on_exit)
         with ExitStack() as undo:
             undo.enter_context(_without_fast_path())
+            hook = _hooks(tracker)
             for module in modules.values():
-                for handle in _hook(module, tracker):
+                for handle in hook(module):
                     undo.callback(handle.remove)
             if on_op is not None:
                 undo.enter_context(ops.watch_ops(tracker, on_op))
@@ -70,7 +71,9 @@ class Watching(Models):
         torch.autograd.backward(list(outputs), list(gradients), retain_graph=retain)
 
 
-def _hook(module: Any, tracker: CallTracker) -> Iterator[Any]:
+def _hooks(tracker: CallTracker) -> Callable[[Any], Iterator[Any]]:
+    """Sets the hooks of a watch on a module."""
+
     def begin(module: Any, args: Any, kwargs: Any) -> Any:
         return tracker.begin(module, args, kwargs)
 
@@ -80,9 +83,15 @@ def _hook(module: Any, tracker: CallTracker) -> Iterator[Any]:
     def over(module: Any, args: Any, output: Any) -> None:
         tracker.over(module)
 
-    yield module.register_forward_pre_hook(own_hook(begin), prepend=True, with_kwargs=True)
-    yield module.register_forward_hook(own_hook(end))
-    yield module.register_forward_hook(own_hook(over), always_call=True)
+    for each in (begin, end, over):
+        own_hook(each)
+
+    def hook(module: Any) -> Iterator[Any]:
+        yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
+        yield module.register_forward_hook(end)
+        yield module.register_forward_hook(over, always_call=True)
+
+    return hook
 
 
 _fast_path_before: list[bool] = []  # of each watch under way, the first one knows the user's choice

@@ -1,0 +1,29 @@
+"""Full collections of garbage, put off while an alignment runs.
+
+An alignment makes many small objects that it keeps. To Python that looks like garbage piling up, so it goes
+through everything that the frameworks and the models consist of, again and again, and finds next to nothing.
+What is dropped soon after it was made is still collected.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_NEVER = 2**30  # collections of the middle generation
+
+
+@contextmanager
+def full_collections_put_off() -> Iterator[Callable[[], None]]:
+    """Until the end, or until the function that this gives is called."""
+    thresholds = gc.get_threshold()
+
+    def resume() -> None:
+        gc.set_threshold(*thresholds)
+
+    gc.set_threshold(*thresholds[:2], _NEVER)
+    try:
+        yield resume
+    finally:
+        resume()

@@ -1,0 +1,49 @@
+"""Full collections are put off, and the user's thresholds come back."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from parfocal.workflow.collecting import full_collections_put_off
+
+
+@pytest.fixture
+def thresholds():
+    before = gc.get_threshold()
+    gc.set_threshold(300, 4, 3)
+    yield gc.get_threshold()
+    gc.set_threshold(*before)
+
+
+def test_put_off_until_the_end(thresholds):
+    with full_collections_put_off():
+        assert gc.get_threshold()[:2] == thresholds[:2]
+        assert gc.get_threshold()[2] > 10**6
+    assert gc.get_threshold() == thresholds
+
+
+def test_put_off_until_they_are_resumed(thresholds):
+    with full_collections_put_off() as resume:
+        resume()
+        assert gc.get_threshold() == thresholds
+    assert gc.get_threshold() == thresholds
+
+
+def test_an_error_leaves_nothing_behind(thresholds):
+    with pytest.raises(ValueError, match="wrong"), full_collections_put_off():
+        raise ValueError("wrong")
+    assert gc.get_threshold() == thresholds
+
+
+def test_what_dies_young_is_collected_all_the_same():
+    class Node:
+        pass
+
+    with full_collections_put_off():
+        for _ in range(20_000):  # garbage that counting references does not free
+            node = Node()
+            node.itself = node
+        alive = sum(isinstance(each, Node) for each in gc.get_objects())
+    assert alive < 10_000
