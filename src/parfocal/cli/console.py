@@ -19,11 +19,11 @@ PIPE_WIDTH = 160
 NARROWEST = 40
 
 
-def make_console(*, stderr: bool = False) -> Console:
+def make_console(*, stderr: bool = False, pipe_width: int = PIPE_WIDTH) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PIPE_WIDTH
+    width = None if stream.isatty() else pipe_width
     return Console(file=stream, width=width, highlight=False, soft_wrap=False)
 
 

@@ -1,0 +1,225 @@
+"""``parfocal describe MODEL [OTHER]``: the tree of a model, or of two side by side."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from parfocal.workflow.description.model import ModelDescription, ModuleDescription, Shape
+    from parfocal.workflow.description.pair import PairDescription, SideBySide
+
+WIDE = 400  # characters of a line in a pipe: what belongs together stays on one line
+
+
+def describe(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="file.py:build or package.module:build.")],
+    other: Annotated[
+        str | None, typer.Argument(metavar="[PORT]", help="Its port, to see both side by side.")
+    ] = None,
+    described: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", "-i", help="A random input: x=float32[4,3,224,224]; without, nothing is run."
+        ),
+    ] = None,
+    inputs: Annotated[
+        Path | None, typer.Option("--inputs", help="Inputs from an .npz, .npy or .safetensors.")
+    ] = None,
+    depth: Annotated[
+        int | None, typer.Option("--depth", min=0, help="Show modules down to this level; 0 is the model.")
+    ] = None,
+    mode: Annotated[str, typer.Option("--mode", help="eval, train or keep.")] = "eval",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of random inputs and weights.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Show modules, settings, parameters and shapes. Exit status 0 shown, 2 a wrong call."""
+    from parfocal.cli.loading import given_inputs, load_model
+    from parfocal.workflow.description.model import describe_model
+    from parfocal.workflow.description.pair import describe_pair
+
+    given = given_inputs("describe", described, inputs, seed) if described or inputs else None
+    first = load_model(model, "MODEL", seed)
+    if other is None:
+        found: Any = describe_model(first, given, mode=mode)  # type: ignore[arg-type]
+    else:
+        found = describe_pair(first, load_model(other, "PORT", seed), given, mode=mode)  # type: ignore[arg-type]
+    if as_json:
+        text = _model_json(found, depth) if other is None else _pair_json(found, depth)
+        typer.echo(json.dumps(text, indent=2, default=str))
+    elif other is None:
+        _print_model(found, depth)
+    else:
+        _print_pair(found, depth)
+
+
+def _is_shown(module: ModuleDescription | None, depth: int | None) -> bool:
+    return module is not None and (depth is None or module.depth <= depth)
+
+
+def _print_model(found: ModelDescription, depth: int | None) -> None:
+    more = ("calls", "input -> output") if found.ran else ()
+    rows = [
+        (
+            _name(module, found),
+            module.kind,
+            _layer(module),
+            _tensors(module),
+            f"{module.parameters:,}",
+            *((str(len(module.calls)), _calls(module)) if found.ran else ()),
+        )
+        for module in found.modules
+        if _is_shown(module, depth)
+    ]
+    _print_table(("module", "kind", "layer", "tensors", "parameters", *more), rows)
+    typer.echo(f"\n{_title(found)}: {_totals(found)}")
+
+
+def _print_pair(found: PairDescription, depth: int | None) -> None:
+    ran = found.reference.ran
+    shapes = ("input -> output",) if ran else ()
+    side = ("layer", "parameters", *shapes)
+    rows = [
+        (
+            *_side(line.reference, found.reference, ran, again=line.part),
+            *_side(line.port, found.port, ran, again=False),
+            _difference(line),
+        )
+        for line in found.lines
+        if _is_shown(line.reference, depth) or _is_shown(line.port, depth)
+    ]
+    _print_table(("reference", *side, "port", *side, "differs"), rows)
+    paired = sum(
+        line.reference is not None and line.port is not None and not line.part for line in found.lines
+    )
+    typer.echo(f"\nreference {_title(found.reference)}: {_totals(found.reference)}")
+    typer.echo(f"port {_title(found.port)}: {_totals(found.port)}")
+    typer.echo(f"paired {paired} of {len(found.reference.modules)} and {len(found.port.modules)} modules")
+    if not found.weights_agree:
+        typer.echo("not all weights correspond: without them modules are paired by kind and order alone")
+
+
+def _side(
+    module: ModuleDescription | None, model: ModelDescription, ran: bool, *, again: bool
+) -> tuple[str, ...]:
+    if module is None or again:
+        name = "" if module is None else f"{'  ' * module.depth}({module.path})"
+        return (name, "", "", *([""] if ran else []))
+    return (
+        _name(module, model),
+        _layer(module),
+        f"{module.parameters:,}",
+        *([_calls(module, counted=True)] if ran else []),
+    )
+
+
+def _difference(line: SideBySide) -> str:
+    if line.reference is None:
+        return "port only"
+    if line.port is None:
+        return "reference only"
+    ours, theirs = line.reference.settings, line.port.settings
+    return ", ".join(f"{name} {ours[name]} / {theirs[name]}" for name in line.settings)
+
+
+def _name(module: ModuleDescription, model: ModelDescription) -> str:
+    """Indented; lists that are never called count as a level like any other."""
+    name = module.path.rpartition(".")[2] if module.path else model.class_name
+    return f"{'  ' * module.depth}{name}"
+
+
+def _layer(module: ModuleDescription) -> str:
+    settings = ", ".join(f"{name}={value}" for name, value in module.settings.items())
+    written = settings if module.written is None else module.written
+    return f"{module.class_name}({written})" if written else module.class_name
+
+
+def _tensors(module: ModuleDescription) -> str:
+    return ", ".join(
+        f"{each.name} {_shape(each.shape)}"
+        + (f" = {each.tied_to}" if each.tied_to else "")
+        + (" (buffer)" if each.role == "buffer" else "")
+        for each in module.tensors
+    )
+
+
+def _calls(module: ModuleDescription, *, counted: bool = False) -> str:
+    """Every kind of call once."""
+    forms = Counter(f"{_shapes(call.inputs)} -> {_shapes(call.outputs)}" for call in module.calls)
+    if len(forms) == 1 and not counted:
+        return next(iter(forms))
+    return "; ".join(f"{count} times {form}" if count > 1 else form for form, count in forms.items())
+
+
+def _shapes(slots: Mapping[str, Shape]) -> str:
+    return ", ".join(map(_shape, slots.values())) or "-"
+
+
+def _shape(shape: Shape) -> str:
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def _title(found: ModelDescription) -> str:
+    return f"{found.class_name} ({found.framework} {found.version})"
+
+
+def _totals(found: ModelDescription) -> str:
+    totals = found.totals
+    calls = f", {totals.calls:,} calls" if found.ran else ""
+    return (
+        f"{totals.modules:,} modules, {totals.parameters:,} parameters ({totals.trainable:,} trainable), "
+        f"{totals.buffers:,} numbers in buffers{calls}"
+    )
+
+
+def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from parfocal.cli.console import make_console
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in header:
+        table.add_column(
+            title, justify="right" if title in ("parameters", "calls") else "left", overflow="fold"
+        )
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    make_console(pipe_width=WIDE).print(table)
+
+
+def _model_json(found: ModelDescription, depth: int | None) -> dict[str, Any]:
+    told = asdict(found)
+    told["modules"] = [asdict(module) for module in found.modules if _is_shown(module, depth)]
+    return told
+
+
+def _pair_json(found: PairDescription, depth: int | None) -> dict[str, Any]:
+    return {
+        "reference": _model_json(found.reference, depth),
+        "port": _model_json(found.port, depth),
+        "weights_agree": found.weights_agree,
+        "lines": [
+            {
+                "reference": None if line.reference is None else line.reference.path,
+                "port": None if line.port is None else line.port.path,
+                "why": line.why,
+                "part": line.part,
+                "settings": {name: _both(line, name) for name in line.settings},
+            }
+            for line in found.lines
+            if _is_shown(line.reference, depth) or _is_shown(line.port, depth)
+        ],
+    }
+
+
+def _both(line: SideBySide, name: str) -> dict[str, Any]:
+    assert line.reference is not None
+    assert line.port is not None
+    return {"reference": line.reference.settings[name], "port": line.port.settings[name]}
