@@ -114,6 +114,17 @@ def test_no_counterpart_says_what_to_write(map_names, as_json):
     assert dilation["values"] == [[1, 1]]
 
 
+def test_what_concerns_every_schedule_is_told_of_each(as_json):
+    assert "scheduler-wiring" in [each["id"] for each in as_json("StepLR")[0]["differences"]]
+    assert "group-learning-rate" in [each["id"] for each in as_json("torch.optim.RAdam")[0]["differences"]]
+    assert as_json("nn.ReLU")[0]["differences"] == []
+
+
+def test_nothing_in_its_place_is_said(map_names):
+    done = map_names("paddle.nn.HSigmoidLoss")
+    assert "instead: nothing is known that stands in for it" in done.out
+
+
 def test_the_nearest_relation_is_not_called_a_counterpart(map_names):
     done = map_names("torch.nn.HuberLoss")
     assert done.out.startswith(

@@ -135,7 +135,10 @@ def _name(module: ModuleDescription, model: ModelDescription) -> str:
 
 
 def _layer(module: ModuleDescription) -> str:
-    settings = ", ".join(f"{name}={value}" for name, value in module.settings.items())
+    from parfocal.backends.vocabulary import CONVENTIONS
+
+    told = {name: value for name, value in module.settings.items() if name not in CONVENTIONS}
+    settings = ", ".join(f"{name}={value}" for name, value in told.items())
     written = settings if module.written is None else module.written
     return f"{module.class_name}({written})" if written else module.class_name
 

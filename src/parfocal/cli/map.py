@@ -61,9 +61,9 @@ def _print(console: Console, match: Match) -> None:
         console.print(
             f"not installed: {missing}; its arguments and defaults are shown as far as tables know them"
         )
-    if instead(match):
-        console.print(escape(f"instead: {instead(match)}"))
-    if entry.name(match.target) is not None:
+    if entry.name(match.target) is None:
+        console.print(escape(f"instead: {instead(match) or 'nothing is known that stands in for it'}"))
+    else:
         _print_arguments(console, match)
         _print_parameters(console, match)
     _print_gaps(console, match)

@@ -149,6 +149,28 @@ def test_relations_hold_for_the_layers_themselves():
     assert relation_of("torch.optim.AdamW", "maximize") is Relation.ONE_SIDED
 
 
+def test_functions_have_the_relations_of_their_layers():
+    assert relation_of("torch.nn.functional.batch_norm", "momentum") is Relation.COMPLEMENT
+    assert relation_of("torch.nn.SyncBatchNorm", "momentum") is Relation.COMPLEMENT
+    assert relation_of("torch.nn.functional.avg_pool2d", "count_include_pad") is Relation.OPPOSITE
+    assert relation_of("torch.nn.functional.gelu", "approximate") is Relation.CONVERTED
+    x = torch.tensor([1.0, 2.0, 4.0])
+    assert relation_of("torch.std", "correction") is Relation.CONVERTED
+    (row,) = (row for row in find("torch.std")[0].arguments if row.torch and row.torch.name == "correction")
+    for ours, theirs in row.values:
+        value = paddle.std(paddle.to_tensor(x.numpy()), unbiased=theirs).item()
+        assert torch.std(x, correction=ours).item() == pytest.approx(value)
+
+
+def test_an_argument_of_one_name_is_not_called_the_same_where_momenta_differ():
+    """Every momentum of a norm whose defaults add up to one is the other's complement."""
+    for each in ENTRIES:
+        if each.torch and each.paddle and "Norm" in each.torch + each.torch.title().replace("_", ""):
+            for row in find(each.torch)[0].arguments:
+                if row.torch and row.paddle and row.torch.name == "momentum":
+                    assert row.relation is Relation.COMPLEMENT, each.torch
+
+
 def test_defaults_are_those_of_the_frameworks():
     rows = {row.torch.name: row for row in find("torch.nn.BatchNorm2d")[0].arguments if row.torch}
     assert (rows["momentum"].torch.default, rows["momentum"].paddle.default) == ("0.1", "0.9")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from parfocal.backends.counterparts.entry import ArgumentPair, Category, Counterpart, pairs
+from parfocal.backends.counterparts.entry import ArgumentPair, Category, Counterpart, Relation, pairs
 from parfocal.backends.vocabulary.ops import OPS
 
 _RANKS = (1, 2, 3)
@@ -75,6 +75,11 @@ RENAMED_TENSOR_FUNCTIONS = {
 }
 # A second name of paddle for what torch has under one.
 SECOND_NAMES = {"index_select": "gather"}
+_WINDOW = pairs(kernel_size="kernel_sizes", stride="strides", padding="paddings", dilation="dilations")
+_MOMENTUM = ArgumentPair("momentum", "momentum", Relation.COMPLEMENT)
+_EXCLUSIVE = ArgumentPair("count_include_pad", "exclusive", Relation.OPPOSITE)
+_CORRECTION = ArgumentPair("correction", "unbiased", Relation.CONVERTED, ((1, True), (0, False)))
+_FORMULA = ArgumentPair("approximate", "approximate", Relation.CONVERTED, (("none", False), ("tanh", True)))
 # How arguments correspond where neither their names nor the usual translations tell.
 ARGUMENTS: dict[str, tuple[ArgumentPair, ...]] = {
     "torch.cat": pairs(tensors="x"),
@@ -85,6 +90,29 @@ ARGUMENTS: dict[str, tuple[ArgumentPair, ...]] = {
     "torch.split": pairs(tensor="x", split_size_or_sections="num_or_sections"),
     "torch.matmul": pairs(input="x", other="y"),
     "torch.where": pairs(condition="condition", input="x", other="y"),
+    "torch.std": (_CORRECTION,),
+    "torch.var": (_CORRECTION,),
+    "torch.nn.functional.gelu": (_FORMULA,),
+    "torch.nn.functional.batch_norm": (_MOMENTUM,),
+    "torch.nn.functional.instance_norm": (_MOMENTUM,),
+    **{f"torch.nn.functional.avg_pool{rank}d": (_EXCLUSIVE,) for rank in _RANKS},
+    "torch.dot": pairs(tensor="y"),
+    "torch.outer": pairs(vec2="y"),
+    "torch.tile": pairs(dims="repeat_times"),
+    "torch.linspace": pairs(end="stop", steps="num"),
+    "torch.eye": pairs(n="num_rows", m="num_columns"),
+    "torch.save": pairs(f="path"),
+    "torch.load": pairs(f="path"),
+    "torch.from_numpy": pairs(ndarray="data"),
+    "torch.nn.functional.gumbel_softmax": pairs(logits="x"),
+    "torch.nn.functional.bilinear": pairs(input1="x1", input2="x2"),
+    "torch.nn.functional.affine_grid": pairs(size="out_shape"),
+    "torch.nn.functional.unfold": _WINDOW,
+    "torch.nn.functional.fold": (*pairs(output_size="output_sizes"), *_WINDOW),
+    "torch.nn.functional.pairwise_distance": pairs(x1="x", x2="y"),
+    "torch.nn.functional.margin_ranking_loss": pairs(input1="input", input2="other"),
+    "torch.nn.functional.triplet_margin_loss": pairs(anchor="input"),
+    "torch.nn.functional.gaussian_nll_loss": pairs(var="variance"),
     "torch.nn.functional.huber_loss": pairs(target="label", delta="delta"),
     "torch.nn.functional.smooth_l1_loss": pairs(target="label", beta="delta"),
     "torch.nn.functional.scaled_dot_product_attention": pairs(dropout_p="dropout_p"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from parfocal.backends.building import Argument, Recipe
@@ -20,6 +20,11 @@ from parfocal.backends.vocabulary.kinds import KINDS, family
 
 # Values by which the meaning of a converted argument is shown; of every other setting True and False.
 SAMPLES: dict[str, tuple[Any, ...]] = {"approximate": ("none", "tanh")}
+
+# Kinds without a recipe of their own whose arguments are those of another kind.
+ARGUMENTS_AS = {"SyncBatchNorm": "BatchNorm2d"}
+# Arguments of that other kind that the class does not have.
+LACKING = {"paddle.nn.SyncBatchNorm": ("use_global_stats",)}
 
 # What to write where the other side has no such layer, and the table of gaps has no row about it.
 INSTEAD = {
@@ -69,9 +74,19 @@ def _entry(kind: str, other_kind: str, torch: str, paddle: str, *, exact: bool =
         f"paddle.nn.{paddle}",
         KINDS.get(kind, ""),
         kind,
-        tuple(_arguments(torch_recipes.RECIPES.get(kind), paddle_recipes.RECIPES.get(other_kind))),
+        tuple(
+            pair
+            for pair in _arguments(
+                _recipe(torch_recipes.RECIPES, kind), _recipe(paddle_recipes.RECIPES, other_kind)
+            )
+            if pair.paddle not in LACKING.get(f"paddle.nn.{paddle}", ())
+        ),
         exact,
     )
+
+
+def _recipe(recipes: Mapping[str, Recipe], kind: str) -> Recipe | None:
+    return recipes.get(ARGUMENTS_AS.get(kind, kind))
 
 
 def _alone(kind: str, name: str, framework: str) -> Counterpart:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from parfocal.backends import registry
-from parfocal.backends.counterparts.entry import ArgumentPair, Counterpart, Relation
+from parfocal.backends.counterparts.entry import ArgumentPair, Category, Counterpart, Relation
 from parfocal.backends.counterparts.functions import functions
 from parfocal.backends.counterparts.layers import layers
 from parfocal.backends.counterparts.parameters import PARAMETERS, Stored
@@ -21,6 +21,11 @@ from parfocal.errors import InputError
 
 FRAMEWORKS = ("torch", "paddle")
 SUGGESTED = 5
+# What concerns every optimizer or schedule is filed under their base classes.
+BASES = {
+    Category.OPTIMIZER: ("torch.optim.Optimizer", "paddle.optimizer.Optimizer"),
+    Category.SCHEDULER: ("torch.optim.lr_scheduler.LRScheduler", "paddle.optimizer.lr.LRScheduler"),
+}
 # How people shorten the homes of names.
 SHORT = {"F": "nn.functional", "optim": "optim", "init": "nn.init", "lr_scheduler": "optim.lr_scheduler"}
 # torch's argument -> what paddle calls it, where both signatures have it.
@@ -35,23 +40,17 @@ TRANSLATIONS: dict[str, tuple[str, ...]] = {
     "target": ("label", "labels", "target"),
     "lr": ("learning_rate",),
     "params": ("parameters",),
-    "lr_lambda": ("lr_lambda",),
-    "optimizer": (),
-    "num_classes": ("num_classes",),
     "return_indices": ("return_mask",),
     "lambd": ("threshold",),
     "min_val": ("min",),
     "max_val": ("max",),
-    "p": ("p",),
+    "norm_first": ("normalize_before",),
     "start_dim": ("start_axis",),
     "end_dim": ("stop_axis",),
     "size": ("shape", "size"),
     "repeats": ("repeat_times", "repeats"),
-    "fill_value": ("fill_value",),
     "mat2": ("y", "mat2"),
     "tensor": ("x",),
-    "max_norm": ("clip_norm",),
-    "sample_weight": ("weight",),
 }
 
 
@@ -158,7 +157,7 @@ def _match(entry: Counterpart, source: str) -> Match:
         source,
         tuple(_arguments(entry)),
         PARAMETERS.get(entry.kind or "", ()) if entry.torch and entry.paddle else (),
-        tuple(gaps_of(*names)),
+        tuple(gaps_of(*names, *BASES.get(entry.category, ()))),
         missing,
     )
 

@@ -98,6 +98,12 @@ TOOL_PAIRS: tuple[tuple[str, str], ...] = (
     ("torch.utils.data.distributed.DistributedSampler", "paddle.io.DistributedBatchSampler"),
     ("torch.autocast", "paddle.amp.auto_cast"),
 )
+TOOL_ARGUMENTS = {
+    "torch.nn.utils.clip_grad_norm_": pairs(max_norm="clip_norm"),
+    "torch.nn.utils.clip_grad_value_": pairs(clip_value="max"),
+    "torch.nn.utils.weight_norm": pairs(module="layer"),
+    "torch.nn.utils.spectral_norm": pairs(module="layer"),
+}
 LONE_TOOLS = ("torch.nn.utils.rnn.pack_padded_sequence", "paddle.metric.Accuracy", "paddle.metric.accuracy")
 
 
@@ -119,7 +125,10 @@ def training() -> list[Counterpart]:
         for category, torch, paddle, table in homes
         for ours, theirs, arguments in table
     ]
-    found += [Counterpart(Category.TOOL, *each) for each in TOOL_PAIRS]
+    found += [
+        Counterpart(Category.TOOL, ours, theirs, arguments=TOOL_ARGUMENTS.get(ours, ()))
+        for ours, theirs in TOOL_PAIRS
+    ]
     found += [_lone(Category.SCHEDULER, name, instead) for name, instead in LONE_SCHEDULERS.items()]
     found += [_lone(Category.TOOL, name, "") for name in LONE_TOOLS]
     found.append(_lone(Category.OPTIMIZER, "paddle.optimizer.Lamb", "Write the optimizer yourself."))
