@@ -23,7 +23,11 @@ from parfocal.backends.protocol import Array
 from parfocal.errors import InputError, StorageError
 from parfocal.native.library import LIBRARY
 
-DEFAULT_BUDGET = 768 * 2**20
+# By default, of all that is put aside one part in so many. Half of that is what a run holds by itself
+# until its gradients come back, so with the run of the port and the copies of gradients an alignment
+# grows by about two such runs (docs/align.md).
+SHARE = 8
+LEAST = 256 * 2**20  # small models are kept in memory
 _PIECE = 16 * 2**20  # from 32 MB on the C library keeps nothing
 _ALIGNMENT = 64
 _LARGE = 2**20
@@ -31,10 +35,10 @@ _UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", re.IGNORECASE)
 
 
-def parse_amount(amount: str | int | None) -> int:
-    """Bytes from ``"2GB"``, ``"512 MiB"`` or a number; None is the default budget."""
+def parse_amount(amount: str | int | None) -> int | None:
+    """Bytes from ``"2GB"``, ``"512 MiB"`` or a number; None stays None: in proportion to the run."""
     if amount is None:
-        return DEFAULT_BUDGET
+        return None
     found = _AMOUNT.fullmatch(str(amount))
     if found is None:
         raise InputError(f"memory={amount!r} is not an amount of memory", hint='write e.g. memory="2GB"')
@@ -53,9 +57,12 @@ class Stored:
 class Ledger:
     """Put arrays in, get equal arrays out. Use it as a context manager."""
 
-    def __init__(self, budget: int = DEFAULT_BUDGET) -> None:
-        self.budget = budget
-        self._budget = budget  # what is left of it
+    def __init__(self, budget: int | None = None) -> None:
+        """``budget``: bytes to keep in memory; None: in proportion to what is put aside."""
+        self.budget = LEAST if budget is None else budget
+        self._grows = budget is None
+        self._bytes = 0  # of all that was put aside
+        self._used = 0  # of the budget
         self._arrays: dict[int, Array] = {}
         self._piece: Array = np.empty(0, np.uint8)  # what is left of the last piece of memory
         self._places: dict[int, tuple[int, np.dtype[np.generic]]] = {}
@@ -68,8 +75,11 @@ class Ledger:
         """Keep a copy of the array as it is now; or, ``given``, the array itself: nobody writes to it."""
         ticket = Stored(self._count, dtype_name(array.dtype), array.shape)
         self._count += 1
-        if array.nbytes <= self._budget:
-            self._budget -= array.nbytes
+        self._bytes += array.nbytes
+        if self._grows:
+            self.budget = max(LEAST, self._bytes // SHARE)
+        if self._used + array.nbytes <= self.budget:
+            self._used += array.nbytes
             kept = array if given and array.flags.c_contiguous else self._copy(array)
             self._arrays[ticket.number] = kept
         else:

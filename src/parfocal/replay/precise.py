@@ -32,7 +32,7 @@ LEFT_OVER = 0.02
 STAYS = 0.5  # of a mistake at least this share
 TRIALS = 4  # a few numbers need several random trials before their spread is known
 FEW = 64
-HELD_SHARE = 8  # of the ledger's budget, one part in so many for arrays that must be at hand
+HELD_SHARE = 4  # of the ledger's budget, one part in so many for arrays that must be at hand
 _SIGNS = np.random.Generator(np.random.PCG64(20240229)).choice(np.array([-1.0, 1.0]), 65537 * TRIALS)
 
 Calls = Sequence[int]

@@ -115,7 +115,7 @@ class Alignment:
         backward: bool,
         mode: Mode,
         tolerance: Tolerance | None,
-        budget: int,
+        budget: int | None,
     ) -> None:
         self.reference = reference
         self.port = port

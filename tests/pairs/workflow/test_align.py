@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import parfocal as pf
+from parfocal.replay import ledger
 from tests.conformance.models import kit_for
 from tests.pairs.workflow.tools import IMAGES, PADDLE, SIDES, TORCH, X, custom, lively, mlp
 
@@ -277,6 +278,27 @@ def test_little_memory_gives_the_same_verdict_and_leaves_nothing_on_disk(monkeyp
     assert verdicts[0]
     assert pf.align(mlp(TORCH), mlp(PADDLE, 1), X, memory="1KB").ok
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("fault", [None, "b"], ids=["correct", "wrong"])
+def test_what_the_default_keeps_in_memory_changes_no_verdict(monkeypatch, fault):
+    """A large run is kept in memory for a part only."""
+
+    def aligned():
+        pair = (mlp(TORCH), mlp(PADDLE, 1)) if fault is None else faulty_pair(fault)
+        report = pf.align(*pair, X)
+        return [(each.port.path, each.phase, each.inherited, each.score) for each in report.divergences]
+
+    small = aligned()
+    spilled = []
+    usual = ledger.Ledger._spill
+    monkeypatch.setattr(ledger, "LEAST", 0)
+    monkeypatch.setattr(
+        ledger.Ledger, "_spill", lambda self, *array: (spilled.append(array), usual(self, *array))
+    )
+    assert aligned() == small
+    assert bool(small) == (fault is not None)
+    assert spilled
 
 
 def test_a_map_of_layers_is_followed():

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from parfocal.errors import InputError, StorageError
-from parfocal.replay.ledger import DEFAULT_BUDGET, Ledger, parse_amount
+from parfocal.replay import ledger as module
+from parfocal.replay.ledger import Ledger, parse_amount
 
 AMOUNTS = {
     "2GB": 2 * 2**30,
@@ -34,7 +35,7 @@ def test_amounts_as_people_write_them(text, amount):
 
 def test_numbers_and_none():
     assert parse_amount(12345) == 12345
-    assert parse_amount(None) == DEFAULT_BUDGET
+    assert parse_amount(None) is None
 
 
 @pytest.mark.parametrize(
@@ -206,3 +207,32 @@ def test_many_small_arrays_do_not_overlap():
         assert all(
             np.array_equal(ledger.get(ticket), array) for ticket, array in zip(tickets, arrays, strict=True)
         )
+
+
+def in_memory(ledger, count, size=100):
+    """How many of so many arrays are kept there; all come back as they were."""
+    tickets = [ledger.put(np.full(size, number, np.uint8)) for number in range(count)]
+    assert all(np.array_equal(ledger.get(each), np.full(size, number)) for number, each in enumerate(tickets))
+    return sum(ledger.has_in_memory(each) for each in tickets)
+
+
+def test_by_default_memory_is_in_proportion_to_what_is_put_aside(monkeypatch):
+    monkeypatch.setattr(module, "LEAST", 0)
+    with Ledger() as ledger:
+        assert in_memory(ledger, 80) == 80 // module.SHARE
+        assert ledger.budget == 8000 // module.SHARE
+
+
+def test_small_runs_stay_in_memory(monkeypatch):
+    monkeypatch.setattr(module, "LEAST", 5000)
+    with Ledger() as ledger:
+        assert in_memory(ledger, 50) == 50
+        assert in_memory(ledger, 10) == 0
+        assert ledger.budget == 5000
+
+
+def test_a_budget_that_is_set_does_not_grow(monkeypatch):
+    monkeypatch.setattr(module, "LEAST", 5000)
+    with Ledger(300) as ledger:
+        assert in_memory(ledger, 80) == 3
+        assert ledger.budget == 300
