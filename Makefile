@@ -17,7 +17,7 @@ PORTABLE_TESTS ?= tests
 NUMBERS := tests/unit/judge tests/unit/native tests/compat/padiff/test_single_step.py \
            tests/pairs/align/test_floors.py tests/pairs/workflow/test_noise.py
 
-.PHONY: help demo test test-portable test-numbers lint format wheel bench bench-faults bench-recorded docs sweep clean
+.PHONY: help demo test test-portable test-numbers lint format wheel bench bench-faults bench-recorded bench-training docs sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -70,6 +70,9 @@ wheel: $(READY)  ## build dist/*.whl and try it in an empty environment
 	$(PYTHON) -m venv build/empty
 	build/empty/bin/pip install -q --disable-pip-version-check -c constraints.txt dist/*.whl
 	cd build && empty/bin/parfocal doctor
+
+bench-training: $(READY)  ## planted mistakes in trainings, with clean twins, into docs/training-faults.md
+	$(ON) env OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.training_faults
 
 bench-recorded: $(READY)  ## pairs of recorded runs with and without a mistake, into docs/recorded-runs.md
 	$(ON) env OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.recorded_runs

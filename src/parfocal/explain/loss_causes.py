@@ -226,9 +226,25 @@ def _distance(losses: Losses) -> Iterator[Cause]:
 
 
 Hypothesis = Callable[[Losses], Iterator[Cause]]
+
+
+def _factor(losses: Losses) -> Iterator[Cause]:
+    """One number that the port's loss is multiplied by, on every sample."""
+    first = losses.samples[0]
+    if len(losses.samples) < 2 or np.ndim(first.reference) or not first.reference:
+        return
+    factor = rounded(float(first.port / first.reference))
+    if factor == 1.0 or not _everywhere(losses, lambda sample: sample.reference * factor):
+        return
+    message = f"the port's loss is {number(factor)} times the reference's"
+    fix = f"divide the port's loss by {number(factor)}, or leave its factor out"
+    yield Cause("loss.reduction", message, fix, 0.0)
+
+
 HYPOTHESES: tuple[Hypothesis, ...] = (
     _reduced,
     _ratio,
+    _factor,
     _labels,
     _input,
     _axes,

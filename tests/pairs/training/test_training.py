@@ -216,6 +216,38 @@ def test_a_wrong_layer_is_named() -> None:
     assert report.first.port.path == "1"
 
 
+@pytest.mark.parametrize(("rates", "right"), [((0.3, 0.3), True), ((0.3, 0.5), False), ((0.0, 0.3), False)])
+def test_dropout_is_read(rates: tuple[float, float], right: bool) -> None:
+    models = [
+        nn.Sequential(nn.Linear(8, 16), nn.ReLU(), *([nn.Dropout(rate)] if rate else []), nn.Linear(16, 4))
+        for nn, rate in zip((torch.nn, paddle.nn), rates, strict=True)
+    ]
+    report = compare(sgd(), paddle_sgd(), models=tuple(models))
+    if right:
+        assert report.ok, report
+    else:
+        check(report, "random.dropout", "forward", 0)
+
+
+class _AsksForDropout(paddle.nn.Layer):
+    """The same dropout, asked of a function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = paddle.nn.Linear(8, 16), paddle.nn.Linear(16, 4)
+
+    def forward(self, x: Any) -> Any:
+        x = paddle.nn.functional.relu(self.first(x))
+        return self.last(paddle.nn.functional.dropout(x, 0.3, training=self.training))
+
+
+def test_dropout_by_a_function_is_dropout() -> None:
+    nn = torch.nn
+    reference = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 4))
+    report = compare(sgd(), paddle_sgd(), models=(reference, _AsksForDropout()))
+    assert report.ok, report
+
+
 def test_an_error_in_a_later_step_is_found_beside_an_earlier_one() -> None:
     """Step 0: another decay. Step 3: the port's rate falls one step early."""
     scheduler = paddle_lr.StepDecay(0.1, 3, 0.5)

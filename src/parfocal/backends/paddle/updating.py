@@ -15,11 +15,12 @@ from parfocal.backends.protocol import Array
 
 # Everything that an optimizer keeps from one step to the next.
 KEPT = ("_accumulators", "_already_create_accumulator", "_master_weights")
-# Where the count of steps is kept as a power: kind -> accumulator, which of the betas, factors at the start.
-POWERS: dict[str, tuple[tuple[str, int, int], ...]] = {
+# Where the count of steps is kept as a power: kind -> accumulator, which of the betas or what, factors at
+# the start.
+POWERS: dict[str, tuple[tuple[str, int | float, int], ...]] = {
     **dict.fromkeys(("Adam", "AdamW", "Lamb"), (("beta1_pow_acc", 0, 1), ("beta2_pow_acc", 1, 1))),
     "Adamax": (("beta1_pow_acc", 0, 1),),
-    "NAdam": (("beta2_pow", 1, 0),),
+    "NAdam": (("beta2_pow", 1, 0), ("momentum_decay_pow", 0.96, 0)),
     "RAdam": (("beta1_pow", 0, 0), ("beta2_pow", 1, 0)),
 }
 SHARED_SETTINGS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
@@ -171,5 +172,6 @@ class Updating(Scheduling):
             return
         for key, which, factors in POWERS.get(kind, ()):
             accumulator = optimizer._accumulators[key][name]
-            power = settings["betas"][which] ** (step + factors)
+            base = settings["betas"][which] if isinstance(which, int) else which
+            power = base ** (step + factors)
             self.write(accumulator, np.full(self.shape(accumulator), power, self.dtype(accumulator)))

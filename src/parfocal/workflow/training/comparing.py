@@ -12,7 +12,6 @@ from typing import Any
 from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Mode
 from parfocal.brief import brief
-from parfocal.capture.determinism import dropping
 from parfocal.errors import EmptyComparisonError, InputError, UnsupportedError
 from parfocal.inputs import Sides, convert
 from parfocal.judge.tolerance import Tolerance
@@ -24,6 +23,7 @@ from parfocal.workflow.players import Player
 from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.state import weight_differences
 from parfocal.workflow.training.batches import Batch, read_batches
+from parfocal.workflow.training.dropout import dropout_differences
 from parfocal.workflow.training.free_running import FreeRunning, steps_to_run
 from parfocal.workflow.training.lockstep import Lockstep
 from parfocal.workflow.training.reporting import report_of
@@ -121,9 +121,9 @@ def run_training(
         return _aligned(sides, pair, plan, options)
 
     lockstep = Lockstep(ours, theirs, plan, mode, tolerance, bool(explain), look)
-    lockstep.look_always = options.look_always or (
-        bool(explain) and mode != "eval" and _drop_otherwise(reference, port)
-    )
+    for number, each in enumerate(dropout_differences(sides, first, mode, look)):
+        lockstep.found.add(("dropping", number), each)
+    lockstep.look_always = options.look_always
     lockstep.free = FreeRunning(ours, theirs, steps_to_run(steps))
     for number, each in enumerate(differing):
         lockstep.found.add(("weights", number), each)
@@ -171,12 +171,6 @@ def _plan(sides: tuple[TrainingSide, TrainingSide], first: tuple[Batch, Batch], 
 
 def _weights(sides: tuple[TrainingSide, TrainingSide], plan: Plan) -> list[Any]:
     return list(weight_differences(plan, *_players(sides)))
-
-
-def _drop_otherwise(reference: Any, port: Any) -> bool:
-    """Whether the two drop at other rates: nothing is dropped here, so that only reading tells."""
-    rates = [sorted(rate for _, rate in dropping(model).values() if rate) for model in (reference, port)]
-    return rates[0] != rates[1]
 
 
 def _grouped(stream: Pairs, size: int) -> Iterator[list[tuple[Batch, Batch]]]:

@@ -1,0 +1,1 @@
+"""Planted mistakes in trainings, each with its clean twin, and what is said of them."""
