@@ -112,12 +112,17 @@ class Kept:
     def _note(self, module: Any) -> _Noted:
         attributes = self._framework.plain_attributes(module)
         contents: list[tuple[Any, Any]] = []
+        found: tuple[list[Any], list[Any]] = [], []  # what may hold tensors: plain, and as buffers
+        for name, value in attributes.items():
+            kind = type(value)
+            if kind in _ATOMS:
+                continue
+            if kind in _CONTAINERS and not value:
+                contents.append((value, kind()))
+            else:
+                found[name == BUFFERS].append(value)
         is_tensor = self._framework.is_tensor
-        values = [
-            value for name, value in attributes.items() if name != BUFFERS and type(value) not in _ATOMS
-        ]
-        plain = list(tensors_in(values, is_tensor, contents)) if values else []
-        buffers = list(tensors_in([attributes.get(BUFFERS)], is_tensor, contents))
+        plain, buffers = (list(tensors_in(each, is_tensor, contents)) if each else [] for each in found)
         return _Noted(attributes, contents, plain, buffers)
 
 

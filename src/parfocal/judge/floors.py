@@ -81,6 +81,8 @@ def difference(a: Array, b: Array) -> Size:
 
 def score(error: Size, floor: Size) -> float:
     """The error in units of the floor; anything over a floor of zero is infinite."""
+    if error.peak == 0.0 == error.rms:  # of most tensors, and asked many times
+        return 0.0
     return max(_ratio(error.rms, floor.rms), _ratio(error.peak, floor.peak * PEAK_SLACK))
 
 

@@ -22,6 +22,7 @@ from parfocal.judge.reading import Array, Reader, Scratch, admitted, block_lengt
 from parfocal.judge.scaled import Scaled
 
 _WIDTHS = range(16, 1025, 16)
+_POWERS = Pass(powers=True)
 _CANCELLING = 1e-3  # a variance this small against the squared mean is computed in a second pass
 
 
@@ -114,7 +115,7 @@ def sketch_fields(array: Any, *, seed: int = 0, size: int = 256) -> dict[str, An
 
 def fingerprint(array: Any) -> Fingerprint:
     """The fingerprint alone, for those who need neither statistics nor projection."""
-    return Fingerprint(**_marks(gather(real_view(admitted(array, "array")), Pass(powers=True))))
+    return Fingerprint(**_marks(gather(real_view(admitted(array, "array")), _POWERS)))
 
 
 def stats(array: Any) -> dict[str, Any]:

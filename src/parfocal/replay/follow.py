@@ -333,8 +333,8 @@ class Follower:
 
 
 def _equal(a: Array, b: Array) -> bool:
-    """The first few numbers nearly always tell."""
+    """The same bytes; the first few numbers nearly always tell."""
     if a.dtype != b.dtype or not (a.flags.c_contiguous and b.flags.c_contiguous):
         return False
     first, second = a.reshape(-1), b.reshape(-1)
-    return np.array_equal(first[:64], second[:64]) and np.array_equal(first, second)
+    return first[:64].tobytes() == second[:64].tobytes() and np.array_equal(first, second)
