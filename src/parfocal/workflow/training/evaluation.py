@@ -39,8 +39,8 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
     more = f" and {len(variances.counts) - 1} more" if len(variances.counts) > 1 else ""
     message = (
         f"the running variance of {first}{more} is divided by n on one side and by n - 1 on the other, "
-        f"a factor of {count / (count - 1):.6g} at n = {count}: equal in training, and in evaluation the "
-        f"outputs differ by {np.abs(wrong[slot] - right[slot]).max():.3g}"
+        f"a factor of {count / (count - 1):.6g} at n of about {count}: equal in training, and in evaluation "
+        f"the outputs differ by {np.abs(wrong[slot] - right[slot]).max():.3g}"
     )
     finding = Finding("buffer.running_variance", message)
     if shares[slot] <= TOLD:

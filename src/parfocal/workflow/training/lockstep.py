@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from parfocal.backends.protocol import Mode
 from parfocal.capture.determinism import no_dropout
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Finding
 from parfocal.report.report import Report
 from parfocal.weights.plan import Plan
 from parfocal.workflow.training.batches import Batch
@@ -28,7 +28,8 @@ from parfocal.workflow.training.passes import Passes
 from parfocal.workflow.training.sides import TrainingSide
 from parfocal.workflow.training.update_phase import UpdatePhase
 
-LOOKED_INTO = 2  # steps whose calls are aligned to explain a difference
+LOOKED_INTO = 4  # steps whose calls are aligned to explain a difference
+LOOKED_AT = frozenset({"forward", "gradient", "buffer"})  # phases that calls explain
 ACCUMULATED = 1e-3  # relative error of gradients that are a sum of others
 Look = Callable[[tuple[Batch, Batch]], Report | None]
 
@@ -168,18 +169,41 @@ class Lockstep:
             if cause is not None and each.cause is None and each.step == self.passes.step:
                 self.found.divergences[key] = replace(each, cause=cause, inherited=key != keys[0])
 
+    def _acquit(self, step: int) -> None:
+        """Every call is right on what it was given: an element that lies on a kink went the other way.
+
+        From now on as much is allowed there.
+        """
+        noise, found = self.passes.noise, self.found
+        for key, each in list(found.divergences.items()):
+            if each.step != step or each.phase not in LOOKED_AT or each.cause is not None:
+                continue
+            del found.divergences[key]
+            found.steps.pop(key, None)
+            known = noise.relative.get(_noise_key(key))
+            if known is not None and math.isfinite(each.score):
+                noise.relative[_noise_key(key)] = known * each.score
+        found.note(
+            Finding(
+                "training.kinks",
+                f"at step {step} gradients or outputs differ by more than rounding alone; every call is "
+                "right on what it was given, so that values on a kink went different ways",
+            )
+        )
+
     def _look_into(self, number: int, batches: Sequence[tuple[Batch, Batch]]) -> None:
         """Where inside of the model a step parts: the same step again, call by call, before its update."""
-        asked = self.passes.wrong & {"forward", "gradient", "buffer"}
+        asked = self.passes.wrong & LOOKED_AT
         always = self.look_always and number == 0
-        if not (asked and self.explain and len(self.looked) < LOOKED_INTO) and not always:
+        if not (asked and len(self.looked) < LOOKED_INTO) and not always:
             return
         report = self.look(batches[0])
         if report is None:
             return
         self.looked.append(report)
-        own = [each for each in report.divergences if not each.inherited]
-        if not own:
+        if report.ok and asked and self.tolerance is None:
+            self._acquit(number)
+        if not any(not each.inherited for each in report.divergences):
             return
         kept = {
             key: each
@@ -192,6 +216,11 @@ class Lockstep:
         self.found.divergences.update(kept)
         for index, each in enumerate(report.divergences):
             self.found.add(("call", number, index), replace(each, step=number))
+
+
+def _noise_key(key: Hashable) -> Hashable:
+    """How the floor of a divergence is filed."""
+    return ("output", *key[1:]) if isinstance(key, tuple) and key[0] == "forward" else key
 
 
 def _close(observed: Any, expected: Any) -> bool:
