@@ -26,8 +26,8 @@ BASES = {
     Category.OPTIMIZER: ("torch.optim.Optimizer", "paddle.optimizer.Optimizer"),
     Category.SCHEDULER: ("torch.optim.lr_scheduler.LRScheduler", "paddle.optimizer.lr.LRScheduler"),
 }
-# How people shorten the homes of names.
-SHORT = {"F": "nn.functional", "optim": "optim", "init": "nn.init", "lr_scheduler": "optim.lr_scheduler"}
+# How people shorten the homes of names; beginnings that are left out need no entry.
+SHORT = {"F": "nn.functional"}
 # torch's argument -> what paddle calls it, where both signatures have it.
 TRANSLATIONS: dict[str, tuple[str, ...]] = {
     "input": ("x", "input", "logit", "arr"),
