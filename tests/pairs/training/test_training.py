@@ -443,3 +443,58 @@ def test_a_loss_that_is_not_a_number_is_named_with_its_step() -> None:
     first = report.first
     assert (first.phase, first.step) == ("loss", 0)
     assert "not finite is the loss of the port itself" in first.message
+
+
+def _attributed(**attributes: Any) -> tuple[Any, Any]:
+    """The port's last weight has attributes of its own."""
+    reference, _ = perceptron()
+    nn = paddle.nn
+    last = nn.Linear(16, 4, weight_attr=paddle.ParamAttr(**attributes))
+    return reference, nn.Sequential(nn.Linear(8, 16), nn.ReLU(), last)
+
+
+def test_attributes_of_a_parameter_count() -> None:
+    report = compare(sgd(), paddle_sgd(), models=_attributed(learning_rate=0.5))
+    check(report, "optim.lr_group", "lr", 0)
+    assert report.first.port.path == "2.weight"
+    regularizer = paddle.regularizer.L2Decay(0.1)
+    report = compare(
+        sgd(weight_decay=0.01), paddle_sgd(weight_decay=0.01), models=_attributed(regularizer=regularizer)
+    )
+    check(report, "optim.weight_decay", "optimizer", 0)
+    assert "2.weight" in report.first.cause.message
+
+
+def test_a_regularizer_of_a_parameter_comes_on_top_of_decoupled_decay() -> None:
+    report = compare(
+        lambda p: torch_optim.AdamW(p, 0.01, weight_decay=0.01),
+        lambda p: paddle_optim.AdamW(0.01, parameters=p, weight_decay=0.01),
+        models=_attributed(regularizer=paddle.regularizer.L2Decay(0.1)),
+    )
+    check(report, "optim.weight_decay", "optimizer", 0)
+    assert "show 0.1" in report.first.cause.message
+    assert "2.weight" in report.first.cause.message
+
+
+def test_averaged_descent_is_another_rule_in_every_framework() -> None:
+    report = compare(
+        lambda p: torch_optim.ASGD(p, 0.1, lambd=0.1),
+        lambda p: paddle_optim.ASGD(0.1, 1, parameters=p),
+    )
+    assert report.first.phase == "optimizer"
+    assert report.first.step == 0
+
+
+def test_a_schedule_that_starts_at_zero() -> None:
+    scheduler = paddle_lr.NoamDecay(16, 4, learning_rate=1.0)
+
+    def noam(step: int) -> float:
+        return 16**-0.5 * min((step + 1) ** -0.5, (step + 1) * 4**-1.5)
+
+    report = compare(
+        sgd(1.0),
+        paddle_sgd(scheduler),
+        steps=8,
+        schedulers=(lambda o: torch_lr.LambdaLR(o, noam), scheduler),
+    )
+    check(report, "lr.offset", "lr", 0)

@@ -18,7 +18,10 @@ from parfocal.judge.verdict import Cause
 
 Written = Callable[[str, Mapping[str, Any]], str]  # how an optimizer of the port is written
 EFFECT = 1e-6  # of an update: what a setting has to change to count
+# What a rule does where no setting says anything.
+DEFAULTS = {"lr": 1.0, "bias_correction": True, "amsgrad": False, "nesterov": False, "added_decay": 0.0}
 NAMES = {
+    "added_decay": "a decay of the gradient, besides the one apart from it,",
     "weight_decay": "the weight decay",
     "decay": "the form of weight decay",
     "lr": "the factor on the learning rate",
@@ -174,11 +177,10 @@ def _differing(changed: Mapping[str, Any], evidence: Evidence) -> list[tuple[str
     kept = {**changed}
     if kept.get("decay") == right.get("decay", "l2") or not kept.get("weight_decay", True):
         kept.pop("decay", None)
-    default = {"lr": 1.0, "bias_correction": True, "amsgrad": False, "nesterov": False}
     return [
         (name, value)
         for name, value in kept.items()
-        if not same(value, default.get(name) if name in default else get(right, name))
+        if not same(value, DEFAULTS.get(name) if name in DEFAULTS else get(right, name))
     ]
 
 
@@ -197,8 +199,7 @@ def _one_by_one(hidden: Sequence[Evidence], every: Sequence[Evidence], written: 
 def _shown(name: str, value: Any, where: Sequence[Evidence], of: int, written: Written) -> Cause:
     few = f" of {_places([each.path for each in where])}" if len(where) < of else ""
     first = where[0]
-    default = {"lr": 1.0, "bias_correction": True, "amsgrad": False, "nesterov": False}
-    right = default.get(name) if name in default else get(first.reference.settings, name)
+    right = DEFAULTS.get(name) if name in DEFAULTS else get(first.reference.settings, name)
     said = get(first.port.settings, name)
     message = (
         f"{NAMES.get(name, name)}{few} is {_value(right)} in the reference; the port's updates, computed "

@@ -67,9 +67,12 @@ class _Step:
         """The gradient with the decay that is added to it."""
         amount = self.get("weight_decay")
         form = self.settings.get("decay", "l2")
+        gradient = self.gradient
+        if self.settings.get("added_decay"):  # of a parameter, besides the optimizer's own
+            gradient = np.asarray(gradient + self.get("added_decay") * self.weight)
         if not amount or form == "decoupled":
-            return self.gradient
-        return np.asarray(self.gradient + amount * (np.sign(self.weight) if form == "l1" else self.weight))
+            return gradient
+        return np.asarray(gradient + amount * (np.sign(self.weight) if form == "l1" else self.weight))
 
     @property
     def shrunk(self) -> Array:

@@ -9,6 +9,7 @@ CODES = {
     "kind": "optim.kind",
     "weight_decay": "optim.weight_decay",
     "decay": "optim.weight_decay",
+    "added_decay": "optim.weight_decay",
     "momentum": "optim.momentum",
     "nesterov": "optim.momentum",
     "dampening": "optim.momentum",

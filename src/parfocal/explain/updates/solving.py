@@ -22,6 +22,7 @@ ROUNDS = 40  # of a solution by secants
 SMALLEST = 1e-30
 STARTS: dict[str, tuple[float, ...]] = {
     "weight_decay": (0.0, 0.01),
+    "added_decay": (0.0,),
     "momentum": (0.0, 0.9, 0.5),
     "dampening": (0.0, 0.5, 0.9),
     "beta1": (0.9, 0.5, 0.99),
@@ -118,6 +119,8 @@ def _hypotheses(update: SideUpdate) -> Iterator[tuple[dict[str, Any], str | None
     now = settings.get("decay", "l2")
     for form in (now, *(each for each in forms if each != now)):
         yield {"decay": form}, "weight_decay"
+    if now == "decoupled":
+        yield {}, "added_decay"
     for name in NUMBERS.get(update.kind, ()):
         yield {}, name
     if update.kind in ("SGD", "Momentum"):
