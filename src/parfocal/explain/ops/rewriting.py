@@ -13,6 +13,7 @@ from itertools import chain, islice, product
 from typing import Any
 
 from parfocal.backends.protocol import Call
+from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.attributes import set_to
@@ -226,8 +227,29 @@ def verdict(scene: Scene, patch: Patch) -> int:
         free = whole.run(inside=False)  # calls may come in another order than before
         if whole.score(free) <= case.limit:
             return MENDED
+        comes_of_it = _results(scene, whole, free)
+        if comes_of_it in scene.outcomes:  # another spelling of what was tried
+            return scene.outcomes[comes_of_it]
         calls = Calls()
         led = case.run(listener=calls)
+    found = _judged(scene, whole, free, led, calls)
+    if comes_of_it is not None:
+        scene.outcomes[comes_of_it] = found
+    return found
+
+
+def _results(scene: Scene, whole: Case, free: repeat.Repeated | None) -> object:
+    """What the call gives, bit by bit, and from where it is seen; None where it gives nothing."""
+    given = [] if free is None else [free.places.get(check.port) for check in whole.checks]
+    if not given or any(array is None for array in given):
+        return None
+    return scene.check.port, tuple(key_of(array) for array in given if array is not None)
+
+
+def _judged(
+    scene: Scene, whole: Case, free: repeat.Repeated | None, led: repeat.Repeated | None, calls: Calls
+) -> int:
+    case = scene.case
     # values are led along by the order of calls: in another order only the free run tells, rounding and all
     if led is None or calls.paths != [node.path for node in case.precise.port.trace.subtree(case.start)]:
         return MENDED if whole.with_drift().score(free) <= case.limit else WORSE

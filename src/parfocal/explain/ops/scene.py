@@ -59,6 +59,7 @@ class Scene:
     left: list[Place] | None = None  # still wrong with the last change that was proven; None: not tried
     on_the_way: bool = False  # judged at one value on the way alone, whatever becomes of it
     accepted: list[Edits] = field(default_factory=list)  # the changes that put that value right
+    outcomes: dict[object, int] = field(default_factory=dict)  # lines that were tried, by what comes of them
 
     def knows(self, key: Key) -> bool:
         return key in self.matches.to_reference
