@@ -81,6 +81,14 @@ class Divided(NamedTuple):
 NOT_DIVIDED = Divided()
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Calls of the two sides that do the same work together: one of each side, or a run of them."""
+
+    port: tuple[int, ...]
+    reference: tuple[int, ...]
+
+
 @dataclass(slots=True)
 class Case:
     """``call`` and ``counterpart`` are the orders of the blamed call and of the reference's like it.
@@ -97,7 +105,12 @@ class Case:
     buffers: Buffers = ({}, {})  # of the reference and of the port, before anything ran
     paired: Collection[int] = ()  # the reference's calls that have a partner
     divided: Divided = NOT_DIVIDED
+    group: Group | None = None  # of calls that do together what the other side divides otherwise
+    unjudged: Mapping[int, int] = field(
+        default_factory=dict
+    )  # calls whose outputs are not compared -> partners
     left: Mapping[str, Array] = field(default_factory=dict)  # in the reference's buffers, after the run
+    instead: Mapping[Place, Array] = field(default_factory=dict)  # expected there, and not what was recorded
     allowance: Allowance | None = None  # of work that trials may be; None: as much as it takes
     problems: list[str] = field(default_factory=list)
     looked_up: dict[str, Any] = field(default_factory=dict)  # what hypotheses share
@@ -190,6 +203,8 @@ class Case:
 
     def recorded(self, place: Place) -> Array:
         """What the reference had there."""
+        if place in self.instead:
+            return self.instead[place]
         if is_kept(place):
             return self.left[path_of(place, self.precise.reference.trace)]
         value = _value(self.precise.reference.trace.nodes[place[0]], place)

@@ -12,6 +12,7 @@ from functools import partial
 
 from parfocal.attempts import Attempts
 from parfocal.backends.protocol import Array
+from parfocal.explain import fused_layers
 from parfocal.explain.allowance import Allowance
 from parfocal.explain.backward import equals, functions, gradients
 from parfocal.explain.case import NOT_DIVIDED, Buffers, Case, Check, Divided, Seen, blamed
@@ -54,6 +55,9 @@ FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
     (called.another_layer,),
     (settings.another_kind,),
     (mirror.solved_activation,),
+    (fused_layers.other_activation,),
+    (fused_layers.piece_by_piece,),
+    (fused_layers.first_half,),
     (ops,),
     (mirror.solved_setting,),
     (settings.another_activation,),
@@ -110,8 +114,14 @@ class Explainer:
         self.limit = limit
         self._reference_of = {pair.port: pair.reference for pair in pairing.pairs}
         self._paired = frozenset(pair.reference for pair in pairing.pairs)
-        self._divided = divided
+        self._unjudged = fused_layers.unjudged(pairing, divided)
+        self._divided = Divided(
+            divided.reference_giving | set(self._unjudged.values()),
+            divided.giving | self._unjudged.keys(),
+            divided.taking,
+        )
         self._starts = starts_of_runs(pairing)
+        self._groups = fused_layers.Groups(pairing, precise.reference.trace, precise.port.trace)
         self._found: dict[int, list[Divergence]] = {}  # explained, by call
         self._left: dict[int, frozenset[Place]] = {}  # what is wrong in a call besides what was explained
         self._callers: set[str] = set()  # to blame for what another call is given
@@ -270,8 +280,9 @@ class Explainer:
         """What there is to say without a cause."""
         if divergence.cause is not None:
             return divergence
-        where = self._place(case)
         path = case.node.path
+        pieces = partial(fused_layers.place_in_pieces, case)
+        where = self.attempts.attempt("the pieces", path, pieces, None) or self._place(case)
         ways = "" if where is None else self.attempts.attempt("both ways", path, partial(both_ways, case), "")
         shape = self.attempts.attempt("the shape of the error", path, partial(described, case), "")
         message = divergence.message or "; ".join(part for part in (shape, ways) if part)
@@ -329,6 +340,8 @@ class Explainer:
         return Case(
             *(divergence, self.precise, call, counterpart, checks, self.limit, self.buffers),
             *(self._paired, self._divided),
+            group=self._groups.of(seen.port) if seen.own else None,
+            unjudged=self._unjudged,
             allowance=self.allowance,
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from parfocal.backends.vocabulary.kinds import ACTIVATIONS
 from parfocal.matching.table import Table, same_kind
 from parfocal.matching.values import SAME, UNLIKE, nearest
 from parfocal.replay.trace import Node, Trace
@@ -42,20 +43,30 @@ def find_fused(table: Table, reference: Trace, port: Trace) -> Fused:
         if not (SAME < apart < UNLIKE and may_divide_differently(call, other)):
             continue
         run = _run_that_ends_alike(port, other, reference, call, table.to_reference)
+        run = run or _run_that_activates(port, other, call, table.to_reference)
         if run:
             _goes_on(fused, table, call, other, run)
+            continue
+        run = _run_that_ends_alike(reference, call, port, other, table.to_port)
+        run = run or _run_that_activates(reference, call, other, table.to_port)
+        if run:
+            _is_done_in_one(fused, ours, run)
             continue
         if not (same_kind(call, other) or (call.is_leaf and other.is_leaf)):
             continue
         run = _run_that_gives(reference, call, other, apart, table.to_port)
         if run:
-            fused.ends[ours] = run[-1].order
-            fused.reference_inside |= {node.order for node in run}
+            _is_done_in_one(fused, ours, run)
             continue
         run = _run_that_gives(port, other, call, apart, table.to_reference)
         if run:
             _goes_on(fused, table, call, other, run)
     return fused
+
+
+def _is_done_in_one(fused: Fused, first: int, run: list[Node]) -> None:
+    fused.ends[first] = run[-1].order
+    fused.reference_inside |= {node.order for node in run}
 
 
 def _goes_on(fused: Fused, table: Table, call: Node, other: Node, run: list[Node]) -> None:
@@ -70,7 +81,8 @@ def _run_that_ends_alike(
 ) -> list[Node]:
     """The calls after a layer, up to one of the kind with which a block of the other side ends.
 
-    That tells also where the layer does something else, so that no value is the same.
+    That tells also where the layer does something else, so that no value is the same. An activation may
+    stand for another one, unless it stands for the one that the other side has after the block.
     """
     given = [value.data for value in whole.outputs.values()]
     ends = [
@@ -82,6 +94,23 @@ def _run_that_ends_alike(
     for following in run_after(trace, first, paired) if ends and first.is_leaf else ():
         run.append(following)
         if same_kind(ends[0], following):
+            return run
+    after = next(run_after(other_trace, whole, ()), None)
+    for index, following in enumerate(run):
+        if after is not None and same_kind(after, following):
+            return []
+        if {ends[0].kind, following.kind} <= ACTIVATIONS - {"Identity"}:
+            return run[: index + 1]
+    return []
+
+
+def _run_that_activates(trace: Trace, first: Node, whole: Node, paired: Mapping[int, int]) -> list[Node]:
+    """The calls after a layer up to an activation, where the other side's layer says that it has one."""
+    run: list[Node] = []
+    says_so = bool(whole.settings.get("activation")) and not first.settings.get("activation")
+    for following in run_after(trace, first, paired) if says_so and same_kind(first, whole) else ():
+        run.append(following)
+        if following.kind in ACTIVATIONS - {"Identity"}:
             return run
     return []
 

@@ -117,7 +117,7 @@ def _likeness_where_sizes_are(
         if a.path in sharing[0] or b.path in sharing[1]:
             return 0.0
         if sizes_of(a) == sizes_of(b):
-            return 2.0 if same_kind(a, b) else 0.5 * _may_stand_for(a, b)
+            return 2.0 if same_kind(a, b) else _may_stand_for(a, b)
         if not (same_kind(a, b) and a.framework_layer and b.framework_layer):
             return 0.0
         apart = nearest(a.inputs, b.inputs)
@@ -126,11 +126,13 @@ def _likeness_where_sizes_are(
     return likeness
 
 
-def _may_stand_for(a: Node, b: Node) -> bool:
+def _may_stand_for(a: Node, b: Node) -> float:
     """Layers of other kinds; one that gives what it was given, like a dropout that is off, only on the
     same values: there something was forgotten, elsewhere it is one layer more.
     """
-    return _hands_on(a) == _hands_on(b) or nearest(a.inputs, b.inputs) <= SAME
+    if _hands_on(a) == _hands_on(b):
+        return 0.75
+    return 0.5 if nearest(a.inputs, b.inputs) <= SAME else 0.0
 
 
 def _hands_on(node: Node) -> bool:

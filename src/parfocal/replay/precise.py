@@ -70,6 +70,12 @@ class Precise:
         self._missing: set[tuple[Question, What]] = set()  # what a call does not give
         self._left: dict[tuple[Question, Question, What], Size | None] = {}
 
+    def with_port(self, port: Repeater) -> Precise:
+        """The same questions where the port is led along other values."""
+        other = Precise(self.reference, port, self.gradients, self.ledger)
+        other.problems = self.problems
+        return other
+
     def moved(self, calls: Calls, what: What, *, once: bool = False) -> Size:
         """Few numbers are moved several times, unless ``once`` will do."""
         recorded = self._recorded_at(what)

@@ -33,6 +33,7 @@ from parfocal.workflow.second_look import NEAR
 
 CLEARLY = 1e-4  # of the value: work that is done elsewhere is no small difference
 ALMOST = 1e-3  # of the value: two values with a small mistake between them, where the mistake shows elsewhere
+NEARER = 1e-2  # of the difference at a border: values so much nearer belong together, whatever the mistake
 RESOLVED = 1e-2  # share of the difference at a border that must be seen behind it
 ALONE = 4  # borders of one call that are tried one by one where they cannot be told together
 FEW = 8  # numbers that agree by chance
@@ -268,14 +269,19 @@ class _Search:
         were = self._wrong_before(trial.reached[number])
         if trial.wrong(number, NEAR):
             # two mistakes with the border, one without: the work was moved, and something is wrong with it
-            near = [(meeting, by) for meeting, by in meetings if meeting.relative <= ALMOST]
+            almost = max(ALMOST, NEARER * self._apart(border))
+            near = [(meeting, by) for meeting, by in meetings if meeting.relative <= almost]
             return _with(border, near[0], is_right=False) if were and near else None
         met = next((each for each in meetings if _is_met(each[0])), None)
         if met is not None:
             return _with(border, met, is_right=True)
-        apart = max(self.before[spot].relative or 0.0 for spot in border.spots if spot in self.before)
+        apart = self._apart(border)
         resolved = any((self.before[spot].relative or 0.0) > RESOLVED * apart for spot in were)
         return replace(border, is_right=True) if alone and resolved else None
+
+    def _apart(self, border: Division) -> float:
+        """How far the two values at the border are from each other."""
+        return max(self.before[spot].relative or 0.0 for spot in border.spots if spot in self.before)
 
 
 Met = tuple[Meeting, bool]  # and whether the port's code makes it

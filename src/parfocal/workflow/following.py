@@ -6,7 +6,7 @@ of execution where a gradient is missing is where it was cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from parfocal.replay.trace import Node, Trace
 from parfocal.workflow.measures import LIMIT, Measure
@@ -88,6 +88,23 @@ def guilty_path(measure: Measure, port: Trace) -> str:
 
 def guilty_paths(measures: Iterable[Measure], port: Trace) -> set[str]:
     return {guilty_path(measure, port) for measure in measures if measure.score > LIMIT}
+
+
+def code_that_uses(measure: Measure, port: Trace, paired: Collection[int]) -> set[str]:
+    """The modules whose code uses what a call gives, where it is handed on as it is.
+
+    A module without a partner that gives back what it got from a call leaves it to the code around it.
+    """
+    order = port.around(measure.port, measure.levels)
+    value = port.nodes[measure.port].outputs.get(measure.slot)
+    found = {port.nodes[order].path}
+    while value is not None and order not in paired:
+        node = port.nodes[order]
+        if node.parent is None or not any(each.data is value.data for each in node.outputs.values()):
+            break
+        order = node.parent
+        found.add(port.nodes[order].path)
+    return found
 
 
 class Users:

@@ -8,7 +8,7 @@ no single call explains them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site, made_by_the_code_of
@@ -25,6 +25,7 @@ from parfocal.workflow.ends import End
 from parfocal.workflow.excuses import SPELLING
 from parfocal.workflow.following import (
     Users,
+    code_that_uses,
     comes_before,
     idle_calls,
     in_backward_order,
@@ -69,6 +70,8 @@ def divergences(
     pieces = pieces_of(observation.divided)
     by_the_loss = _loss_differs_first(observation, limits)
     users = Users(theirs)
+    calls = {pair.port for pair in observation.pairing.pairs}
+    unlike = set(_unlike_layers(forward, ours, theirs))
     paths = set(guilty_weights)
     found: list[Divergence] = []
     asked = _Asked()
@@ -76,14 +79,18 @@ def divergences(
         guilty = theirs.nodes[starts.get(measure.port, _blame(measure, theirs))].path
         # without the reference's inputs a call cannot be told from what came before it
         doubtful = measure.own and measure.port in observation.unfed and bool(paths)
-        follows = measure.direction == "backward" and not measure.own and users.of(measure) & paths
+        arrives = measure.direction == "backward" and not measure.own
+        follows = arrives and bool(
+            (users.of(measure) | code_that_uses(measure, theirs, calls)) & paths
+            or (measure.port, measure.slot) in unlike
+        )
         cut_off = measure.absent and comes_before(measure, starved, theirs)
         cut_off = cut_off or lacks_a_part(measure, silent, theirs)
         cut_off = cut_off or (measure.own and measure.unwanted and measure.port in idle)
         if measure.direction == "backward":  # of code that is one piece, whichever part of it is wrong
-            piece = pieces.get(_blame(measure, theirs), ())
-            follows = follows or {theirs.nodes[order].path for order in piece} & paths
-        inherited = guilty in paths or doubtful or cut_off or bool(follows)
+            piece = _piece_around(_blame(measure, theirs), pieces, theirs)
+            follows = follows or bool({theirs.nodes[order].path for order in piece} & paths)
+        inherited = guilty in paths or doubtful or cut_off or follows
         inherited = inherited or (excused is not None and excused(measure))
         inherited = inherited or (by_the_loss and measure.direction == "backward" and measure.given)
         divergence = _divergence(measure, ours, theirs, inherited=inherited)
@@ -130,6 +137,33 @@ def divergences(
     if alignment.tolerance is not None:  # of natural runs only the first difference is sure to be made there
         found = [replace(each, inherited=index > 0) for index, each in enumerate(found)]
     return sorted(found, key=lambda divergence: divergence.inherited)
+
+
+def _piece_around(order: int, pieces: Mapping[int, frozenset[int]], port: Trace) -> set[int]:
+    """The calls whose code is one piece with a call or with one around it.
+
+    What comes back to those comes through a border that is not compared.
+    """
+    found: set[int] = set()
+    at: int | None = order
+    while at is not None and port.nodes[at].parent is not None:  # the whole model is around everything
+        found |= pieces.get(at, frozenset())
+        at = port.nodes[at].parent
+    return found or set(pieces.get(order, ()))
+
+
+def _unlike_layers(wrong: Iterable[Measure], ours: Trace, theirs: Trace) -> Iterator[tuple[int, str]]:
+    """What calls give that are no plain layers on both sides: one may do more than the other.
+
+    What comes back to such a value is of another value then.
+    """
+    for measure in wrong:
+        plain = all(
+            node.framework_layer and node.is_leaf
+            for node in (theirs.nodes[measure.port], ours.nodes[measure.reference])
+        )
+        if measure.side == "output" and measure.own and not plain:
+            yield measure.port, measure.slot
 
 
 def _once(divergence: Divergence, found: Iterable[Divergence]) -> Divergence:

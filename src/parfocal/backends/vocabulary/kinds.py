@@ -20,6 +20,28 @@ _FAMILIES = {
 }
 
 
+# Functions of one tensor, each value by itself or along one axis; Identity is the one that does nothing.
+ACTIVATIONS = frozenset(
+    {
+        *(
+            "ReLU",
+            "ReLU6",
+            "LeakyReLU",
+            "ELU",
+            "CELU",
+            "SELU",
+            "GELU",
+            "SiLU",
+            "Mish",
+            "Sigmoid",
+            "LogSigmoid",
+        ),
+        *("Hardsigmoid", "Hardswish", "Tanh", "Hardtanh", "Tanhshrink", "Hardshrink", "Softshrink"),
+        *("Softplus", "Softsign", "Softmax", "LogSoftmax", "Identity", "Threshold"),
+    }
+)
+
+
 def family(kind: str) -> str:
     """What a kind is when its rank and variant do not matter: "BatchNorm2d" and "BatchNorm" are one."""
     plain = re.sub(r"[123]d$", "", kind)

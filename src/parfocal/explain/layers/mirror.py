@@ -18,9 +18,10 @@ from scipy.optimize import minimize_scalar
 
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
+from parfocal.backends.vocabulary import ACTIVATIONS
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, rounded, said, spelled_path
-from parfocal.explain.layers.settings import ACTIVATIONS, rebuilt
+from parfocal.explain.layers.settings import rebuilt
 from parfocal.judge.layouts import fit
 from parfocal.replay.trace import Node
 

@@ -12,33 +12,12 @@ from typing import Any
 
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Backend
-from parfocal.backends.vocabulary import CONVENTIONS, family
+from parfocal.backends.vocabulary import ACTIVATIONS, CONVENTIONS, family
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
 from parfocal.replay.trace import Node
 from parfocal.weights.transfer import transfer
-
-ACTIVATIONS = frozenset(
-    {
-        *(
-            "ReLU",
-            "ReLU6",
-            "LeakyReLU",
-            "ELU",
-            "CELU",
-            "SELU",
-            "GELU",
-            "SiLU",
-            "Mish",
-            "Sigmoid",
-            "LogSigmoid",
-        ),
-        *("Hardsigmoid", "Hardswish", "Tanh", "Hardtanh", "Tanhshrink", "Hardshrink", "Softshrink"),
-        *("Softplus", "Softsign", "Softmax", "LogSoftmax", "Identity", "Threshold"),
-    }
-)
-
 
 MODES = {True: "train", False: "eval"}
 

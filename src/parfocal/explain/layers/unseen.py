@@ -16,10 +16,10 @@ import numpy as np
 
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
-from parfocal.backends.vocabulary import family
+from parfocal.backends.vocabulary import ACTIVATIONS, family
 from parfocal.errors import ParfocalError
 from parfocal.explain.causes import code_of, place, said
-from parfocal.explain.layers.settings import ACTIVATIONS, differing_names, exchanged, rebuilt
+from parfocal.explain.layers.settings import differing_names, exchanged, rebuilt
 from parfocal.explain.ops.values import close
 from parfocal.judge.verdict import Finding, Site
 from parfocal.matching.pairing import Pairing

@@ -64,6 +64,8 @@ def _in_module(log: Log, where: Where) -> Where:
     here = [op for op in log.ops if (op.file, op.line) == (where.file, where.line)]
     near = here or [op for op in log.ops if in_one_function(op.file, op.line, where.file, where.line)]
     likely = [op for op in near if op.name == where.op] or near
+    if any(op.owner[0] is None for op in likely):
+        return where  # the code under investigation itself, whichever other modules run the same line
     return replace(where, module=likely[0].owner[0], kind=likely[0].owner[1]) if likely else where
 
 

@@ -110,7 +110,7 @@ def _further(scene: Scene, gap: Gap, *, moved: bool = False, through: bool = Fal
     )
     if known and not alike and not scene.matches.are_one(gap.port, gap.reference):
         return  # one side stops here, or goes on from here
-    if mine is None or theirs is None or mine.is_module != theirs.is_module:
+    if mine is None or theirs is None or not _are_steps_alike(mine, theirs, through=through):
         yield from _without_layout(scene, gap, mine, theirs)
         return
     if mine.is_module and scene.knows(gap.port):
@@ -141,6 +141,14 @@ def _further(scene: Scene, gap: Gap, *, moved: bool = False, through: bool = Fal
             *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),
             *(scene.port.maker(mine, slot), scene.reference.maker(theirs, other)),
         )
+
+
+def _are_steps_alike(mine: Op, theirs: Op, *, through: bool) -> bool:
+    """Two layers, two functions, or a layer and a function that do the same to one tensor."""
+    if mine.is_module == theirs.is_module:
+        return True
+    alike = mine.name == theirs.name or (through and _are_kin(mine, theirs))
+    return alike and len(mine.inputs) == len(theirs.inputs) == 1
 
 
 def _scale_alike(scene: Scene, mine: Op, theirs: Op) -> bool:

@@ -15,6 +15,7 @@ from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.errors import UnsupportedError
 from parfocal.explain.causes import Proof, Where, code_of, place, spelled_path
 from parfocal.explain.causes import said as in_words
+from parfocal.explain.layers.settings import rebuilt
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.gaps import Gap, paired_inputs, producers
 from parfocal.explain.ops.log import Op
@@ -32,6 +33,8 @@ def other_layer(scene: Scene, gap: Gap) -> Iterator[Proof]:
     if mine is None or theirs is None or not _can_change(scene, mine):
         return
     pairs = paired_inputs(scene, mine, theirs)
+    if _has_weights(scene, mine):  # which the function takes besides
+        pairs = list(zip(mine.inputs, theirs.inputs, strict=False)) if mine.name == theirs.name else []
     if not pairs or not all(scene.matches.are_one(mine.inputs[a], theirs.inputs[b]) for a, b in pairs):
         return
     words = told(theirs, scene.case.reference_backend.is_tensor)
@@ -42,13 +45,17 @@ def other_layer(scene: Scene, gap: Gap) -> Iterator[Proof]:
 
 
 def _can_change(scene: Scene, op: Op) -> bool:
-    """A layer without a partner and without weights: what it does is all said by its settings."""
+    """A layer without a partner, which can be built with other settings."""
     case = scene.case
     if not op.is_module or op.call is None or op.call in case.precise.port.script.ties:
         return False
     module = case.precise.port.modules[op.path or ""]
-    builder = case.backend
-    return isinstance(builder, LayerBuilder) and builder.can_build(module) and not case.backend.state(module)
+    return isinstance(case.backend, LayerBuilder) and case.backend.can_build(module)
+
+
+def _has_weights(scene: Scene, op: Op) -> bool:
+    """Without, what a layer does is all said by its settings."""
+    return bool(scene.case.backend.state(scene.case.precise.port.modules[op.path or ""]))
 
 
 def _set_otherwise(scene: Scene, mine: Op, theirs: Op, words: Mapping[str, Any]) -> Iterator[Proof]:
@@ -93,7 +100,7 @@ def _both(name: str, theirs: Any, mine: Any) -> str:
 def layer_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:
     """The port calls a layer on a value that the reference uses as it is."""
     own, others = between(scene, gap)
-    if len(own) != 1 or others or not _can_change(scene, own[0]):
+    if len(own) != 1 or others or not _can_change(scene, own[0]) or _has_weights(scene, own[0]):
         return
     if not all(scene.matches.are_one(key, gap.reference) for key in own[0].inputs.values()):
         return
@@ -149,19 +156,21 @@ def _new(scene: Scene, kind: str, settings: Mapping[str, Any]) -> Any:
 
 
 def _built(scene: Scene, op: Op, kind: str, settings: Mapping[str, Any]) -> float:
-    """The score with a new layer in the place of the port's."""
+    """The score with a new layer in the place of the port's, which keeps the weights it has."""
     backend, own, path = scene.case.backend, scene.case.node.path, op.path or ""
     new = _new(scene, kind, settings)
     if new is None:
         return INFINITE
-    forward = new.forward
-    new.forward = lambda x: backend.alias(forward(x))  # what is handed through is a tensor to look at, too
+    keeps = _has_weights(scene, op)
 
     def prepare(twin: Any) -> None:
         modules = backend.modules(twin)
         outer, _, name = (path[len(own) + 1 :] if own else path).rpartition(".")
-        new.train() if modules[outer].training else new.eval()
-        setattr(modules[outer], name, new)
+        layer = rebuilt(backend, getattr(modules[outer], name), settings) if keeps else new
+        forward = layer.forward
+        layer.forward = lambda x: backend.alias(forward(x))  # what is handed through is a tensor to look at
+        layer.train() if modules[outer].training else layer.eval()
+        setattr(modules[outer], name, layer)
 
     return scene.try_prepared(prepare)
 
