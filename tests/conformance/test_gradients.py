@@ -187,6 +187,18 @@ def test_clearing_makes_gradients_absent(kit, backend):
     assert backend.gradient(model.bias) is None
 
 
+def test_a_gradient_that_is_read_outlives_being_cleared(kit, backend):
+    model = kit.linear(64, 64)
+    output = model(backend.from_array(np.ones((2, 64), "float32")))
+    backend.backward([output], [backend.from_array(np.ones((2, 64), "float32"))])
+    read = backend.gradient(model.weight, copy=False)
+    expected = read.copy()
+    backend.clear_gradients(model)
+    others = [backend.from_array(np.full((64, 64), 7, "float32")) for _ in range(64)]  # on freed memory
+    assert len(others) == 64
+    np.testing.assert_array_equal(read, expected)
+
+
 def test_gradients_kept_by_row_come_out_dense(kit, backend):
     table = kit.nn.Embedding(5, 2, sparse=True)
     rows = backend.from_array(np.array([1, 1, 3]))
