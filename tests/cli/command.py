@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,3 +37,12 @@ def run_apart(folder: Any, *arguments: Any) -> Done:
         cwd=folder, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+def write_pair(folder: Path, monkeypatch: pytest.MonkeyPatch, reference: str, port: str) -> Path:
+    """``ref.py`` and ``port.py`` in a folder that is the current one from now on."""
+    (folder / "ref.py").write_text(reference)
+    (folder / "port.py").write_text(port)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return folder

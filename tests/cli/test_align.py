@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.cli.command import run_apart, run_here
+from tests.cli.command import run_apart, run_here, write_pair
 
 REFERENCE = """
 import torch
@@ -62,11 +62,7 @@ INPUT = ("--input", "float32[6,4]")
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    (tmp_path / "ref.py").write_text(REFERENCE)
-    (tmp_path / "port.py").write_text(PORT)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    return tmp_path
+    return write_pair(tmp_path, monkeypatch, REFERENCE, PORT)
 
 
 @pytest.fixture

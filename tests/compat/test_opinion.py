@@ -10,10 +10,11 @@ import torch
 
 from parfocal.backends import registry
 from parfocal.compat import opinion
-from parfocal.compat.opinion import ModelState, opinion_on_models, rounding_score
+from parfocal.compat.opinion import ModelState, opinion_on_models
 from parfocal.compat.padiff import auto_diff, check_params, check_report, create_model
 from parfocal.compat.ppautodiff import autodiff
 from parfocal.compat.reprod_log.compare import compare_forward, compare_loss_and_backward
+from parfocal.judge.floors import rounding_score
 from parfocal.weights.transfer import transfer
 from tests.compat.padiff.conftest import folders  # noqa: F401  (dumps go to the test's own folder)
 from tests.compat.padiff.models import floats, inputs

@@ -13,13 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
 from parfocal.capture.determinism import dropping
-from parfocal.judge.floors import coarser, difference, score, size_of
-from parfocal.run.dtypes import dtype_name
 
 if TYPE_CHECKING:
     from parfocal.report.report import Report
@@ -35,16 +31,6 @@ def is_wanted() -> bool:
 
 
 # Two arrays
-
-
-def rounding_score(first: Array, second: Array) -> float | None:
-    """How often the rounding of values of this size the two are apart; None where nothing is rounded."""
-    epsilon = coarser(dtype_name(first.dtype) or "", dtype_name(second.dtype) or "")
-    if first.shape != second.shape or not first.size or not epsilon:
-        return None
-    if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        return None
-    return score(difference(first, second), (size_of(first) | size_of(second)) * epsilon)
 
 
 def opinion_on_values(failures: Sequence[tuple[str, float | None]]) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.judge.apart import apart
 from parfocal.judge.metrics import Comparison, compare_arrays
+from parfocal.run.dtypes import dtype_name
 
 # What one unit in the last place is, relative to the value.
 EPSILON = {
@@ -90,3 +91,13 @@ def _ratio(error: float, floor: float) -> float:
     if error == 0.0:
         return 0.0
     return error / floor if floor > 0.0 else math.inf
+
+
+def rounding_score(first: Array, second: Array) -> float | None:
+    """How often the rounding of values of this size the two are apart; None where nothing is rounded."""
+    epsilon = coarser(dtype_name(first.dtype) or "", dtype_name(second.dtype) or "")
+    if first.shape != second.shape or not first.size or not epsilon:
+        return None
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        return None
+    return score(difference(first, second), (size_of(first) | size_of(second)) * epsilon)

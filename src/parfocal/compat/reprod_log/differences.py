@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.compat.opinion import rounding_score
 from parfocal.compat.reprod_log.values import absolute_difference, to_array
 from parfocal.errors import InputError
+from parfocal.judge.floors import rounding_score
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.named import reshaped_alike, shape_note
 

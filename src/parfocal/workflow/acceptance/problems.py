@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.judge.floors import coarser, difference, score, size_of
+from parfocal.judge.floors import rounding_score
 from parfocal.judge.named import Name, compare_named, flatten, reshaped_alike
-from parfocal.run.dtypes import dtype_name
 from parfocal.workflow.acceptance.layout import Checkpoint
 from parfocal.workflow.acceptance.logs import DifferenceLog
 from parfocal.workflow.measures import LIMIT
@@ -178,10 +177,8 @@ def _finite(first: Any, second: Any) -> bool:
 
 def _within_rounding(first: Any, second: Any) -> bool:
     """The guide's 1e-6 is too strict for large values: they cannot agree better than they are rounded."""
-    epsilon = coarser(dtype_name(first.dtype) or "", dtype_name(second.dtype) or "")
-    if not epsilon:
-        return False
-    return score(difference(first, second), (size_of(first) | size_of(second)) * epsilon) <= LIMIT
+    found = rounding_score(first, second)
+    return found is not None and found <= LIMIT
 
 
 def _losses(given: Evidence) -> Found:

@@ -17,6 +17,7 @@ from typing import Any
 
 from parfocal.errors import EmptyComparisonError, FileFormatError, InputError, ParfocalError
 from parfocal.run.files import load_arrays
+from parfocal.run.npy import ZIP_ERRORS
 from parfocal.run.storage import storage_errors
 from parfocal.workflow.acceptance.layout import MANIFEST, Submitted, find_files
 from parfocal.workflow.acceptance.logs import read_log
@@ -186,7 +187,7 @@ def _unpacked(path: Path) -> Iterator[Path]:
                         f"{path} unpacks to {size / 2**30:.1f} GB", hint="a submission has a few megabytes"
                     )
                 packed.extractall(room)
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        except ZIP_ERRORS as error:
             raise FileFormatError(
                 f"{path} cannot be unpacked: {error}", hint="zip the folder again"
             ) from error

@@ -311,3 +311,20 @@ def test_a_wrong_call_is_one_clear_error(tmp_path):
     (tmp_path / "bad.zip").write_bytes(content)
     with pytest.raises(FileFormatError, match="cannot be unpacked"):
         verify(tmp_path / "bad.zip")
+
+
+def test_a_zip_that_is_cut_off_or_damaged_inside_is_one_clear_error(tmp_path):
+    write_folder(tmp_path / "work" / "log_reprod")
+    packed = shutil.make_archive(str(tmp_path / "handed_in"), "zip", tmp_path / "work")
+    whole = bytearray((tmp_path / "handed_in.zip").read_bytes())
+    refusals = []
+    for place in range(100, len(whole) - 400, 97):  # in what is packed, not in the list at the end
+        damaged = whole.copy()
+        damaged[place : place + 8] = bytes(8)
+        (tmp_path / "handed_in.zip").write_bytes(damaged)
+        try:
+            verify(packed)
+        except FileFormatError as error:
+            refusals.append(error.message)
+    assert refusals
+    assert all("cannot be unpacked" in message for message in refusals)

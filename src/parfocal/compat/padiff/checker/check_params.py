@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from parfocal.compat.opinion import opinion_on_values, rounding_score
+from parfocal.compat.opinion import opinion_on_values
 from parfocal.compat.padiff import utils
 from parfocal.compat.padiff.checker.contents import State, read_state
 from parfocal.compat.padiff.checker.dumps import Dump, paired_dumps
@@ -22,6 +22,7 @@ from parfocal.compat.padiff.comparing import CHECK_DEFAULT, CompareConfig, compa
 from parfocal.compat.padiff.partners import Partners, pair_slots, pair_units
 from parfocal.compat.padiff.utils import log
 from parfocal.errors import EmptyComparisonError
+from parfocal.judge.floors import rounding_score
 from parfocal.weights.tables import REQUIRED_BUFFERS
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import apply

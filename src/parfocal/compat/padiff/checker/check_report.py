@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parfocal.compat.opinion import opinion_on_values, rounding_score
+from parfocal.compat.opinion import opinion_on_values
 from parfocal.compat.padiff.checker.dumps import Dump, paired_dumps
 from parfocal.compat.padiff.checker.layer_maps import check_layer_map, mapped_paths
 from parfocal.compat.padiff.checker.telling import tell_hidden
@@ -23,6 +23,7 @@ from parfocal.compat.padiff.pairing import Pairs, pair_calls
 from parfocal.compat.padiff.partners import Partners
 from parfocal.compat.padiff.utils import log
 from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.judge.floors import rounding_score
 
 PHASES = ("forward", "backward", "both")
 
