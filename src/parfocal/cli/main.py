@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from parfocal import __version__
-from parfocal.cli import accept, align, compare, convert, describe, diff, doctor, record
+from parfocal.cli import accept, align, compare, convert, describe, diff, doctor, record, report
 from parfocal.cli import map as mapping
 from parfocal.errors import ParfocalError
 
@@ -42,6 +42,7 @@ app.command("convert")(convert.convert)
 app.command("describe")(describe.describe)
 app.command("map")(mapping.map_names)
 app.command("accept")(accept.accept)
+app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from parfocal.explain.reproducing import Reproduction
 
 INCOMPLETE = "run.incomplete"  # the finding that a recording was cut short
+SCHEMA = 1  # of a report's JSON
+NOT_IN_JSON = frozenset(("reproduction",))  # fields that live in the process alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +110,26 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain JSON values."""
-        data: dict[str, Any] = {"ok": self.ok, "schema": 1}
+        data: dict[str, Any] = {"ok": self.ok, "schema": SCHEMA}
         for item in fields(self):
-            if item.name != "reproduction":
+            if item.name not in NOT_IN_JSON:
                 data[item.name] = _plain(getattr(self, item.name))
         return data
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Report:
+        """The report whose ``to_json`` gave this. What needs the models (``reproduce``) is gone."""
+        from parfocal.report.json_reader import report_from
+
+        return report_from(data)
+
+    @staticmethod
+    def load(path: str | Path) -> Report:
+        """Read a ``report.json``, or the one in a folder that ``save`` wrote."""
+        from parfocal.report.json_reader import load_report
+
+        found = Path(path)
+        return load_report(found / "report.json" if found.is_dir() else found)
 
     def save(self, folder: str | Path) -> Path:
         """Write report.json and report.txt into a folder; returns the folder."""

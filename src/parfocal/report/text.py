@@ -16,6 +16,7 @@ from parfocal.brief import brief, some
 from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.report.coverage import Compared, words_of
+from parfocal.report.mistakes import by_mistake, place_of
 from parfocal.report.report import INCOMPLETE, Report, Step
 
 WIDTH = 80
@@ -53,7 +54,7 @@ def render(report: Report, width: int = WIDTH, *, verbose: bool = False) -> str:
     head, others, summary, notes, end = (
         [part for line in lines for part in _fitted(line, width, verbose)]
         for lines in (
-            [_headline(report), "", *first],
+            [headline(report), "", *first],
             _others(report, verbose),
             [*_depth(report.along, report.limit, width), *_compared(report, verbose)],
             _listed("note", _notes(report), verbose),
@@ -91,18 +92,18 @@ def _cut(lines: list[str], most: int, indent: int, what: str = "") -> list[str]:
     return [*lines[: most - 1], f"{' ' * indent}... {more}: -v, or report.text(verbose=True)"]
 
 
-def _headline(report: Report) -> str:
+def headline(report: Report) -> str:
     so_far = " as far as recorded" if any(each.code == INCOMPLETE for each in report.findings) else ""
     verdict = f"SAME{so_far}" if report.ok else "DIFFERENT"
     return f"{verdict}: {report.port_name} against {report.reference_name}"
 
 
 def _divergence(first: Divergence, report: Report) -> list[str]:
-    lines = [f"first divergence: {_one_line(replace(first, message=''), report)}"]
+    lines = [f"first divergence: {in_one_line(replace(first, message=''), report)}"]
     for side, site in (("reference", first.reference), ("port", first.port)):
         if site is not None and report.has_calls:
             lines.append(f"  {side:<10} {_site(site)}")
-    lines += [f"  settings   {line}" for line in _differing_settings(first)]
+    lines += [f"  settings   {line}" for line in differing_settings(first)]
     if first.message and (first.cause is None or first.message not in first.cause.message):
         lines.append(f"  {first.message}")
     if first.error is not None:
@@ -113,19 +114,19 @@ def _divergence(first: Divergence, report: Report) -> list[str]:
 
 
 def _site(site: Site) -> str:
-    where = f"  {_short_path(site.file)}:{site.line}" if site.file else ""
+    where = f"  {short_path(site.file)}:{site.line}" if site.file else ""
     op = f", {site.op}" if site.op else ""
     return f"{site.path or '(the model)'}  {site.kind}{op}{where}"
 
 
-def _short_path(path: str | None) -> str:
+def short_path(path: str | None) -> str:
     if path is None:
         return ""
     relative = os.path.relpath(path) if os.path.isabs(path) else path
     return relative if not relative.startswith("..") else os.path.join(*path.split(os.sep)[-2:])
 
 
-def _differing_settings(first: Divergence) -> list[str]:
+def differing_settings(first: Divergence) -> list[str]:
     if first.reference is None or first.port is None:
         return []
     ours, theirs = first.reference.settings, first.port.settings
@@ -144,7 +145,7 @@ def _size(divergence: Divergence, report: Report) -> str:
         return f", {error.mismatched} of {error.size} values beyond {bounds}"
     if tolerance is not None or not math.isfinite(divergence.score):
         return ""
-    return f", {_WORDS[report.scale].score.format(_score(divergence.score))}"
+    return f", {_WORDS[report.scale].score.format(score_words(divergence.score))}"
 
 
 def _error(error: Comparison, first: Divergence, report: Report) -> list[str]:
@@ -167,16 +168,16 @@ def _others(report: Report, verbose: bool) -> list[str]:
     rest = report.divergences[1:]
     own = [d for d in rest if not d.inherited]
     lines: list[str] = []
-    groups = _by_mistake([*report.divergences[:1], *own])
+    groups = by_mistake([*report.divergences[:1], *own])
     for number, (first, *more) in enumerate(groups):
         if number > SHOWN and not verbose:
             lines.append(f"also: ... and {len(groups) - number} more")
             break
         if number:
-            lines.append(f"also: {_one_line(first, report)}")
+            lines.append(f"also: {in_one_line(first, report)}")
             if first.cause is not None:
                 lines += [f"  cause      {first.cause.message}", f"{_FIX}{first.cause.fix}"]
-        elsewhere = [each for each in more if _place(each) != _place(first)]
+        elsewhere = [each for each in more if place_of(each) != place_of(first)]
         if elsewhere:
             lines.append(f"also: the same in {_paths(elsewhere, verbose)}")
     inherited = len(rest) - len(own)
@@ -186,32 +187,13 @@ def _others(report: Report, verbose: bool) -> list[str]:
     return lines
 
 
-def _by_mistake(divergences: Sequence[Divergence]) -> list[list[Divergence]]:
-    """Together what is the same mistake wherever it is, or the same tensor of a layer in several calls."""
-    groups: dict[object, list[Divergence]] = {}
-    for each in divergences:
-        groups.setdefault(_mistake(each), []).append(each)
-    return list(groups.values())
-
-
-def _mistake(divergence: Divergence) -> object:
-    """What is to be mended. Whatever is wrong with weights, copying them is one thing to do."""
-    if divergence.phase == "weights" and divergence.cause is not None:
-        return divergence.cause.fix
-    return divergence.mistake or (divergence.phase, _place(divergence), divergence.what)
-
-
 def _paths(divergences: Sequence[Divergence], verbose: bool) -> str:
-    paths = list(dict.fromkeys(_place(each) for each in divergences))
+    paths = list(dict.fromkeys(place_of(each) for each in divergences))
     return some(paths, len(paths) if verbose else SHOWN)
 
 
-def _place(divergence: Divergence) -> str:
-    return (divergence.port or divergence.reference or Site("", "")).path or "the model"
-
-
-def _one_line(divergence: Divergence, report: Report) -> str:
-    place = f", {_place(divergence)}" if report.has_calls else ""
+def in_one_line(divergence: Divergence, report: Report) -> str:
+    place = f", {place_of(divergence)}" if report.has_calls else ""
     numbered = bool(divergence.step or report.coverage.count("steps"))
     step = f"step {divergence.step}, " if numbered else ""
     rank = f"rank {divergence.rank}, " if divergence.rank else ""
@@ -248,14 +230,13 @@ def _compared(report: Report, verbose: bool) -> list[str]:
     coverage = report.coverage
     own = [score for pair in report.pairs for score in (pair.forward, pair.backward) if score is not None]
     finite = [score for score in own if math.isfinite(score)]
+    largest = _WORDS[report.scale].largest.format(score_words(max(finite))) if finite else ""
     worst = (
-        [f"           {_WORDS[report.scale].largest.format(_score(max(finite)))}, allowed {report.limit:g}x"]
-        if finite and report.tolerance is None
-        else []
+        [f"           {largest}, allowed {report.limit:g}x"] if largest and report.tolerance is None else []
     )
     mode = f" in {coverage.mode} mode" if coverage.mode else ""
     how = [" and ".join(coverage.directions) + mode] if coverage.directions else []
-    lines = [f"compared   {', '.join([*map(_amount, coverage.compared), *how]) or 'nothing'}", *worst]
+    lines = [f"compared   {', '.join([*map(amount, coverage.compared), *how]) or 'nothing'}", *worst]
     for side, sites in (("reference", report.unpaired_reference), ("port", report.unpaired_port)):
         if sites:
             lines.append(
@@ -274,7 +255,7 @@ def _kinds(sites: Sequence[Site]) -> str:
     return named + (f" and {len(kinds) - SHOWN} more kinds" if len(kinds) > SHOWN else "")
 
 
-def _amount(compared: Compared) -> str:
+def amount(compared: Compared) -> str:
     """``4 of 4 calls (100%)``, ``20 tensors``."""
     noun = compared.what.removesuffix("es" if compared.what.endswith("sses") else "s")
     if compared.of is None:
@@ -286,7 +267,7 @@ def _amount(compared: Compared) -> str:
 def _notes(report: Report) -> list[str]:
     """What is worth knowing and is not said above already."""
     own = [each for each in report.divergences if not each.inherited]
-    told = tuple(f" {line}" for each in own for line in _differing_settings(each))
+    told = tuple(f" {line}" for each in own for line in differing_settings(each))
     return [finding.message for finding in report.findings if not finding.message.endswith(told)]
 
 
@@ -307,7 +288,7 @@ def _counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _score(score: float) -> str:
+def score_words(score: float) -> str:
     return f"{score:.3g}x" if score < 1e3 else f"{score:,.0f}x" if score < 1e6 else f"{score:.1e}x"
 
 
@@ -319,12 +300,12 @@ def _next_step(report: Report) -> str:
     if first is None:
         return "next: nothing to mend here"
     if first.cause is not None:
-        several = len(_by_mistake([each for each in report.divergences if not each.inherited])) > 1
+        several = len(by_mistake([each for each in report.divergences if not each.inherited])) > 1
         return f"next: make the {'fixes' if several else 'fix'} above, then {again}"
     if first.phase == "weights":
         return f"next: make the weights correspond (see the plan: report.transfer), then {again}"
     site = first.port or first.reference
-    where = f"{_short_path(site.file)}:{site.line}" if site and site.file else "the place named above"
+    where = f"{short_path(site.file)}:{site.line}" if site and site.file else "the place named above"
     if report.scale == "growth" and not report.coverage.count(
         "parameters"
     ):  # what the two runs started from was not recorded with them

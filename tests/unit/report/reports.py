@@ -43,6 +43,8 @@ def report(*divergences: Divergence, **changes: Any) -> Report:
     names = ("a", "b", "blocks.1.norm", "d")
     bad = {each.port.path for each in divergences if each.port is not None}
     given: dict[str, Any] = {
+        "reference_name": NAMES[0],
+        "port_name": NAMES[1],
         "divergences": divergences,
         "pairs": tuple(
             PairResult(site(name), site(name), "weights", 100.0 if name in bad else 1.25, 0.5)
@@ -52,7 +54,7 @@ def report(*divergences: Divergence, **changes: Any) -> Report:
         "along": tuple(Step(name, 100.0 if name in bad else 1.0, 1e-7) for name in names),
         "limit": 4.0,
     }
-    return Report(*NAMES, **{**given, **changes})
+    return Report(**{**given, **changes})
 
 
 CAUSE = Cause(

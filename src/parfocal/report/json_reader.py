@@ -1,0 +1,208 @@
+"""A report read back from its JSON: every value is checked against the type of its field.
+
+The fields of the frozen dataclasses are the schema; there is no second list of them to keep in step.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from parfocal.brief import brief, some
+from parfocal.errors import FileFormatError, InputError, ParfocalError, StorageError
+from parfocal.report.report import NOT_IN_JSON, SCHEMA, Report
+
+_INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+_BESIDE = frozenset(("ok", "schema"))  # of a report's JSON: these are no fields of a report
+
+
+def report_from(data: Any, source: str = "the report's JSON") -> Report:
+    """The report whose ``to_json`` gave ``data``; ``source`` names it in errors."""
+    reader = _Reader(source)
+    if not isinstance(data, Mapping):
+        raise reader.wrong("", data, "an object with the fields of a report")
+    reader.check_schema(data)
+    told = {name: value for name, value in data.items() if name not in _BESIDE}
+    report = cast(Report, reader.dataclass_of(Report, told, ""))
+    if data.get("ok") is not report.ok:
+        raise FileFormatError(
+            f"{source}: ok is {brief(data.get('ok'))}, and there are {len(report.divergences)} divergences",
+            hint="the file was changed by hand, or cut: save the report again",
+        )
+    return report
+
+
+def load_report(path: str | Path) -> Report:
+    """Read a ``report.json``."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path} is no JSON: byte {error.start} is no UTF-8") from error
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        data = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        where = (
+            f"line {error.lineno}, column {error.colno}: {error.msg}"
+            if isinstance(error, json.JSONDecodeError)
+            else "nested too deeply"
+        )
+        raise FileFormatError(
+            f"{path} is no JSON: {where}", hint="a report.json that report.save(folder) wrote"
+        ) from error
+    return report_from(data, str(path))
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+class _Reader:
+    """Turns JSON values into what a type says, and names the place where one does not fit."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def wrong(self, place: str, value: Any, wanted: str) -> FileFormatError:
+        where = f"{place} is" if place else "it is"
+        return FileFormatError(
+            f"{self.source}: {where} {brief(value)}, and should be {wanted}",
+            hint="a report.json that report.save(folder) wrote",
+        )
+
+    def check_schema(self, data: Mapping[str, Any]) -> None:
+        if "schema" not in data:
+            raise FileFormatError(
+                f"{self.source} is no report: it has no field 'schema' among {some(sorted(map(str, data)))}",
+                hint="a report.json that report.save(folder) wrote",
+            )
+        if data["schema"] != SCHEMA:
+            raise FileFormatError(
+                f"{self.source}: schema is {brief(data['schema'])}, and this parfocal reads {SCHEMA}",
+                hint="read it with the version of parfocal that wrote it",
+            )
+
+    def dataclass_of(self, kind: type, value: Any, place: str) -> Any:
+        if not isinstance(value, Mapping):
+            raise self.wrong(place, value, f"an object with the fields of a {kind.__name__}")
+        known = {item.name: item for item in fields(kind) if item.name not in NOT_IN_JSON}
+        unknown = [name for name in value if name not in known]
+        if unknown:
+            raise self._misfit(place, kind, f"there is no field {unknown[0]!r}")
+        given = {}
+        for name, item in known.items():
+            if name in value:
+                given[name] = self.read(_hints(kind)[name], value[name], f"{place}.{name}".lstrip("."))
+            elif item.default is MISSING and item.default_factory is MISSING:
+                raise self._misfit(place, kind, f"the field {name!r} is missing")
+        try:
+            return kind(**given)
+        except InputError as error:
+            raise FileFormatError(
+                f"{self.source}: {place or 'it'}: {error.message}", hint=error.hint
+            ) from error
+        except ValueError as error:
+            raise FileFormatError(f"{self.source}: {place or 'it'}: {error}") from error
+
+    def _misfit(self, place: str, kind: type, problem: str) -> ParfocalError:
+        names = ", ".join(item.name for item in fields(kind) if item.name not in NOT_IN_JSON)
+        where = f"{place}: " if place else ""
+        return FileFormatError(
+            f"{self.source}: {where}{problem}", hint=f"the fields of a {kind.__name__} are {names}"
+        )
+
+    def read(self, wanted: Any, value: Any, place: str) -> Any:
+        """The value as ``wanted``, a type hint of a field."""
+        origin = get_origin(wanted)
+        if wanted is Any:
+            return _frozen(value)
+        if origin in (Union, types.UnionType):
+            return self._one_of(get_args(wanted), value, place)
+        if origin is Literal:
+            if value not in get_args(wanted):
+                raise self.wrong(place, value, f"one of {', '.join(map(repr, get_args(wanted)))}")
+            return value
+        if origin is tuple:
+            return self._tuple(get_args(wanted), value, place)
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            return self._mapping(get_args(wanted), value, place)
+        if isinstance(wanted, type) and is_dataclass(wanted):
+            return self.dataclass_of(wanted, value, place)
+        if isinstance(wanted, type) and issubclass(wanted, Enum):
+            return self._member(wanted, value, place)
+        return self._scalar(wanted, value, place)
+
+    def _one_of(self, kinds: Sequence[Any], value: Any, place: str) -> Any:
+        if value is None and type(None) in kinds:
+            return None
+        rest = [kind for kind in kinds if kind is not type(None)]
+        for kind in rest[:-1]:
+            if _fits(kind, value):
+                return self.read(kind, value, place)
+        return self.read(rest[-1], value, place)
+
+    def _tuple(self, kinds: Sequence[Any], value: Any, place: str) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise self.wrong(place, value, "a list")
+        if len(kinds) == 2 and kinds[1] is Ellipsis:
+            kinds = (kinds[0],) * len(value)
+        if len(kinds) != len(value):
+            raise self.wrong(place, value, f"a list of {len(kinds)}")
+        return tuple(
+            self.read(kind, item, f"{place}[{index}]")
+            for index, (kind, item) in enumerate(zip(kinds, value, strict=True))
+        )
+
+    def _mapping(self, kinds: Sequence[Any], value: Any, place: str) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise self.wrong(place, value, "an object")
+        return {name: self.read(kinds[1], item, f"{place}.{name}") for name, item in value.items()}
+
+    def _member(self, kind: type[Enum], value: Any, place: str) -> Enum:
+        try:
+            return kind(value)
+        except ValueError:
+            allowed = ", ".join(repr(member.value) for member in kind)
+            raise self.wrong(place, value, f"one of {allowed}") from None
+
+    def _scalar(self, kind: Any, value: Any, place: str) -> Any:
+        if kind is complex and isinstance(value, list):
+            return complex(*self._tuple((float, float), value, place))
+        if not _fits(kind, value):
+            raise self.wrong(place, value, _NAMES.get(kind, f"a {getattr(kind, '__name__', kind)}"))
+        if kind is float:
+            return _INFINITE[value] if isinstance(value, str) else float(value)
+        return value
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    """Whether a JSON value can stand for a plain type."""
+    if kind is bool:
+        return isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if kind is float:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number or (isinstance(value, str) and value in _INFINITE)
+    if kind is str:
+        return isinstance(value, str)
+    return False
+
+
+def _frozen(value: Any) -> Any:
+    """A setting: the sequences that layers are set with are tuples."""
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    if isinstance(value, Mapping):
+        return {name: _frozen(item) for name, item in value.items()}
+    return value

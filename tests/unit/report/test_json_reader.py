@@ -1,0 +1,170 @@
+"""A report read back from its JSON: the same report, or an error that names the place."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parfocal.errors import FileFormatError, StorageError
+from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import Cause, Site
+from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
+from parfocal.report.json_reader import load_report
+from parfocal.report.report import NOT_IN_JSON, Curve, Report, Step
+from parfocal.weights.plan import Basis, Entry, Plan, Presumption
+from parfocal.weights.views import transpose
+from tests.unit.report.reports import CAUSE, NOTE, divergence, report
+
+
+def through_json(original: Report) -> Report:
+    return Report.from_json(json.loads(json.dumps(original.to_json(), allow_nan=False)))
+
+
+PLAN = Plan(
+    entries=(
+        Entry("a.weight", "b.weight", (transpose(1, 0),), (), "transposed", (3, 4), (4, 3), ("name",), 0.5),
+    ),
+    presumed=(Presumption(("b.weight",), ("a.weight",), "the first", Basis.NEAREST),),
+    notes=("a note",),
+    verified=False,
+)
+WHOLE = report(
+    divergence(score=math.inf, cause=CAUSE, step=3, rank=1),
+    divergence("d", inherited=True, error=None, reference=None),
+    findings=(NOTE,),
+    transfer=PLAN,
+    tolerance=Tolerance(1e-3, 1e-5),
+    curves=(Curve("loss", (1.0, math.inf), (1.0, 0.5)),),
+    scale="growth",
+    unpaired_port=(Site("x", "ReLU", "relu", "net.py", 3, {"pads": (1, (2, 3)), "mode": "same"}),),
+    coverage=Coverage(
+        (Compared("calls", 4, 4),), (LeftOut("state", Reason.UNSEEN, "", ("a",)),), ("forward",), "eval"
+    ),
+)
+
+
+def test_a_report_survives_its_json():
+    again = through_json(WHOLE)
+    assert again == WHOLE
+    assert again.text(verbose=True) == WHOLE.text(verbose=True)
+    assert through_json(report()) == report()
+
+
+names = st.text(max_size=12)
+numbers = st.floats(allow_nan=False)
+settings = st.dictionaries(
+    names, st.one_of(st.none(), st.booleans(), st.integers(), names, st.tuples(st.integers()))
+)
+sites = st.builds(
+    Site, names, names, st.none() | names, st.none() | names, st.none() | st.integers(0, 9999), settings
+)
+causes = st.builds(
+    Cause, st.sampled_from(["config.epsilon", "op.mask"]), names, names, numbers, st.just((CAUSE,))
+)
+
+
+@given(
+    site=sites,
+    cause=st.none() | causes,
+    score=numbers,
+    along=st.lists(st.builds(Step, names, numbers, numbers), max_size=3),
+    curve=st.builds(Curve, names, st.tuples(numbers), st.tuples(numbers)),
+)
+def test_any_names_and_numbers_survive(site, cause, score, along, curve):
+    made = report(
+        divergence(reference=site, cause=cause, score=score),
+        along=tuple(along),
+        curves=(curve,),
+        unpaired_port=(site,),
+    )
+    assert through_json(made) == made
+
+
+def test_every_type_of_a_field_is_one_that_can_be_read():
+    """A new field of a type that the reader does not know shows here and not in a user's file."""
+    seen: set[Any] = set()
+    _walk(Report, seen)
+    assert {Site, Plan, Coverage, Step, Entry} <= seen
+
+
+def _walk(kind: Any, seen: set[Any]) -> None:
+    if kind in seen or kind in (Ellipsis, type(None), Any):
+        return
+    if is_dataclass(kind):
+        seen.add(kind)
+        hints = get_type_hints(kind)
+        for item in fields(kind):
+            if item.name not in NOT_IN_JSON:
+                _walk(hints[item.name], seen)
+        return
+    for argument in get_args(kind) if get_origin(kind) is not None and "Literal" not in str(kind) else ():
+        _walk(argument, seen)
+    if isinstance(kind, type) and not get_args(kind):
+        assert kind in (str, int, float, bool, complex) or hasattr(kind, "__members__"), kind
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    return {**json.loads(json.dumps(WHOLE.to_json())), **changes}
+
+
+NO_SUCH = {"code": "no.such", "message": "", "fix": "", "score_after": 1.0}
+WRONG = {
+    "a list": ([1], "it is [1], and should be an object with the fields of a report"),
+    "no schema": ({"ok": True}, "is no report: it has no field 'schema' among ok"),
+    "another schema": (changed(schema=7), "schema is 7, and this parfocal reads 1"),
+    "a text for a number": (changed(limit="much"), "limit is 'much', and should be a number"),
+    "true for a number": (changed(limit=True), "limit is True, and should be a number"),
+    "another scale": (changed(scale="x"), "scale is 'x', and should be one of 'noise', 'growth'"),
+    "no list": (changed(along={}), "along is {}, and should be a list"),
+    "an unknown field": (changed(colour=1), "there is no field 'colour'"),
+    "a missing field": (
+        changed(along=[{"path": "a", "own": 1.0}]),
+        "along[0]: the field 'carried' is missing",
+    ),
+    "no reason": (
+        changed(coverage={"left_out": [{"what": "x", "reason": "mood"}]}),
+        "coverage.left_out[0].reason is 'mood', and should be one of 'only_reference', 'only_port'",
+    ),
+    "no cause code": (
+        changed(divergences=[{**changed()["divergences"][0], "cause": NO_SUCH}]),
+        "divergences[0].cause: there is no cause code 'no.such'",
+    ),
+    "a negative tolerance": (changed(tolerance={"rtol": -1.0}), "tolerance: Tolerance: rtol must be finite"),
+    "a verdict that is not its own": (changed(ok=True), "ok is True, and there are 2 divergences"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_said_with_its_place(name):
+    data, message = WRONG[name]
+    with pytest.raises(FileFormatError) as caught:
+        Report.from_json(data)
+    assert message in str(caught.value)
+
+
+def test_a_report_of_nothing_is_no_report():
+    empty = {**report().to_json(), "coverage": {}}
+    with pytest.raises(Exception, match="nothing of"):
+        Report.from_json(empty)
+
+
+def test_files(tmp_path):
+    WHOLE.save(tmp_path)
+    assert Report.load(tmp_path) == Report.load(tmp_path / "report.json") == WHOLE
+    (tmp_path / "cut.json").write_text('{"schema": 1,')
+    with pytest.raises(FileFormatError, match=r"cut.json is no JSON: line 1, column 14"):
+        load_report(tmp_path / "cut.json")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(FileFormatError, match=r"deep.json is no JSON"):
+        load_report(tmp_path / "deep.json")
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(FileFormatError, match=r"byte 0 is no UTF-8"):
+        load_report(tmp_path / "bytes.json")
+    with pytest.raises(StorageError, match="No such file"):
+        load_report(tmp_path / "none.json")
