@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from parfocal.judge.picture import ErrorPicture
 from parfocal.judge.shape import ErrorShape
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.ulp import UlpDistances
@@ -81,6 +82,7 @@ class Comparison:
     nonfinite_disagreeing: int
     ulp: UlpDistances | None = None
     error_shape: ErrorShape | None = None
+    picture: ErrorPicture | None = None
 
     @property
     def equal(self) -> bool:

@@ -19,6 +19,7 @@ from parfocal.backends.checks import dtype_name
 from parfocal.judge.comparison import Comparison, Number, SideFacts
 from parfocal.judge.kernels import careful_block, integer_block, quick_block, quick_whole
 from parfocal.judge.parallel import blocks, run_spans
+from parfocal.judge.picture import picture_of
 from parfocal.judge.reading import (
     Array,
     Reader,
@@ -43,12 +44,19 @@ _EXACT_IN_FLOAT64 = 2**53  # below it float64 holds every integer; this one may 
 
 
 def compare_arrays(
-    a: Any, b: Any, *, tolerance: Tolerance | None = None, ulp: bool = False, shape: bool = False
+    a: Any,
+    b: Any,
+    *,
+    tolerance: Tolerance | None = None,
+    ulp: bool = False,
+    shape: bool = False,
+    picture: bool = False,
 ) -> Comparison:
     """Compare ``a`` (actual) with ``b`` (reference), element by element, without broadcasting.
 
     Without a tolerance every inequality is a mismatch. ``ulp`` adds distances in units in the
-    last place (floats only), ``shape`` an analysis of what the error looks like.
+    last place (floats only), ``shape`` an analysis of what the error looks like, ``picture`` a histogram
+    and heat maps of it.
     """
     actual, reference = admitted(a, "a"), admitted(b, "b")
     tolerance = tolerance or Tolerance()
@@ -57,12 +65,13 @@ def compare_arrays(
     dtype = arithmetic(actual.dtype, reference.dtype)
     totals = _totals(actual, reference, dtype, tolerance)
     comparison = _comparison(actual, reference, dtype, tolerance, totals)
-    if not (ulp or shape):
+    if not (ulp or shape or picture):
         return comparison
     return replace(
         comparison,
         ulp=ulp_distances(actual, reference) if ulp else None,
         error_shape=error_shape(actual, reference, tolerance) if shape else None,
+        picture=picture_of(actual, reference) if picture else None,
     )
 
 

@@ -35,6 +35,7 @@ class Site:
     file: str | None = None
     line: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    order: int | None = field(default=None, compare=False)  # of the call in its run; the place is the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,14 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class RelativeError:
+    """An error and its floor, both relative to the size of the reference's values."""
+
+    error: float
+    floor: float
+
+
+@dataclass(frozen=True, slots=True)
 class PairResult:
     """Two calls that stand for each other, and their own errors in units of noise."""
 
@@ -101,3 +110,5 @@ class PairResult:
     why: str
     forward: float | None  # None: nothing was compared in this direction
     backward: float | None
+    forward_error: RelativeError | None = None  # of the tensor with the largest score; None: not measured
+    backward_error: RelativeError | None = None

@@ -89,7 +89,7 @@ class Node:
     @property
     def site(self) -> Site:
         """Where it is, for a report."""
-        return Site(self.path, self.kind, None, self.file, self.line, self.settings)
+        return Site(self.path, self.kind, None, self.file, self.line, self.settings, self.order)
 
 
 @dataclass(frozen=True, slots=True)

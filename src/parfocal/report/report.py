@@ -47,6 +47,8 @@ class Curve:
     name: str
     reference: tuple[float, ...]
     port: tuple[float, ...]
+    # the step from which two correct trainings part as well
+    horizon: int | None = field(default=None, kw_only=True)
 
 
 class Reproducible(Protocol):

@@ -18,6 +18,7 @@ from parfocal.backends.protocol import Array
 from parfocal.judge.apart import apart
 from parfocal.judge.floors import NOTHING, Size, coarser, difference, error_of, score, size_of
 from parfocal.judge.metrics import Comparison, compare_arrays
+from parfocal.judge.picture import picture_of
 from parfocal.judge.tolerance import Tolerance
 from parfocal.replay.follow import Direction, Side, Sighting
 from parfocal.replay.precise import Precise, Remainder
@@ -32,6 +33,8 @@ LIMIT = 4.0
 LARGE = 2.0**13
 # Of whole models: the floor is one random trial of an amplified quantity, not a bound.
 END_LIMIT = 12.0
+# Accused tensors of a run with a picture of their error: more than a person looks at.
+PICTURES = 64
 # With a fixed tolerance a score above 1 is simply a violation of it, by however many elements.
 _VIOLATION = Size(0.5, 0.5)
 
@@ -97,13 +100,18 @@ class Judged(NamedTuple):
     relative: float
 
 
-def judge_arrays(observed: Array, expected: Array, tolerance: Tolerance | None) -> Judged:
-    """The port's array against the reference's of the same shape."""
+def judge_arrays(
+    observed: Array, expected: Array, tolerance: Tolerance | None, *, picture: bool = False
+) -> Judged:
+    """The port's array against the reference's of the same shape; with a ``picture`` of what differs."""
     judged = judge_roughly(observed, expected, tolerance)
     limit = LIMIT if tolerance is None else 1.0
-    if judged.comparison is None and score(judged.error, judged.floor) > limit:
-        return judged._replace(comparison=compare_arrays(observed, expected, tolerance=tolerance))
-    return judged
+    if score(judged.error, judged.floor) <= limit:
+        return judged
+    comparison = judged.comparison or compare_arrays(observed, expected, tolerance=tolerance)
+    if picture:
+        comparison = replace(comparison, picture=picture_of(observed, expected))
+    return judged._replace(comparison=comparison)
 
 
 def judge_roughly(observed: Array, expected: Array, tolerance: Tolerance | None) -> Judged:
@@ -151,6 +159,7 @@ class Collector:
         self.tolerance = tolerance
         self.measures: list[Measure] = []
         self._beyond = False  # the last one was beyond the tolerance: the next one will be too
+        self._pictures = 0  # that were made
 
     def __call__(self, sighting: Sighting) -> None:
         reference, slot = self.partners[sighting.order, sighting.side, sighting.slot]
@@ -171,8 +180,11 @@ class Collector:
         if sighting.layout is None:
             message = f"shape {list(observed.shape)} in the port, {list(expected.shape)} in the reference"
             return Sighted(None, infinite, NOTHING, message)
-        judge = _judge_fully if self._beyond else judge_arrays
-        judged = judge(observed, expected, self.tolerance)
+        if self._beyond:
+            judged = _judge_fully(observed, expected, self.tolerance)
+        else:
+            judged = judge_arrays(observed, expected, self.tolerance, picture=self._pictures < PICTURES)
+            self._pictures += judged.comparison is not None
         self._beyond = self.tolerance is not None and judged.error != NOTHING
         return Sighted(judged.comparison, judged.error, judged.floor, relative=judged.relative)
 

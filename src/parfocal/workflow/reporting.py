@@ -32,6 +32,8 @@ from parfocal.workflow.state_scripts import wrong_statistics, wrong_weights
 from parfocal.workflow.updates import explained_updates
 from parfocal.workflow.weight_verdicts import crossed_weights, idle_weights, weight_divergences
 
+PICTURES = 16  # of errors that a report keeps
+
 
 def report_of(
     alignment: Alignment,
@@ -95,7 +97,7 @@ def report_of(
     return Report(
         reference_name=_name(reference),
         port_name=_name(port),
-        divergences=(
+        divergences=_with_few_pictures(
             *leftovers,
             *crossed,
             *differing,
@@ -141,6 +143,18 @@ def report_of(
         tolerance=alignment.tolerance,
         reproduction=lambda: weights or explainer.reproduction or statistics,
     )
+
+
+def _with_few_pictures(*divergences: Divergence) -> tuple[Divergence, ...]:
+    """The first keep the picture of their error: a report is to stay small, however much is wrong."""
+    kept, told = 0, []
+    for each in divergences:
+        if each.error is not None and each.error.picture is not None:
+            kept += 1
+            if kept > PICTURES:
+                each = replace(each, error=replace(each.error, picture=None))
+        told.append(each)
+    return tuple(told)
 
 
 def _settings_unseen(

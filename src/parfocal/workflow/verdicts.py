@@ -8,10 +8,19 @@ no single call explains them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from parfocal.judge.verdict import Divergence, Finding, PairResult, Site, made_by_the_code_of
+from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import (
+    Divergence,
+    Finding,
+    PairResult,
+    RelativeError,
+    Site,
+    made_by_the_code_of,
+)
 from parfocal.matching.spans import starts_of_runs
 from parfocal.matching.values import distance
 from parfocal.replay.trace import Trace
@@ -265,18 +274,32 @@ def _end_divergence(end: End, alignment: Alignment, phase: str, *, inherited: bo
 
 
 def pair_results(alignment: Alignment, observation: Observation) -> Iterator[PairResult]:
-    scores: dict[tuple[int, str], float] = {}
+    largest: dict[tuple[int, str], Measure] = {}
     for measure in observation.measures:
         key = (measure.port, measure.direction)
-        scores[key] = max(scores.get(key, 0.0), measure.score)
+        if key not in largest or measure.score > largest[key].score:
+            largest[key] = measure
     for pair in observation.pairing.pairs:
+        forward, backward = (largest.get((pair.port, direction)) for direction in ("forward", "backward"))
         yield PairResult(
             alignment.reference.trace.nodes[pair.reference].site,
             alignment.port.trace.nodes[pair.port].site,
             pair.why,
-            scores.get((pair.port, "forward")),
-            scores.get((pair.port, "backward")),
+            None if forward is None else forward.score,
+            None if backward is None else backward.score,
+            _relative_error(forward, alignment.tolerance),
+            _relative_error(backward, alignment.tolerance),
         )
+
+
+def _relative_error(measure: Measure | None, tolerance: Tolerance | None) -> RelativeError | None:
+    """None where there is no floor, or nothing to hold it against."""
+    if measure is None or measure.relative is None or tolerance is not None:
+        return None
+    error, floor = measure.error.rms, measure.floor.rms
+    if not math.isfinite(measure.relative) or not 0 < error < math.inf:
+        return None
+    return RelativeError(measure.relative, measure.relative * floor / error)
 
 
 def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step]:

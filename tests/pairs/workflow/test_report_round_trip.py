@@ -64,3 +64,18 @@ def test_every_kind_of_report_survives_its_json(kind: Any) -> None:
     again = Report.from_json(json.loads(written))
     assert again.text(verbose=True) == report.text(verbose=True)
     assert json.dumps(again.to_json(), allow_nan=False) == written
+
+
+def test_a_report_holds_what_a_page_shows_of_its_pairs() -> None:
+    report = different()
+    assert [pair.port.order for pair in report.pairs] == sorted(pair.port.order for pair in report.pairs)
+    told = [pair.forward_error for pair in report.pairs if pair.forward_error is not None]
+    assert told
+    for pair in report.pairs:
+        if pair.forward_error is not None and pair.forward_error.floor and pair.forward is not None:
+            # the score is the larger of the ratio of root mean squares and that of the peaks
+            assert pair.forward >= pair.forward_error.error / pair.forward_error.floor * (1 - 1e-6)
+    assert report.first is not None
+    assert report.first.error is not None
+    assert report.first.error.picture is not None
+    assert not any(each.error and each.error.picture for each in same().divergences)

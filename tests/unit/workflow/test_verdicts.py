@@ -272,6 +272,7 @@ def watched(measures=(), unpaired=(), outputs=(1, 1), notes=(), problems=(), pat
         port=both[1],
         plan=Plan(notes=notes),
         backward=True,
+        tolerance=None,
         mode="eval",
         ignored=lambda: Ignored(patterns, both[0].trace, both[1].trace),
     ), observation
