@@ -15,6 +15,7 @@ import numpy as np
 
 from parfocal.backends.checks import dtype_name
 from parfocal.backends.protocol import Array
+from parfocal.backends.vocabulary.kinds import LINEAR
 from parfocal.judge.apart import apart
 from parfocal.judge.floors import NOTHING, Size, coarser, difference, error_of, score, size_of
 from parfocal.judge.metrics import Comparison, compare_arrays
@@ -31,6 +32,9 @@ from parfocal.replay.trace import Trace
 LIMIT = 4.0
 # In units in the last place: no rounding of one call is so large, only what flips or is no rounding at all.
 LARGE = 2.0**13
+# Of a sum of n products, times what one unit in the last place of its terms makes of it: rounding is at most
+# about n times as large. (Not so of what is no sum: 1 - cos(x) loses every digit, and so may be right.)
+BEYOND_ANY_SUM = 2.0**17
 # Of whole models: the floor is one random trial of an amplified quantity, not a bound.
 END_LIMIT = 12.0
 # Accused tensors of a run with a picture of their error: more than a person looks at.
@@ -298,7 +302,7 @@ def _acquitted(measure: Measure, asked: Asked, precise: Precise) -> Measure:
     """The measure with as much of a floor as it takes, if any is enough."""
     for question in (precise.moved, precise.exact):
         measure = replace(measure, floor=measure.floor | question(asked.calls, asked.place))
-        if measure.score <= LIMIT:
+        if measure.score <= LIMIT or _is_no_rounded_sum(measure, asked, precise):
             return measure
     left = _remainder(measure, asked, precise)
     if left is Remainder.GONE:
@@ -306,6 +310,19 @@ def _acquitted(measure: Measure, asked: Asked, precise: Precise) -> Measure:
     if left is Remainder.STAYS:
         return measure
     return replace(measure, floor=measure.floor | precise.port_floor(asked.port_calls, asked.port_place))
+
+
+def _is_no_rounded_sum(measure: Measure, asked: Asked, precise: Precise) -> bool:
+    """Whether two sums of products, also when run by themselves, are so far apart that it is no rounding."""
+    bound = BEYOND_ANY_SUM * measure.floor.rms
+    kinds = {
+        precise.reference.trace.nodes[asked.calls[0]].kind,
+        precise.port.trace.nodes[asked.port_calls[0]].kind,
+    }
+    if measure.error.rms <= bound or not kinds <= LINEAR:
+        return False
+    alone = _alone(asked, precise)
+    return alone is not None and alone.rms > bound
 
 
 def _remainder(measure: Measure, asked: Asked, precise: Precise) -> Remainder:

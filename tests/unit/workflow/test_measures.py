@@ -15,6 +15,7 @@ from parfocal.replay.follow import Sighting, Tie
 from parfocal.replay.precise import Remainder
 from parfocal.replay.repeat import Script, own_script
 from parfocal.workflow.measures import (
+    BEYOND_ANY_SUM,
     LIMIT,
     Collector,
     Measure,
@@ -94,11 +95,11 @@ def test_integers_have_no_floor():
 class Asked:
     """Answers the questions and notes the order in which they come."""
 
-    def __init__(self, moved=0.0, exact=0.0, port_floor=0.0, remainder=Remainder.STAYS):
+    def __init__(self, moved=0.0, exact=0.0, port_floor=0.0, remainder=Remainder.STAYS, kind="GELU"):
         self.answers = {"moved": moved, "exact": exact, "port_floor": port_floor}
         self.left = remainder
         self.asked = []
-        both = trace(Does("", "Net", ["x"], ["y"], [Does("fc", "Linear", ["x"], ["y"])]))
+        both = trace(Does("", "Net", ["x"], ["y"], [Does("layer", kind, ["x"], ["y"])]))
         self.reference = self.port = SimpleNamespace(trace=both, script=own_script(both))
 
     def moved(self, calls, place):
@@ -255,6 +256,41 @@ def test_an_output_that_is_right_by_itself_is_wrong_for_what_the_call_was_given(
 
 def test_an_output_that_is_wrong_by_itself_too_and_right_in_float64_is_noise():
     assert doubted(Doubted(FLIPS, remainder=Remainder.GONE), "forward").score <= 1.0
+
+
+def test_sums_that_are_further_apart_than_any_rounding_need_no_float64():
+    """What the questions in float64 would say is not heard: GONE would acquit."""
+    asked = Doubted(FLIPS, remainder=Remainder.GONE, kind="Conv2d")
+    assert doubted(asked, "forward").score == FLIPS
+    assert [question for question, *_ in asked.asked] == ["moved"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Doubted(FLIPS, remainder=Remainder.GONE, kind="GELU"),  # no sum: it may have lost every digit
+        Doubted(FLIPS, moved=FLIPS / 1000, remainder=Remainder.GONE, kind="Conv2d"),  # large terms, small sum
+        Doubted(100.0, remainder=Remainder.GONE, kind="Conv2d"),  # by itself it is not so far off
+    ],
+    ids=["no sum", "cancelled", "right alone"],
+)
+def test_what_may_be_rounding_is_asked_in_float64(asked):
+    assert doubted(asked, "forward").score <= 1.0
+    assert "remainder" in [question for question, *_ in asked.asked]
+
+
+@pytest.mark.parametrize("terms", [10, 1_000, 100_000])
+@pytest.mark.parametrize("mean", [0.0, 1.0, 1e4])
+def test_rounding_of_the_worst_sum_stays_within_the_bound(terms, mean):
+    """One after the other in float32, against float64, in units of the scale and of a unit in each term."""
+    rng = np.random.default_rng(terms)
+    values = (rng.standard_normal((32, terms)) + mean).astype("float32")
+    signs = np.where(rng.random(values.shape) < 0.5, -np.inf, np.inf).astype("float32")
+    exact = values.sum(-1, dtype="float64")
+    moved = np.nextafter(values, signs).sum(-1, dtype="float64") - exact
+    rounded = np.cumsum(values, -1, dtype="float32")[:, -1] - exact
+    floor = max(np.linalg.norm(moved), EPS * np.linalg.norm(exact))
+    assert np.linalg.norm(rounded) <= BEYOND_ANY_SUM * floor / 8
 
 
 def test_forward_large_floors_are_not_doubted():

@@ -41,6 +41,18 @@ ACTIVATIONS = frozenset(
     }
 )
 
+# Sums of what they are given, each value times a factor that does not depend on it.
+LINEAR = frozenset(
+    {
+        "Linear",
+        *(
+            f"{name}{rank}d"
+            for name in ("Conv", "ConvTranspose", "AvgPool", "AdaptiveAvgPool")
+            for rank in (1, 2, 3)
+        ),
+    }
+)
+
 
 def family(kind: str) -> str:
     """What a kind is when its rank and variant do not matter: "BatchNorm2d" and "BatchNorm" are one."""
