@@ -13,7 +13,7 @@ import numpy as np
 
 from parfocal.judge.reading import Array
 
-SAMPLE = 1 << 15  # elements that are looked at
+SAMPLE = 1 << 17  # elements that are looked at
 BINS = 41  # of a histogram; odd, so that zero is in the middle of one
 CELLS = (24, 48)  # rows and columns of a heat map, at most
 DECADES = 6  # below the largest that a heat map tells apart
@@ -57,18 +57,33 @@ def picture_of(actual: Array, reference: Array) -> ErrorPicture | None:
     """None where the two have different shapes or no elements."""
     if actual.shape != reference.shape or not actual.size:
         return None
-    steps = _steps(actual.shape)
-    part = tuple(slice(None, None, step) for step in steps)
-    kind = np.complex128 if "c" in (actual.dtype.kind, reference.dtype.kind) else np.float64
+    part = tuple(slice(None, None, step) for step in _steps(actual.shape))
     with np.errstate(all="ignore"):
-        a, b = actual[part].astype(kind), reference[part].astype(kind)
-        difference = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, a - b)
-        if kind is np.complex128:
-            difference = np.abs(difference)
+        difference = _difference(actual[part], reference[part])
+        finite = np.isfinite(difference)
+        size = float(np.abs(difference).max(initial=0.0, where=finite)) or 1.0
+        scaled = difference / size  # so that no square overflows or vanishes
+        squares = np.where(finite, np.square(scaled), math.inf)
         maps = tuple(
-            _heat_map(difference, actual.shape, rows, columns) for rows, columns in _groups(actual.ndim)
+            _heat_map(squares, size, actual.shape, rows, columns) for rows, columns in _groups(actual.ndim)
         )
-    return ErrorPicture(int(difference.size), _histogram(difference), maps)
+        histogram = _histogram(scaled[finite], size)
+    return ErrorPicture(int(difference.size), histogram, maps)
+
+
+def _difference(a: Array, b: Array) -> Array:
+    """Port minus reference; of complex numbers the distance. Zero where both are the same infinity or NaN."""
+    kinds = {array.dtype for array in (a, b)}
+    if kinds != {np.dtype(np.float32)}:
+        wide = np.complex128 if any(kind.kind == "c" for kind in kinds) else np.float64
+        a, b = a.astype(wide), b.astype(wide)
+    difference: Array = a - b
+    if a.dtype.kind == "c":
+        difference = np.abs(difference)
+    if not np.isfinite(difference).all():
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        difference = np.where(same, difference.dtype.type(0), difference)
+    return difference
 
 
 def _steps(shape: tuple[int, ...]) -> list[int]:
@@ -91,24 +106,21 @@ def _groups(dimensions: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     return [((1,), tuple(range(2, dimensions))), ((dimensions - 2,), (dimensions - 1,))]
 
 
-def _histogram(difference: Array) -> Histogram | None:
-    finite = difference[np.isfinite(difference)].real
-    if not finite.size:
+def _histogram(scaled: Array, size: float) -> Histogram | None:
+    """Of differences between -1 and 1, in units of ``size``."""
+    if not scaled.size:
         return None
-    reach = float(np.abs(finite).max()) or 1.0
-    counts, _ = np.histogram(finite / reach, bins=BINS, range=(-1.0, 1.0))
-    return Histogram(-reach, reach, tuple(map(int, counts)))
+    bins = np.clip((scaled + 1) * (BINS / 2), 0, BINS - 1).astype(np.intp)
+    return Histogram(-size, size, tuple(map(int, np.bincount(bins, minlength=BINS))))
 
 
 def _heat_map(
-    difference: Array, shape: tuple[int, ...], rows: tuple[int, ...], columns: tuple[int, ...]
+    squares: Array, size: float, shape: tuple[int, ...], rows: tuple[int, ...], columns: tuple[int, ...]
 ) -> HeatMap:
-    others = tuple(axis for axis in range(difference.ndim) if axis not in (*rows, *columns))
-    lengths = [[difference.shape[axis] for axis in axes] for axes in (rows, columns)]
-    size = float(np.abs(difference[np.isfinite(difference)]).max(initial=0.0)) or 1.0
-    flat = np.transpose(difference / size, (*rows, *columns, *others))
-    squares = np.square(np.abs(flat.reshape(math.prod(lengths[0]), math.prod(lengths[1]), -1)))
-    cells = np.where(np.isfinite(squares), squares, math.inf).mean(axis=2)
+    """``squares``: of the differences in units of ``size``."""
+    others = tuple(axis for axis in range(squares.ndim) if axis not in (*rows, *columns))
+    lengths = [math.prod(squares.shape[axis] for axis in axes) for axes in (rows, columns)]
+    cells = squares.mean(axis=others, dtype=np.float64).reshape(lengths)
     for axis, most in enumerate(CELLS):
         cells = _pooled(cells, axis, most)
     values = np.sqrt(cells) * size

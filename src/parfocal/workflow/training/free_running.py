@@ -103,7 +103,9 @@ class FreeRunning:
             return None
         count = len(self.own.losses)
         horizon = horizon_of(losses, self.nudged.losses)[0] if self.nudged is not None else None
-        return Curve("loss, each side by itself", tuple(losses[:count]), tuple(self.own.losses), horizon=horizon)
+        return Curve(
+            "loss, each side by itself", tuple(losses[:count]), tuple(self.own.losses), horizon=horizon
+        )
 
     def finding(self, losses: Sequence[float]) -> Finding | None:
         if self.nudged is None or not self.nudged.losses:
