@@ -7,8 +7,10 @@ import os
 from hypothesis import HealthCheck, settings
 
 from parfocal.attempts import STRICT
+from parfocal.phrases import VARIABLE
 
 os.environ[STRICT] = "1"  # also for the commands that tests start
+os.environ[VARIABLE] = "en"  # the language of the texts they pin, whatever the machine's
 
 # No test may fail because a machine is slow or busy.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from parfocal.phrases import joined, phrase
+
 ITEMS = 3  # of an array that are shown
 LISTED = 8  # a list up to this long is shown whole: the settings of a layer are
 DIGITS = 9  # a number up to this long is shown as Python writes it
@@ -41,6 +43,8 @@ def brief(value: Any) -> str:
 def one_line(text: str, longest: int = LONGEST) -> str:
     """Foreign text on one line: the first that says something, cut where a terminal's line ends."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if line == text and len(line) <= longest:
+        return text  # with what it was made from, if it is a phrase
     return line if len(line) <= longest else f"{line[: longest - 4].rstrip()} ..."
 
 
@@ -51,8 +55,10 @@ def told(error: BaseException) -> str:
 
 def some(names: Sequence[str], shown: int = LISTED) -> str:
     """Names in a row; of many the first, and how many more."""
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more
+    listed = joined(", ", names[:shown])
+    if len(names) <= shown:
+        return listed
+    return phrase("{names} and {count} more", names=listed, count=len(names) - shown)
 
 
 def _listed(start: str, texts: Iterable[str], count: int, end: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from parfocal.brief import some
+from parfocal.phrases import phrase
 
 SHOWN = 3  # of the places where something was left out
 
@@ -46,23 +47,64 @@ class LeftOut:
     where: tuple[str, ...] = ()  # paths or names
 
 
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """What is counted, as it is told of one and of several."""
+
+    one: str
+    many: str
+
+
+NOUNS = {
+    str(noun.many): noun
+    for noun in (
+        Noun(phrase("batch"), phrase("batches")),
+        Noun(phrase("buffer"), phrase("buffers")),
+        Noun(phrase("call"), phrase("calls")),
+        Noun(phrase("entering gradient"), phrase("entering gradients")),
+        Noun(phrase("field"), phrase("fields")),
+        Noun(phrase("gradient"), phrase("gradients")),
+        Noun(phrase("gradient norm"), phrase("gradient norms")),
+        Noun(phrase("hard case"), phrase("hard cases")),
+        Noun(phrase("input of the model"), phrase("inputs of the model")),
+        Noun(phrase("learning rate"), phrase("learning rates")),
+        Noun(phrase("logged value"), phrase("logged values")),
+        Noun(phrase("loss"), phrase("losses")),
+        Noun(phrase("metric"), phrase("metrics")),
+        Noun(phrase("optimizer slot"), phrase("optimizer slots")),
+        Noun(phrase("parameter"), phrase("parameters")),
+        Noun(phrase("parameter gradient"), phrase("parameter gradients")),
+        Noun(phrase("result"), phrase("results")),
+        Noun(phrase("sample"), phrase("samples")),
+        Noun(phrase("seed"), phrase("seeds")),
+        Noun(phrase("settings of modules"), phrase("settings of modules")),
+        Noun(phrase("step"), phrase("steps")),
+        Noun(phrase("tensor"), phrase("tensors")),
+        Noun(phrase("updates of parameters"), phrase("updates of parameters")),
+        Noun(phrase("value"), phrase("values")),
+    )
+}
+
 _WORDS = {
-    Reason.ONLY_REFERENCE: "only the reference has it",
-    Reason.ONLY_PORT: "only the port has it",
-    Reason.MISSING: "missing",
-    Reason.UNPAIRED: "without a partner",
-    Reason.UNSEEN: "could not be observed",
-    Reason.IGNORED: "ignored",
-    Reason.NOT_ASKED: "not asked for",
-    Reason.NO_VALUES: "no values on either side",
-    Reason.IMPOSSIBLE: "not possible",
+    Reason.ONLY_REFERENCE: phrase("only the reference has it"),
+    Reason.ONLY_PORT: phrase("only the port has it"),
+    Reason.MISSING: phrase("missing"),
+    Reason.UNPAIRED: phrase("without a partner"),
+    Reason.UNSEEN: phrase("could not be observed"),
+    Reason.IGNORED: phrase("ignored"),
+    Reason.NOT_ASKED: phrase("not asked for"),
+    Reason.NO_VALUES: phrase("no values on either side"),
+    Reason.IMPOSSIBLE: phrase("not possible"),
 }
 
 
 def words_of(left: LeftOut) -> str:
     """What was left out and why: ``optimizer state (only the reference has it)``."""
-    where = f" of {some(left.where, SHOWN)}" if left.where else ""
-    return f"{left.what}{where} ({left.detail or _WORDS[left.reason]})"
+    reason = left.detail or _WORDS[left.reason]
+    if not left.where:
+        return phrase("{what} ({reason})", what=left.what, reason=reason)
+    where = some(left.where, SHOWN)
+    return phrase("{what} of {where} ({reason})", what=left.what, where=where, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)

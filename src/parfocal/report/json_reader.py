@@ -17,11 +17,13 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 
 from parfocal.brief import brief, some
 from parfocal.errors import FileFormatError, InputError, ParfocalError, StorageError
+from parfocal.phrases import Phrase, phrases_of
 from parfocal.report.report import NOT_IN_JSON, SCHEMA, Report
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
-_BESIDE = frozenset(("ok", "schema"))  # of a report's JSON: these are no fields of a report
+_BESIDE = frozenset(("ok", "schema", "phrases"))  # of a report's JSON: these are no fields of a report
+_SENTENCES = frozenset(("message", "fix", "what", "detail", "notes", "why"))  # fields that hold phrases
 
 
 def report_from(data: Any, source: str = "the report's JSON") -> Report:
@@ -30,6 +32,7 @@ def report_from(data: Any, source: str = "the report's JSON") -> Report:
     if not isinstance(data, Mapping):
         raise reader.wrong("", data, "an object with the fields of a report")
     reader.check_schema(data)
+    reader.read_phrases(data.get("phrases", {}))
     told = {name: value for name, value in data.items() if name not in _BESIDE}
     report = cast(Report, reader.dataclass_of(Report, told, ""))
     if data.get("ok") is not report.ok:
@@ -72,6 +75,7 @@ class _Reader:
 
     def __init__(self, source: str) -> None:
         self.source = source
+        self.phrases: Mapping[str, Phrase] = {}
 
     def wrong(self, place: str, value: Any, wanted: str) -> FileFormatError:
         where = f"{place} is" if place else "it is"
@@ -91,6 +95,17 @@ class _Reader:
                 f"{self.source}: schema is {brief(data['schema'])}, and this parfocal reads {SCHEMA}",
                 hint="read it with the version of parfocal that wrote it",
             )
+
+    def read_phrases(self, table: Any) -> None:
+        """How the sentences of the report were made, so that they can be translated."""
+        if not isinstance(table, Mapping):
+            raise self.wrong("phrases", table, "an object")
+        try:
+            self.phrases = phrases_of(table)
+        except ValueError as error:
+            raise FileFormatError(
+                f"{self.source}: phrases: {error}", hint="a report.json that report.save(folder) wrote"
+            ) from error
 
     def dataclass_of(self, kind: type, value: Any, place: str) -> Any:
         if not isinstance(value, Mapping):
@@ -182,6 +197,8 @@ class _Reader:
             raise self.wrong(place, value, _NAMES.get(kind, f"a {getattr(kind, '__name__', kind)}"))
         if kind is float:
             return _INFINITE[value] if isinstance(value, str) else float(value)
+        if kind is str and place.rpartition(".")[2].partition("[")[0] in _SENTENCES:
+            return self.phrases.get(value, value)
         return value
 
 

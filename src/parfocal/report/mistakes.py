@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from parfocal.judge.verdict import Divergence, Site
+from parfocal.phrases import phrase
 
 
 def by_mistake(divergences: Sequence[Divergence]) -> list[list[Divergence]]:
@@ -28,4 +29,4 @@ def _mistake(divergence: Divergence) -> object:
 
 
 def place_of(divergence: Divergence) -> str:
-    return (divergence.port or divergence.reference or Site("", "")).path or "the model"
+    return (divergence.port or divergence.reference or Site("", "")).path or phrase("the model")

@@ -19,6 +19,7 @@ from parfocal.errors import (
 from parfocal.judge.comparison import to_plain
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
+from parfocal.phrases import current_language, joined, phrase, phrase_table
 from parfocal.report.coverage import Coverage, words_of
 from parfocal.run.storage import write_atomically
 from parfocal.weights.plan import Plan
@@ -85,11 +86,17 @@ class Report:
 
     def __post_init__(self) -> None:
         if self.ok and self.coverage.empty:
-            reasons = "; ".join(words_of(each) for each in self.coverage.left_out)
+            nothing = phrase(
+                "nothing of {port} was compared with {reference}",
+                port=self.port_name,
+                reference=self.reference_name,
+            )
+            reasons = joined("; ", (words_of(each) for each in self.coverage.left_out))
             raise EmptyComparisonError(
-                f"nothing of {self.port_name} was compared with {self.reference_name}"
-                + (f": {reasons}" if reasons else ""),
-                hint="see that both sides hold the same kind of thing, and that not all of it is left out",
+                joined(": ", (nothing, reasons)) if reasons else nothing,
+                hint=phrase(
+                    "see that both sides hold the same kind of thing, and that not all of it is left out"
+                ),
             )
 
     @property
@@ -111,11 +118,12 @@ class Report:
             raise DivergedError(str(self))
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain JSON values."""
+        """Everything, as plain JSON values; ``phrases`` says how its sentences were made."""
         data: dict[str, Any] = {"ok": self.ok, "schema": SCHEMA}
         for item in fields(self):
             if item.name not in NOT_IN_JSON:
                 data[item.name] = _plain(getattr(self, item.name))
+        data["phrases"] = phrase_table(data)
         return data
 
     @staticmethod
@@ -165,11 +173,11 @@ class Report:
             )
         return found.complete((reference, port), seed, self.divergences).save(folder)
 
-    def text(self, *, verbose: bool = False) -> str:
-        """In words: one screen, or everything with ``verbose``."""
+    def text(self, *, verbose: bool = False, language: str | None = None) -> str:
+        """In words: one screen, or everything with ``verbose``; ``language`` is ``zh`` or ``en``."""
         from parfocal.report.text import render
 
-        return render(self, verbose=verbose)
+        return render(self, verbose=verbose, language=language or current_language())
 
     def __str__(self) -> str:
         return self.text()

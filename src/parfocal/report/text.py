@@ -7,17 +7,20 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from textwrap import wrap
+from typing import TypeAlias
 
 from parfocal.backends.vocabulary import CONVENTIONS
-from parfocal.brief import brief, some
+from parfocal.brief import some
 from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, Site
-from parfocal.report.coverage import Compared, words_of
+from parfocal.phrases import current_language, joined, phrase, translate
+from parfocal.report.columns import width_of, wrapped
+from parfocal.report.coverage import NOUNS, Compared, Coverage, words_of
 from parfocal.report.mistakes import by_mistake, place_of
 from parfocal.report.report import INCOMPLETE, Report, Step
+from parfocal.weights.settings import setting_difference
 
 WIDTH = 80
 SHOWN = 5  # of a list, before it is summed up
@@ -26,7 +29,6 @@ MESSAGE = 5  # lines of one message, likewise
 FIX = 8  # lines of one fix, likewise
 NOTES = 8  # lines of notes that are kept free whatever else there is to tell
 _BARS = (" ▁▂▃▄▅▆▇█", " .:-=+*#@")  # the second where the first cannot be printed
-_FIX = "  fix        "
 _LABEL = re.compile(r"\s{4,}|\s*\S+\s{2,}")
 
 
@@ -34,89 +36,149 @@ _LABEL = re.compile(r"\s{4,}|\s*\S+\s{2,}")
 class _Words:
     """How scores are told: those of calls that were run again, and those of recorded ones."""
 
-    score: str
-    floor: str
-    largest: str
+    score: Callable[[str], str]
+    floor: Callable[[str], str]
+    largest: Callable[[str, str], str]
     unpaired: str  # what becomes of calls without a partner
 
 
 _WORDS = {
     "noise": _Words(
-        "{} the noise", "noise", "largest own error {} the noise", "judged with the code around them"
+        lambda score: phrase("{score} the noise", score=score),
+        lambda size: phrase("noise {size}", size=size),
+        lambda score, limit: phrase(
+            "largest own error {score} the noise, allowed {limit}x", score=score, limit=limit
+        ),
+        phrase("judged with the code around them"),
     ),
-    "growth": _Words("{} what went in", "given", "an error grew by {} at most", "not compared"),
+    "growth": _Words(
+        lambda score: phrase("{score} what went in", score=score),
+        lambda size: phrase("given {size}", size=size),
+        lambda score, limit: phrase(
+            "an error grew by {score} at most, allowed {limit}x", score=score, limit=limit
+        ),
+        phrase("not compared"),
+    ),
+}
+_PHASES = {
+    "weights": phrase("weights"),
+    "forward": phrase("forward"),
+    "loss": phrase("loss"),
+    "backward": phrase("backward"),
+    "gradient": phrase("gradient"),
+    "optimizer": phrase("optimizer"),
+    "buffer": phrase("buffer"),
+    "lr": phrase("lr"),
+    "data": phrase("data"),
+    "metric": phrase("metric"),
+    "init": phrase("init"),
 }
 
 
-def render(report: Report, width: int = WIDTH, *, verbose: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class _Fix:
+    """What to write: lines of code are not broken."""
+
+    text: str
+
+
+_Line: TypeAlias = "str | _Fix"
+
+
+def render(report: Report, width: int = WIDTH, *, verbose: bool = False, language: str | None = None) -> str:
     """The report in words: at most ``LINES`` lines, or everything with ``verbose``."""
+    language = language or current_language()
     first = [] if report.first is None else [*_divergence(report.first, report), ""]
     head, others, summary, notes, end = (
-        [part for line in lines for part in _fitted(line, width, verbose)]
+        [part for line in lines for part in _fitted(line, width, verbose, language)]
         for lines in (
             [headline(report), "", *first],
             _others(report, verbose),
             [*_depth(report.along, report.limit, width), *_compared(report, verbose)],
-            _listed("note", _notes(report), verbose),
+            _listed(_notes(report), verbose),
             [_next_step(report)],
         )
     )
     if not verbose:
         room = LINES - len(head) - len(summary) - len(end)
-        others = _cut(others, max(1, room - min(len(notes), NOTES)), 0, "differences")
-        notes = _cut(notes, max(1, room - len(others)), 0, "notes")
+        others = _cut(others, max(1, room - min(len(notes), NOTES)), 0, language, _more_differences)
+        notes = _cut(notes, max(1, room - len(others)), 0, language, _more_notes)
     return "\n".join((*head, *others, *summary, *notes, *end))
 
 
-def _fitted(text: str, width: int, verbose: bool) -> list[str]:
+def _fitted(line: _Line, width: int, verbose: bool, language: str) -> list[str]:
     """Long lines go on below, under the text beside their label; a line of code stays one line."""
-    if text.startswith(_FIX):
-        code = text.splitlines()
-        lines = [code[0], *(" " * len(_FIX) + line for line in code[1:])]
-        return lines if verbose else _cut(lines, FIX, len(_FIX))
-    label = _LABEL.match(text)
-    indent = len(label[0]) if label else 4
-    lines = [
-        part
-        for line in text.split("\n")
-        for part in wrap(line, width, subsequent_indent=" " * indent, break_on_hyphens=False) or [""]
-    ]
-    return lines if verbose else _cut(lines, MESSAGE, indent)
+    if isinstance(line, _Fix):
+        label = translate(phrase("  fix        "), language)
+        first, *more = translate(line.text, language).splitlines() or [""]
+        indent = width_of(label)
+        lines = [label + first, *(" " * indent + each for each in more)]
+        return lines if verbose else _cut(lines, FIX, indent, language)
+    text = translate(line, language)
+    beside = _LABEL.match(text)
+    indent = width_of(beside[0]) if beside else 4
+    lines = [part for each in text.split("\n") for part in wrapped(each, width, indent)]
+    return lines if verbose else _cut(lines, MESSAGE, indent, language)
 
 
-def _cut(lines: list[str], most: int, indent: int, what: str = "") -> list[str]:
+def _more_lines(count: int) -> str:
+    return phrase("{count} more lines", count=count)
+
+
+def _more_differences(count: int) -> str:
+    return phrase("{count} more lines of differences", count=count)
+
+
+def _more_notes(count: int) -> str:
+    return phrase("{count} more lines of notes", count=count)
+
+
+def _cut(
+    lines: list[str], most: int, indent: int, language: str, told: Callable[[int], str] = _more_lines
+) -> list[str]:
     """The first lines, and how many there are besides."""
     if len(lines) <= most:
         return lines
-    more = f"{len(lines) - most + 1} more lines" + (f" of {what}" if what else "")
-    return [*lines[: most - 1], f"{' ' * indent}... {more}: -v, or report.text(verbose=True)"]
+    more = phrase("... {more}: -v, or report.text(verbose=True)", more=told(len(lines) - most + 1))
+    return [*lines[: most - 1], " " * indent + translate(more, language)]
 
 
 def headline(report: Report) -> str:
-    so_far = " as far as recorded" if any(each.code == INCOMPLETE for each in report.findings) else ""
-    verdict = f"SAME{so_far}" if report.ok else "DIFFERENT"
-    return f"{verdict}: {report.port_name} against {report.reference_name}"
+    names = {"port": report.port_name, "reference": report.reference_name}
+    if not report.ok:
+        return phrase("DIFFERENT: {port} against {reference}", **names)
+    if any(each.code == INCOMPLETE for each in report.findings):
+        return phrase("SAME as far as recorded: {port} against {reference}", **names)
+    return phrase("SAME: {port} against {reference}", **names)
 
 
-def _divergence(first: Divergence, report: Report) -> list[str]:
-    lines = [f"first divergence: {in_one_line(replace(first, message=''), report)}"]
-    for side, site in (("reference", first.reference), ("port", first.port)):
-        if site is not None and report.has_calls:
-            lines.append(f"  {side:<10} {_site(site)}")
-    lines += [f"  settings   {line}" for line in differing_settings(first)]
+def _divergence(first: Divergence, report: Report) -> list[_Line]:
+    lines: list[_Line] = [
+        phrase("first divergence: {where}", where=in_one_line(replace(first, message=""), report))
+    ]
+    if report.has_calls and first.reference is not None:
+        lines.append(phrase("  reference  {site}", site=_site(first.reference)))
+    if report.has_calls and first.port is not None:
+        lines.append(phrase("  port       {site}", site=_site(first.port)))
+    lines += [phrase("  settings   {setting}", setting=line) for line in differing_settings(first)]
     if first.message and (first.cause is None or first.message not in first.cause.message):
-        lines.append(f"  {first.message}")
+        lines.append(phrase("  {message}", message=first.message))
     if first.error is not None:
         lines += _error(first.error, first, report)
-    if first.cause is not None:
-        lines += [f"  cause      {first.cause.message}", f"{_FIX}{first.cause.fix}"]
-    return lines
+    return [*lines, *_cause(first)]
+
+
+def _cause(divergence: Divergence) -> list[_Line]:
+    if divergence.cause is None:
+        return []
+    return [phrase("  cause      {cause}", cause=divergence.cause.message), _Fix(divergence.cause.fix)]
 
 
 def _site(site: Site) -> str:
     where = f"  {short_path(site.file)}:{site.line}" if site.file else ""
     op = f", {site.op}" if site.op else ""
-    return f"{site.path or '(the model)'}  {site.kind}{op}{where}"
+    path = site.path or phrase("(the model)")
+    return phrase("{path}  {what}", path=path, what=f"{site.kind}{op}{where}")
 
 
 def short_path(path: str | None) -> str:
@@ -131,7 +193,7 @@ def differing_settings(first: Divergence) -> list[str]:
         return []
     ours, theirs = first.reference.settings, first.port.settings
     return [
-        f"{name}: {brief(ours[name])} in the reference, {brief(theirs[name])} in the port"
+        setting_difference(name, ours[name], theirs[name])
         for name in ours
         if name in theirs and ours[name] != theirs[name] and name not in CONVENTIONS
     ]
@@ -141,50 +203,74 @@ def _size(divergence: Divergence, report: Report) -> str:
     """How large a divergence is, in the units in which it was judged."""
     error, tolerance = divergence.error, report.tolerance
     if tolerance is not None and error is not None:
-        bounds = f"rtol={tolerance.rtol:g}, atol={tolerance.atol:g}"
-        return f", {error.mismatched} of {error.size} values beyond {bounds}"
+        return phrase(
+            "{count} of {size} values beyond {bounds}",
+            count=error.mismatched,
+            size=error.size,
+            bounds=f"rtol={tolerance.rtol:g}, atol={tolerance.atol:g}",
+        )
     if tolerance is not None or not math.isfinite(divergence.score):
         return ""
-    return f", {_WORDS[report.scale].score.format(score_words(divergence.score))}"
+    return _WORDS[report.scale].score(score_words(divergence.score))
 
 
 def _error(error: Comparison, first: Divergence, report: Report) -> list[str]:
-    shape = "x".join(map(str, error.a.shape)) or "scalar"
-    floor = f", {_WORDS[report.scale].floor} {first.noise.rms:.3g}" if report.tolerance is None else ""
-    lines = [
-        f"  error      {error.a.dtype} {shape}: rms {error.rmse:.3g}, relative {error.rel_l2:.3g}{floor}"
-    ]
+    size = phrase(
+        "  error      {dtype} {shape}: rms {rms}, relative {relative}",
+        dtype=error.a.dtype,
+        shape="x".join(map(str, error.a.shape)) or phrase("scalar"),
+        rms=f"{error.rmse:.3g}",
+        relative=f"{error.rel_l2:.3g}",
+    )
+    floor = _WORDS[report.scale].floor(f"{first.noise.rms:.3g}")
+    lines = [phrase("{error}, {floor}", error=size, floor=floor) if report.tolerance is None else size]
     if error.max_index is not None and error.max_a is not None and error.max_b is not None:
-        place = f" at [{', '.join(map(str, error.max_index))}]" if error.max_index else ""
-        values = f"reference {error.max_b:.9g}, port {error.max_a:.9g}"
-        lines.append(f"  worst      {error.max_abs:.3g}{place}: {values}")
-    if error.nonfinite_disagreeing:
-        lines.append(f"  not finite on one side only: {_count(error.nonfinite_disagreeing, 'element')}")
+        largest = f"{error.max_abs:.3g}"
+        if error.max_index:
+            place = f"[{', '.join(map(str, error.max_index))}]"
+            largest = phrase("{largest} at {place}", largest=largest, place=place)
+        lines.append(
+            phrase(
+                "  worst      {largest}: reference {reference}, port {port}",
+                largest=largest,
+                reference=f"{error.max_b:.9g}",
+                port=f"{error.max_a:.9g}",
+            )
+        )
+    one_sided = error.nonfinite_disagreeing
+    if one_sided == 1:
+        lines.append(phrase("  not finite on one side only: 1 element"))
+    elif one_sided:
+        lines.append(phrase("  not finite on one side only: {count} elements", count=one_sided))
     return lines
 
 
-def _others(report: Report, verbose: bool) -> list[str]:
+def _others(report: Report, verbose: bool) -> list[_Line]:
     """Every further mistake with its cause; the same mistake in several places once."""
     rest = report.divergences[1:]
     own = [d for d in rest if not d.inherited]
-    lines: list[str] = []
+    lines: list[_Line] = []
     groups = by_mistake([*report.divergences[:1], *own])
     for number, (first, *more) in enumerate(groups):
         if number > SHOWN and not verbose:
-            lines.append(f"also: ... and {len(groups) - number} more")
+            lines.append(phrase("also: ... and {count} more", count=len(groups) - number))
             break
         if number:
-            lines.append(f"also: {in_one_line(first, report)}")
-            if first.cause is not None:
-                lines += [f"  cause      {first.cause.message}", f"{_FIX}{first.cause.fix}"]
+            lines += [phrase("also: {where}", where=in_one_line(first, report)), *_cause(first)]
         elsewhere = [each for each in more if place_of(each) != place_of(first)]
         if elsewhere:
-            lines.append(f"also: the same in {_paths(elsewhere, verbose)}")
+            lines.append(phrase("also: the same in {places}", places=_paths(elsewhere, verbose)))
     inherited = len(rest) - len(own)
     if inherited:
-        verb, cause = ("follows" if inherited == 1 else "follow"), ("this" if len(groups) == 1 else "these")
-        lines.append(f"inherited: {_count(inherited, 'further difference')} {verb} from {cause}")
+        lines.append(_inherited(inherited, len(groups)))
     return lines
+
+
+def _inherited(count: int, mistakes: int) -> str:
+    cause = phrase("this") if mistakes == 1 else phrase("these")
+    if count == 1:
+        return phrase("inherited: 1 further difference follows from {cause}", cause=cause)
+    return phrase("inherited: {count} further differences follow from {cause}", count=count, cause=cause)
 
 
 def _paths(divergences: Sequence[Divergence], verbose: bool) -> str:
@@ -193,12 +279,18 @@ def _paths(divergences: Sequence[Divergence], verbose: bool) -> str:
 
 
 def in_one_line(divergence: Divergence, report: Report) -> str:
-    place = f", {place_of(divergence)}" if report.has_calls else ""
     numbered = bool(divergence.step or report.coverage.count("steps"))
-    step = f"step {divergence.step}, " if numbered else ""
-    rank = f"rank {divergence.rank}, " if divergence.rank else ""
-    detail = f" ({divergence.message})" if divergence.message else ""
-    return f"{step}{rank}{divergence.phase}{place}: {divergence.what}{_size(divergence, report)}{detail}"
+    where = [
+        *([phrase("step {step}", step=divergence.step)] if numbered else []),
+        *([phrase("rank {rank}", rank=divergence.rank)] if divergence.rank else []),
+        _PHASES.get(divergence.phase, divergence.phase),
+        *([place_of(divergence)] if report.has_calls else []),
+    ]
+    size = _size(divergence, report)
+    line: str = phrase("{where}: {what}", where=joined(", ", where), what=divergence.what)
+    if size:
+        line = phrase("{line}, {size}", line=line, size=size)
+    return phrase("{line} ({detail})", line=line, detail=divergence.message) if divergence.message else line
 
 
 def _bar() -> str:
@@ -223,45 +315,72 @@ def _depth(steps: Sequence[Step], limit: float, width: int) -> list[str]:
     bar = "".join(levels[max(0, min(8, round((value - low) / (high - low) * 8)))] for value in logs)
     marks = "".join("^" if max(step.own for step in group) > limit > 0 else " " for group in groups).rstrip()
     largest = max(carried)
-    return [f"drift      {bar} up to {largest:.1e}", *([f"made here  {marks}"] if marks else [])]
+    drift = phrase("drift      {bar} up to {largest}", bar=bar, largest=f"{largest:.1e}")
+    return [drift, *([phrase("made here  {marks}", marks=marks)] if marks else [])]
 
 
 def _compared(report: Report, verbose: bool) -> list[str]:
     coverage = report.coverage
     own = [score for pair in report.pairs for score in (pair.forward, pair.backward) if score is not None]
     finite = [score for score in own if math.isfinite(score)]
-    largest = _WORDS[report.scale].largest.format(score_words(max(finite))) if finite else ""
     worst = (
-        [f"           {largest}, allowed {report.limit:g}x"] if largest and report.tolerance is None else []
+        [_beside(_WORDS[report.scale].largest(score_words(max(finite)), f"{report.limit:g}"))]
+        if finite and report.tolerance is None
+        else []
     )
-    mode = f" in {coverage.mode} mode" if coverage.mode else ""
-    how = [" and ".join(coverage.directions) + mode] if coverage.directions else []
-    lines = [f"compared   {', '.join([*map(amount, coverage.compared), *how]) or 'nothing'}", *worst]
-    for side, sites in (("reference", report.unpaired_reference), ("port", report.unpaired_port)):
-        if sites:
-            lines.append(
-                f"           unpaired in the {side}: {_kinds(sites)}; {_WORDS[report.scale].unpaired}"
-            )
-            if verbose:
-                lines += [f"             {_site(site)}" for site in sites]
+    how = [_directions(coverage)] if coverage.directions else []
+    what = joined(", ", [*map(amount, coverage.compared), *how]) or phrase("nothing")
+    lines = [phrase("compared   {what}", what=what), *worst]
+    words = _WORDS[report.scale].unpaired
+    if report.unpaired_reference:
+        kinds = _kinds(report.unpaired_reference)
+        lines.append(_beside(phrase("unpaired in the reference: {kinds}; {then}", kinds=kinds, then=words)))
+        lines += _sites(report.unpaired_reference) if verbose else []
+    if report.unpaired_port:
+        kinds = _kinds(report.unpaired_port)
+        lines.append(_beside(phrase("unpaired in the port: {kinds}; {then}", kinds=kinds, then=words)))
+        lines += _sites(report.unpaired_port) if verbose else []
     if coverage.left_out:
-        lines.append(f"not compared  {', '.join(map(words_of, coverage.left_out))}")
+        what = joined(", ", map(words_of, coverage.left_out))
+        lines.append(phrase("not compared  {what}", what=what))
     return lines
+
+
+def _beside(text: str) -> str:
+    """Below what is beside a label of the summary."""
+    return phrase("           {text}", text=text)
+
+
+def _sites(sites: Sequence[Site]) -> list[str]:
+    return [phrase("             {site}", site=_site(site)) for site in sites]
+
+
+def _directions(coverage: Coverage) -> str:
+    words = joined(" and ", (_PHASES.get(each, each) for each in coverage.directions))
+    if not coverage.mode:
+        return words
+    return phrase("{directions} in {mode} mode", directions=words, mode=coverage.mode)
 
 
 def _kinds(sites: Sequence[Site]) -> str:
     kinds = Counter(site.kind for site in sites)
-    named = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(SHOWN))
-    return named + (f" and {len(kinds) - SHOWN} more kinds" if len(kinds) > SHOWN else "")
+    named = joined(", ", (f"{count} {kind}" for kind, count in kinds.most_common(SHOWN)))
+    if len(kinds) <= SHOWN:
+        return named
+    return phrase("{kinds} and {count} more kinds", kinds=named, count=len(kinds) - SHOWN)
 
 
 def amount(compared: Compared) -> str:
     """``4 of 4 calls (100%)``, ``20 tensors``."""
-    noun = compared.what.removesuffix("es" if compared.what.endswith("sses") else "s")
+    known = NOUNS.get(compared.what)
+    total = compared.count if compared.of is None else compared.of
+    noun = compared.what if known is None else known.one if total == 1 else known.many
     if compared.of is None:
-        return _counted(compared.count, noun, compared.what)
-    share = f" ({compared.count / compared.of:.0%})" if compared.of else ""
-    return f"{compared.count} of {_counted(compared.of, noun, compared.what)}{share}"
+        return phrase("{count} {noun}", count=compared.count, noun=noun)
+    told = phrase("{count} of {total} {noun}", count=compared.count, total=compared.of, noun=noun)
+    if not compared.of:
+        return told
+    return phrase("{amount} ({share})", amount=told, share=f"{compared.count / compared.of:.0%}")
 
 
 def _notes(report: Report) -> list[str]:
@@ -271,44 +390,44 @@ def _notes(report: Report) -> list[str]:
     return [finding.message for finding in report.findings if not finding.message.endswith(told)]
 
 
-def _listed(label: str, items: Sequence[str], verbose: bool) -> list[str]:
-    if verbose:
-        return [f"{label}: {item}" for item in items]
-    shown = list(items[:SHOWN])
-    if len(items) > SHOWN:
-        shown.append(f"... and {len(items) - SHOWN} more")
-    return [f"{label}: {item}" for item in shown]
-
-
-def _count(number: int, noun: str) -> str:
-    return _counted(number, noun, f"{noun}s")
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+def _listed(items: Sequence[str], verbose: bool) -> list[str]:
+    shown = items if verbose else items[:SHOWN]
+    notes = [phrase("note: {note}", note=item) for item in shown]
+    if len(items) > len(shown):
+        notes.append(phrase("note: ... and {count} more", count=len(items) - len(shown)))
+    return notes
 
 
 def score_words(score: float) -> str:
-    return f"{score:.3g}x" if score < 1e3 else f"{score:,.0f}x" if score < 1e6 else f"{score:.1e}x"
+    return phrase(
+        "{number}x",
+        number=f"{score:.3g}" if score < 1e3 else f"{score:,.0f}" if score < 1e6 else f"{score:.1e}",
+    )
 
 
 def _next_step(report: Report) -> str:
     first = report.first
-    again = "align again" if report.scale == "noise" else "record and compare again"
-    if not report.has_calls:
-        again = "compare again"
     if first is None:
-        return "next: nothing to mend here"
+        return phrase("next: nothing to mend here")
+    again = phrase("align again") if report.scale == "noise" else phrase("record and compare again")
+    if not report.has_calls:
+        again = phrase("compare again")
     if first.cause is not None:
-        several = len(by_mistake([each for each in report.divergences if not each.inherited])) > 1
-        return f"next: make the {'fixes' if several else 'fix'} above, then {again}"
+        if len(by_mistake([each for each in report.divergences if not each.inherited])) > 1:
+            return phrase("next: make the fixes above, then {again}", again=again)
+        return phrase("next: make the fix above, then {again}", again=again)
     if first.phase == "weights":
-        return f"next: make the weights correspond (see the plan: report.transfer), then {again}"
+        return phrase(
+            "next: make the weights correspond (see the plan: report.transfer), then {again}", again=again
+        )
     site = first.port or first.reference
-    where = f"{short_path(site.file)}:{site.line}" if site and site.file else "the place named above"
-    if report.scale == "growth" and not report.coverage.count(
-        "parameters"
-    ):  # what the two runs started from was not recorded with them
-        start = "see that both runs are of one model with one set of weights"
-        return f"next: {start}, look at {where}, then {again}"
-    return f"next: look at {where}, mend it, then {again}"
+    where = f"{short_path(site.file)}:{site.line}" if site and site.file else phrase("the place named above")
+    if report.scale == "growth" and not report.coverage.count("parameters"):
+        # what the two runs started from was not recorded with them
+        return phrase(
+            "next: see that both runs are of one model with one set of weights, look at {where}, "
+            "then {again}",
+            where=where,
+            again=again,
+        )
+    return phrase("next: look at {where}, mend it, then {again}", where=where, again=again)

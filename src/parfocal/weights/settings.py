@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from parfocal.brief import brief
+from parfocal.phrases import joined, phrase
 
 if TYPE_CHECKING:
     from parfocal.weights.draft import Draft
@@ -54,10 +55,20 @@ def told_once(layers: Iterable[tuple[str, str, Settings, Settings]]) -> list[str
 def differing(mine: Settings, yours: Settings) -> list[str]:
     """Every setting that both modules have and that differs: ``epsilon: 0.001 in the reference, ...``."""
     return [
-        f"{name}: {brief(mine[name])} in the reference, {brief(yours[name])} in the port"
+        setting_difference(name, mine[name], yours[name])
         for name in sorted(mine.keys() & yours.keys() - IGNORED)
         if _differ(mine[name], yours[name])
     ]
+
+
+def setting_difference(name: str, reference: Any, port: Any) -> str:
+    """A setting with the values of both sides."""
+    return phrase(
+        "{name}: {reference} in the reference, {port} in the port",
+        name=name,
+        reference=brief(reference),
+        port=brief(port),
+    )
 
 
 def _differ(mine: Any, yours: Any) -> bool:
@@ -67,6 +78,7 @@ def _differ(mine: Any, yours: Any) -> bool:
 
 
 def _line(kind: str, difference: str, paths: list[str]) -> str:
-    where = ", ".join(path or "the model" for path in paths[:REPEATED])
-    more = f" (and {len(paths) - REPEATED} more)" if len(paths) > REPEATED else ""
-    return f"{where}{more} {kind} {difference}"
+    where = joined(", ", (path or phrase("the model") for path in paths[:REPEATED]))
+    if len(paths) > REPEATED:
+        where = phrase("{paths} (and {count} more)", paths=where, count=len(paths) - REPEATED)
+    return phrase("{where} {kind} {difference}", where=where, kind=kind, difference=difference)
