@@ -45,11 +45,12 @@ test-portable: $(READY)  ## run all tests as on other processors, with other num
 test-numbers: PORTABLE_TESTS := $(NUMBERS)
 test-numbers: test-portable  ## the part of test-portable that hangs most on the order of sums
 
-lint: $(READY)  ## format check, lint, types, import direction
+lint: $(READY)  ## format check, lint, types, import direction, registers and names
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/unit/test_framework_names.py tests/unit/judge/test_codes.py
 
 format: $(READY)  ## format and mend what can be mended by itself
 	$(BIN)/ruff format .

@@ -9,7 +9,8 @@ import paddle
 import pytest
 import torch
 
-from parfocal.explain.fixes.spelling import FUNCTIONS, arguments_of, function_of
+from parfocal.backends import registry
+from parfocal.explain.fixes.spelling import arguments_of, function_of
 
 TOLD: dict[str, dict[str, Any]] = {
     **{key: {"axis": 1} for key in ("softmax", "log_softmax", "cumsum", "logsumexp")},
@@ -44,7 +45,7 @@ NEEDY = {
 SHAPES = {"interpolate": (1, 2, 3, 4), "pixel_shuffle": (1, 4, 3, 3)}
 
 
-@pytest.mark.parametrize("op", FUNCTIONS)
+@pytest.mark.parametrize("op", registry.dialect("torch").functions)
 @pytest.mark.parametrize("told", ["default", "told"])
 def test_both_frameworks_compute_the_same(op: str, told: str) -> None:
     values = {} if told == "default" and op not in ("softmax", "log_softmax") else TOLD.get(op, {})

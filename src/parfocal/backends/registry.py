@@ -14,6 +14,7 @@ import importlib.util
 import sys
 from functools import cache
 
+from parfocal.backends.dialects import Dialect
 from parfocal.backends.protocol import Backend
 from parfocal.errors import InputError, MissingFrameworkError
 
@@ -66,6 +67,17 @@ def get(name: str) -> Backend:
     module, _, attribute = _known()[name].partition(":")
     _loaded[name] = getattr(importlib.import_module(module), attribute)()
     return _loaded[name]
+
+
+@cache
+def dialect(name: str) -> Dialect:
+    """How code for a framework is written; the framework itself need not be installed."""
+    module = _known().get(name, "").partition(":")[0]
+    found = f"{module}.dialect"
+    if not module or importlib.util.find_spec(module) is None or importlib.util.find_spec(found) is None:
+        return Dialect(name)
+    known: Dialect = importlib.import_module(found).DIALECT
+    return known
 
 
 def of(value: object) -> Backend:

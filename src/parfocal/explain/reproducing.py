@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save as serialised
 
+from parfocal.backends import registry
 from parfocal.backends.building import LayerBuilder
+from parfocal.backends.dialects import Scripting
 from parfocal.backends.protocol import Array, Backend
-from parfocal.errors import StorageError
+from parfocal.errors import StorageError, UnsupportedError
 from parfocal.explain.case import Case
 from parfocal.explain.causes import spelled_path
 from parfocal.judge.verdict import Cause, Divergence
@@ -24,21 +26,6 @@ from parfocal.replay.trace import Node, Value
 from parfocal.run.storage import write_atomically
 
 DATA, SCRIPT = "data.safetensors", "reproduce.py"
-# How each framework loads weights, makes a tensor of an array and an array of a tensor.
-SPELLING = {
-    "torch": {
-        "load": "{side}.load_state_dict({{name: torch.from_numpy(data['{side} ' + name]) "
-        "for name in {side}.state_dict()}})",
-        "tensor": "torch.from_numpy(data[{name!r}])",
-        "array": "{call}.detach().numpy()",
-    },
-    "paddle": {
-        "load": "{side}.set_state_dict({{name: paddle.to_tensor(data['{side} ' + name]) "
-        "for name in {side}.state_dict()}})",
-        "tensor": "paddle.to_tensor(data[{name!r}])",
-        "array": "{call}.numpy()",
-    },
-}
 TEMPLATE = '''"""{message}
 
 {about}
@@ -135,7 +122,7 @@ def reproduction(case: Case, cause: Cause) -> Reproduction | None:
         first_fix=f"# {fix}  # the fix\n" if makes else "",
         last_fix="" if makes else f"# {fix}  # the fix\n",
         loading="\n".join(
-            taken.spelling["load"].format(side=side) for side, taken in sides.items() if taken.state
+            taken.script.load.format(side=side) for side, taken in sides.items() if taken.state
         ),
         **{f"{side}_mode": taken.mode for side, taken in sides.items()},
     )
@@ -167,8 +154,11 @@ class Taken:
         return "" if self.node is None else self.node.path
 
     @property
-    def spelling(self) -> Mapping[str, str]:
-        return SPELLING[self.backend.name]
+    def script(self) -> Scripting:
+        found = registry.dialect(self.backend.name).script
+        if found is None:
+            raise UnsupportedError(f"there is no way to write a script for {self.backend.name}")
+        return found
 
     @property
     def inputs(self) -> Mapping[str, Value]:
@@ -191,7 +181,7 @@ class Taken:
     def run(self, side: str, slot: str) -> str | None:
         """The call on the recorded inputs, and the output that is looked at, as an array."""
         call = self.call(side)
-        return None if call is None else self.spelling["array"].format(call=f"output({call}, {places(slot)})")
+        return None if call is None else self.script.array.format(call=f"output({call}, {places(slot)})")
 
     def call(self, side: str, instead: Mapping[str, str] | None = None) -> str | None:
         """The call on the recorded inputs; ``instead``: what to write for some of them."""
@@ -205,7 +195,7 @@ class Taken:
         return None if None in parts else f"{side}({', '.join(part for part in parts if part is not None)})"
 
     def tensor(self, name: str) -> str:
-        return self.spelling["tensor"].format(name=name)
+        return self.script.tensor.format(name=name)
 
 
 def docstring(message: str) -> str:

@@ -41,10 +41,6 @@ GRADIENT = '''def gradient(framework, leaf, result, seeds):
 UNDROPPED = """def undropped(module, *args, **kwargs):
     with no_dropout(module):
         return module(*args, **kwargs)"""
-LEAF = {
-    "torch": "torch.from_numpy(data[{name!r}]).requires_grad_()",
-    "paddle": "paddle.to_tensor(data[{name!r}], stop_gradient=False)",
-}
 _PLACED = re.compile(r"  # [^#/]+\.py:\d+$")
 _MODE = re.compile(r"port\S*\.(train|eval)\(\)")
 
@@ -142,7 +138,7 @@ class Rebuilding:
             *(line for side in SIDES for line in self._mode_lines(side)),
             *last,
             *([] if modules == list(SIDES) else [f"reference, port = {', '.join(modules)}"]),
-            *(each.spelling["load"].format(side=side) for side, each in self.taken.items() if each.state),
+            *(each.script.load.format(side=side) for side, each in self.taken.items() if each.state),
         ]
         return "\n".join((*lines, *(() if self._forward else self._leaves())))
 
@@ -155,7 +151,7 @@ class Rebuilding:
         """What the gradient is looked at of."""
         lines = []
         for (side, taken), slot in zip(self.taken.items(), self.watched.slots, strict=True):
-            new = LEAF[taken.backend.name].format(name=f"{side} input {slot}")
+            new = taken.script.leaf.format(name=f"{side} input {slot}")
             lines.append(f"{side}_leaf = {new if self.watched.kind == 'input' else spelled(side, slot)}")
         return lines
 
@@ -168,7 +164,7 @@ class Rebuilding:
             if self._training:
                 call = call.replace(f"{side}(", f"undropped({side}, ", 1)
             if self._forward:
-                texts[side] = taken.spelling["array"].format(call=f"output({call}, {places(slot)})")
+                texts[side] = taken.script.array.format(call=f"output({call}, {places(slot)})")
                 continue
             begin = f"{side} gradient "
             seeds = ", ".join(

@@ -10,7 +10,7 @@ from parfocal.matching.values import SAME, UNLIKE, nearest, tie_slots
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.trace import Node, Trace
 
-PACKED = "batch_sizes"  # the part by which torch's PackedSequence is known
+PACKED = "batch_sizes"  # the part by which a packed sequence is known
 MIN_SHARE = 0.5  # of the paired calls inside two containers that must be common to both
 
 

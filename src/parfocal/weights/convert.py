@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.backends import registry
 from parfocal.errors import InputError, TransferError
 from parfocal.weights import views
 from parfocal.weights.checkpoints import bare, kinds, template
@@ -107,19 +108,21 @@ def _prepare(source: Checkpoint, target: Target) -> _Work:
 
 
 def _notes_on_squares(contents: Contents) -> list[str]:
-    """Where all matrices are square, no shape tells paddle's two linear layers apart."""
+    """Where all matrices are square, no shape tells a framework's two linear layers apart."""
     linear = [
         tensor
         for tensor in contents.stored
         if len(tensor.shape) == 2 and contents.owners[tensor.module].kind == "Linear"
     ]
-    if contents.framework != "paddle" or not linear or not all(map(kinds.is_square, linear)):
+    layers = registry.dialect(contents.framework).linear_names
+    if not layers or not linear or not all(map(kinds.is_square, linear)):
         return []
+    usual, other = layers
     names = [tensor.path for tensor in linear]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return [
-        f"square, and taken for weights of paddle.nn.Linear ([in, out]): {', '.join(names[:SHOWN])}{more}; "
-        "those of paddle.compat.nn.Linear lie the other way round, and nothing in the file tells"
+        f"square, and taken for weights of {usual} ([in, out]): {', '.join(names[:SHOWN])}{more}; "
+        f"those of {other} lie the other way round, and nothing in the file tells"
     ]
 
 

@@ -1,9 +1,8 @@
 """Facts about layers: which role a stored tensor plays, and the view that makes it canonical.
 
-The canonical form is torch's unpacked one, so a framework needs an entry only where it stores
-something else; pairs of frameworks need none. ``LAYOUTS[framework][kind][local name]`` is a list of
-``Piece``: several when one stored tensor packs several canonical ones. ``"*"`` stands for every
-framework. A new rule is one entry.
+The canonical form is unpacked, a linear weight as [out, in]; a framework needs an entry in its dialect only
+where it stores something else; pairs of frameworks need none. ``LAYOUTS[kind][local name]`` is a list of
+``Piece``: several when one stored tensor packs several canonical ones. A new rule is one entry.
 """
 
 from __future__ import annotations
@@ -12,8 +11,10 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from parfocal.backends import registry
 from parfocal.weights.views import IDENTITY, Shape, View, part, reshape, transpose
 
 ViewOf = Callable[[Shape, Mapping[str, Any]], View]
@@ -82,8 +83,6 @@ _ATTENTION: dict[str, list[Piece]] = {
     "bias_k": [Piece("bias_k", flat)],
     "bias_v": [Piece("bias_v", flat)],
 }
-_STATISTICS = {"_mean": [Piece("running_mean", same)], "_variance": [Piece("running_var", same)]}
-
 BATCH_NORMS = ("BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
 INSTANCE_NORMS = ("InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d")
 CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d")
@@ -91,23 +90,25 @@ TRANSPOSED = ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
 CELLS = ("LSTMCell", "GRUCell", "RNNCell")
 RECURRENT = ("LSTM", "GRU", "RNN")
 
-LAYOUTS: dict[str, dict[str, dict[str, list[Piece]]]] = {
-    "*": {
-        "Linear": _LINEAR,
-        **dict.fromkeys(CONVOLUTIONS, _KERNEL),
-        "LayerNorm": _FLAT,
-        "RMSNorm": _FLAT,
-        "Bilinear": _named(flat, bias="bias"),
-        "MultiheadAttention": _ATTENTION,
-    },
-    "paddle": {
-        **dict.fromkeys(BATCH_NORMS, _STATISTICS),
-        **dict.fromkeys(INSTANCE_NORMS, _named(same, scale="weight")),
-        "PReLU": _named(same, _weight="weight"),
-        **dict.fromkeys(CELLS, _named(swapped, weight_ho="weight_hr")),
-        **dict.fromkeys(RECURRENT, _named(swapped, weight_ho="weight_hr")),
-    },
+LAYOUTS: dict[str, dict[str, list[Piece]]] = {
+    "Linear": _LINEAR,
+    **dict.fromkeys(CONVOLUTIONS, _KERNEL),
+    "LayerNorm": _FLAT,
+    "RMSNorm": _FLAT,
+    "Bilinear": _named(flat, bias="bias"),
+    "MultiheadAttention": _ATTENTION,
 }
+
+
+@cache
+def layouts_of(framework: str) -> dict[str, dict[str, list[Piece]]]:
+    """What is stored under other names, or the other way round, in one framework."""
+    dialect = registry.dialect(framework)
+    return {
+        kind: _named(swapped if kind in dialect.stored_transposed else same, **roles)
+        for kind, roles in dialect.stored_names.items()
+    }
+
 
 FAMILIES: dict[str, str] = {
     "Linear": "affine",
@@ -136,10 +137,10 @@ COMMON_NAMES = {
     **dict.fromkeys(("bias", "beta", "b", "shift", "offset"), "bias"),
 }
 
-# paddle's recurrent layers hold their cells as sublayers: "1.cell_bw.weight_ih".
+# PaddlePaddle's recurrent layers hold their cells as sublayers: "1.cell_bw.weight_ih".
 _CELL_NAME = re.compile(r"^(\d+)\.cell(_fw|_bw)?\.(\w+)$")
 _RECURRENT_ROLE = re.compile(r"^(\w+?)_l(\d+)(_reverse)?$")
-# torch's parametrizations: what they call the tensors that the older hooks called by name.
+# PyTorch's parametrizations: what they call the tensors that the older hooks called by name.
 _PARAMETRIZED = {
     "original0": "{}_g",
     "original1": "{}_v",
@@ -165,7 +166,7 @@ def pieces(framework: str, kind: str | None, name: str) -> list[Piece]:
     """The canonical pieces of a stored tensor, by the local name that ``local_name`` gave."""
     layer = _RECURRENT_ROLE.match(name) if kind in RECURRENT else None
     stem, suffix = (layer.group(1), name[len(layer.group(1)) :]) if layer else (name, "")
-    for table in (LAYOUTS.get(framework, {}), LAYOUTS["*"]):
+    for table in (layouts_of(framework), LAYOUTS):
         found = table.get(kind or "", {}).get(stem)
         if found:
             return [Piece(piece.role + suffix, piece.view) for piece in found]

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from parfocal.backends import registry
 from parfocal.weights import tables
 from parfocal.weights.names import normalised
 from parfocal.weights.state import Contents, Owner, Stored
@@ -111,7 +112,7 @@ def _units_of(contents: Contents, owner: Owner, tensors: list[Stored], alone: bo
     if owner.kind not in tables.FAMILIES:
         return _user_units(contents, owner, tensors, alone)
     slots = [slot for tensor in tensors for slot in _slots(contents, owner, tensor)]
-    # paddle's recurrent layers list a tensor twice; the cells' own names are the ones to trust.
+    # PaddlePaddle's recurrent layers list a tensor twice; the cells' own names are the ones to trust.
     slots = list({slot.role: slot for slot in slots}.values())
     slots = _common_roles(slots)
     # Estimates of a spectral norm are buffers, also where a bare file does not say so.
@@ -275,7 +276,7 @@ def with_kinds(contents: Contents, other: Contents) -> Contents:
         head, mark, rest = tensor.path.partition(".parametrizations.")
         if mark:
             local[head][tables.local_name(None, f"parametrizations.{rest}")] = tensor.shape
-    layout = {"weight_layout": "in,out" if contents.framework == "paddle" else "out,in"}
+    layout = {"weight_layout": registry.dialect(contents.framework).linear_layout}
     owners = {}
     for path, owner in contents.owners.items():
         twin = by_path.get(normalised(path))

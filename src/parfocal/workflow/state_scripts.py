@@ -65,7 +65,7 @@ class WrongWeights:
         names = {side: spelled(side, self.owners[side]) for side in SIDES}
         making = [
             *(line for side, build in zip(SIDES, known, strict=True) for line in built(side, build, seed)),
-            *(self.taken[side].spelling["load"].format(side=names[side]) for side in SIDES),
+            *(self.taken[side].script.load.format(side=names[side]) for side in SIDES),
             *(line for lines in commented([each.fix for each in causes]) for line in lines),
         ]
         arrays = {
@@ -89,7 +89,7 @@ class WrongWeights:
         return Reproduction(script.replace("\n" * 6, "\n" * 2), {"expected": self.expected, **arrays})
 
     def _array(self, side: str) -> str:
-        return self.taken[side].spelling["array"].format(call=spelled(side, self.paths[side]))
+        return self.taken[side].script.array.format(call=spelled(side, self.paths[side]))
 
 
 def wrong_weights(alignment: Alignment, differing: Sequence[Divergence]) -> WrongWeights | None:
@@ -210,7 +210,7 @@ def _script(
         **{side: each.line for side, each in taken.items()},
         first_fix=f"# {fix}  # the fix\n",
         last_fix="",
-        loading="\n".join(each.spelling["load"].format(side=side) for side, each in taken.items()),
+        loading="\n".join(each.script.load.format(side=side) for side, each in taken.items()),
         reference_mode="train",
         port_mode="train",
     )
@@ -226,7 +226,7 @@ def _script(
         data=DATA,
         making=making,
         part=f"{names['port']} after a step",
-        **{f"run_{side}": taken[side].spelling["array"].format(call=call) for side, call in calls.items()},
+        **{f"run_{side}": taken[side].script.array.format(call=call) for side, call in calls.items()},
         floor=floor,
         limit=BUFFER_LIMIT,
     )

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.attempts import Attempts
+from parfocal.backends import registry
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, StateTensor
 from parfocal.backends.vocabulary import family
@@ -111,9 +112,8 @@ class ParameterExplainer:
         if left <= self.limit:
             words = ("reference", "port") if frozen[0] else ("port", "reference")
             message = f"{entry.target} is frozen in the {words[0]}, the {words[1]} trains it"
-            flag = {"paddle": ("stop_gradient", frozen[0]), "torch": ("requires_grad", frozen[1])}
-            fix = "{} = {}".format(*flag[theirs.backend.name])
-            fix = f"{spelled_path(entry.target)}.{fix}"
+            flag, value = registry.dialect(theirs.backend.name).frozen
+            fix = f"{spelled_path(entry.target)}.{flag} = {value if frozen[0] else not value}"
             yield Proof("grad.detached", message, fix, left, facts=("frozen", words[0]))
 
     def _thawed(self, users: Users, entry: Entry, floor: Size) -> float:

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.backends import registry
 from parfocal.backends.protocol import Array
 from parfocal.explain.fixes.borders import BY_AXIS, shortest
-from parfocal.explain.fixes.literals import Code, indexed, written
+from parfocal.explain.fixes.literals import indexed, written
 from parfocal.explain.fixes.spelling import SIGNS, arguments_of, function_of
 from parfocal.explain.fixes.splicing import ATOMS
 
@@ -36,7 +37,6 @@ COMPARED = {
 }
 BETWEEN = {**SIGNS, **COMPARED}
 CREATED = frozenset({"full", "zeros", "ones", "full_like", "zeros_like", "ones_like", "arange", "tensor"})
-BORDERED = {3: "NCL", 4: "NCHW", 5: "NCDHW"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +78,11 @@ def moved(text: str, taken: Array, given: Array, framework: str) -> str | None:
     if not np.allclose(taken.reshape(-1), given.reshape(-1), equal_nan=True):
         return None
     shape = ", ".join(map(str, (-1, *given.shape[1:])))
-    return f"{grouped(text)}.reshape({shape if framework == 'torch' else f'[{shape}]'})"
+    return f"{grouped(text)}.reshape({registry.dialect(framework).shape.format(shape)})"
 
 
 def permuted(text: str, axes: Sequence[int], framework: str) -> str:
-    listed = ", ".join(map(str, axes))
-    return (
-        f"{grouped(text)}.permute({listed})"
-        if framework == "torch"
-        else f"{grouped(text)}.transpose([{listed}])"
-    )
+    return f"{grouped(text)}.{registry.dialect(framework).permuting(axes)}"
 
 
 def grouped(text: str) -> str:
@@ -144,16 +139,16 @@ def _repeated(step: Step, framework: str, spell: Spell) -> str | None:
     counts = [after // before for before, after in zip(taken.shape, given.shape, strict=True)]
     axes = [axis for axis, count in enumerate(counts) if count > 1]
     if len(axes) == 1 and np.array_equal(np.repeat(taken, counts[axes[0]], axes[0]), given):
-        said = {"torch": "dim", "paddle": "axis"}[framework]
+        said = registry.dialect(framework).axis
         return f"{text}.repeat_interleave({counts[axes[0]]}, {said}={axes[0]})"
     if np.array_equal(np.tile(taken, counts), given):
-        return f"{text}.tile({counts if framework == 'paddle' else tuple(counts)})"
+        return f"{text}.tile({registry.dialect(framework).counts(counts)})"
     return None
 
 
 def _expanded(step: Step, framework: str, spell: Spell) -> str | None:
     shape = ", ".join(map(str, step.given.shape))
-    return f"{grouped(step.operands[0])}.expand({shape if framework == 'torch' else f'[{shape}]'})"
+    return f"{grouped(step.operands[0])}.expand({registry.dialect(framework).shape.format(shape)})"
 
 
 def _picked(step: Step, framework: str, spell: Spell) -> str | None:
@@ -163,11 +158,11 @@ def _picked(step: Step, framework: str, spell: Spell) -> str | None:
 
 
 def _joined(step: Step, framework: str, spell: Spell) -> str | None:
-    word = {"torch": "cat", "paddle": "concat"}[framework] if step.name == "concat" else step.name
+    dialect = registry.dialect(framework)
+    word = dialect.concat if step.name == "concat" else step.name
     name = spell(f"{framework}.{word}")
     axis = step.arguments.get("axis", 0)
-    said = {"torch": "dim", "paddle": "axis"}[framework]
-    return None if name is None else f"{name}([{', '.join(step.operands)}], {said}={axis})"
+    return None if name is None else f"{name}([{', '.join(step.operands)}], {dialect.axis}={axis})"
 
 
 def _called(step: Step, framework: str, spell: Spell) -> str | None:
@@ -192,10 +187,8 @@ def _linear(step: Step, framework: str, spell: Spell) -> str | None:
     name = spell(f"{framework}.matmul")
     if name is None:
         return None
-    if framework == "torch":
-        text = f"{name}({taken}, {grouped(weight)}.T)" if wide else f"{name}({taken}, {weight})"
-    else:
-        text = f"{name}({taken}, {weight}{', transpose_y=True' if wide else ''})"
+    factor = registry.dialect(framework).transposed_factor.format(grouped(weight)) if wide else weight
+    text = f"{name}({taken}, {factor})"
     return f"{text} + {grouped(bias[0])}" if bias else text
 
 
@@ -212,11 +205,9 @@ def _filled(step: Step, framework: str, spell: Spell) -> str | None:
 
 
 def _cast(step: Step, framework: str, spell: Spell) -> str | None:
-    dtype = step.given.dtype.name
-    if framework == "paddle":
-        return f'{grouped(step.operands[0])}.astype("{dtype}")'
-    name = spell(f"torch.{dtype}")
-    return None if name is None else f"{grouped(step.operands[0])}.to({name})"
+    dialect = registry.dialect(framework)
+    dtype = dialect.dtype(step.given.dtype.name, spell)
+    return None if dtype is None else f"{grouped(step.operands[0])}.{dialect.cast.format(dtype)}"
 
 
 def _same(step: Step, framework: str, spell: Spell) -> str | None:
@@ -242,15 +233,16 @@ def _bordered(step: Step, framework: str, spell: Spell) -> str | None:
     )
     said += [f"value={written(step.arguments['value'])}"] if step.arguments.get("value") else []
     rank = step.taken[0].ndim
-    if framework == "paddle" and rank != 4 and len(pad) == 2 * (rank - 2) and rank in BORDERED:
-        said.append(f'data_format="{BORDERED[rank]}"')
+    formats = registry.dialect(framework).pad_formats
+    if rank in formats and len(pad) == 2 * (rank - 2):
+        said.append(f'data_format="{formats[rank]}"')
     return f"{', '.join(said)})"
 
 
 def _created(step: Step, framework: str, spell: Spell) -> str | None:
     """A tensor of one value, or of numbers in a row."""
     given = step.given
-    dtype = Code(f'"{given.dtype.name}"') if framework == "paddle" else spell(f"torch.{given.dtype.name}")
+    dtype = registry.dialect(framework).dtype(given.dtype.name, spell)
     if dtype is None or given.dtype.kind not in "fiub" or not given.size:
         return None
     if (given == given.flat[0]).all():

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from parfocal.backends import registry
 from parfocal.explain.fixes import patching
 from parfocal.explain.fixes.attributes import Way, set_to, value_at, way_to
 from parfocal.explain.fixes.finding import find_layer, find_op, find_return
@@ -228,8 +229,7 @@ def rearranged(op: Op, axes: Sequence[int], framework: str, words: str) -> str:
 
 
 def _permuting(axes: Sequence[int], framework: str) -> str:
-    listed = ", ".join(map(str, axes))
-    return f"permute({listed})" if framework == "torch" else f"transpose([{listed}])"
+    return registry.dialect(framework).permuting(axes)
 
 
 def exchanged_among(ops: Sequence[Op], order: Sequence[int], words: str) -> str:

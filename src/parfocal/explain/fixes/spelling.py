@@ -2,48 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from parfocal.backends import registry
+from parfocal.backends.dialects import ADAPTIVE_POOLS, POOLS
 from parfocal.explain.fixes.literals import written
 
 # Ops with a sign of their own and a number beside the tensor.
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}
 
-_FUNCTIONAL = {"torch": "torch.nn.functional", "paddle": "paddle.nn.functional"}
-_ACTIVATIONS = (
-    *("relu", "relu6", "leaky_relu", "elu", "celu", "selu", "gelu", "silu", "mish", "hardsigmoid"),
-    *("hardswish", "hardtanh", "softplus", "softsign", "softmax", "log_softmax", "log_sigmoid"),
-    *("tanhshrink", "hardshrink", "softshrink"),
-)
-_POOLS = tuple(f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
-_ADAPTIVE = tuple(f"adaptive_{name}" for name in _POOLS)
-_PLAIN = (
-    *("tanh", "sigmoid", "exp", "log", "sqrt", "rsqrt", "abs", "square", "sin", "cos", "erf", "sign"),
-    *("neg", "floor", "ceil", "round", "mean", "sum", "amax", "amin", "cumsum", "logsumexp", "clamp"),
-)
-# Common name -> full name in each framework.
-FUNCTIONS: dict[str, dict[str, str]] = {
-    **{
-        name: {f: f"{module}.{name}" for f, module in _FUNCTIONAL.items()}
-        for name in (*_ACTIVATIONS, *_POOLS, *_ADAPTIVE)
-    },
-    **{name: {f: f"{f}.{name}" for f in _FUNCTIONAL} for name in _PLAIN},
-    "log_sigmoid": {"torch": "torch.nn.functional.logsigmoid", "paddle": "paddle.nn.functional.log_sigmoid"},
-    "sigmoid": {"torch": "torch.sigmoid", "paddle": "paddle.nn.functional.sigmoid"},
-    "clamp": {"torch": "torch.clamp", "paddle": "paddle.clip"},
-    **{
-        name: {f: f"{f}.{name}" for f in _FUNCTIONAL}
-        for name in (
-            *("triu", "tril", "flip", "roll", "var", "std", "median", "nanmedian", "kthvalue", "trunc"),
-            *("prod", "quantile"),
-        )
-    },
-    **{
-        name: {f: f"{module}.{name}" for f, module in _FUNCTIONAL.items()}
-        for name in ("interpolate", "pixel_shuffle", "normalize")
-    },
-}
 # Arguments that say what an op computes -> what need not be said.
 _NOT_SAID = object()
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -53,7 +21,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "kthvalue": {"k": _NOT_SAID, "axis": _NOT_SAID, "keepdim": False},
     "quantile": {"q": _NOT_SAID, "axis": _NOT_SAID, "keepdim": False, "interpolation": "linear"},
     **{key: {"alpha": 1.0} for key in ("elu", "celu")},
-    **{key: {"output_size": _NOT_SAID} for key in _ADAPTIVE},
+    **{key: {"output_size": _NOT_SAID} for key in ADAPTIVE_POOLS},
     **{
         key: {
             "kernel_size": _NOT_SAID,
@@ -62,7 +30,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
             "ceil_mode": False,
             **({"count_include_pad": _NOT_SAID} if key.startswith("avg") else {}),
         }
-        for key in _POOLS
+        for key in POOLS
     },
     "gelu": {"approximate": "none"},
     "leaky_relu": {"negative_slope": _NOT_SAID},
@@ -82,32 +50,11 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 REQUIRED = frozenset({"kernel_size", "output_size", "negative_slope", "shifts", "upscale_factor", "k", "q"})
 LISTS = frozenset({"flip.axis"})  # never a single number
 ONE_OF = {"flip": ("axis",), "interpolate": ("size", "scale_factor")}  # without any there is no call
-# Common names of arguments in each framework's words, where they are others.
-WORDS = {
-    "torch": {
-        "axis": "dim",
-        "minimum": "min",
-        "maximum": "max",
-        "flip.axis": "dims",
-        "roll.axis": "dims",
-        "epsilon": "eps",
-        "hardtanh.min": "min_val",
-        "hardtanh.max": "max_val",
-        "hardshrink.threshold": "lambd",
-        "softshrink.threshold": "lambd",
-    },
-    "paddle": {"minimum": "min", "maximum": "max", "count_include_pad": "exclusive"},
-}
-# What paddle says in other values.
-CONVERTED: dict[str, Callable[[Any], Any]] = {
-    "approximate": lambda value: value == "tanh",
-    "count_include_pad": lambda value: not value,
-}
 
 
 def function_of(op: str, framework: str) -> str | None:
     """The full name of the function; None for ops that take more than a tensor and values."""
-    return FUNCTIONS.get(op, {}).get(framework)
+    return registry.dialect(framework).functions.get(op)
 
 
 def arguments_of(op: str, framework: str, told: Mapping[str, Any]) -> str | None:
@@ -116,15 +63,15 @@ def arguments_of(op: str, framework: str, told: Mapping[str, Any]) -> str | None
         return None
     if op in ONE_OF and all(told.get(name) is None for name in ONE_OF[op]):
         return None
-    words = WORDS[framework]
+    dialect = registry.dialect(framework)
     said = []
     for name, default in ARGUMENTS.get(op, {}).items():
         value = told.get(name, default)
         if value is _NOT_SAID or value == default or value is None:
             continue
-        if framework == "paddle" and name in CONVERTED:
-            value = CONVERTED[name](value)
+        if name in dialect.values:
+            value = dialect.values[name](value)
         if f"{op}.{name}" in LISTS and isinstance(value, int):
             value = [value]
-        said.append(f"{words.get(f'{op}.{name}', words.get(name, name))}={written(value)}")
+        said.append(f"{dialect.words.get(f'{op}.{name}', dialect.words.get(name, name))}={written(value)}")
     return ", ".join(said)

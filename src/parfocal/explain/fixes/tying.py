@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from parfocal.backends import registry
 from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes.finding import find_layer
 from parfocal.explain.fixes.fixing import Line
@@ -74,7 +75,7 @@ def _product(spot: Spot, framework: str, weight: str) -> str | None:
     match spot.node:
         case ast.Call(args=[taken], keywords=[]):
             name = spelled(spot.source, spot.statement, f"{framework}.matmul")
-            transposed = {"torch": f"{weight}.T", "paddle": f"{weight}, transpose_y=True"}[framework]
+            transposed = registry.dialect(framework).transposed_factor.format(weight)
             return None if name is None else f"{name}({spot.source.segment(taken)}, {transposed})"
     return None
 

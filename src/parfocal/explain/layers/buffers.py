@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.backends import registry
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
 from parfocal.errors import UnsupportedError
@@ -16,8 +17,6 @@ from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause
 from parfocal.replay.trace import Node
-
-OLD_VALUES = frozenset({"paddle"})  # where momentum is the weight of the old value
 
 
 def momentum_cause(
@@ -100,7 +99,7 @@ def _cause(
 ) -> Cause:
     code = "config.momentum" if said else "buffer.momentum"
     how = "is" if said else "behaves as"
-    otherwise = backend is not None and backend.name in OLD_VALUES
+    otherwise = backend is not None and registry.dialect(backend.name).momentum_of_old
     message = (
         f"the new value's weight in running statistics (momentum) is {number(ours)} in the reference; "
         f"it {how} {number(momentum)} in the port ({node.kind} {node.path})"

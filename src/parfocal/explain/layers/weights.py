@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import ml_dtypes
 import numpy as np
 
+from parfocal.backends import registry
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number, rounded, spelled_path
 from parfocal.explain.layers.rearranging import Arrangement, find_arrangement, in_words, same_numbers
@@ -16,16 +17,6 @@ from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause
 
 LONGEST = 64  # numbers that a line of code still may list
-# How a parameter is overwritten with its own axes or slices in another order, by framework.
-OVERWRITTEN = {
-    "paddle": ("{0}.set_value({0}.", ")"),
-    "torch": ("{0}.data = {0}.data.", ".contiguous()"),
-}
-TRANSPOSED = {"paddle": "transpose({0}).clone()", "torch": "permute({0})"}
-PICKED = {
-    "paddle": "index_select(paddle.to_tensor({0}), axis={1})",
-    "torch": "index_select({1}, torch.tensor({0}))",
-}
 COPY = "parfocal.transfer(reference, port)"
 NARROW = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 Others = Iterable[tuple[str, Array]]
@@ -121,16 +112,12 @@ def _related(
 
 def _transposed(path: str, framework: str, axes: Sequence[int]) -> str:
     """The line that undoes a transposition; copying does so too, in any framework."""
-    if framework not in OVERWRITTEN:
-        return COPY
     back = [int(axis) for axis in np.argsort(axes)]
-    return _overwritten(path, framework, TRANSPOSED[framework].format(back))
+    return _overwritten(path, framework, registry.dialect(framework).overwrite_transposed.format(back))
 
 
 def _picked(path: str, framework: str, found: Arrangement) -> str:
     """The line that puts slices back in order."""
-    if framework not in OVERWRITTEN:
-        return COPY
     if all(in_words(found.orders[axis]) == "reversed" for axis in found.moved):
         axes = found.moved[0] if len(found.moved) == 1 else list(found.moved)
         return _overwritten(path, framework, f"flip({axes})")
@@ -138,11 +125,14 @@ def _picked(path: str, framework: str, found: Arrangement) -> str:
     back = [int(index) for index in np.argsort(found.orders[axis])]
     if len(found.moved) > 1 or len(back) > LONGEST:
         return COPY
-    return _overwritten(path, framework, PICKED[framework].format(back, axis))
+    return _overwritten(path, framework, registry.dialect(framework).overwrite_picked.format(back, axis))
 
 
 def _overwritten(path: str, framework: str, change: str) -> str:
-    before, after = OVERWRITTEN[framework]
+    around = registry.dialect(framework).overwrite
+    if around is None:
+        return COPY
+    before, after = around
     return before.format(spelled_path(path)) + change + after
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from parfocal.backends import registry
 from parfocal.explain.fixes.borders import BY_AXIS, axes_of, by_axis, listed
 from parfocal.explain.ops.log import Op
 
@@ -138,7 +139,7 @@ def said(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Said]:
         word = SCALAR_WORDS.get(word, word) if op.name in POSITIONS else word
         name, there, back = WORDS.get(word, (word, _same, _same))
         if isinstance(value, str):
-            back = _same  # torch says the formula of GELU by its name
+            back = _same  # the formula of GELU, say, by its name
         if (op.name, name) in READINGS:
             name, there, back = READINGS[op.name, name](op, value)
         found[name] = Said(name, _plain(there(value)), native, back)
@@ -169,7 +170,8 @@ def _sizes(op: Op, sections: Any) -> Reading:
     def there(value: Any) -> Any:
         if not isinstance(value, int) or not length:
             return tuple(value) if isinstance(value, (list, tuple)) else value
-        by_length = op.native.startswith("torch") and op.native.endswith(".split")
+        framework, _, name = op.native.partition(".")
+        by_length = name.rpartition(".")[2] in registry.dialect(framework).splits_by_length
         each = value if by_length else -(-length // value)
         return tuple(min(each, length - begin) for begin in range(0, length, each))
 

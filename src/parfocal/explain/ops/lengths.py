@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from parfocal.backends import registry
 from parfocal.explain.case import Prepare
 from parfocal.explain.causes import Proof
 from parfocal.explain.fixes import fixing
@@ -17,13 +18,12 @@ from parfocal.explain.ops.writing import Place, Writer
 
 RECURRENT = frozenset({"RNN", "GRU", "LSTM", "RNNOverCell", "BiRNNOverCells"})
 PACKING = "_pack_padded_sequence"
-WORDS = {"paddle": "sequence_length"}  # what a layer takes the lengths by; torch's takes what is packed
 SHOWN = 6  # lengths that are told
 
 
 def lengths_missing(scene: Scene) -> Iterator[Proof]:
     """A recurrent layer that would be right if it were told how long each sequence is."""
-    word = WORDS.get(scene.case.backend.name)
+    word = registry.dialect(scene.case.backend.name).lengths_word
     packing = next((op for op in scene.counterparts if op.name == PACKING), None)
     if word is None or packing is None:
         return

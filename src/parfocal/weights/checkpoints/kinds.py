@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from parfocal.backends import registry
 from parfocal.weights import tables
 from parfocal.weights.checkpoints.bare import inside_composite, with_composites
 from parfocal.weights.names import likeness, normalised, tokens
 from parfocal.weights.state import Contents, Owner, Stored
 from parfocal.weights.units import Key, Unit, read_units, with_kinds
 
-LAYOUTS = {"torch": ("out,in", "in,out"), "paddle": ("in,out", "out,in")}  # the usual one first
 # What a module whose weight has so many axes may be; the likeliest first.
 CANDIDATES: dict[int, tuple[str, ...]] = {
     1: ("LayerNorm", "PReLU"),
@@ -128,7 +128,7 @@ def _guess(
     assert weight is not None  # the caller looked
     fitting: list[tuple[float, Guess]] = []
     for kind in kinds:
-        for layout in LAYOUTS[contents.framework] if kind == "Linear" else ("",):
+        for layout in registry.dialect(contents.framework).linear_layouts if kind == "Linear" else ("",):
             paths = known.get(_key(contents, tensors, kind, layout), ())
             if paths:
                 near = max(likeness(weight.module, path) for path in paths)
@@ -151,14 +151,15 @@ def _kinds(path: str, weight: Stored, tensors: Mapping[str, Stored], twin: Unit 
 def _key(contents: Contents, tensors: Mapping[str, Stored], kind: str, layout: str) -> Key:
     """The key the module would have, were it of this kind."""
     path = next(iter(tensors.values())).module
-    owner = Owner(path, kind, {"weight_layout": layout or LAYOUTS[contents.framework][0]})
+    usual = registry.dialect(contents.framework).linear_layout
+    owner = Owner(path, kind, {"weight_layout": layout or usual})
     (unit,) = read_units(Contents(contents.framework, tuple(tensors.values()), {path: owner}))
     return unit.key
 
 
 def _settled(framework: str, guesses: Mapping[str, Guess], assumed: bool) -> tuple[dict[str, str], list[str]]:
     """The layout of every module; a square weight lies as the others around it do."""
-    usual, unusual = LAYOUTS[framework]
+    usual, unusual = registry.dialect(framework).linear_layouts
     seen = {
         path: guess.layout == unusual
         for path, guess in guesses.items()

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from parfocal.backends import registry
 from parfocal.weights.checkpoints.bare import with_composites
 from parfocal.weights.checkpoints.kinds import (
     CANDIDATES,
-    LAYOUTS,
     by_module,
     evidence,
     is_square,
@@ -159,6 +159,6 @@ def _ambiguity(each: _Matrix, alike: Mapping[str, bool]) -> Ambiguity:
 
 def _owner(contents: Contents, path: str, tensors: Mapping[str, Stored], turned: bool) -> Owner:
     if turned:
-        return Owner(path, "Linear", {"weight_layout": LAYOUTS[contents.framework][0]})
+        return Owner(path, "Linear", {"weight_layout": registry.dialect(contents.framework).linear_layout})
     kind = "Linear" if "bias" in tensors else "Embedding"
     return Owner(path, kind, {"weight_layout": "out,in"})

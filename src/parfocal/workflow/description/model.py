@@ -142,7 +142,7 @@ def _module(
 
 
 def _written(backend: Backend, module: Any, kind: str, settings: Mapping[str, Any]) -> str | None:
-    """``64, epsilon=1e-06`` of ``paddle.nn.LayerNorm(64, epsilon=1e-06)``."""
+    """``64, epsilon=1e-06`` of ``nn.LayerNorm(64, epsilon=1e-06)``."""
     if not isinstance(backend, LayerBuilder) or not backend.can_build(module):
         return None
     try:
