@@ -8,6 +8,7 @@ has, in place: a count of its calls, a cache.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ class Framework(Protocol):
 
 
 _CONTAINERS = (dict, list, set)  # that can be changed
+_EMPTY: dict[Any, Any] = {**{kind: kind for kind in _CONTAINERS}, OrderedDict: dict}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,15 @@ class _Noted:
     def tensors(self) -> list[int]:
         """Their identities."""
         return [id(tensor) for tensor in (*self.plain, *self.buffers)]
+
+    def is_still(self, attributes: dict[str, Any]) -> bool:
+        """Whether these are the very same values, and what can be changed holds the very same items."""
+        before = self.attributes
+        return (
+            len(attributes) == len(before)
+            and all(before.get(name, before) is value for name, value in attributes.items())
+            and all(_holds(*each) for each in self.contents)
+        )
 
 
 class Kept:
@@ -73,6 +84,8 @@ class Kept:
     def put_back(self) -> None:
         """Modules that keep other tensors or values now get all they had: a length goes with the table."""
         for module, before, values in self._noted.values():
+            if not values and before.is_still(self._framework.plain_attributes(module)):
+                continue
             now = self._note(module)
             changed = [each for each in values if not self._is_still(*each)]
             if not changed and now.tensors == before.tensors:
@@ -117,8 +130,8 @@ class Kept:
             kind = type(value)
             if kind in _ATOMS:
                 continue
-            if kind in _CONTAINERS and not value:
-                contents.append((value, kind()))
+            if kind in _EMPTY and not value:
+                contents.append((value, _EMPTY[kind]()))
             else:
                 found[name == BUFFERS].append(value)
         is_tensor = self._framework.is_tensor
@@ -164,9 +177,19 @@ def _content(container: Any) -> Any:
     return kind(container)
 
 
+def _holds(container: Any, content: Any) -> bool:
+    """Whether a container has the very items of a copy, in the same order; a set equal ones."""
+    if len(container) != len(content):
+        return False
+    if not content:
+        return True
+    if isinstance(container, set):
+        return bool(container == content)
+    return list(map(id, _items(container))) == list(map(id, _items(content)))
+
+
 def _refill(container: Any, content: Any) -> None:
-    now = _content(container)
-    if type(now) is not set and list(map(id, _items(now))) == list(map(id, _items(content))):
+    if _holds(container, content):
         return  # some cannot be changed, and need not be
     container.clear()
     (container.extend if isinstance(container, list) else container.update)(content)

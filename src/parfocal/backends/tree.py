@@ -14,21 +14,21 @@ Children = Callable[[Any], Mapping[str, Any]]
 
 def every_path(root: Any, children: Children) -> Iterator[tuple[str, Any]]:
     """Every path to every module: a module that is registered twice comes twice."""
-    stack: list[tuple[str, Any, frozenset[int]]] = [("", root, frozenset())]
+    yield "", root
+    stack = [(iter(list(children(root).items())), "", frozenset({id(root)}))]
     while stack:
-        path, module, above = stack.pop()
-        yield path, module
-        named = children(module)
-        if not named:
-            continue
-        inside = above | {id(module)}
-        start = f"{path}." if path else ""
-        below = [
-            (start + name, child, inside)
-            for name, child in named.items()
-            if child is not None and id(child) not in inside  # a child may hold its own parent
-        ]
-        stack.extend(reversed(below))
+        siblings, start, above = stack[-1]
+        for name, module in siblings:
+            if module is None or id(module) in above:  # a child may hold its own parent
+                continue
+            path = start + name
+            yield path, module
+            named = children(module)
+            if named:
+                stack.append((iter(list(named.items())), f"{path}.", above | {id(module)}))
+                break
+        else:
+            stack.pop()
 
 
 def first_paths(root: Any, children: Children) -> dict[str, Any]:

@@ -45,6 +45,9 @@ def flatten(value: Any) -> Flat:
 
 def flatten_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Flat:
     """The inputs of a call: slots begin with the position or the keyword."""
+    if not kwargs and _are_bare(args):  # as most calls are made
+        bare = dict(zip(_POSITIONS, args, strict=False))
+        return Flat(bare, ["tuple", [["tuple", list(bare)], ["dict", {}]]])
     leaves: dict[str, Any] = {}
     names = _names([*range(len(args)), *kwargs]) if kwargs else list(map(str, range(len(args))))
     shapes = [
@@ -65,6 +68,8 @@ def replace_call(
     args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The inputs of a call with the leaves of the given slots exchanged."""
+    if not kwargs and _are_bare(args):
+        return tuple([leaves.get(slot, value) for slot, value in zip(_POSITIONS, args, strict=False)]), {}
     names = _names([*range(len(args)), *kwargs]) if kwargs else list(map(str, range(len(args))))
     values = [
         _replace(value, _join("", name), leaves, 1)
@@ -128,6 +133,14 @@ def _names(keys: Sequence[Any]) -> list[str]:
             name += "'"
         names[name] = None
     return list(names)
+
+
+_POSITIONS = tuple(map(str, range(16)))
+
+
+def _are_bare(args: Sequence[Any]) -> bool:
+    """A few arguments without containers among them."""
+    return len(args) <= len(_POSITIONS) and not any(map(_is_container_class, map(type, args)))
 
 
 # The kinds of containers, first match wins.

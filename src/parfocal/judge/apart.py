@@ -17,7 +17,7 @@ from parfocal.judge.kernels import dot, wide_pieces
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, admitted, arithmetic, is_plain
 from parfocal.judge.tolerance import Tolerance
-from parfocal.native.library import LIBRARY
+from parfocal.native.library import LIBRARY, address_of
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _PLAIN = {_FLOAT32, BFLOAT16}
@@ -122,14 +122,13 @@ def _ordinary(
 def _compiled(x: Array, y: Array, tolerance: Tolerance | None) -> tuple[Apart, bool]:
     """What was found, and whether all of it is within the tolerance for sure."""
     assert LIBRARY is not None
-    out = _FIVE()
+    out, size = _FIVE(), x.size
     allowed = tolerance or _ANYTHING
-    LIBRARY.parfocal_apart(
-        *(x.ctypes.data, x.dtype == BFLOAT16, y.ctypes.data, y.dtype == BFLOAT16, x.size),
-        *(allowed.atol, allowed.rtol, out),
-    )
+    halves, reference_halves = x.dtype == BFLOAT16, y.dtype == BFLOAT16
+    places = address_of(x), halves, address_of(y), reference_halves
+    LIBRARY.parfocal_apart(*places, size, allowed.atol, allowed.rtol, out)
     peak, square, reference_peak, reference_square, over = out
-    return Apart(x.size, peak, square, reference_peak, reference_square), over == 0
+    return Apart(size, peak, square, reference_peak, reference_square), over == 0
 
 
 def _by_numpy(x: Array, y: Array, scratch: Scratch) -> Apart:

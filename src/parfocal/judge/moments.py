@@ -33,11 +33,12 @@ from parfocal.judge.projection import (
 from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, arithmetic, is_plain
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.totals import ZERO
-from parfocal.native.library import ANY_EXPONENT, LIBRARY, Projection
+from parfocal.native.library import ANY_EXPONENT, LIBRARY, Projection, address_of
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 # Cubes of numbers in this range neither overflow nor lose digits to underflow.
 _SAFE = {_FLOAT32: (1e-7, 1e10), _FLOAT64: (1e-90, 1e90)}
+_SIX = ctypes.c_double * 6
 _FARTHEST = 100  # exponents up to this are far from the ends of float32
 
 
@@ -172,7 +173,7 @@ class _Loop:
     def _times(self, wanted: int, begin: int, end: int) -> tuple[int, Moments]:
         """The moments, powers by way of the numbers times ``2**-exponent``, and that exponent."""
         array, what = self._array, self._what
-        sums, buckets = (ctypes.c_double * 6)(), np.zeros(what.width)
+        sums, buckets = _SIX(), np.zeros(what.width) if what.project else None
         by = None
         if what.project and array.size <= SMALL:
             by = _small_projection(what.seed, what.width)
@@ -180,9 +181,10 @@ class _Loop:
             first, count = begin // what.length, -(-(end - begin) // what.length)
             by = _projection(what.seed, first, count, what.width)
         chosen = ctypes.c_int(wanted)
+        room = None if buckets is None else address_of(buckets)
         done = self._function(
-            *(array.ctypes.data + begin * array.dtype.itemsize, array.dtype == BFLOAT16, end - begin),
-            *(chosen, what.width, by, sums, buckets.ctypes.data),
+            *(address_of(array) + begin * array.dtype.itemsize, array.dtype == BFLOAT16, end - begin),
+            *(chosen, what.width, by, sums, room),
         )
         if not done:
             raise MemoryError
@@ -196,7 +198,7 @@ class _Loop:
             absolute=Scaled(absolute, exponent),
             square=Scaled(square, 2 * exponent),
             cube=Scaled(cube, 3 * exponent),
-            buckets=buckets,
+            buckets=0.0 if buckets is None else buckets,
         )
 
 

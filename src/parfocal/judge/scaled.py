@@ -37,6 +37,12 @@ class Scaled(NamedTuple):
         root = math.sqrt(first.value / second.value)
         return load_exponent(root, (first.exponent - second.exponent) // 2)
 
+    def root(self) -> float:
+        """``sqrt(self)``, of a sum of squares."""
+        if self.exponent % 2:
+            return self.root_over(Scaled(1.0))
+        return load_exponent(math.sqrt(self.value), self.exponent // 2)
+
     def _halvable(self) -> Scaled:
         """The same number with a value near 1 and an even exponent."""
         if self.value == 0 or not math.isfinite(self.value):

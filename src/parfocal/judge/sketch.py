@@ -173,7 +173,7 @@ def _marks(moments: Moments) -> dict[str, Any]:
         "size": moments.count,
         "sum": moments.total,
         "l1": moments.absolute.over(1),
-        "l2": moments.square.root_over(Scaled(1.0)),
+        "l2": moments.square.root(),
         "third": moments.cube.over(1),
         "minimum": low,
         "maximum": high,

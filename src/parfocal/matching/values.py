@@ -63,6 +63,9 @@ def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict
     What the port takes in several places (as query, key and value) is the same there in each; what it
     gives twice (a cell its state) stands for one thing rather than for two.
     """
+    if len(port) == len(reference) == 1:  # as of most calls
+        ((slot, own),), (other,) = port.items(), reference.values()
+        return {slot: other} if _may_tie(own, other) else {}
     first: dict[int, str] = {}
     for slot, own in port.items():
         first.setdefault(id(own.data), slot)

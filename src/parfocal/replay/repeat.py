@@ -11,6 +11,7 @@ import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from parfocal.backends.keeping import attributes_kept
@@ -91,11 +92,20 @@ class Repeater:
     ) -> None:
         """``effort``: is charged with what is repeated."""
         self.backend = backend
-        self.modules = backend.modules(model)
+        self.model = model
         self.trace = trace
         self.script = script
         self.effort = effort or Effort()
-        self.prices = Prices(trace)
+
+    # Both are worked out once something is repeated: of most pairs nothing is.
+
+    @cached_property
+    def modules(self) -> dict[str, Any]:
+        return self.backend.modules(self.model)
+
+    @cached_property
+    def prices(self) -> Prices:
+        return Prices(self.trace)
 
     def led_by(self, script: Script) -> Repeater:
         """The same, along other values."""

@@ -105,5 +105,7 @@ def _owner(backend: Backend, path: str, module: Any) -> Owner:
 
 
 def _numbers(attributes: Mapping[str, Any], names: tuple[str, ...]) -> tuple[int, ...]:
+    if attributes.keys().isdisjoint(names):  # of nearly all modules
+        return ()
     found = (attributes.get(name) for name in names)
     return tuple(dict.fromkeys(value for value in found if isinstance(value, int) and value > 1))

@@ -174,8 +174,10 @@ class Alignment:
         led = self._led(view, ledger)
         start_over()
         for look in (_paired_or_lying_otherwise, _divided_otherwise, _taken_in_another_order):
+            spent = self.effort.spent
             better = self.attempts.attempt("a second look", "", partial(look, view, led), view)
-            start_over()
+            if self.effort.spent != spent:  # something ran
+                start_over()
             if better is not view:
                 view = better
                 led = self._led(view, ledger)

@@ -2,7 +2,7 @@
 
 An alignment makes many small objects that it keeps. To Python that looks like garbage piling up, so it goes
 through everything that the frameworks and the models consist of, again and again, and finds next to nothing.
-What is dropped soon after it was made is still collected.
+What is dropped soon after it was made is still collected, only not as often.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _NEVER = 2**30  # collections of the middle generation
+_YOUNG = 10_000  # new objects: of some twenty calls, most of which are kept
 
 
 @contextmanager
@@ -22,7 +23,8 @@ def full_collections_put_off() -> Iterator[Callable[[], None]]:
     def resume() -> None:
         gc.set_threshold(*thresholds)
 
-    gc.set_threshold(*thresholds[:2], _NEVER)
+    if thresholds[0]:  # otherwise the user has switched collecting off
+        gc.set_threshold(max(thresholds[0], _YOUNG), thresholds[1], _NEVER)
     try:
         yield resume
     finally:

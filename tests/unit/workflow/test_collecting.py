@@ -19,9 +19,23 @@ def thresholds():
 
 def test_put_off_until_the_end(thresholds):
     with full_collections_put_off():
-        assert gc.get_threshold()[:2] == thresholds[:2]
-        assert gc.get_threshold()[2] > 10**6
+        young, middle, full = gc.get_threshold()
+        assert thresholds[0] < young < 10**5
+        assert middle == thresholds[1]
+        assert full > 10**6
     assert gc.get_threshold() == thresholds
+
+
+def test_a_user_who_collects_less_often_is_left_alone(thresholds):
+    gc.set_threshold(10**6, 4, 3)
+    with full_collections_put_off():
+        assert gc.get_threshold()[0] == 10**6
+
+
+def test_what_the_user_switched_off_stays_off(thresholds):
+    gc.set_threshold(0)
+    with full_collections_put_off():
+        assert gc.get_threshold()[0] == 0
 
 
 def test_put_off_until_they_are_resumed(thresholds):

@@ -57,7 +57,8 @@ class Surgery(Tensors):
 
     def substitute(self, tensor: Any, array: Array, *, copy: bool = True) -> Any:
         def make() -> Any:
-            return self.from_array(array, copy=copy).astype(tensor.dtype)
+            new = self.from_array(array, copy=copy)
+            return new if new.dtype is tensor.dtype else new.astype(tensor.dtype)
 
         if tensor.stop_gradient:
             return make()

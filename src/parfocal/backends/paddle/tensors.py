@@ -43,6 +43,26 @@ _MEMORY_TYPES = {
     for name in ("int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64")
 }
 _HOST = paddle.CPUPlace()
+_DLPACK_CPU = (1, 0)
+_FLOAT32 = paddle.float32
+
+
+class _Shared:
+    """The memory of a tensor on the CPU as NumPy asks for it, and as nothing frees it.
+
+    The tensor's own ``__dlpack__`` gives the same, but asks a lot about devices first.
+    """
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._tensor.get_tensor()._to_dlpack_versioned()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _DLPACK_CPU
 
 
 class _Memory:
@@ -73,7 +93,10 @@ class Tensors:
         return isinstance(value, paddle.Tensor)
 
     def dtype(self, tensor: Any) -> str:
-        return DTYPE_NAMES.get(tensor.dtype) or str(tensor.dtype).removeprefix("paddle.")
+        dtype = tensor.dtype
+        if dtype is _FLOAT32:  # most are, and paddle takes long to hash one
+            return "float32"
+        return DTYPE_NAMES.get(dtype) or str(dtype).removeprefix("paddle.")
 
     def shape(self, tensor: Any) -> tuple[int, ...]:
         return tuple(tensor.shape)
@@ -139,9 +162,9 @@ class Tensors:
         if name not in DTYPES:
             raise no_dtype("NumPy", name, DTYPES)
         if name not in BITS:
-            return np.from_dlpack(tensor)
+            return np.from_dlpack(_Shared(tensor))
         bits, dtype = BITS[name]
-        return np.from_dlpack(tensor.view(bits)).view(dtype)
+        return np.from_dlpack(_Shared(tensor.view(bits))).view(dtype)
 
     def _dense(self, tensor: Any) -> Any:
         if not tensor.is_dense():

@@ -42,9 +42,10 @@ class Watching(Models):
         tracker = CallTracker(places, on_enter, on_exit)
         with ExitStack() as undo:
             hook = _hooks(tracker)
+            handles: list[Any] = []
+            undo.callback(_remove, handles)
             for module in modules.values():
-                for handle in hook(module):
-                    undo.callback(handle.remove)
+                handles += hook(module)
             if on_op is not None:
                 undo.enter_context(ops.watch_ops(tracker, on_op))
             yield
@@ -68,6 +69,12 @@ class Watching(Models):
             sums[id(output)] = sums[id(output)] + given if id(output) in tensors else given
             tensors[id(output)] = output
         paddle.autograd.backward(list(tensors.values()), list(sums.values()), retain_graph=retain)
+
+
+def _remove(handles: list[Any]) -> None:
+    """Take hooks off, the last one first."""
+    while handles:
+        handles.pop().remove()
 
 
 def _hooks(tracker: CallTracker) -> Callable[[Any], Iterator[Any]]:

@@ -31,6 +31,12 @@ BITS: dict[str, tuple[torch.dtype, Any]] = {
     "float8_e5m2": (torch.uint8, ml_dtypes.float8_e5m2),
 }
 
+_LAZY = torch.nn.parameter.UninitializedTensorMixin
+# What NumPy can look at as it lies there, unless it is negated lazily.
+_READABLE = frozenset(
+    dtype for name, dtype in DTYPES.items() if name not in BITS and not name.startswith("complex")
+)
+
 
 class Tensors:
     """What ``TensorBackend`` asks for."""
@@ -53,6 +59,9 @@ class Tensors:
 
     def to_array(self, tensor: Any, *, copy: bool = True) -> Array:
         plain = self._dense(tensor).detach()
+        if plain.is_cpu and plain.dtype in _READABLE and not plain.is_neg():
+            array = plain.numpy()
+            return np.array(array, copy=True, order="C") if copy else array
         local = plain.cpu().resolve_conj().resolve_neg()
         array = self._view(local)
         # ``local`` is the tensor itself when nothing had to be moved or resolved.
@@ -105,7 +114,7 @@ class Tensors:
         return np.asarray(tensor.view(bits).numpy()).view(dtype)
 
     def _dense(self, tensor: Any) -> Any:
-        if torch.nn.parameter.is_lazy(tensor):
+        if isinstance(tensor, _LAZY):
             raise UnsupportedError(
                 "this parameter of a lazy module has no shape and no values yet",
                 hint="run the model once on an input before handing it over",

@@ -44,9 +44,10 @@ class Watching(Models):
         with ExitStack() as undo:
             undo.enter_context(_without_fast_path())
             hook = _hooks(tracker)
+            handles: list[Any] = []
+            undo.callback(_remove, handles)
             for module in modules.values():
-                for handle in hook(module):
-                    undo.callback(handle.remove)
+                handles += hook(module)
             if on_op is not None:
                 undo.enter_context(ops.watch_ops(tracker, on_op))
             yield
@@ -69,6 +70,12 @@ class Watching(Models):
     ) -> None:
         check_backward(self, outputs, gradients)
         torch.autograd.backward(list(outputs), list(gradients), retain_graph=retain)
+
+
+def _remove(handles: list[Any]) -> None:
+    """Take hooks off, the last one first."""
+    while handles:
+        handles.pop().remove()
 
 
 def _hooks(tracker: CallTracker) -> Callable[[Any], Iterator[Any]]:
