@@ -206,7 +206,7 @@ GRADIENT = [
     ("no clipping", LLAMA, set_to(clip=None), ROOT, 0, ("grad.clip",)),
     ("clipping by value", LLAMA, set_to(clip=("value", 0.05)), ROOT, 0, ("grad.clip",)),
     ("clipping to another norm", LLAMA, set_to(clip=("norm", 0.5)), ROOT, 0, ("grad.clip",)),
-    ("summed over ranks", RANKS, set_to(reduction="sum"), ROOT, 0, ("dist.reduction",)),
+    ("summed over ranks", RANKS, set_to(reduction="sum"), ANYWHERE, 0, ("dist.reduction",)),
     ("not reduced over ranks", RANKS, set_to(reduction="none"), ANYWHERE, 0, ("dist.reduction",)),
 ]
 RATE = [

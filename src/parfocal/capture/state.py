@@ -17,7 +17,8 @@ from parfocal.run.records import Leaf, OptimizerRecord, StateRecord, TensorValue
 
 ROLES = ("parameter", "buffer", "gradient", "optimizer")
 
-Moment = str  # "before" or "after" the step's update
+Moment = str  # "before" or "after" the step's update; "used": gradients as it uses them
+CHANGED = 1e-6  # relative difference of norms of gradients that are not the same
 
 
 def check_roles(roles: Sequence[str], has_optimizer: bool) -> tuple[str, ...]:
@@ -97,7 +98,16 @@ class StateListener:
         arrays = [backend.to_array(each, copy=False) for each in gradients if each is not None]
         if not arrays:
             return None
-        return clipped_norm([sum_of_squares(array) for array in arrays], arrays, self._clip(optimizer))
+        squares = [sum_of_squares(array) for array in arrays]
+        self._record_reduced(math.sqrt(math.fsum(squares)))
+        return clipped_norm(squares, arrays, self._clip(optimizer))
+
+    def _record_reduced(self, norm: float) -> None:
+        """Record gradients again where code between backward pass and update changed those of a rank."""
+        session = self._session
+        before = session.steps.gradient_norm
+        if session.writer.header.ranks > 1 and before is not None and abs(norm - before) > CHANGED * before:
+            self._record_gradients("used")
 
     def _clip(self, optimizer: Any) -> Mapping[str, Any] | None:
         known = self._made_with.get(id(optimizer))

@@ -213,6 +213,11 @@ CODES: dict[str, Code] = {
         ("lr", "loss"),
         "a rate that is not multiplied",
     ),
+    "dist.batch_norm": Code(
+        "Statistics of a batch are of one rank on one side, of all ranks on the other.",
+        ("forward",),
+        "BatchNorm for SyncBatchNorm",
+    ),
     "dist.sampler": Code(
         "Ranks get another share of the data.", ("data",), "both ranks read the same samples"
     ),

@@ -110,7 +110,7 @@ class StateRecord:
     role: str
     path: str
     slot: str | None  # the optimizer's slot
-    moment: str  # "before" or "after" the step
+    moment: str  # "before" or "after" the step; "used" by its update: gradients that ranks reduced by then
     value: TensorValue | None
     step: int = 0
     rank: int = 0

@@ -31,6 +31,7 @@ class Statistic:
     calls: int = 1  # that moved it on
     given: float = 0.0  # the relative error that its layer was given
     channels: int = 0  # of the reference's layer, where the port's has only some of them
+    ranks: int = 1  # whose batches it may be taken over, all together
 
 
 def judged(
@@ -45,19 +46,27 @@ def judged(
         measured = score(error_of(comparison), floor)
         if measured <= limit:
             continue
-        if _is_biased_variance(each, floor, limit):
-            biased.append(each)
-            continue
-        cause = momentum_cause(
-            *(each.before, each.expected, each.observed),
-            (each.node, each.port_node),
-            backend,
-            (floor, limit),
-            _count(each),
-        )
-        sites = each.node.site, each.port_node.site
-        divergences.append(Divergence("buffer", *sites, each.name, comparison, floor, measured, cause=cause))
+        for over in {1, each.ranks}:
+            if _is_biased_variance(each, floor, limit, _count(each) * over):
+                biased.append(replace(each, ranks=over))
+                break
+        else:
+            divergences.append(_parted(each, floor, limit, backend))
     return _one_for_each_layer(divergences), [_variance_finding(biased)] if biased else []
+
+
+def _parted(each: Statistic, floor: Size, limit: float, backend: Backend | None) -> Divergence:
+    comparison = compare_arrays(each.observed, each.expected)
+    cause = momentum_cause(
+        *(each.before, each.expected, each.observed),
+        (each.node, each.port_node),
+        backend,
+        (floor, limit),
+        _count(each),
+    )
+    sites = each.node.site, each.port_node.site
+    measured = score(error_of(comparison), floor)
+    return Divergence("buffer", *sites, each.name, comparison, floor, measured, cause=cause)
 
 
 def _one_for_each_layer(divergences: list[Divergence]) -> list[Divergence]:
@@ -86,9 +95,9 @@ def _floor(statistic: Statistic) -> Size:
     return Size(max(own.rms, given.rms), max(own.peak, given.peak)) * max(epsilon, statistic.given)
 
 
-def _is_biased_variance(statistic: Statistic, floor: Size, limit: float) -> bool:
+def _is_biased_variance(statistic: Statistic, floor: Size, limit: float, count: int) -> bool:
     """Whether the one side divides by n and the other by n - 1: the update's ratio is n / (n - 1)."""
-    count, momentum = _count(statistic), statistic.node.settings.get("momentum")
+    momentum = statistic.node.settings.get("momentum")
     if count < 2 or not isinstance(momentum, float):
         return False
     kept = (1.0 - momentum) ** statistic.calls * statistic.before.astype(np.float64)
@@ -107,7 +116,7 @@ def _count(statistic: Statistic) -> int:
 
 def _variance_finding(items: list[Statistic]) -> Finding:
     first = items[0]
-    count = _count(first)
+    count = _count(first) * first.ranks
     layers = first.name if len(items) == 1 else f"{len(items)} BatchNorm layers ({first.name}, ...)"
     message = (
         f"running variance of {layers}: one side divides "

@@ -12,9 +12,11 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.judge.floors import EPSILON
+from parfocal.judge.verdict import Divergence, Finding
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, CallErrors
 from parfocal.workflow.recorded_runs.forward import inherited_from
+from parfocal.workflow.recorded_runs.gathering import DerivedTensors
 from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
 from parfocal.workflow.recorded_runs.steps import Moments, RecordedStep
 from parfocal.workflow.statistics import Statistic, judged
@@ -32,9 +34,42 @@ def compare_buffers(pair: StepPair, diverged: bool) -> Outcome:
         return Outcome(left_out=(LeftOut("buffers", reason),))
     statistics = list(_statistics(pair))
     divergences, findings = judged(statistics, None, JUMP)
+    broadcast = _broadcast(pair) if divergences else None
+    if broadcast is not None:
+        divergences, findings = broadcast
     placed = [replace(each, step=pair.step, rank=pair.rank) for each in divergences]
     compared = (Compared("buffers", len(statistics)),) if statistics else ()
     return Outcome(inherited_from(placed, diverged), tuple(findings), compared)
+
+
+def _broadcast(pair: StepPair) -> tuple[list[Divergence], list[Finding]] | None:
+    """What is left when one side's ranks begin the step with the buffers of rank 0; None: nothing changes.
+
+    A wrapper that gives rank 0's buffers to all ranks leaves training as it is, and what rank 0 saves.
+    """
+    for side, name in ((pair.reference, "reference"), (pair.port, "port")):
+        if side.ranks < 2 or side.rank == 0:
+            continue
+        given = _with_first_buffers(side)
+        sides = (given, pair.port) if name == "reference" else (pair.reference, given)
+        pairs = replace(pair, reference=sides[0], port=sides[1])
+        divergences, findings = judged(list(_statistics(pairs)), None, JUMP)
+        if not divergences:
+            message = (
+                f"at every step all ranks of the {name} begin with the buffers of rank 0, those of the other "
+                f"side with their own: the running statistics of rank {side.rank} differ, not those of rank 0"
+            )
+            return [], [*findings, Finding("dist.rank", message)]
+    return None
+
+
+def _with_first_buffers(side: RecordedStep) -> RecordedStep:
+    first = side.launch[0]
+    buffers = {
+        path: Moments(first.buffers[path].before, moments.after) if path in first.buffers else moments
+        for path, moments in side.buffers.items()
+    }
+    return replace(side, buffers=buffers, tensors=DerivedTensors(side.launch))
 
 
 def _statistics(pair: StepPair) -> Iterator[Statistic]:
@@ -59,7 +94,17 @@ def _statistics(pair: StepPair) -> Iterator[Statistic]:
             elif not np.array_equal(port_before, before):
                 continue  # how much of the past is left is not known
             given = max(GIVEN * EPSILON["float32"], *(each.given for each in calls))
-            yield Statistic(right[name][0], before, expected, observed, node, other, len(calls), given)
+            yield Statistic(
+                right[name][0],
+                before,
+                expected,
+                observed,
+                node,
+                other,
+                len(calls),
+                given,
+                ranks=pair.reference.ranks if pair.reference.ranks == pair.port.ranks else 1,
+            )
 
 
 def _of(side: RecordedStep, owner: str) -> dict[str, tuple[str, Moments]]:

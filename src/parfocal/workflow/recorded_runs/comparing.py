@@ -26,14 +26,16 @@ from parfocal.workflow.recorded_runs.followed import LIMIT, own_scores
 from parfocal.workflow.recorded_runs.forward import compare_forward
 from parfocal.workflow.recorded_runs.gradients import compare_gradients
 from parfocal.workflow.recorded_runs.interruption import interruptions
+from parfocal.workflow.recorded_runs.launches import Launches, Steps
 from parfocal.workflow.recorded_runs.logs import compare_logs
 from parfocal.workflow.recorded_runs.loss import compare_entering, compare_loss
 from parfocal.workflow.recorded_runs.pair import Memory, Outcome, StepPair
+from parfocal.workflow.recorded_runs.ranks import compare_ranks
 from parfocal.workflow.recorded_runs.rate import compare_clipping, compare_rate
-from parfocal.workflow.recorded_runs.reading import StepRecords, pair_steps, read_steps
+from parfocal.workflow.recorded_runs.reading import StepRecords
 from parfocal.workflow.recorded_runs.settings import compare_settings
 from parfocal.workflow.recorded_runs.slots import compare_slots
-from parfocal.workflow.recorded_runs.steps import RecordedStep, build_step
+from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.update import compare_updates
 from parfocal.workflow.recorded_runs.weights import compare_weights
 
@@ -43,6 +45,7 @@ Stage = Callable[[StepPair, bool], Outcome]  # of one step; whether anything bef
 STAGES: tuple[Stage, ...] = (
     compare_settings,
     compare_weights,
+    compare_ranks,
     compare_data,
     compare_forward,
     compare_loss,
@@ -69,14 +72,16 @@ def compare(
     """Compare a reference's run with a port's; works on a machine with neither framework.
 
     With ``tolerance`` every element of every paired tensor must be within it (full tensors only).
-    ``layers`` says which module of the reference is which of the port; ``rank`` compares one rank only.
+    ``layers`` says which module of the reference is which of the port; ``rank`` compares one rank only. Runs
+    of several ranks are compared rank by rank; where the two have not equally many, as one process each.
     """
     reference, port = (run if isinstance(run, Run) else load_run(run) for run in (run_a, run_b))
     if reference.path.resolve() == port.path.resolve():
         raise InputError(f"{reference.path} is compared with itself", hint="give two runs")
     gathered = _Gathered(tolerance)
-    ranks = _ranks(reference, port, rank, gathered)
-    for steps in _steps_of_ranks(reference, port, ranks, gathered):
+    launches = Launches.of(reference, port, rank)
+    gathered.add(Outcome(left_out=launches.left_out))
+    for steps in _steps_of(launches, gathered):
         pairs = [gathered.pair(ours, theirs, dict(layers or {})) for ours, theirs in steps]
         for stage in STAGES:
             for pair in pairs:
@@ -105,48 +110,21 @@ def _left_incomplete(reference: Run, port: Run, gathered: _Gathered) -> Iterator
             yield Finding(INCOMPLETE, f"the {name}'s run ends {last}, and was not closed: {run.path}")
 
 
-def _ranks(reference: Run, port: Run, wanted: int | None, gathered: _Gathered) -> list[int]:
-    """The ranks that both runs have."""
-    common = sorted(set(reference.ranks) & set(port.ranks))
-    if wanted is not None:
-        if wanted not in common:
-            raise InputError(
-                f"rank {wanted} is not in both runs: the reference has {reference.ranks}, "
-                f"the port {port.ranks}"
+def _steps_of(launches: Launches, gathered: _Gathered) -> Iterator[Steps]:
+    """Step by step what is compared with each other, as far as both runs have it."""
+    for ours, theirs in launches.steps():
+        for rank in sorted({*(ours.ranks if ours else ()), *(theirs.ranks if theirs else ())}):
+            gathered.note_step(
+                None if ours is None else ours.ranks.get(rank),
+                None if theirs is None else theirs.ranks.get(rank),
+                launches.together,
             )
-        return [wanted]
-    for reason, run, other in (
-        (Reason.ONLY_REFERENCE, port, reference),
-        (Reason.ONLY_PORT, reference, port),
-    ):
-        for rank in sorted(set(other.ranks) - set(run.ranks)):
-            gathered.left_out.append(LeftOut(f"rank {rank}", reason))
-    return common
-
-
-def _steps_of_ranks(
-    reference: Run, port: Run, ranks: list[int], gathered: _Gathered
-) -> Iterator[list[tuple[RecordedStep, RecordedStep]]]:
-    """Step by step the same step of every rank, as far as both runs have it."""
-    streams = {rank: pair_steps(read_steps(reference, rank), read_steps(port, rank)) for rank in ranks}
-    waiting = {rank: next(stream, None) for rank, stream in streams.items()}
-    while any(pair is not None for pair in waiting.values()):
-        step = min(_number(pair) for pair in waiting.values() if pair is not None)
-        found = []
-        for rank, pair in waiting.items():
-            if pair is None or _number(pair) != step:
-                continue
-            waiting[rank] = next(streams[rank], None)
-            ours, theirs = pair
-            gathered.note_step(ours, theirs)
-            if ours is not None and theirs is not None:
-                found.append((build_step(reference, rank, ours), build_step(port, rank, theirs)))
-        if any(ours.trace.nodes and theirs.trace.nodes for ours, theirs in found):
+        if ours is None or theirs is None:
+            continue
+        found = launches.pairs(ours, theirs)
+        if any(left.trace.nodes and right.trace.nodes for left, right in found):
+            gathered.add(Outcome(left_out=launches.cannot_gather(ours, theirs)))
             yield found
-
-
-def _number(pair: tuple[StepRecords | None, StepRecords | None]) -> int:
-    return next(each.step for each in pair if each is not None)
 
 
 @dataclass(slots=True)
@@ -186,10 +164,13 @@ class _Gathered:
             self.compared[each.what] = Compared(each.what, known.count + each.count, of or None)
         self.left_out += [each for each in outcome.left_out if each not in self.left_out]
 
-    def note_step(self, ours: StepRecords | None, theirs: StepRecords | None) -> None:
+    def note_step(self, ours: StepRecords | None, theirs: StepRecords | None, together: bool) -> None:
+        """``together``: a rank that only one run has is no step that only one has."""
         for number, side in enumerate((ours, theirs)):
             if side is not None and side.calls:
                 self.steps[number].append(side.step)
+        if together and 0 not in (each.rank for side in (ours, theirs) if side for each in side.calls):
+            return
         for reason, side, other in ((Reason.ONLY_REFERENCE, theirs, ours), (Reason.ONLY_PORT, ours, theirs)):
             left = None if side is not None or other is None else LeftOut(f"step {other.step}", reason)
             if left is not None and left not in self.left_out:

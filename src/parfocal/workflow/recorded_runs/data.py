@@ -11,6 +11,7 @@ from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP
 from parfocal.workflow.recorded_runs.data_causes import explain_data
 from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
+from parfocal.workflow.recorded_runs.sampler_causes import sampler_cause
 from parfocal.workflow.recorded_runs.tensors import tie_values
 
 
@@ -63,7 +64,7 @@ def _judge(pair: StepPair, slot: str, own: Data, other: Data) -> Divergence | No
         apart.comparison,
         size,
         apart.error / unit if unit else float("inf"),
-        cause=explain_data(pair, own, other),
+        cause=sampler_cause(pair, slot) or explain_data(pair, own, other),
         step=pair.step,
         rank=pair.rank,
     )
@@ -80,6 +81,7 @@ def _other_shapes(pair: StepPair, own: Mapping[str, Value], other: Mapping[str, 
         NOTHING,
         float("inf"),
         message,
+        cause=sampler_cause(pair, next(iter(own))),
         step=pair.step,
         rank=pair.rank,
     )

@@ -10,6 +10,7 @@ from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of
 from parfocal.replay.trace import Node, Trace
+from parfocal.workflow.recorded_runs.batch_statistics import statistics_cause
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, Arrived, CallErrors, jump
 from parfocal.workflow.recorded_runs.followed import followed_divergences
 from parfocal.workflow.recorded_runs.ops import at_its_op
@@ -58,7 +59,7 @@ def own_errors(errors: CallErrors, pair: StepPair, phase: str) -> Iterator[Diver
             noise,
             grown,
             message,
-            cause=explain_call(other, own) if explain else None,
+            cause=(statistics_cause(pair, other, own) or explain_call(other, own)) if explain else None,
             step=pair.step,
             rank=pair.rank,
         )

@@ -20,6 +20,8 @@ from parfocal.workflow.recorded_runs.call_errors import GIVEN, CallErrors
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, Outcome, StepPair
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
+from parfocal.workflow.recorded_runs.rank_causes import reduction_cause
+from parfocal.workflow.recorded_runs.steps import Reduction
 from parfocal.workflow.recorded_runs.ties import tied_otherwise
 from parfocal.workflow.recorded_runs.vectors import PROPORTIONAL, factor_between
 
@@ -77,17 +79,22 @@ def _scaled_throughout(
 ) -> Cause | None:
     """All gradients of the port are the reference's times one number; the layers were given the same."""
     alive = [each for each in found if each.relative and math.isfinite(each.relative)]
-    if not wrong or len(wrong) < len(alive) or len(alive) < SEVERAL:
+    if not wrong:
+        return None
+    reductions = pair.reference.reduction, pair.port.reduction
+    if reductions.count(Reduction.NONE) == 1:
+        return reduction_cause(pair, None)
+    if len(wrong) < len(alive) or len(alive) < SEVERAL:
         return None
     factors = [_factor(pair, each.tie) for each in wrong]
     known = [factor for factor in factors if factor is not None]
     if len(known) < SEVERAL or max(known) - min(known) > PROPORTIONAL * abs(known[0]):
         return None
-    factor, ranks = known[0], pair.reference.run.header.ranks
+    factor = known[0]
+    reduced = reduction_cause(pair, factor)
+    if reduced is not None:
+        return reduced
     message = f"every gradient of the port is {factor:.6g} times the reference's"
-    if ranks > 1 and any(abs(factor / count - 1) < PROPORTIONAL for count in (ranks, 1 / ranks)):
-        words = f"{message}, and there are {ranks} ranks: a sum over them against a mean"
-        return Cause("dist.reduction", words, "reduce gradients over ranks as the reference does", 0.0)
     return Cause("grad.scale", message, f"divide the port's gradients by {factor:.6g}", 0.0)
 
 

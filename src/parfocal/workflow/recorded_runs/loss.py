@@ -12,6 +12,7 @@ from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import JUMP
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
+from parfocal.workflow.recorded_runs.rank_causes import loss_scale_cause, loss_share_cause
 from parfocal.workflow.recorded_runs.tensors import tie_values
 from parfocal.workflow.recorded_runs.vectors import factor_between
 
@@ -81,6 +82,9 @@ def _explain(pair: StepPair, ours: float, theirs: float) -> Cause | None:
     if pair.output_error > OUTPUTS_EXPLAIN or not ours or not theirs or not math.isfinite(theirs / ours):
         return None
     ratio = theirs / ours
+    by_ranks = loss_scale_cause(pair, ratio) or loss_share_cause(pair, ours, theirs)
+    if by_ranks is not None:
+        return by_ranks
     larger, smaller = ("port", "reference") if abs(ratio) > 1 else ("reference", "port")
     times = max(abs(ratio), 1 / abs(ratio))
     for count, meaning in _counts(pair):

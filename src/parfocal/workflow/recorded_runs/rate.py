@@ -9,6 +9,7 @@ from parfocal.judge.verdict import Cause, Divergence
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
+from parfocal.workflow.recorded_runs.rank_causes import rate_cause
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 
 RATE = 1e-6  # relative difference of learning rates that is rounding: some frameworks keep them in float32
@@ -96,6 +97,9 @@ def _explain(pair: StepPair, ours: float, theirs: float) -> Cause:
         if len(shifted) > 1 and all(_close(right[step], left[step + steps]) for step in shifted):
             message = f"the port's learning rate is one step {words} the reference's"
             return Cause("lr.offset", message, "step the port's schedule where the reference's is", 0.0)
+    scaled = rate_cause(pair, ours, theirs)
+    if scaled is not None:
+        return scaled
     factor = f" ({theirs / ours:.6g} times)" if ours else ""
     message = f"the learning rate is {ours:.6g} in the reference and {theirs:.6g} in the port{factor}"
     return Cause("lr.value", message, f"set the port's learning rate to {ours:.9g}", 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 from parfocal.run.reader import Run
 from parfocal.run.records import (
@@ -94,9 +95,17 @@ def _with_kept(records: StepRecords, kept: Kept) -> StepRecords:
     return records
 
 
-def pair_steps(
-    reference: Iterator[StepRecords], port: Iterator[StepRecords]
-) -> Iterator[tuple[StepRecords | None, StepRecords | None]]:
+class Numbered(Protocol):
+    """Something of one step."""
+
+    @property
+    def step(self) -> int: ...
+
+
+_Of = TypeVar("_Of", bound=Numbered)
+
+
+def pair_steps(reference: Iterator[_Of], port: Iterator[_Of]) -> Iterator[tuple[_Of | None, _Of | None]]:
     """The steps of both runs side by side; None where only one run has the step."""
     ours, theirs = next(reference, None), next(port, None)
     while ours is not None or theirs is not None:

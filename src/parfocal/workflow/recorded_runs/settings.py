@@ -39,8 +39,12 @@ def _pairs(pair: StepPair) -> Iterator[tuple[Node, Node]]:
 
 
 def common_settings(node: Node) -> dict[str, Any]:
-    """What a module says of itself, by common names."""
-    return {common_name(name): value for name, value in node.settings.items()}
+    """What a module says of itself, by common names; one that was read under it counts, not an attribute.
+
+    A layer derived from one of the framework's has both: ``momentum`` as read and ``_momentum`` as kept.
+    """
+    found = {common_name(name): value for name, value in node.settings.items()}
+    return found | {name: value for name, value in node.settings.items() if common_name(name) == name}
 
 
 def explain_call(ours: Node, theirs: Node) -> Cause | None:

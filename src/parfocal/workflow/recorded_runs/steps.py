@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from parfocal.capture.calls import FOLLOWED
@@ -35,6 +36,7 @@ class Moments:
 
     before: Data | None = None
     after: Data | None = None
+    used: Data | None = None  # of a gradient that was changed between backward pass and update
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,16 @@ class UpdateSettings:
 
     kind: str
     settings: Mapping[str, Any]
+
+
+class Reduction(Enum):
+    """What became of the gradients of several ranks before the update."""
+
+    BACKWARD = "backward"  # the same on all ranks when the backward pass was over
+    MEAN = "mean"
+    SUM = "sum"
+    SCALED = "scaled"  # another multiple of the sum: clipped besides, or divided by another number
+    NONE = "none"  # every rank uses its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +83,13 @@ class RecordedStep:
     positions: Mapping[int, int] = field(default_factory=dict)  # order in the run -> in the trace
     followed: Mapping[int, int] = field(default_factory=dict)  # order in the trace -> in the run followed
     noise: Mapping[tuple[int, str, str], Size] = field(default_factory=dict)  # by call, side and slot
+    used: Gradients = field(default_factory=dict)  # those that code changed before the update used them
+    launch: tuple[RecordedStep, ...] = ()  # the same step of all ranks; none of a single process
+    reduction: Reduction | None = None  # of gradients over the ranks, where that could be told
+
+    @property
+    def ranks(self) -> int:
+        return max(1, len(self.launch))
 
     @property
     def cut_short(self) -> bool:
@@ -95,6 +114,7 @@ def build_step(run: Run, rank: int, records: StepRecords) -> RecordedStep:
         trace=Trace(nodes),
         roots=roots,
         gradients=state.gradients(),
+        used=state.used_gradients(),
         parameters=state.tensors_of("parameter"),
         buffers=state.tensors_of("buffer"),
         slots=state.slots,
@@ -241,6 +261,10 @@ class _State:
 
     def gradients(self) -> dict[str, Data | None]:
         return {path: moments.before for path, moments in self.tensors_of("gradient").items()}
+
+    def used_gradients(self) -> dict[str, Data | None]:
+        found = {path: moments.used for path, moments in self.tensors_of("gradient").items()}
+        return found if any(data is not None for data in found.values()) else {}
 
     @property
     def slots(self) -> dict[tuple[str, str], Moments]:

@@ -72,9 +72,19 @@ class TensorTable:
         value = self._values[id(data)]
         return None if value.ref is None else self.run.read(value)
 
+    def knows(self, data: Data) -> bool:
+        return id(data) in self._values
+
+    def has_order(self, data: Data) -> bool:
+        """Whether more is known than a fingerprint, which says nothing of the order of the values."""
+        return True
+
     def sketch(self, data: Data) -> Sketch:
+        """Of a tensor whose order is known."""
         if id(data) not in self._sketches:
-            self._sketches[id(data)] = sketch(self.run.read(self._values[id(data)]))
+            values = self.array(data)
+            assert values is not None  # otherwise a sketch was recorded
+            self._sketches[id(data)] = sketch(values)
         return self._sketches[id(data)]
 
 
@@ -137,6 +147,8 @@ class Distances:
             return _beyond_rounding(order_free)
         if own.shape != other.shape and _without_ones(own.shape) != _without_ones(other.shape):
             # projections say nothing across layouts, fingerprints little
+            return _beyond_rounding(order_free)
+        if not (self.port.has_order(own) and self.reference.has_order(other)):
             return _beyond_rounding(order_free)
         apart = relative_distance(self.port.sketch(own), self.reference.sketch(other))
         if lies is Arrangement.UNKNOWN and apart > 0.1 and order_free <= SAME:

@@ -26,9 +26,13 @@ def vectors_of(
     if arrays[0] is not None and arrays[1] is not None:
         expected = arrays[1].T if lies is Arrangement.TRANSPOSED else arrays[1]
         return _flat(arrays[0]), _flat(expected)
-    if lies is Arrangement.TRANSPOSED:
+    if lies is Arrangement.TRANSPOSED or not _have_order(pair, own, other):
         return None
     return projected(pair.port.tensors, own), projected(pair.reference.tensors, other)
+
+
+def _have_order(pair: StepPair, own: Data, other: Data) -> bool:
+    return pair.port.tensors.has_order(own) and pair.reference.tensors.has_order(other)
 
 
 def projected(tensors: TensorTable, data: Data) -> Vector:

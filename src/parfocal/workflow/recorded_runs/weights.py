@@ -19,6 +19,7 @@ from parfocal.workflow.recorded_runs.call_errors import JUMP, jump
 from parfocal.workflow.recorded_runs.gradients import sites_of
 from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
+from parfocal.workflow.recorded_runs.rank_causes import weights_cause
 from parfocal.workflow.recorded_runs.tensors import Apart, Arrangement
 from parfocal.workflow.recorded_runs.ties import tied_otherwise
 
@@ -100,6 +101,9 @@ def _explain(pair: StepPair, tie: ParameterTie, apart: Apart) -> Cause | None:
     own, other = pair.port.parameters[tie.port].before, pair.reference.parameters[tie.reference].before
     if own is None or other is None or apart.error <= DIFFERENT:
         return None
+    of_rank = weights_cause(pair, tie)
+    if of_rank is not None:
+        return of_rank
     if _same_values(own, other):
         return _other_order(pair, tie, own, other)
     belongs = [

@@ -1,0 +1,141 @@
+"""Causes that only a training on several ranks has. Each is tested on what the ranks recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parfocal.judge.verdict import Cause
+from parfocal.workflow.recorded_runs.gathering import batch_of
+from parfocal.workflow.recorded_runs.pair import StepPair, Vector
+from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
+from parfocal.workflow.recorded_runs.rank_drift import drift_cause, drifts_of
+from parfocal.workflow.recorded_runs.steps import RecordedStep, Reduction
+from parfocal.workflow.recorded_runs.vectors import PROPORTIONAL, multiple_of, project_pair
+
+FITTED = 1e-5  # relative error that may be left of a loss that is computed again
+WHOLE = 1e-3  # relative distance of a ratio from a number of ranks
+
+
+def ranks_of(pair: StepPair) -> int:
+    return max(pair.reference.ranks, pair.port.ranks)
+
+
+def is_rank_count(ratio: float, pair: StepPair) -> bool:
+    """Whether a ratio of the sides is the number of ranks, or one over it."""
+    ranks = ranks_of(pair)
+    return ranks > 1 and any(abs(ratio / count - 1) < WHOLE for count in (ranks, 1 / ranks))
+
+
+def _on_all_ranks(pair: StepPair, ratio: float, name: str) -> bool:
+    """Whether a number of a step has the same ratio on every rank, where ranks are compared one by one."""
+    if pair.reference.ranks != pair.port.ranks:
+        return True
+    sides = [[getattr(step.end, name, None) for step in side.launch] for side in (pair.reference, pair.port)]
+    return all(
+        ours and theirs is not None and abs(theirs / ours / ratio - 1) < WHOLE
+        for ours, theirs in zip(*sides, strict=True)
+    )
+
+
+def rate_cause(pair: StepPair, ours: float, theirs: float) -> Cause | None:
+    if not ours or not is_rank_count(theirs / ours, pair):
+        return None
+    if not _on_all_ranks(pair, theirs / ours, "learning_rate"):
+        return None
+    message = (
+        f"the learning rate is {ours:.6g} in the reference and {theirs:.6g} in the port, {theirs / ours:.6g} "
+        f"times, and there are {ranks_of(pair)} ranks: it is scaled with their number on one side only"
+    )
+    return Cause("dist.batch_scale", message, f"set the port's learning rate to {ours:.9g}", 0.0)
+
+
+def loss_scale_cause(pair: StepPair, ratio: float) -> Cause | None:
+    if not is_rank_count(ratio, pair) or not _on_all_ranks(pair, ratio, "loss"):
+        return None
+    message = (
+        f"the loss of the port is {ratio:.6g} times the reference's, and there are {ranks_of(pair)} ranks: "
+        "it is scaled with their number on one side only"
+    )
+    return Cause("dist.batch_scale", message, f"divide the port's loss by {ratio:.6g}", 0.0)
+
+
+def loss_share_cause(pair: StepPair, ours: float, theirs: float) -> Cause | None:
+    """A mean of the ranks' means, where ranks have unequal numbers of samples."""
+    for name, side, other in (("port", pair.port, ours), ("reference", pair.reference, theirs)):
+        sizes = [batch_of(step) for step in side.launch]
+        losses = [step.end.loss for step in side.launch if step.end is not None and step.end.loss is not None]
+        if len(set(sizes)) < 2 or len(losses) < len(sizes):
+            continue
+        weighted = sum(n * loss for n, loss in zip(sizes, losses, strict=True)) / sum(sizes)
+        if abs(weighted - other) <= FITTED * abs(other):
+            message = (
+                f"the ranks of the {name} have {', '.join(map(str, sizes))} samples and weigh the same: "
+                "the loss is a mean of their means, not over all samples"
+            )
+            fix = "give all ranks equally many samples: fill up or drop the last ones"
+            return Cause("dist.batch_scale", message, fix, 0.0)
+    return None
+
+
+def weights_cause(pair: StepPair, tie: ParameterTie) -> Cause | None:
+    """Weights that differ on this rank alone."""
+    for name, side, path in (("port", pair.port, tie.port), ("reference", pair.reference, tie.reference)):
+        found = [each for each in drifts_of(side) if each.rank == pair.rank and each.path == path]
+        if found:
+            return drift_cause(name, found[0])
+    return None
+
+
+def reduction_cause(pair: StepPair, factor: float | None) -> Cause | None:
+    """Gradients that are the other side's once they are averaged, or not summed, over the ranks."""
+    ranks = ranks_of(pair)
+    if ranks < 2:
+        return None
+    fix = "average the port's gradients over its ranks before the update, as DataParallel does"
+    for name, side in (("port", pair.port), ("reference", pair.reference)):
+        if side.reduction is Reduction.NONE and _mean_agrees(pair, name):
+            other = "reference" if name == "port" else "port"
+            message = (
+                f"the gradients of the {name} are each rank's own: they are not reduced over the ranks; "
+                f"their mean over the {ranks} ranks is what the {other} uses"
+            )
+            return Cause("dist.reduction", message, fix, 0.0)
+    if factor is None or not is_rank_count(factor, pair):
+        return None
+    message = (
+        f"every gradient of the port is {factor:.6g} times the reference's, and there are {ranks} ranks: "
+        "a sum over them against a mean"
+    )
+    return Cause("dist.reduction", message, "reduce gradients over ranks as the reference does", 0.0)
+
+
+def _mean_agrees(pair: StepPair, name: str) -> bool:
+    """Whether one side's gradients, averaged over its ranks, are the other's."""
+    means: list[Vector] = []
+    others: list[Vector] = []
+    launch = pair.port.launch if name == "port" else pair.reference.launch
+    for tie in pair.parameters:
+        vectors = [_gradients(pair, tie, step, name) for step in launch]
+        known = [each for each in vectors if each is not None]
+        if known and len(known) == len(launch):
+            means.append(np.mean([mine for mine, _ in known], axis=0))
+            others.append(known[0][1])
+    if not means:
+        return False
+    factor = multiple_of(np.concatenate(means), np.concatenate(others))
+    return factor is not None and abs(factor - 1) < PROPORTIONAL
+
+
+def _gradients(
+    pair: StepPair, tie: ParameterTie, step: RecordedStep, name: str
+) -> tuple[Vector, Vector] | None:
+    """Of one rank of the named side, and of the other side."""
+    port, reference = (step, pair.reference) if name == "port" else (pair.port, step)
+    own, other = port.gradients.get(tie.port), reference.gradients.get(tie.reference)
+    if own is None or other is None:
+        return None
+    lies = arrangement_of(tie, reference, port, own, other)
+    found = project_pair(StepPair(reference, port), own, other, lies)
+    if found is None:
+        return None
+    return found if name == "port" else (found[1], found[0])

@@ -1,0 +1,124 @@
+"""Why ranks get other samples: they overlap, are shared otherwise, filled up, or of another number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from parfocal.judge.verdict import Cause
+from parfocal.matching.values import SAME, distance
+from parfocal.replay.trace import Data
+from parfocal.workflow.recorded_runs.gathering import fingerprint_of_all
+from parfocal.workflow.recorded_runs.pair import StepPair
+from parfocal.workflow.recorded_runs.rank_causes import is_rank_count, ranks_of
+from parfocal.workflow.recorded_runs.steps import RecordedStep
+
+MOSTLY = 0.5  # share of a rank's samples that are on all ranks by mistake, not to fill up
+
+
+def sampler_cause(pair: StepPair, slot: str) -> Cause | None:
+    """The ranks share the samples of a step in another way."""
+    if pair.reference.ranks < 2 and pair.port.ranks < 2:
+        return None
+    ours, theirs = (_inputs(side, slot) for side in (pair.reference, pair.port))
+    if not ours or not theirs:
+        return None
+    rows = [_rows(side, parts) for side, parts in ((pair.reference, ours), (pair.port, theirs))]
+    if rows[0] is not None and rows[1] is not None:
+        return _by_rows(pair, rows[0], rows[1])
+    for name, parts, others in (("reference", ours, theirs), ("port", theirs, ours)):
+        if _equal_parts(parts) and not _equal_parts(others):
+            return _overlap(pair, name, "all", parts[0].shape[0])
+    marks = [fingerprint_of_all([part.fingerprint for part in parts]) for parts in (ours, theirs)]
+    if distance(*marks) <= SAME and pair.reference.ranks == pair.port.ranks:
+        return _shared_otherwise(pair)
+    return _batch_sizes(pair, [part.shape[0] for part in ours], [part.shape[0] for part in theirs])
+
+
+def _by_rows(pair: StepPair, ours: Sequence[list[bytes]], theirs: Sequence[list[bytes]]) -> Cause | None:
+    overlaps = [len(_on_every_rank(side)) for side in (ours, theirs)]
+    for number, (name, side) in enumerate((("reference", ours), ("port", theirs))):
+        if overlaps[number] > max(overlaps[1 - number], MOSTLY * len(side[0])):
+            return _overlap(pair, name, str(overlaps[number]), len(side[0]))
+    counts = [Counter(row for part in side for row in part) for side in (ours, theirs)]
+    if counts[0] == counts[1]:
+        return _shared_otherwise(pair)
+    filled = max(counts[0] - counts[1], counts[1] - counts[0], key=lambda each: sum(each.values()))
+    contained = not (counts[0] - counts[1]) or not (counts[1] - counts[0])
+    if contained and sum(filled.values()) < ranks_of(pair):
+        return _padding(pair, [len(part) for part in ours], [len(part) for part in theirs])
+    return _batch_sizes(pair, [len(part) for part in ours], [len(part) for part in theirs])
+
+
+def _on_every_rank(parts: Sequence[list[bytes]]) -> set[bytes]:
+    """Samples that no rank is without; none of a single process."""
+    if len(parts) < 2:
+        return set()
+    return set(parts[0]).intersection(*(set(part) for part in parts[1:]))
+
+
+def _padding(pair: StepPair, ours: Sequence[int], theirs: Sequence[int]) -> Cause:
+    counts = [", ".join(map(str, side)) for side in (ours, theirs)]
+    message = (
+        f"the ranks of the reference have {counts[0]} samples at step {pair.step}, those of the port "
+        f"{counts[1]}: shares are filled up to equal lengths on one side only"
+    )
+    fix = "fill up, or drop, the last samples as the reference's sampler does"
+    return Cause("dist.sampler", message, fix, 0.0)
+
+
+def _overlap(pair: StepPair, name: str, shared: str, count: int) -> Cause:
+    message = (
+        f"all ranks of the {name} read the same samples: {shared} of the {count} of step {pair.step} are on "
+        "every rank"
+    )
+    fix = "give each rank a share of its own, as a DistributedBatchSampler does"
+    if name == "reference":
+        fix = "give all ranks of the port the same samples, as the reference does, or mend the reference"
+    return Cause("dist.sampler", message, fix, 0.0)
+
+
+def _shared_otherwise(pair: StepPair) -> Cause:
+    message = "all ranks together have the reference's samples of this step, each rank has others"
+    return Cause("dist.sampler", message, "give each rank the reference's share of the data", 0.0)
+
+
+def _batch_sizes(pair: StepPair, ours: Sequence[int], theirs: Sequence[int]) -> Cause | None:
+    totals = sum(ours), sum(theirs)
+    if not totals[0] or not is_rank_count(totals[1] / totals[0], pair):
+        return None
+    message = (
+        f"an update of the reference is made of {totals[0]} samples ({len(ours)} x {ours[0]}), "
+        f"one of the port of {totals[1]} ({len(theirs)} x {theirs[0]})"
+    )
+    size = totals[0] // len(theirs)
+    fix = f"give each of the port's {len(theirs)} ranks batches of {size}, or scale the learning rate"
+    return Cause("dist.batch_scale", message, fix, 0.0)
+
+
+def _inputs(side: RecordedStep, slot: str) -> list[Data]:
+    """What enters the model on every rank, at the first call of the step."""
+    found = []
+    for step in side.launch or (side,):
+        if not step.roots:
+            return []
+        inputs = step.trace.nodes[step.roots[0]].inputs
+        value = inputs.get(slot, next(iter(inputs.values()), None))
+        if value is None or not value.data.shape:
+            return []
+        found.append(value.data)
+    return found
+
+
+def _rows(side: RecordedStep, parts: Sequence[Data]) -> list[list[bytes]] | None:
+    found = []
+    for step, part in zip(side.launch or (side,), parts, strict=True):
+        array = step.tensors.array(part)
+        if array is None:
+            return None
+        found.append([row.tobytes() for row in array])
+    return found
+
+
+def _equal_parts(parts: Sequence[Data]) -> bool:
+    return len(parts) > 1 and all(part.fingerprint == parts[0].fingerprint for part in parts)
