@@ -74,6 +74,7 @@ NOUNS = {
         Noun(phrase("optimizer slot"), phrase("optimizer slots")),
         Noun(phrase("parameter"), phrase("parameters")),
         Noun(phrase("parameter gradient"), phrase("parameter gradients")),
+        Noun(phrase("rank with the others"), phrase("ranks with each other")),
         Noun(phrase("result"), phrase("results")),
         Noun(phrase("sample"), phrase("samples")),
         Noun(phrase("seed"), phrase("seeds")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from parfocal.locale.zh.ranks import TEXTS as _RANKS
 from parfocal.locale.zh.report import TEXTS as _REPORT
 
-TABLES = {"report": _REPORT}
+TABLES = {"report": _REPORT, "ranks": _RANKS}

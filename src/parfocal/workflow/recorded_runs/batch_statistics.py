@@ -9,6 +9,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.judge.verdict import Cause
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 from parfocal.workflow.recorded_runs.gathering import same_calls
 from parfocal.workflow.recorded_runs.pair import StepPair
@@ -31,16 +32,23 @@ def statistics_cause(pair: StepPair, ours: Node, theirs: Node) -> Cause | None:
             return None
     if whole[0] == whole[1]:
         return None
-    words = ["all samples of the step" if each else "each rank's own samples" for each in whole]
-    message = (
-        f"the mean and the variance of {theirs.path or 'the norm'} are those of {words[0]} in the reference "
-        f"and of {words[1]} in the port"
+    words = [
+        phrase("all samples of the step") if each else phrase("each rank's own samples") for each in whole
+    ]
+    message = phrase(
+        "the mean and the variance of {layer} are those of {reference} in the reference and of {port} in "
+        "the port",
+        layer=theirs.path or theirs.kind,
+        reference=words[0],
+        port=words[1],
     )
     fix = (
-        "convert the port with SyncBatchNorm.convert_sync_batchnorm (it has kernels for GPUs only), or "
-        "compare launches of equally many ranks"
+        phrase(
+            "convert the port with SyncBatchNorm.convert_sync_batchnorm (it has kernels for GPUs only), or "
+            "compare launches of equally many ranks"
+        )
         if whole[0]
-        else "use a plain BatchNorm in the port, which takes the samples of one rank"
+        else phrase("use a plain BatchNorm in the port, which takes the samples of one rank")
     )
     return Cause("dist.batch_norm", message, fix, 0.0 if None not in whole else math.nan)
 

@@ -13,11 +13,13 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Divergence, Finding
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, CallErrors
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.gathering import DerivedTensors
 from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
+from parfocal.workflow.recorded_runs.rank_drift import SIDES
 from parfocal.workflow.recorded_runs.steps import Moments, RecordedStep
 from parfocal.workflow.statistics import Statistic, judged
 
@@ -55,9 +57,12 @@ def _broadcast(pair: StepPair) -> tuple[list[Divergence], list[Finding]] | None:
         pairs = replace(pair, reference=sides[0], port=sides[1])
         divergences, findings = judged(list(_statistics(pairs)), None, JUMP)
         if not divergences:
-            message = (
-                f"at every step all ranks of the {name} begin with the buffers of rank 0, those of the other "
-                f"side with their own: the running statistics of rank {side.rank} differ, not those of rank 0"
+            message = phrase(
+                "at every step all ranks of the {side} begin with the buffers of rank 0, those of the "
+                "other side "
+                "with their own: the running statistics of rank {rank} differ, not those of rank 0",
+                side=SIDES[name],
+                rank=side.rank,
             )
             return [], [*findings, Finding("dist.rank", message)]
     return None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from parfocal.judge.verdict import Cause
+from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.gathering import batch_of
 from parfocal.workflow.recorded_runs.pair import StepPair, Vector
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
-from parfocal.workflow.recorded_runs.rank_drift import drift_cause, drifts_of
+from parfocal.workflow.recorded_runs.rank_drift import SIDES, drift_cause, drifts_of
 from parfocal.workflow.recorded_runs.steps import RecordedStep, Reduction
 from parfocal.workflow.recorded_runs.vectors import PROPORTIONAL, multiple_of, project_pair
 
@@ -42,21 +43,31 @@ def rate_cause(pair: StepPair, ours: float, theirs: float) -> Cause | None:
         return None
     if not _on_all_ranks(pair, theirs / ours, "learning_rate"):
         return None
-    message = (
-        f"the learning rate is {ours:.6g} in the reference and {theirs:.6g} in the port, {theirs / ours:.6g} "
-        f"times, and there are {ranks_of(pair)} ranks: it is scaled with their number on one side only"
+    message = phrase(
+        "the learning rate is {reference} in the reference and {port} in the port, {times} times, and "
+        "there are "
+        "{ranks} ranks: it is scaled with their number on one side only",
+        reference=f"{ours:.6g}",
+        port=f"{theirs:.6g}",
+        times=f"{theirs / ours:.6g}",
+        ranks=ranks_of(pair),
     )
-    return Cause("dist.batch_scale", message, f"set the port's learning rate to {ours:.9g}", 0.0)
+    fix = phrase("set the port's learning rate to {rate}", rate=f"{ours:.9g}")
+    return Cause("dist.batch_scale", message, fix, 0.0)
 
 
 def loss_scale_cause(pair: StepPair, ratio: float) -> Cause | None:
     if not is_rank_count(ratio, pair) or not _on_all_ranks(pair, ratio, "loss"):
         return None
-    message = (
-        f"the loss of the port is {ratio:.6g} times the reference's, and there are {ranks_of(pair)} ranks: "
-        "it is scaled with their number on one side only"
+    message = phrase(
+        "the loss of the port is {times} times the reference's, and there are {ranks} ranks: it is scaled "
+        "with "
+        "their number on one side only",
+        times=f"{ratio:.6g}",
+        ranks=ranks_of(pair),
     )
-    return Cause("dist.batch_scale", message, f"divide the port's loss by {ratio:.6g}", 0.0)
+    fix = phrase("divide the port's loss by {times}", times=f"{ratio:.6g}")
+    return Cause("dist.batch_scale", message, fix, 0.0)
 
 
 def loss_share_cause(pair: StepPair, ours: float, theirs: float) -> Cause | None:
@@ -68,11 +79,14 @@ def loss_share_cause(pair: StepPair, ours: float, theirs: float) -> Cause | None
             continue
         weighted = sum(n * loss for n, loss in zip(sizes, losses, strict=True)) / sum(sizes)
         if abs(weighted - other) <= FITTED * abs(other):
-            message = (
-                f"the ranks of the {name} have {', '.join(map(str, sizes))} samples and weigh the same: "
-                "the loss is a mean of their means, not over all samples"
+            message = phrase(
+                "the ranks of the {side} have {counts} samples and weigh the same: the loss is a mean of "
+                "their "
+                "means, not over all samples",
+                side=SIDES[name],
+                counts=", ".join(map(str, sizes)),
             )
-            fix = "give all ranks equally many samples: fill up or drop the last ones"
+            fix = phrase("give all ranks equally many samples: fill up or drop the last ones")
             return Cause("dist.batch_scale", message, fix, 0.0)
     return None
 
@@ -91,22 +105,30 @@ def reduction_cause(pair: StepPair, factor: float | None) -> Cause | None:
     ranks = ranks_of(pair)
     if ranks < 2:
         return None
-    fix = "average the port's gradients over its ranks before the update, as DataParallel does"
+    fix = phrase("average the port's gradients over its ranks before the update, as DataParallel does")
     for name, side in (("port", pair.port), ("reference", pair.reference)):
         if side.reduction is Reduction.NONE and _mean_agrees(pair, name):
             other = "reference" if name == "port" else "port"
-            message = (
-                f"the gradients of the {name} are each rank's own: they are not reduced over the ranks; "
-                f"their mean over the {ranks} ranks is what the {other} uses"
+            message = phrase(
+                "the gradients of the {side} are each rank's own: they are not reduced over the ranks; "
+                "their mean "
+                "over the {ranks} ranks is what the {other} uses",
+                side=SIDES[name],
+                ranks=ranks,
+                other=SIDES[other],
             )
             return Cause("dist.reduction", message, fix, 0.0)
     if factor is None or not is_rank_count(factor, pair):
         return None
-    message = (
-        f"every gradient of the port is {factor:.6g} times the reference's, and there are {ranks} ranks: "
-        "a sum over them against a mean"
+    message = phrase(
+        "every gradient of the port is {times} times the reference's, and there are {ranks} ranks: a sum "
+        "over "
+        "them against a mean",
+        times=f"{factor:.6g}",
+        ranks=ranks,
     )
-    return Cause("dist.reduction", message, "reduce gradients over ranks as the reference does", 0.0)
+    fix = phrase("reduce gradients over ranks as the reference does")
+    return Cause("dist.reduction", message, fix, 0.0)
 
 
 def _mean_agrees(pair: StepPair, name: str) -> bool:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from parfocal.judge.verdict import Cause
+from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.vectors import projected
 
 APART = 1e-5  # relative difference of weights that ranks do not share
 DRIFTED = "dist.rank"
+SIDES = {"reference": phrase("reference"), "port": phrase("port")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +44,22 @@ def drifts_of(side: RecordedStep) -> Iterator[Drift]:
 
 
 def drift_cause(side: str, drift: Drift) -> Cause:
-    fix = (
+    fix = phrase(
         "give all ranks of the port the weights of rank 0 before training (a DataParallel wrapper does), and "
         "reduce their gradients at every step"
     )
     if side == "reference":
-        fix = "keep a model of its own on every rank, as the reference does, or mend the reference"
+        fix = phrase("keep a model of its own on every rank, as the reference does, or mend the reference")
     return Cause(DRIFTED, told_drift(side, drift), fix, 0.0)
 
 
 def told_drift(side: str, drift: Drift) -> str:
-    return (
-        f"{drift.path} of rank {drift.rank} of the {side} differs from that of rank 0 by {drift.error:.3g} "
-        "of its size: the ranks have drifted apart"
+    return phrase(
+        "{parameter} of rank {rank} of the {side} differs from that of rank 0 by {share} of its size: the "
+        "ranks "
+        "have drifted apart",
+        parameter=drift.path,
+        rank=drift.rank,
+        side=SIDES[side],
+        share=f"{drift.error:.3g}",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Divergence, Finding, Site
+from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import Compared
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
@@ -34,7 +35,7 @@ def compare_ranks(pair: StepPair, diverged: bool) -> Outcome:
     pair.memory.causes.add(DRIFTED)
     ours, theirs = drifts
     if ours is not None and theirs is not None:
-        words = f"{told_drift('reference', ours)}; {told_drift('port', theirs)}"
+        words = joined("; ", (told_drift("reference", ours), told_drift("port", theirs)))
         return Outcome(findings=(Finding(DRIFTED, words),), compared=compared)
     side, drift = ("reference", ours) if ours is not None else ("port", theirs)
     assert drift is not None
@@ -43,7 +44,7 @@ def compare_ranks(pair: StepPair, diverged: bool) -> Outcome:
     found = Divergence(
         "weights",
         *_sites(pair, side, drift),
-        f"parameter {drift.path} of rank {drift.rank}",
+        phrase("parameter {path} of rank {rank}", path=drift.path, rank=drift.rank),
         None,
         NOTHING,
         drift.error / APART,

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from parfocal.judge.verdict import Cause
 from parfocal.matching.values import SAME, distance
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Data
 from parfocal.workflow.recorded_runs.gathering import fingerprint_of_all
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.rank_causes import is_rank_count, ranks_of
+from parfocal.workflow.recorded_runs.rank_drift import SIDES
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 
 MOSTLY = 0.5  # share of a rank's samples that are on all ranks by mistake, not to fill up
@@ -28,7 +30,7 @@ def sampler_cause(pair: StepPair, slot: str) -> Cause | None:
         return _by_rows(pair, rows[0], rows[1])
     for name, parts, others in (("reference", ours, theirs), ("port", theirs, ours)):
         if _equal_parts(parts) and not _equal_parts(others):
-            return _overlap(pair, name, "all", parts[0].shape[0])
+            return _overlap(pair, name, str(parts[0].shape[0]), parts[0].shape[0])
     marks = [fingerprint_of_all([part.fingerprint for part in parts]) for parts in (ours, theirs)]
     if distance(*marks) <= SAME and pair.reference.ranks == pair.port.ranks:
         return _shared_otherwise(pair)
@@ -59,40 +61,60 @@ def _on_every_rank(parts: Sequence[list[bytes]]) -> set[bytes]:
 
 def _padding(pair: StepPair, ours: Sequence[int], theirs: Sequence[int]) -> Cause:
     counts = [", ".join(map(str, side)) for side in (ours, theirs)]
-    message = (
-        f"the ranks of the reference have {counts[0]} samples at step {pair.step}, those of the port "
-        f"{counts[1]}: shares are filled up to equal lengths on one side only"
+    message = phrase(
+        "the ranks of the reference have {reference} samples at step {step}, those of the port {port}: "
+        "shares "
+        "are filled up to equal lengths on one side only",
+        reference=counts[0],
+        step=pair.step,
+        port=counts[1],
     )
-    fix = "fill up, or drop, the last samples as the reference's sampler does"
+    fix = phrase("fill up, or drop, the last samples as the reference's sampler does")
     return Cause("dist.sampler", message, fix, 0.0)
 
 
 def _overlap(pair: StepPair, name: str, shared: str, count: int) -> Cause:
-    message = (
-        f"all ranks of the {name} read the same samples: {shared} of the {count} of step {pair.step} are on "
-        "every rank"
+    message = phrase(
+        "all ranks of the {side} read the same samples: {shared} of the {count} of step {step} are on "
+        "every rank",
+        side=SIDES[name],
+        shared=shared,
+        count=count,
+        step=pair.step,
     )
-    fix = "give each rank a share of its own, as a DistributedBatchSampler does"
+    fix = phrase("give each rank a share of its own, as a DistributedBatchSampler does")
     if name == "reference":
-        fix = "give all ranks of the port the same samples, as the reference does, or mend the reference"
+        fix = phrase(
+            "give all ranks of the port the same samples, as the reference does, or mend the reference"
+        )
     return Cause("dist.sampler", message, fix, 0.0)
 
 
 def _shared_otherwise(pair: StepPair) -> Cause:
-    message = "all ranks together have the reference's samples of this step, each rank has others"
-    return Cause("dist.sampler", message, "give each rank the reference's share of the data", 0.0)
+    message = phrase("all ranks together have the reference's samples of this step, each rank has others")
+    return Cause("dist.sampler", message, phrase("give each rank the reference's share of the data"), 0.0)
 
 
 def _batch_sizes(pair: StepPair, ours: Sequence[int], theirs: Sequence[int]) -> Cause | None:
     totals = sum(ours), sum(theirs)
     if not totals[0] or not is_rank_count(totals[1] / totals[0], pair):
         return None
-    message = (
-        f"an update of the reference is made of {totals[0]} samples ({len(ours)} x {ours[0]}), "
-        f"one of the port of {totals[1]} ({len(theirs)} x {theirs[0]})"
+    message = phrase(
+        "an update of the reference is made of {reference} samples ({ranks} x {each}), one of the port of "
+        "{port} "
+        "({port_ranks} x {port_each})",
+        reference=totals[0],
+        ranks=len(ours),
+        each=ours[0],
+        port=totals[1],
+        port_ranks=len(theirs),
+        port_each=theirs[0],
     )
-    size = totals[0] // len(theirs)
-    fix = f"give each of the port's {len(theirs)} ranks batches of {size}, or scale the learning rate"
+    fix = phrase(
+        "give each of the port's {ranks} ranks batches of {size}, or scale the learning rate",
+        ranks=len(theirs),
+        size=totals[0] // len(theirs),
+    )
     return Cause("dist.batch_scale", message, fix, 0.0)
 
 
