@@ -17,7 +17,20 @@ from typing import Annotated
 import typer
 
 from parfocal import __version__
-from parfocal.cli import accept, align, compare, convert, describe, diff, doctor, record, report
+from parfocal.cli import (
+    accept,
+    align,
+    check,
+    compare,
+    convert,
+    describe,
+    diff,
+    doctor,
+    init,
+    record,
+    report,
+    status,
+)
 from parfocal.cli import map as mapping
 from parfocal.errors import ParfocalError
 
@@ -41,6 +54,9 @@ app.command("diff")(diff.diff)
 app.command("convert")(convert.convert)
 app.command("describe")(describe.describe)
 app.command("map")(mapping.map_names)
+app.command("init")(init.init)
+app.command("check")(check.check)
+app.command("status")(status.status)
 app.command("accept")(accept.accept)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)

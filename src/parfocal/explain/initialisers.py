@@ -99,6 +99,11 @@ def _scales(fans: Fans) -> dict[tuple[Family, str], float]:
     }
 
 
+FAN_INITIALISERS = tuple(
+    name for bias in (False, True) for _, name in _scales(Fans(1.0, 1.0, bias))
+)  # what an initialiser that goes by fans may be called
+
+
 def _name(family: Family, values: Array, mean: float, std: float, fans: Fans | None) -> str:
     if family is Family.CONSTANT:
         return f"constant {number(float(values[0]))}"

@@ -94,7 +94,7 @@ def _stored(value: Any, place: str, arrays: dict[str, Array]) -> Any:
             f"batch {place} holds {brief(value)}, which cannot be saved as an array of numbers",
             hint="save numbers: pictures as arrays, words as ids",
         )
-    arrays[place] = np.ascontiguousarray(array)
+    arrays[place] = np.ascontiguousarray(array).reshape(array.shape)  # a number stays one
     return {"array": place}
 
 

@@ -6,7 +6,7 @@ put side by side, and each is compared as a sample, with an error rate that is t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.causes import number, spelled_path
-from parfocal.explain.initialisers import Drawn, Family, Fans, differ_in_scale, drawn
+from parfocal.explain.initialisers import FAN_INITIALISERS, Drawn, Family, Fans, differ_in_scale, drawn
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
@@ -29,6 +29,9 @@ from parfocal.workflow.seeding import seed as seed_all
 ALARMS = 1e-3  # how often all of a correct model together may be called different
 MOST = 20_000  # numbers of one tensor and seed that are looked at
 SAME_NUMBERS = 1e-6  # relative: fixed numbers that near are the same
+
+# Names of initialisers that a backend may know how to write.
+INITIALISERS = (*FAN_INITIALISERS, "constant", "uniform", "normal", "truncated normal")
 
 Factory = Callable[[], Any]
 
@@ -53,17 +56,52 @@ def compare_init(reference: Factory, port: Factory, *, seeds: int = 8) -> Report
         raise InputError("a factory compared with itself is always the same", hint="pass two factories")
     builds = [_Build(reference, "reference"), _Build(port, "port")]
     pairs = [(builds[0](number), builds[1](number)) for number in range(seeds)]
-    states = [[_parameters(side) for side in pair] for pair in pairs]
+    ours, theirs = (initial_values([pair[side] for pair in pairs]) for side in (0, 1))
     plan = transfer(*pairs[0], partial=True)  # by names, kinds and shapes: no values take part
-    sides = registry.of(pairs[0][0]), registry.of(pairs[0][1])
-    tensors = [_tensor(entry, states, pairs[0], sides) for entry in _compared(plan, states[0])]
+    return compare_initial_values(ours, theirs, plan)
+
+
+@dataclass(frozen=True, slots=True)
+class InitialValues:
+    """How one side's parameters begin, and what is needed to tell of them without its framework."""
+
+    name: str
+    framework: str
+    states: Sequence[Mapping[str, Array]]  # one a seed: path -> values
+    fans: Mapping[str, Fans | None]
+    kinds: Mapping[str, str]  # path -> kind of the layer that has it
+    defaults: Mapping[str, str | None]  # path -> what initialises it when nothing is said
+    written: Mapping[str, str]  # initialiser's name -> how it is written
+
+
+def initial_values(models: Sequence[Any]) -> InitialValues:
+    """Of models built from as many seeds."""
+    first = models[0]
+    backend = registry.of(first)
+    states = [_parameters(model) for model in models]
+    modules = backend.modules(first)
+    kinds = {path: backend.kind(modules.get(path.rpartition(".")[0], first)) for path in states[0]}
+    return InitialValues(
+        f"{type(first).__name__} ({backend.name} {backend.framework_version})",
+        backend.name,
+        states,
+        {path: _fans(path, first, backend) for path in states[0]},
+        kinds,
+        {path: backend.default_initialiser(kind, path.rpartition(".")[2]) for path, kind in kinds.items()},
+        {name: form for name in INITIALISERS if (form := backend.written_initialiser(name)) is not None},
+    )
+
+
+def compare_initial_values(ours: InitialValues, theirs: InitialValues, plan: Plan) -> Report:
+    """Compare the samples of corresponding parameters; ``plan`` says which correspond."""
+    tensors = [_tensor(entry, ours, theirs) for entry in _compared(plan, ours, theirs)]
     if not tensors:
         raise EmptyComparisonError(
             "the two models have no parameter in common, so there is nothing to compare",
             hint="check that both factories build the same architecture",
         )
     limit = ALARMS / len(tensors)
-    found = [each for tensor in tensors if (each := _difference(tensor, pairs[0], sides, limit)) is not None]
+    found = [each for tensor in tensors if (each := _difference(tensor, ours, theirs, limit)) is not None]
     left = [
         LeftOut(item.path, reason)
         for items, reason in (
@@ -72,9 +110,10 @@ def compare_init(reference: Factory, port: Factory, *, seeds: int = 8) -> Report
         )
         for item in items
     ]
+    seeds = len(ours.states)
     return Report(
-        reference_name=_name(pairs[0][0], sides[0]),
-        port_name=_name(pairs[0][1], sides[1]),
+        reference_name=ours.name,
+        port_name=theirs.name,
         divergences=tuple(found),
         transfer=plan,
         coverage=Coverage(
@@ -103,10 +142,6 @@ class _Build:
         return model
 
 
-def _name(model: Any, backend: Backend) -> str:
-    return f"{type(model).__name__} ({backend.name} {backend.framework_version})"
-
-
 def _parameters(model: Any) -> dict[str, Array]:
     backend = registry.of(model)
     return {
@@ -116,31 +151,23 @@ def _parameters(model: Any) -> dict[str, Array]:
     }
 
 
-def _compared(plan: Plan, states: list[dict[str, Array]]) -> list[Entry]:
-    return [entry for entry in plan.entries if entry.source in states[0] and entry.target in states[1]]
+def _compared(plan: Plan, ours: InitialValues, theirs: InitialValues) -> list[Entry]:
+    return [
+        entry for entry in plan.entries if entry.source in ours.states[0] and entry.target in theirs.states[0]
+    ]
 
 
-def _tensor(
-    entry: Entry,
-    states: list[list[dict[str, Array]]],
-    models: tuple[Any, Any],
-    sides: tuple[Backend, Backend],
-) -> _Tensor:
-    samples = [
-        (
-            views.apply(entry.source_view, ours[entry.source]),
-            views.apply(entry.target_view, theirs[entry.target]),
-        )
-        for ours, theirs in states
-    ]
-    fans = [
-        _fans(path, *side)
-        for path, side in zip((entry.source, entry.target), zip(models, sides, strict=True), strict=True)
-    ]
+def _tensor(entry: Entry, ours: InitialValues, theirs: InitialValues) -> _Tensor:
     return _Tensor(
         entry,
-        drawn([_thinned(ours) for ours, _ in samples], fans[0]),
-        drawn([_thinned(theirs) for _, theirs in samples], fans[1]),
+        drawn(
+            [_thinned(views.apply(entry.source_view, state[entry.source])) for state in ours.states],
+            ours.fans[entry.source],
+        ),
+        drawn(
+            [_thinned(views.apply(entry.target_view, state[entry.target])) for state in theirs.states],
+            theirs.fans[entry.target],
+        ),
     )
 
 
@@ -168,7 +195,7 @@ def _fans(path: str, model: Any, backend: Backend) -> Fans | None:
 
 
 def _difference(
-    tensor: _Tensor, models: tuple[Any, Any], sides: tuple[Backend, Backend], limit: float
+    tensor: _Tensor, reference: InitialValues, port: InitialValues, limit: float
 ) -> Divergence | None:
     ours, theirs = tensor.reference, tensor.port
     code, score = _judged(ours, theirs, limit)
@@ -177,15 +204,13 @@ def _difference(
     path = tensor.entry.target
     if code != "init.scale" and path.rpartition(".")[2] == "bias":
         code = "init.bias"
-    kinds = [
-        backend.kind(backend.modules(model).get(place.rpartition(".")[0], model))
-        for model, backend, place in zip(models, sides, (tensor.entry.source, path), strict=True)
-    ]
+    places = ((reference, tensor.entry.source, ours), (port, path, theirs))
+    kinds = [side.kinds[place] for side, place, _ in places]
     defaults = [
-        f", the default of {backend.name}'s {kind}"
-        if backend.default_initialiser(kind, path.rpartition(".")[2]) == each.name
+        f", the default of {side.framework}'s {side.kinds[place]}"
+        if side.defaults[place] == each.name
         else ""
-        for backend, kind, each in zip(sides, kinds, (ours, theirs), strict=True)
+        for side, place, each in places
     ]
     message = (
         f"{path} begins as {ours.in_words()}{defaults[0]} in the reference, "
@@ -199,7 +224,7 @@ def _difference(
         None,
         NOTHING,
         score,
-        cause=Cause(code, message, _fix(tensor, sides[1]), 0.0),
+        cause=Cause(code, message, _fix(tensor, port.written), 0.0),
     )
 
 
@@ -219,16 +244,16 @@ def _judged(ours: Drawn, theirs: Drawn, limit: float) -> tuple[str, float]:
     return ("init.scale" if same_family else "init.distribution"), float(score)
 
 
-def _fix(tensor: _Tensor, backend: Backend) -> str:
+def _fix(tensor: _Tensor, written: Mapping[str, str]) -> str:
     """The line that makes the port's tensor begin like the reference's."""
     ours = tensor.reference
     place = f"{spelled_path(tensor.entry.target)}"
     name = {Family.CONSTANT: "constant", Family.UNIFORM: "uniform", Family.NORMAL: "normal"}.get(
         ours.family, ""
     )
-    form = backend.written_initialiser(ours.name) or backend.written_initialiser(name)
+    form = written.get(ours.name) or written.get(name)
     if ours.family is Family.TRUNCATED:
-        form = backend.written_initialiser("truncated normal")
+        form = written.get("truncated normal")
     if form is None:
         return f"initialise {place} as the reference does: {ours.in_words()}"
     low, high = (number(float(f"{edge:.2g}")) for edge in (ours.values.min(), ours.values.max()))

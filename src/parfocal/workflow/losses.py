@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,16 +37,28 @@ CODES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
+class LossResult:
     """A loss and the gradients of what it was given, by the number of the input."""
 
     value: Array
     gradients: dict[int, Array]
 
 
+class LossSide(Protocol):
+    """One loss, wherever it is computed."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def framework(self) -> str: ...
+    def evaluate(self, inputs: Arrays, *, gradients: bool = True) -> LossResult: ...
+    def tried(self, inputs: Arrays) -> Array | None:
+        """The value alone; None where the loss cannot be had of these inputs."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Side:
-    """One loss and the framework whose tensors it takes."""
+class LocalLoss:
+    """A loss of this process and the framework whose tensors it takes."""
 
     words: str
     function: Callable[..., Any]
@@ -56,7 +68,11 @@ class _Side:
     def name(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
-    def evaluate(self, inputs: Arrays, *, gradients: bool = True) -> _Result:
+    @property
+    def framework(self) -> str:
+        return self.backend.name
+
+    def evaluate(self, inputs: Arrays, *, gradients: bool = True) -> LossResult:
         backend = self.backend
         learnt = _learnt(inputs) if gradients else []
         tensors = [
@@ -70,13 +86,12 @@ class _Side:
             )
         value = backend.to_array(loss)
         if not learnt or not backend.requires_grad(loss):
-            return _Result(value, {})
+            return LossResult(value, {})
         backend.backward([loss], [backend.from_array(np.ones_like(value))])
         found = {number: backend.gradient(tensors[number]) for number in learnt}
-        return _Result(value, {number: array for number, array in found.items() if array is not None})
+        return LossResult(value, {number: array for number, array in found.items() if array is not None})
 
     def tried(self, inputs: Arrays) -> Array | None:
-        """The value alone; None where the loss cannot be had of these inputs."""
         try:
             return self.evaluate(inputs, gradients=False).value
         except Exception:  # noqa: BLE001 - whatever a loss raises of inputs it was not made for
@@ -94,16 +109,29 @@ def compare_loss(reference: Any, port: Any, *inputs: Any) -> Report:
     if not inputs:
         raise EmptyComparisonError("no inputs were given, so there is no loss to compare")
     given = [_arrays([split(each)[number] for each in inputs]) for number in (0, 1)]
-    ours, theirs = _side(reference, "reference", given[0]), _side(port, "port", given[1])
-    results = ours.evaluate(given[0]), theirs.evaluate(given[1])
     shared = not any(isinstance(each, Sides) for each in inputs)
+    return judge_losses(
+        local_loss(reference, "reference", given[0]),
+        local_loss(port, "port", given[1]),
+        given[0],
+        given[1],
+        shared,
+    )
+
+
+def judge_losses(
+    ours: LossSide, theirs: LossSide, for_reference: Arrays, for_port: Arrays, shared: bool
+) -> Report:
+    """Compare two losses on arrays; ``shared`` says that both are given the same."""
+    given = for_reference, for_port
+    results = ours.evaluate(given[0]), theirs.evaluate(given[1])
     divergences = list(_differences(ours, theirs, given[0], results, shared))
     tried, findings = _hard_cases(ours, theirs, given[0]) if shared and not divergences else (0, [])
     keys = [result.gradients.keys() for result in results]
     only = [keys[0] - keys[1], keys[1] - keys[0]]
     return Report(
-        reference_name=f"{ours.name} ({ours.backend.name})",
-        port_name=f"{theirs.name} ({theirs.backend.name})",
+        reference_name=f"{ours.name} ({ours.framework})",
+        port_name=f"{theirs.name} ({theirs.framework})",
         divergences=tuple(divergences),
         findings=tuple(findings),
         coverage=Coverage(
@@ -141,16 +169,16 @@ def _learnt(inputs: Arrays) -> list[int]:
     return floating[:-1] if len(floating) > 1 and floating[-1] == len(inputs) - 1 else floating
 
 
-def _side(function: Any, words: str, inputs: Arrays) -> _Side:
+def local_loss(function: Any, words: str, inputs: Arrays) -> LocalLoss:
     if not callable(function):
         raise InputError(f"the {words} is {brief(function)}: not a loss that can be called")
     try:
-        return _Side(words, function, registry.of(function))
+        return LocalLoss(words, function, registry.of(function))
     except InputError:
         pass  # a plain function: whose tensors it takes shows when it is called
     problems = []
     for name in _frameworks(function):
-        side = _Side(words, function, registry.get(name))
+        side = LocalLoss(words, function, registry.get(name))
         try:
             side.evaluate(inputs, gradients=False)
         except Exception as error:  # noqa: BLE001 - the other framework's functions raise anything
@@ -173,7 +201,7 @@ def _frameworks(function: Any) -> list[str]:
     return sorted(registry.available(), key=lambda name: name not in roots)
 
 
-def _floor(side: _Side, inputs: Arrays, result: _Result, pick: Callable[[_Result], Array]) -> Size:
+def _floor(side: LossSide, inputs: Arrays, result: LossResult, pick: Callable[[LossResult], Array]) -> Size:
     """What rounding makes unavoidable: size, one unit in the last place of the inputs, and float64."""
     own = pick(result)
     epsilon = EPSILON.get(own.dtype.name, EPSILON["float32"])
@@ -198,9 +226,9 @@ def _moved(array: Array, generator: np.random.Generator) -> Array:
 
 
 def _differences(
-    ours: _Side, theirs: _Side, inputs: Arrays, results: tuple[_Result, _Result], shared: bool
+    ours: LossSide, theirs: LossSide, inputs: Arrays, results: tuple[LossResult, LossResult], shared: bool
 ) -> Iterator[Divergence]:
-    parts: list[tuple[str, str, Callable[[_Result], Array]]] = [("loss", "the loss", lambda r: r.value)]
+    parts: list[tuple[str, str, Callable[[LossResult], Array]]] = [("loss", "the loss", lambda r: r.value)]
     for number in sorted(results[0].gradients.keys() & results[1].gradients.keys()):
         parts.append(("gradient", f"gradient of input {number}", lambda r, n=number: r.gradients[n]))  # type: ignore[misc]
     explained: Cause | None = None
@@ -230,15 +258,17 @@ def _differences(
 
 
 def _shown(array: Array) -> str:
-    return f"{float(array):.7g}" if array.size == 1 else brief(array)
+    return f"{float(array.reshape(-1)[0]):.7g}" if array.size == 1 else brief(array)
 
 
-def _cause(ours: _Side, theirs: _Side, inputs: Arrays) -> Cause | None:
+def _cause(ours: LossSide, theirs: LossSide, inputs: Arrays) -> Cause | None:
     """Settings that differ, proven by a loss made anew; or what the values say."""
     return next(_settings(ours, theirs, inputs), None) or _from_values(ours, theirs, inputs)
 
 
-def _settings(ours: _Side, theirs: _Side, inputs: Arrays) -> Iterator[Cause]:
+def _settings(ours: LossSide, theirs: LossSide, inputs: Arrays) -> Iterator[Cause]:
+    if not (isinstance(ours, LocalLoss) and isinstance(theirs, LocalLoss)):
+        return
     backend, right = theirs.backend, ours.tried(inputs)
     if not (ours.backend.is_model(ours.function) and backend.is_model(theirs.function)) or right is None:
         return
@@ -251,7 +281,7 @@ def _settings(ours: _Side, theirs: _Side, inputs: Arrays) -> Iterator[Cause]:
     for name in [name for name in own if name in other and own[name] != other[name]]:
         changed = {**own, name: other[name]}
         try:
-            value = _Side("port", backend.layer(kinds[1], changed), backend).tried(inputs)
+            value = LocalLoss("port", backend.layer(kinds[1], changed), backend).tried(inputs)
             line = backend.spell(kinds[1], changed, [name])
         except UnsupportedError:
             continue
@@ -264,7 +294,7 @@ def _settings(ours: _Side, theirs: _Side, inputs: Arrays) -> Iterator[Cause]:
             yield Cause(CODES.get(name, "loss.input"), message, line, 0.0)
 
 
-def _from_values(ours: _Side, theirs: _Side, inputs: Arrays) -> Cause | None:
+def _from_values(ours: LossSide, theirs: LossSide, inputs: Arrays) -> Cause | None:
     samples = []
     for each in (inputs, *_parts(inputs)):
         right, wrong = ours.tried(each), theirs.tried(each)
@@ -282,7 +312,7 @@ def _parts(inputs: Arrays) -> Iterator[Arrays]:
         yield tuple(np.ascontiguousarray(each[keep]) if each.ndim else each for each in inputs)
 
 
-def _hard_cases(ours: _Side, theirs: _Side, inputs: Arrays) -> tuple[int, list[Finding]]:
+def _hard_cases(ours: LossSide, theirs: LossSide, inputs: Arrays) -> tuple[int, list[Finding]]:
     """How many hard cases both could compute, and which of them differ."""
     tried, findings = 0, []
     for name, case in _hard_inputs(inputs):

@@ -85,7 +85,7 @@ class _Metric:
 
     def of(self, predictions: Any, labels: Any) -> Named:
         try:
-            return _named(self.function(predictions, labels))
+            return named_numbers(self.function(predictions, labels))
         except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             raise InputError(
                 f"the {self.side}'s metric raised {type(error).__name__}: {told(error)}"
@@ -99,7 +99,7 @@ class _Metric:
             return None
 
 
-def _named(value: Any) -> Named:
+def named_numbers(value: Any) -> Named:
     """Numbers by name; the only one has the name ``value``."""
     if isinstance(value, Mapping):
         return {str(name): number_of(item) for name, item in value.items()}

@@ -51,8 +51,27 @@ def compare_schedule(reference: Any, port: Any, steps: int) -> Report:
         raise InputError(f"steps={brief(steps)} is not a number of updates", hint="e.g. steps=1000")
     if reference is port:
         raise InputError("a schedule compared with itself is always the same", hint="pass two schedules")
-    ours, theirs = _schedule(reference, "reference", steps), _schedule(port, "port", steps)
-    curves = _followed(ours, "reference", steps), _followed(theirs, "port", steps)
+    return compare_rates(follow_schedule(reference, "reference", steps), follow_schedule(port, "port", steps))
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedRates:
+    """The rates of one side's updates: one row an update, one column a parameter group."""
+
+    name: str
+    rates: Array
+    given_number: bool = False  # its optimizer was given a number and has a scheduler besides
+
+
+def follow_schedule(value: Any, side: str, steps: int) -> FollowedRates:
+    """Step one side's schedule and read its rates; it is put back as it was."""
+    schedule = _schedule(value, side, steps)
+    return FollowedRates(schedule.name, _followed(schedule, side, steps), schedule.given_number)
+
+
+def compare_rates(ours: FollowedRates, theirs: FollowedRates) -> Report:
+    """Compare the rates of as many updates of both sides."""
+    curves, steps = (ours.rates, theirs.rates), len(ours.rates)
     groups = min(curve.shape[1] for curve in curves)
     divergences = [
         found
@@ -174,7 +193,7 @@ def _followed(schedule: _Schedule, side: str, steps: int) -> Array:
 
 
 def _difference(
-    reference: Array, port: Array, sides: tuple[_Schedule, _Schedule], group: int, groups: int
+    reference: Array, port: Array, sides: tuple[FollowedRates, FollowedRates], group: int, groups: int
 ) -> Divergence | None:
     score = distance(port, reference)
     if score <= LIMIT:

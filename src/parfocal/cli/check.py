@@ -1,0 +1,147 @@
+"""``parfocal check [STEP...]``: the guide's steps, and how far both sides agree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from parfocal.cli.console import make_console
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from parfocal.workflow.guide.checking import Checked
+    from parfocal.workflow.guide.state import StepResult
+
+COLOURS = {"passed": "green", "failed": "red", "error": "red"}
+SHOWN = 3  # problems of a step
+PROJECT = Annotated[
+    Path, typer.Option("--project", "-p", metavar="DIR", help="The folder that has parfocal.toml.")
+]
+
+
+def check(
+    steps: Annotated[
+        list[str] | None, typer.Argument(metavar="[STEP]...", help="Steps by name; without, all.")
+    ] = None,
+    project: PROJECT = Path("."),
+    force: Annotated[bool, typer.Option("--force", help="Run them even if nothing has changed.")] = False,
+    start: Annotated[
+        str, typer.Option("--from", metavar="STEP", help="Run this step and all after it again.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Run the steps that changed. Exit status 0 the same, 1 different, 2 a side or the call went wrong."""
+    from parfocal.workflow.guide.checking import check as check_project
+    from parfocal.workflow.guide.settings import read_project
+
+    found = read_project(project)
+    with _progress() as tell:
+        checked = check_project(found, steps or (), force=force, start=start, tell=tell)
+    if as_json:
+        typer.echo(json.dumps(checked.to_json(), indent=2))
+    else:
+        print_checked(checked)
+    raise typer.Exit(checked.status)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, str], None]]:
+    """A bar over the steps on a terminal, nothing in a pipe."""
+    console = make_console(stderr=True)
+    if not console.is_terminal:
+        yield lambda step, doing: None
+        return
+    from rich.progress import Progress
+
+    from parfocal.workflow.guide.steps import NAMES
+
+    with Progress(console=console, transient=True) as progress:
+        bar = progress.add_task("starting", total=len(NAMES))
+        yield lambda step, doing: progress.update(
+            bar, completed=NAMES.index(step), description=f"{step}: {doing}"
+        )
+
+
+def print_checked(checked: Checked, *, when: bool = False) -> None:
+    """The table of steps, what is wrong with them, and the checkpoints."""
+    console = make_console()
+    _print_steps(console, checked, when)
+    for result in checked.results:
+        _print_problems(console, result)
+    console.print()
+    for each in checked.checkpoints:
+        word = "[green]green[/]" if each.green else "[red]red[/]" if each.red else "open"
+        console.print(f"checkpoint {each.name:<12}{word}", soft_wrap=True)
+
+
+def _print_steps(console: Console, checked: Checked, when: bool) -> None:
+    from datetime import datetime
+
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("step", "", "score", "compared" if not when else "last run", "checkpoint"):
+        table.add_column(title, justify="right" if title == "score" else "left", overflow="fold")
+    checkpoints = _checkpoints()
+    for result in checked.results:
+        name = result.status.value
+        colour = COLOURS.get(name)
+        known = "" if result.name in checked.ran or when or name != "passed" else " (known)"
+        ran = datetime.fromtimestamp(result.when).strftime("%Y-%m-%d %H:%M:%S") if result.when else ""
+        table.add_row(
+            result.name,
+            f"[{colour}]{name}[/]{known}" if colour else name,
+            "" if result.score is None else f"{result.score:.3g}",
+            ran if when else result.compared,
+            checkpoints[result.name],
+        )
+    console.print(table)
+
+
+def _checkpoints() -> dict[str, str]:
+    from parfocal.workflow.guide.steps import STEPS
+
+    return {step.name: step.checkpoint for step in STEPS}
+
+
+def _print_problems(console: Console, result: StepResult) -> None:
+    from rich.markup import escape
+
+    def line(text: str) -> None:
+        console.print(escape(text), soft_wrap=True)
+
+    if result.message:
+        line(f"\n{result.name} is {result.status.value}: {result.message}")
+        if result.hint:
+            line(f"  hint: {result.hint}")
+    if not result.problems:
+        return
+    line(f"\n{result.name} failed ({result.way}):")
+    for problem in result.problems[:SHOWN]:
+        for text in problem_lines(problem):
+            line(f"  {text}")
+    if len(result.problems) > SHOWN:
+        line(f"  and {len(result.problems) - SHOWN} more")
+    if result.report:
+        line(f"  all of it: {result.report}")
+
+
+def problem_lines(problem: Any) -> list[str]:
+    """One problem as it is told: where, what, the cause and the fix."""
+    score = problem["score"]
+    told = f", {score:.4g}x what is unavoidable" if isinstance(score, (int, float)) else ""
+    where = f"{problem['where']}: " if problem["where"] else ""
+    lines = [f"{problem['phase']}, step {problem['step']}: {where}{problem['what']}{told}"]
+    if problem["code"]:
+        lines.append(f"  cause {problem['code']}: {problem['message']}")
+    elif problem["message"]:
+        lines.append(f"  {problem['message']}")
+    if problem["fix"]:
+        lines.append(f"  fix   {problem['fix']}")
+    return lines

@@ -1,0 +1,90 @@
+"""Where the steps of a project are carried out: asks the processes, keeps what is common to several steps."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from parfocal.report.report import Report
+from parfocal.run.storage import write_atomically
+from parfocal.workflow.guide.processes import BOTH, Workers
+from parfocal.workflow.guide.reports import problem_of, told_report
+from parfocal.workflow.guide.settings import SIDES, Project
+from parfocal.workflow.guide.state import Store
+
+Told = dict[str, Any]  # a report, as ``told_report`` gives it
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of a step: its report, and the values of both sides that the guide asks for."""
+
+    told: Told
+    values: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
+
+
+@dataclass(slots=True)
+class Bench:
+    """One step at work."""
+
+    project: Project
+    workers: Workers
+    store: Store
+    step: str
+    common_keys: Mapping[str, str]  # hash of what each common piece of work depends on
+    say: Callable[[str], None] = field(default=lambda text: None)
+
+    @property
+    def together(self) -> bool:
+        return self.workers.joint is not None
+
+    @property
+    def folder(self) -> Path:
+        return self.store.work(self.step)
+
+    def clear(self) -> None:
+        """What an earlier attempt left is of no use: a run is not written over."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+
+    def ask(self, job: str, side: str, **given: Any) -> dict[str, Any]:
+        self.say(f"{side}: {job}")
+        log = self.store.folder / "logs" / f"{self.step}-{side}.log"
+        return self.workers.apart[side].ask(job, side, given, log)
+
+    def ask_both(self, job: str, given: Callable[[str], Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [self.ask(job, side, **given(side)) for side in SIDES]
+
+    def compare(self, job: str, **given: Any) -> Told:
+        """A comparison with both sides in one process."""
+        assert self.workers.joint is not None
+        self.say(job)
+        log = self.store.folder / "logs" / f"{self.step}.log"
+        return self.workers.joint.ask(job, BOTH, {**given, "report": str(self.folder / "report")}, log)
+
+    def told(self, report: Report) -> Told:
+        return told_report(report, self.folder / "report")
+
+    def problems(self, report: Report) -> list[dict[str, Any]]:
+        return [problem_of(each) for each in report.divergences]
+
+    def once(self, name: str, make: Callable[[Bench], dict[str, Any]]) -> dict[str, Any]:
+        """What several steps have in common: made by the first of them, remembered for the others."""
+        other = Bench(self.project, self.workers, self.store, name, self.common_keys, self.say)
+        path, key = self.store.common(name), self.common_keys[name]
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+            if known["key"] == key:
+                found: dict[str, Any] = known["made"]
+                return found
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        other.clear()
+        made = make(other)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps({"key": key, "made": made}).encode())
+        return made

@@ -1,0 +1,272 @@
+"""``check``: the steps in order, each run only where what it depends on has changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from parfocal.brief import some
+from parfocal.errors import InputError, ParfocalError
+from parfocal.workflow.acceptance.layout import CHECKPOINTS
+from parfocal.workflow.guide.bench import Bench, Judged
+from parfocal.workflow.guide.judging import generate_inputs
+from parfocal.workflow.guide.processes import JobError, SideError, Workers
+from parfocal.workflow.guide.settings import SIDES, Project
+from parfocal.workflow.guide.side import FactoryError
+from parfocal.workflow.guide.state import (
+    Status,
+    StepResult,
+    Store,
+    code_files,
+    digest_of,
+    file_digests,
+)
+from parfocal.workflow.guide.steps import COMMON, NAMES, OPTIONAL, STEPS, CommonWork, Step
+from parfocal.workflow.guide.values import keep
+
+ABORTING = FactoryError.code  # a mistake in what parfocal.toml names ends the check
+COUNTS = 4  # of what was compared that are told
+Tell = Callable[[str, str], None]  # the step, and what is being done
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointState:
+    """One of the guide's five checkpoints: green when every step of it passed."""
+
+    name: str
+    title: str
+    steps: tuple[StepResult, ...]
+
+    @property
+    def green(self) -> bool:
+        return all(step.status is Status.PASSED for step in self.steps)
+
+    @property
+    def red(self) -> bool:
+        return any(step.status in (Status.FAILED, Status.ERROR) for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """All steps as they stand now."""
+
+    project: Project
+    results: tuple[StepResult, ...]
+    ran: tuple[str, ...]  # this time
+    way: str = ""
+
+    @property
+    def status(self) -> int:
+        """As an exit status: 2 where a side gave no result, 1 where something differs."""
+        found = {result.status for result in self.results}
+        return 2 if Status.ERROR in found else 1 if Status.FAILED in found else 0
+
+    @property
+    def checkpoints(self) -> tuple[CheckpointState, ...]:
+        by_name = {result.name: result for result in self.results}
+        return tuple(
+            CheckpointState(
+                each.name,
+                each.title,
+                tuple(by_name[step.name] for step in STEPS if step.checkpoint == each.name),
+            )
+            for each in CHECKPOINTS
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ok": self.status == 0,
+            "status": self.status,
+            "way": self.way,
+            "ran": list(self.ran),
+            "steps": [result.to_json() for result in self.results],
+            "checkpoints": [
+                {"name": each.name, "green": each.green, "red": each.red} for each in self.checkpoints
+            ],
+        }
+
+
+def check(
+    project: Project,
+    wanted: Sequence[str] = (),
+    *,
+    force: bool = False,
+    start: str = "",
+    tell: Tell = lambda step, doing: None,
+) -> Checked:
+    """Run the steps that are asked for, and those they need, as far as they are not known already.
+
+    ``force`` runs those that are asked for in any case, ``start`` all from a step on.
+    """
+    chosen = _chosen(wanted, start)
+    forced = {name for name in chosen if force or (start and NAMES.index(name) >= NAMES.index(start))}
+    store = Store(project)
+    with Workers(project) as workers:
+        workers.prepare()
+        keys = _Keys(project, workers)
+        for name in {step.common for step in STEPS if step.name in forced and step.common}:
+            store.common(name).unlink(missing_ok=True)
+        generate_inputs(project, keys.inputs)
+        results: dict[str, StepResult] = {}
+        ran = []
+        for step in STEPS:
+            known = _known(step, store, keys, results, project)
+            if step.name in chosen and (known is None or step.name in forced or _again(known)):
+                known = _run(step, project, workers, store, keys, results, tell)
+                if known.status not in (Status.BLOCKED, Status.LEFT_OUT):
+                    ran.append(step.name)
+            results[step.name] = known or StepResult(step.name, Status.WAITING)
+        return Checked(project, tuple(results.values()), tuple(ran), workers.way)
+
+
+def stand(project: Project) -> Checked:
+    """All steps as they were last run, without looking at what has changed since."""
+    store = Store(project)
+    results = tuple(store.read(step.name) or StepResult(step.name, Status.WAITING) for step in STEPS)
+    return Checked(project, results, ())
+
+
+def _chosen(wanted: Sequence[str], start: str) -> set[str]:
+    for name in (*wanted, *([start] if start else [])):
+        if name not in NAMES:
+            raise InputError(f"there is no step {name!r}", hint=f"the steps are {some(NAMES, len(NAMES))}")
+    if not wanted:
+        return set(NAMES)
+    chosen: set[str] = set()
+    waiting = list(wanted)
+    by_name = {step.name: step for step in STEPS}
+    while waiting:
+        name = waiting.pop()
+        if name not in chosen:
+            chosen.add(name)
+            waiting += by_name[name].needs
+    return chosen
+
+
+class _Keys:
+    """Hashes of what steps depend on."""
+
+    def __init__(self, project: Project, workers: Workers) -> None:
+        self.project = project
+        base = [workers.way, [side.framework for side in project.sides], workers.versions, project.seed]
+        self.base = digest_of(base)
+        given = [each for each in (project.inputs, project.label) if isinstance(each, str)]
+        files = file_digests(project.folder / each for each in given)
+        self.inputs = digest_of([project.inputs, project.label, project.seed, files])
+
+    def of(self, work: Step | CommonWork, results: Mapping[str, StepResult]) -> str:
+        project = self.project
+        used = (*work.factories, *(OPTIONAL if "optimizer" in work.factories else ()))
+        specs = {side.name: {name: side.factories.get(name) for name in used} for side in project.sides}
+        files: set[Path] = set()
+        for side in project.sides:
+            for name in used:
+                if name in side.factories:
+                    files |= code_files(project.folder, side.factories[name])
+            if "model" in work.factories:
+                files |= {project.folder / each for each in (side.weights, side.plan) if each}
+        settings = {name: getattr(project, name) for name in work.settings if name not in ("inputs", "label")}
+        inputs = self.inputs if "inputs" in work.settings else ""
+        needed = {name: results[name].key for name in work.needs if name in results}
+        return digest_of([self.base, specs, file_digests(files), settings, inputs, needed])
+
+
+def _again(known: StepResult) -> bool:
+    """Whether a step that was run is run again all the same: a crash may have been an accident."""
+    return known.status is Status.ERROR
+
+
+def _known(
+    step: Step, store: Store, keys: _Keys, results: Mapping[str, StepResult], project: Project
+) -> StepResult | None:
+    """What is remembered of a step, if all it depended on is as it was."""
+    found = store.read(step.name)
+    if found is None or found.key != keys.of(step, results):
+        return None
+    if found.status is Status.PASSED and not all(Path(file).is_file() for file in found.values.values()):
+        return None
+    if _stopping(step, results) is not None:
+        return None
+    return found
+
+
+def _stopping(step: Step, results: Mapping[str, StepResult]) -> StepResult | None:
+    """The first step that this one needs and that has not passed."""
+    return next((results[name] for name in step.needs if results[name].status is not Status.PASSED), None)
+
+
+def _run(
+    step: Step,
+    project: Project,
+    workers: Workers,
+    store: Store,
+    keys: _Keys,
+    results: Mapping[str, StepResult],
+    tell: Tell,
+) -> StepResult:
+    missing = [
+        side.places[name] for name in step.factories for side in project.sides if name not in side.factories
+    ]
+    if "label" in step.settings and not project.label:
+        missing.append(project.place("input.label"))
+    if missing:
+        told = f"not there: {', '.join(missing)}"
+        return StepResult(step.name, Status.LEFT_OUT, message=told)
+    stopping = _stopping(step, results)
+    if stopping is not None:
+        told = f"needs {stopping.name}, which is {stopping.status.value}"
+        return StepResult(step.name, Status.BLOCKED, message=told)
+    key, started = keys.of(step, results), time.time()
+    common = {name: keys.of(work, results) for name, work in COMMON.items() if name == step.common}
+    bench = Bench(project, workers, store, step.name, common, lambda doing: tell(step.name, doing))
+    result = replace(
+        _judged(step, bench), key=key, way=workers.way, when=started, seconds=time.time() - started
+    )
+    store.write(result)
+    return result
+
+
+def _judged(step: Step, bench: Bench) -> StepResult:
+    bench.clear()
+    try:
+        judged = step.judge(bench)
+    except JobError as error:
+        if error.told_code == ABORTING:
+            raise
+        if error.problem is not None:
+            return StepResult(step.name, Status.FAILED, problems=(error.problem,))
+        return StepResult(step.name, Status.ERROR, message=error.message, hint=error.hint)
+    except (SideError, ParfocalError) as error:
+        return StepResult(step.name, Status.ERROR, message=error.message, hint=error.hint)
+    return _result(step, bench, judged)
+
+
+def _result(step: Step, bench: Bench, judged: Judged) -> StepResult:
+    told = judged.told
+    values = {}
+    if judged.values is not None:
+        for side, found in zip(SIDES, judged.values, strict=True):
+            path = bench.store.folder / "values" / f"{step.name}-{side}.safetensors"
+            values[side] = keep(dict(found), path)
+    return StepResult(
+        step.name,
+        Status.FAILED if told["problems"] else Status.PASSED,
+        problems=tuple(told["problems"]),
+        findings=tuple(told["findings"]),
+        score=_score(told),
+        compared=_compared(told["compared"]),
+        report=told["report"],
+        values=values,
+    )
+
+
+def _score(told: Mapping[str, Any]) -> float | None:
+    scores = [each["score"] for each in told["problems"] if isinstance(each["score"], (int, float))]
+    return max(scores, default=told["score"] or None)
+
+
+def _compared(counts: Iterable[Sequence[Any]]) -> str:
+    return some([f"{count} {what}" for what, count in counts if count], COUNTS)

@@ -1,0 +1,311 @@
+"""What one side is asked to do in its own process: each job writes files and gives plain values.
+
+A job's name is what the parent process asks for; JOBS is the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from parfocal.capture.determinism import no_dropout
+from parfocal.capture.recording import record
+from parfocal.capture.tree import flatten, replace
+from parfocal.errors import EmptyComparisonError
+from parfocal.inputs import convert
+from parfocal.weights.convert import convert as convert_checkpoint
+from parfocal.workflow.batches import save_batches
+from parfocal.workflow.guide.side import Side, shared_inputs, shared_label
+from parfocal.workflow.guide.values import joined, keep, take
+from parfocal.workflow.initialisation import initial_values
+from parfocal.workflow.losses import LocalLoss
+from parfocal.workflow.metrics import named_numbers
+from parfocal.workflow.sample_streams import SampleStream, named_arrays, taken_apart
+from parfocal.workflow.schedules import follow_schedule
+from parfocal.workflow.seeding import seed
+from parfocal.workflow.telling import INPUTS_HINT, telling
+from parfocal.workflow.training.batches import Batch
+from parfocal.workflow.training.sides import TrainingSide
+
+Given = Mapping[str, Any]
+FILE_OF_OWN_FORMAT = "checkpoint.bin"  # read by its content
+
+
+def save_weights(side: Side, given: Given) -> dict[str, Any]:
+    """The reference's weights, for both sides to begin with."""
+    model = side.fresh_model()
+    load_given_weights(side, model)
+    state = side.state(model)
+    side.weights.parent.mkdir(parents=True, exist_ok=True)
+    save_file(state, side.weights)
+    side.backend.save_checkpoint(str(side.weights.with_name(FILE_OF_OWN_FORMAT)), state.items())
+    return {"tensors": len(state)}
+
+
+def convert_weights(side: Side, given: Given) -> dict[str, Any]:
+    """The reference's weights in the names and layouts of this side."""
+    model = side.fresh_model()
+    plan = side.project.folder / side.settings.plan if side.settings.plan else None
+    _convert(side, model, side.weights.with_name(FILE_OF_OWN_FORMAT), plan)
+    save_file(side.state(model), side.weights)
+    return {}
+
+
+def load_given_weights(side: Side, model: Any) -> None:
+    """The checkpoint that the user gave for this side, if any."""
+    if side.settings.weights:
+        _convert(side, model, side.project.folder / side.settings.weights, None)
+
+
+def _convert(side: Side, model: Any, checkpoint: Path, plan: Path | None) -> None:
+    side.weights.parent.mkdir(parents=True, exist_ok=True)
+    own = side.weights.with_name(f"{side.settings.name}-converted.safetensors")
+    done = convert_checkpoint(checkpoint, model, own, plan=plan, progress=False)
+    done.save(side.weights.with_name("plan.json"))
+    side.load(model, own)
+
+
+def record_forward(side: Side, given: Given) -> dict[str, Any]:
+    """One forward pass in evaluation, recorded; with ``follow`` along another run."""
+    model, inputs = side.model(), shared_inputs(side.project)
+    modules = partial(side.backend.modules, model)
+    with (
+        side.backend.mode(model, "eval"),
+        record(model, given["run"], grads=False, follow=given.get("follow")) as recorder,
+        telling(side.settings.name, "the forward pass", modules, INPUTS_HINT),
+    ):
+        side.call(model, inputs)
+    return {"run": str(recorder.path)}
+
+
+def forward(side: Side, given: Given) -> dict[str, Any]:
+    """The outputs of the model in evaluation."""
+    model, inputs = side.model(), shared_inputs(side.project)
+    modules = partial(side.backend.modules, model)
+    hint = INPUTS_HINT
+    with (
+        side.backend.mode(model, "eval"),
+        side.backend.no_grad(),
+        telling(side.settings.name, "the forward pass", modules, hint),
+    ):
+        output = side.call(model, inputs)
+    return {"output": keep(side.arrays(output), Path(given["out"]))}
+
+
+def read_data(side: Side, given: Given) -> dict[str, Any]:
+    """The first samples or batches of a dataset, and how many it says it has."""
+    source = side.data(given["data"])
+    stream = SampleStream(source, side.settings.name)
+    wanted = side.project.samples
+    if stream.by_index:
+        items = list(islice(stream.items(), wanted))
+    else:
+        items, count = [], 0
+        for item in stream.items():
+            items.append(item)
+            count += sum(1 for _ in taken_apart(named_arrays(item)))
+            if count >= wanted:
+                break
+    if not items:
+        raise EmptyComparisonError(f"the {side.settings.name}'s {given['data']} gives nothing")
+    save_batches(items, given["out"], len(items))
+    return {"by_index": stream.by_index, "length": stream.length, "name": stream.name, "file": given["out"]}
+
+
+def predict(side: Side, given: Given) -> dict[str, Any]:
+    """What the model makes of all evaluation data, and the metric of that."""
+    model = side.model()
+    predictions, labels = predictions_of(side, model)
+    out = Path(given["out"])
+    return {
+        "predictions": keep(predictions, out / "predictions.safetensors"),
+        "labels": keep(labels, out / "labels.safetensors"),
+        "values": named_numbers(side.metric(predictions, labels)),
+    }
+
+
+def predictions_of(side: Side, model: Any) -> tuple[Any, Any]:
+    outputs, labels = [], []
+    with side.backend.mode(model, "eval"), side.backend.no_grad():
+        for batch in side.batches("evaluation_data"):
+            outputs.append(side.arrays(side.call(model, batch.inputs)))
+            labels.append(side.arrays(batch.label))
+    return joined(outputs), joined(labels)
+
+
+def measure(side: Side, given: Given) -> dict[str, Any]:
+    """The metric of predictions in files."""
+    return {"values": named_numbers(side.metric(take(given["predictions"]), take(given["labels"])))}
+
+
+def loss_function(side: Side) -> LocalLoss:
+    """The loss as a function of the leaves of the model's own output, then of those of the label."""
+    output = _output(side)
+    label = convert(shared_label(side.project), side.backend)
+    slots = [list(flatten(value).leaves) for value in (output, label)]
+
+    def loss(*given: Any) -> Any:
+        first, second = given[: len(slots[0])], given[len(slots[0]) :]
+        return side.loss(
+            replace(output, dict(zip(slots[0], first, strict=True))),
+            replace(label, dict(zip(slots[1], second, strict=True))),
+        )
+
+    return LocalLoss(side.settings.name, loss, side.backend)
+
+
+def _output(side: Side) -> Any:
+    model = side.model()
+    with side.backend.mode(model, "eval"), side.backend.no_grad():
+        return side.call(model, shared_inputs(side.project))
+
+
+def loss_inputs(side: Side, given: Given) -> dict[str, Any]:
+    """The leaves that ``loss_function`` is called with, as the model's own output has them."""
+    values = side.arrays(_output(side)), shared_label(side.project)
+    leaves = [np.asarray(leaf) for value in values for leaf in flatten(value).leaves.values()]
+    return {"leaves": keep(leaves, Path(given["out"]))}
+
+
+def evaluate_loss(side: Side, given: Given) -> dict[str, Any]:
+    """The loss of leaves in a file, and its gradients by the leaf's number."""
+    found = loss_function(side).evaluate(tuple(take(given["leaves"])), gradients=given["gradients"])
+    gradients = {str(number): array for number, array in found.gradients.items()}
+    return {"found": keep({"value": found.value, "gradients": gradients}, Path(given["out"]))}
+
+
+def follow_rates(side: Side, given: Given) -> dict[str, Any]:
+    """The learning rate of every update."""
+    model = side.fresh_model()
+    optimizer = side.optimizer(model)
+    scheduler = side.scheduler(optimizer)
+    followed = follow_schedule((optimizer, scheduler), side.settings.name, side.project.rates)
+    return {"name": followed.name, "rates": followed.rates.tolist(), "given_number": followed.given_number}
+
+
+def training_side(side: Side) -> TrainingSide:
+    """Model, loss, optimizer and scheduler, from the weights that both sides have in common."""
+    model = side.model()
+    made = TrainingSide(side.settings.name, side.backend, model, side.loss)
+    made.optimizer = side.optimizer(model)
+    made.scheduler = side.scheduler(made.optimizer)
+    made.clip = side.factory("clip") if "clip" in side.settings.factories else None
+    made.refresh()
+    return made
+
+
+def update(side: Side, given: Given) -> dict[str, Any]:
+    """Losses and rates of several updates on the same data, in evaluation; recorded on demand."""
+    trained = training_side(side)
+    batch = Batch(shared_inputs(side.project), shared_label(side.project))
+    losses, rates = [], []
+    with ExitStack() as stack:
+        stack.enter_context(side.backend.mode(trained.model, "eval"))
+        stack.enter_context(side.backend.recurrence_in_training(trained.model))
+        if given.get("run"):
+            state = ("parameter", "gradient", "optimizer")
+            stack.enter_context(record(trained.model, given["run"], optimizer=trained.optimizer, state=state))
+        for _ in range(side.project.updates):
+            rates.append(side.backend.learning_rate(trained.optimizer))
+            losses.append(_train_on(trained, batch))
+            trained.step_schedule(losses[-1])
+    return {"losses": losses, "rates": rates}
+
+
+def _train_on(trained: TrainingSide, batch: Batch) -> float:
+    loss = trained.loss_of(trained.forward(batch), batch.label)
+    trained.backward(loss)
+    trained.clip_gradients()
+    with trained.telling("the optimizer's step"):
+        trained.backend.optimizer_step(trained.optimizer)
+    trained.clear()
+    return float(trained.backend.to_array(loss).reshape(-1)[0])
+
+
+def initialise(side: Side, given: Given) -> dict[str, Any]:
+    """The parameters of the model from several seeds, and what is known of how each begins."""
+    models = []
+    for number in range(side.project.seeds):
+        seed(number)
+        models.append(side.make("model"))
+    found = initial_values(models)
+    out = Path(given["out"])
+    return {
+        "name": found.name,
+        "framework": found.framework,
+        "files": [
+            keep(dict(state), out / f"{number}.safetensors") for number, state in enumerate(found.states)
+        ],
+        "fans": {path: None if fans is None else asdict(fans) for path, fans in found.fans.items()},
+        "kinds": dict(found.kinds),
+        "defaults": dict(found.defaults),
+        "written": dict(found.written),
+    }
+
+
+def record_training(side: Side, given: Given) -> dict[str, Any]:
+    """The first updates of the training on batches from a file, recorded."""
+    trained = training_side(side)
+    state = ("parameter", "buffer", "gradient", "optimizer")
+    with (
+        side.backend.mode(trained.model, "train"),
+        no_dropout(trained.model),
+        record(trained.model, given["run"], optimizer=trained.optimizer, state=state),
+    ):
+        for inputs, label in take(given["batches"]):
+            loss = _train_on(trained, Batch(inputs, label))
+            if side.project.schedule == "update":
+                trained.step_schedule(loss)
+    return {}
+
+
+def training_batches(side: Side, given: Given) -> dict[str, Any]:
+    """The first batches of the training data, for both sides."""
+    batches = [
+        [side.arrays(batch.inputs), side.arrays(batch.label)]
+        for batch in islice(side.batches("training_data"), side.project.lockstep)
+    ]
+    return {"batches": keep(batches, Path(given["out"]))}
+
+
+def train(side: Side, given: Given) -> dict[str, Any]:
+    """The whole training on the side's own data, and the metric after every epoch."""
+    trained, project = training_side(side), side.project
+    losses: list[float] = []
+    metrics: list[dict[str, float]] = []
+    for _ in range(project.epochs):
+        with side.backend.mode(trained.model, "train"):
+            for batch in side.batches("training_data"):
+                losses.append(_train_on(trained, batch))
+                if project.schedule == "update":
+                    trained.step_schedule(losses[-1])
+        if project.schedule == "epoch":
+            trained.step_schedule(losses[-1])
+        metrics.append(named_numbers(side.metric(*predictions_of(side, trained.model))))
+    return {"losses": losses, "metrics": metrics}
+
+
+JOBS: Mapping[str, Callable[[Side, Given], dict[str, Any]]] = {
+    each.__name__: each
+    for each in (
+        *(save_weights, convert_weights, record_forward, forward, read_data, predict, measure),
+        *(
+            loss_inputs,
+            evaluate_loss,
+            follow_rates,
+            update,
+            initialise,
+            record_training,
+            training_batches,
+            train,
+        ),
+    )
+}

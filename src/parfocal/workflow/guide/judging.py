@@ -1,0 +1,376 @@
+"""How each step is carried out and judged: jobs of the two sides, and a comparison of what they give.
+
+Where both sides can share a process, models, losses, updates and initial weights are compared there, which
+proves causes by computing again. Apart, the sides write files, and those are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.explain.initialisers import Fans
+from parfocal.explain.loss_causes import Arrays
+from parfocal.judge.floors import rounding_score
+from parfocal.report.report import Report
+from parfocal.weights.plan import Plan
+from parfocal.workflow.batches import load_batches
+from parfocal.workflow.data import compare_data
+from parfocal.workflow.guide.bench import Bench, Judged, Told
+from parfocal.workflow.guide.processes import JobError
+from parfocal.workflow.guide.settings import SIDES, Project
+from parfocal.workflow.guide.side import shared_inputs
+from parfocal.workflow.guide.values import keep, named_arrays, take
+from parfocal.workflow.initialisation import InitialValues, compare_initial_values
+from parfocal.workflow.losses import LossResult, judge_losses
+from parfocal.workflow.measures import LIMIT
+from parfocal.workflow.metrics import compare_metric
+from parfocal.workflow.recorded_runs.comparing import compare
+from parfocal.workflow.results import compare_result
+from parfocal.workflow.schedules import FollowedRates, compare_rates
+
+PERCENT = 100.0
+Problem = Mapping[str, Any]
+
+
+def judge_model(bench: Bench) -> Judged:
+    """Structure and weights: every call of the forward pass."""
+    told = bench.compare("align_models") if bench.together else _models_apart(bench)
+    inputs = named_arrays(shared_inputs(bench.project), "input")
+    outputs = bench.ask_both("forward", lambda side: {"out": str(bench.folder / f"{side}.safetensors")})
+    values = [{**inputs, **named_arrays(take(each["output"]), "output")} for each in outputs]
+    return Judged(told, (values[0], values[1]))
+
+
+def _models_apart(bench: Bench) -> Told:
+    """As both run by themselves; where nothing is seen, the port once more along the reference."""
+    bench.ask("save_weights", "reference")
+    bench.ask("convert_weights", "port")
+    runs = bench.ask_both("record_forward", lambda side: {"run": str(bench.folder / f"run-{side}")})
+    report = compare(runs[0]["run"], runs[1]["run"])
+    if report.ok:
+        followed = bench.ask(
+            "record_forward", "port", run=str(bench.folder / "run-followed"), follow=runs[0]["run"]
+        )
+        report = compare(runs[0]["run"], followed["run"])
+    return bench.told(report)
+
+
+def judge_evaluation_data(bench: Bench) -> Judged:
+    return Judged(_data(bench, "evaluation_data"))
+
+
+def judge_training_data(bench: Bench) -> Judged:
+    told = _data(bench, "training_data")
+    if bench.project.order == "any":  # another order is then worth knowing and nothing more
+        other = [each for each in told["problems"] if each["code"] == "data.order"]
+        told["problems"] = [each for each in told["problems"] if each not in other]
+        told["findings"] += [{"code": each["code"], "message": each["message"]} for each in other]
+    return Judged(told)
+
+
+def _data(bench: Bench, name: str) -> Told:
+    read = bench.ask_both(
+        "read_data", lambda side: {"data": name, "out": str(bench.folder / f"{side}.safetensors")}
+    )
+    sides = [StoredSamples.read(each) if each["by_index"] else StoredBatches.read(each) for each in read]
+    lengths = [each["length"] for each in read]
+    told = bench.told(compare_data(sides[0], sides[1]))
+    if lengths[0] != lengths[1] and None not in lengths and not told["problems"]:
+        message = f"{lengths[0]} in the reference, {lengths[1]} in the port"
+        told["problems"].append(
+            _problem("data", "data.length", f"length: {message}", message, "give both sides the same files")
+        )
+    return told
+
+
+@dataclass(frozen=True)
+class StoredSamples:
+    """Samples that were read in another process."""
+
+    items: list[Any]
+
+    @staticmethod
+    def read(told: Mapping[str, Any]) -> StoredSamples:
+        return StoredSamples(load_batches(told["file"], "numpy"))
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.items[index]
+
+
+@dataclass(frozen=True)
+class StoredBatches:
+    """Batches that were read in another process."""
+
+    items: list[Any]
+
+    @staticmethod
+    def read(told: Mapping[str, Any]) -> StoredBatches:
+        return StoredBatches(load_batches(told["file"], "numpy"))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items)
+
+
+def judge_metric(bench: Bench) -> Judged:
+    """Both metrics of the reference's predictions; and what each side has by itself, of its own data."""
+    found = bench.ask_both("predict", lambda side: {"out": str(bench.folder / side)})
+    values = [each["values"] for each in found]
+    predictions, labels = take(found[0]["predictions"]), take(found[0]["labels"])
+    ours, theirs = (_remote_metric(bench, side) for side in SIDES)
+    told = bench.told(compare_metric(ours, theirs, predictions, labels))
+    if not told["problems"]:
+        told["problems"] = list(_own_metrics(*values))
+    return Judged(told, (values[0], values[1]))
+
+
+def _remote_metric(bench: Bench, side: str) -> Callable[[Any, Any], Any]:
+    """The metric of the other process, as a function."""
+
+    def metric(predictions: Any, labels: Any) -> Any:
+        files = {
+            "predictions": keep(predictions, bench.folder / "part" / "predictions.safetensors"),
+            "labels": keep(labels, bench.folder / "part" / "labels.safetensors"),
+        }
+        try:
+            return bench.ask("measure", side, **files)["values"]
+        except JobError as error:
+            raise ValueError(error.message) from error
+
+    metric.__name__ = side
+    return metric
+
+
+def _own_metrics(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Iterator[Problem]:
+    """The metrics agree on the same predictions: what differs now comes from data or model."""
+    for name in ours:
+        if name not in theirs:
+            continue
+        score = rounding_score(np.asarray(ours[name], np.float32), np.asarray(theirs[name], np.float32))
+        if score is None or score > LIMIT:
+            yield _problem(
+                "metric",
+                "metric.value",
+                f"{name}: {ours[name]:.7g} in the reference, {theirs[name]:.7g} in the port",
+                "both metrics agree on the same predictions: the two evaluations see other data or outputs",
+                "compare the number of samples and batches that both evaluations read",
+                score,
+            )
+
+
+def judge_loss(bench: Bench) -> Judged:
+    """The loss of the same output and label, and its gradient."""
+    files = {
+        side: bench.ask("loss_inputs", side, out=str(bench.folder / f"{side}.safetensors"))["leaves"]
+        for side in SIDES
+    }
+    losses = [RemoteLoss(bench, side) for side in SIDES]
+    given = [tuple(take(files[side])) for side in SIDES]
+    if bench.together:
+        told = bench.compare("compare_losses", **files)
+    else:
+        alike = [each.shape for each in given[0]] == [each.shape for each in given[1]]
+        told = bench.told(
+            judge_losses(losses[0], losses[1], given[0], given[0] if alike else given[1], alike)
+        )
+    values = [
+        {"loss": each.evaluate(own, gradients=False).value} for each, own in zip(losses, given, strict=True)
+    ]
+    return Judged(told, (values[0], values[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteLoss:
+    """A loss that is computed in the other process."""
+
+    bench: Bench
+    side: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.side}'s loss"
+
+    @property
+    def framework(self) -> str:
+        return next(each.framework for each in self.bench.project.sides if each.name == self.side)
+
+    def evaluate(self, inputs: Arrays, *, gradients: bool = True) -> LossResult:
+        folder = self.bench.folder / "part"
+        leaves = keep(list(inputs), folder / "leaves.safetensors")
+        out = str(folder / "found.safetensors")
+        found = take(
+            self.bench.ask("evaluate_loss", self.side, leaves=leaves, gradients=gradients, out=out)["found"]
+        )
+        return LossResult(
+            found["value"], {int(number): array for number, array in found["gradients"].items()}
+        )
+
+    def tried(self, inputs: Arrays) -> Array | None:
+        try:
+            return self.evaluate(inputs, gradients=False).value
+        except JobError:
+            return None
+
+
+def judge_learning_rate(bench: Bench) -> Judged:
+    ours, theirs = (
+        FollowedRates(told["name"], np.asarray(told["rates"]), told["given_number"])
+        for told in bench.ask_both("follow_rates", lambda side: {})
+    )
+    return Judged(bench.told(compare_rates(ours, theirs)))
+
+
+def make_updates(bench: Bench) -> dict[str, Any]:
+    """Several updates on the same data, by each side alone and compared phase by phase."""
+    runs = {} if bench.together else {side: str(bench.folder / f"run-{side}") for side in SIDES}
+    alone = bench.ask_both("update", lambda side: {"run": runs.get(side, "")})
+    if bench.together:
+        told = bench.compare("compare_updates")
+    else:
+        told = bench.told(compare(runs["reference"], runs["port"]))
+    return {"told": told, "losses": [each["losses"] for each in alone]}
+
+
+def _is_regularisation(problem: Problem) -> bool:
+    return bool(problem["code"] == "optim.weight_decay")
+
+
+def _is_optimizer(problem: Problem) -> bool:
+    return problem["phase"] == "optimizer" and not _is_regularisation(problem)
+
+
+def _part_of_updates(bench: Bench, belongs: Callable[[Problem], bool]) -> tuple[Told, dict[str, Any]]:
+    made = bench.once("updates", make_updates)
+    told = dict(made["told"])
+    told["problems"] = [each for each in told["problems"] if belongs(each)]
+    return told, made
+
+
+def _before_other_rates(bench: Bench, told: Told, made: Mapping[str, Any]) -> Told:
+    """Of recorded runs: an update at another rate says nothing of the optimizer, step 6 tells the rate."""
+    rates = [each["step"] for each in made["told"]["problems"] if each["phase"] == "lr"]
+    if bench.together or not rates:
+        return told
+    return {**told, "problems": [each for each in told["problems"] if each["step"] < min(rates)]}
+
+
+def judge_optimizer(bench: Bench) -> Judged:
+    told, made = _part_of_updates(bench, lambda each: _is_optimizer(each) and not each["inherited"])
+    return Judged(_before_other_rates(bench, told, made))
+
+
+def judge_regularisation(bench: Bench) -> Judged:
+    told, made = _part_of_updates(bench, _is_regularisation)
+    return Judged(_before_other_rates(bench, told, made))
+
+
+def judge_backward(bench: Bench) -> Judged:
+    """What neither the optimizer nor its regularisation explains; and the losses of both sides."""
+    told, made = _part_of_updates(bench, lambda each: not (_is_optimizer(each) or _is_regularisation(each)))
+    ours, theirs = ({f"loss_{step}": loss for step, loss in enumerate(side)} for side in made["losses"])
+    return Judged(told, (ours, theirs))
+
+
+def judge_initialisation(bench: Bench) -> Judged:
+    if bench.together:
+        return Judged(bench.compare("compare_initialisation"))
+    ours, theirs = (
+        _initial_values(told)
+        for told in bench.ask_both("initialise", lambda side: {"out": str(bench.folder / side)})
+    )
+    plan = Plan.load(bench.store.folder / "weights" / "plan.json")
+    return Judged(bench.told(compare_initial_values(ours, theirs, plan)))
+
+
+def _initial_values(told: Mapping[str, Any]) -> InitialValues:
+    return InitialValues(
+        told["name"],
+        told["framework"],
+        [take(file) for file in told["files"]],
+        {path: None if fans is None else Fans(**fans) for path, fans in told["fans"].items()},
+        told["kinds"],
+        told["defaults"],
+        told["written"],
+    )
+
+
+def judge_training(bench: Bench) -> Judged:
+    """The first updates phase by phase, then the whole training of each side, to its metric."""
+    batches = bench.ask("training_batches", "reference", out=str(bench.folder / "batches.safetensors"))[
+        "batches"
+    ]
+    if bench.together:
+        told = bench.compare("compare_first_updates", batches=batches)
+    else:
+        runs = [str(bench.folder / f"run-{side}") for side in SIDES]
+        for side, run in zip(SIDES, runs, strict=True):
+            bench.ask("record_training", side, batches=batches, run=run)
+        told = bench.told(compare(*runs))
+    ours, theirs = bench.ask_both("train", lambda side: {})
+    wanted = {**ours["metrics"][-1], **bench.project.benchmark}
+    reports = list(_trained_results(theirs["metrics"], wanted, bench.project))
+    if not told["problems"]:
+        told["problems"] = [problem for report in reports for problem in bench.problems(report)]
+    told["findings"] += [
+        {"code": each.code, "message": each.message} for report in reports for each in report.findings
+    ]
+    common = [name for name in wanted if name in theirs["metrics"][-1]]
+    return Judged(
+        told,
+        ({name: wanted[name] for name in common}, {name: theirs["metrics"][-1][name] for name in common}),
+    )
+
+
+def _trained_results(
+    metrics: list[dict[str, float]], wanted: Mapping[str, float], project: Project
+) -> Iterator[Report]:
+    """Each metric within what is allowed: a share, or that many percent where the metric is in percent."""
+    for name, value in wanted.items():
+        if name in metrics[-1]:
+            allowed = project.within * (PERCENT if abs(value) > 1 else 1.0)
+            yield compare_result({name: [[each[name] for each in metrics]]}, {name: value}, allowed)
+
+
+def _problem(
+    phase: str, code: str, what: str, message: str, fix: str, score: float | None = None
+) -> dict[str, Any]:
+    return {
+        "phase": phase,
+        "code": code,
+        "what": what,
+        "where": "",
+        "message": message,
+        "fix": fix,
+        "score": score,
+        "step": 0,
+        "inherited": False,
+    }
+
+
+def generate_inputs(project: Project, key: str) -> None:
+    """The models' inputs and the label, once for both sides."""
+    from parfocal.workflow.input_descriptions import make_inputs, read_inputs
+
+    stamp = project.store / "inputs" / "key.txt"
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == key:
+        return
+    for number, (name, given) in enumerate((("model", project.inputs), ("label", project.label))):
+        if not given:
+            continue
+        place = project.place(f"input.{name}")
+        if isinstance(given, str):
+            value = read_inputs(project.folder / given)
+        else:
+            value = make_inputs(list(given), project.seed + number, f"{place}:")
+        if name == "label" and isinstance(value, tuple) and len(value) == 1:
+            value = value[0]
+        keep(value, project.store / "inputs" / f"{name}.safetensors")
+    Path(stamp).write_text(key, encoding="utf-8")

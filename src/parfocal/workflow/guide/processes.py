@@ -1,0 +1,255 @@
+"""The processes in which the two sides run, as the parent sees them: asked for jobs, watched, ended.
+
+A side that crashes, or takes longer than the time limit, is told with its last lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from parfocal.backends import registry
+from parfocal.errors import InputError, MissingFrameworkError, ParfocalError
+from parfocal.workflow.guide.settings import Project, SideSettings
+
+LAST_LINES = 12
+STARTING = 120.0  # seconds in which an interpreter must answer at all
+BOTH = "both"
+
+
+class SideError(ParfocalError):
+    """A side crashed, hung, or raised where it should not."""
+
+    code = "guide.side"
+
+
+class JobError(ParfocalError):
+    """A job that could not be done, told by the side itself; ``problem`` where that is a difference."""
+
+    code = "guide.job"
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        super().__init__(str(told["message"]), hint=str(told["hint"]))
+        self.told_code = str(told["code"])
+        self.problem: dict[str, Any] | None = told.get("problem")
+
+
+@dataclass(slots=True)
+class Worker:
+    """One process, started when it is first asked."""
+
+    project: Project
+    names: tuple[str, ...]  # of the sides in it
+    python: str
+    process: subprocess.Popen[bytes] | None = None
+    pending: bytes = b""
+
+    @property
+    def words(self) -> str:
+        return " and ".join(self.names)
+
+    def ask(self, job: str, side: str, given: Mapping[str, Any], log: Path) -> dict[str, Any]:
+        """Have a job done; whatever goes wrong with the process is a SideError."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.unlink(missing_ok=True)
+        self._start(log)
+        limit = STARTING if job == "hello" else self.project.time_limit
+        sent = json.dumps({"job": job, "side": side, "given": dict(given), "log": str(log)})
+        line = self._exchange(sent, limit)
+        if line is None:
+            self.end()
+            raise SideError(
+                f"the {self.words} did not finish {job} in {limit:g} seconds{_last_lines(log)}",
+                hint=f"raise the limit at {self.project.place('time_limit')}, or give it less to do",
+            )
+        if not line:
+            how = _ending(self.end())
+            raise SideError(f"the {self.words} {how} during {job}{_last_lines(log)}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise JobError(answer["error"])
+        if "raised" in answer:
+            raise SideError(f"{job} of the {self.words} raised {answer['raised']}{_last_lines(log)}")
+        done: dict[str, Any] = answer["done"]
+        return done
+
+    def _start(self, log: Path) -> None:
+        if self.process is not None and self.process.poll() is None:
+            return
+        command = [self.python, "-m", "parfocal.workflow.guide.worker", str(self.project.folder), *self.names]
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        self.pending = b""
+        with open(log, "ab") as errors:
+            try:
+                self.process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    cwd=self.project.folder,
+                    env=environment,
+                )
+            except OSError as error:
+                side = next(each for each in self.project.sides if each.name == self.names[0])
+                raise InputError(
+                    f"{side.places['python']} = {self.python} cannot be started: {error.strerror}"
+                ) from error
+
+    def _exchange(self, sent: str, limit: float) -> bytes | None:
+        """The line that is answered; empty when the process is gone, None when the time is up."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.write(sent.encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return b""
+        until = time.monotonic() + limit
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self.pending:
+                rest = until - time.monotonic()
+                if rest <= 0:
+                    return None
+                if selector.select(rest):
+                    piece = os.read(self.process.stdout.fileno(), 1 << 16)
+                    if not piece:
+                        return b""
+                    self.pending += piece
+        line, _, self.pending = self.pending.partition(b"\n")
+        return line
+
+    def end(self) -> int:
+        """Kill the process; its own status where it had ended by itself."""
+        if self.process is None:
+            return 0
+        try:
+            status = self.process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
+        self.process = None
+        return status
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"ended with status {status}"
+
+
+def _last_lines(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()
+    except OSError:
+        lines = []
+    if not lines:
+        return ", without a word"
+    return ". Its last lines:\n" + "\n".join(f"    {line}" for line in lines[-LAST_LINES:])
+
+
+@dataclass(slots=True)
+class Workers:
+    """The processes of a project: one for both sides where they can share one, else one each."""
+
+    project: Project
+    apart: dict[str, Worker] = field(default_factory=dict)
+    joint: Worker | None = None
+    versions: dict[str, dict[str, Any]] = field(default_factory=dict)  # by side
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        for worker in {
+            id(each): each for each in (*self.apart.values(), self.joint) if each is not None
+        }.values():
+            worker.end()
+
+    @property
+    def way(self) -> str:
+        return "apart" if self.joint is None else "together"
+
+    def prepare(self) -> None:
+        """Find out what every interpreter has, and whether the sides can share one."""
+        pythons = [_interpreter(self.project, side) for side in self.project.sides]
+        same = pythons[0] == pythons[1]
+        for side, python in zip(self.project.sides, pythons, strict=True):
+            if same and self.versions:
+                self.versions[side.name] = next(iter(self.versions.values()))
+            else:
+                self.versions[side.name] = self._greeted(side, python)
+            if side.framework not in self.versions[side.name]["frameworks"]:
+                raise _lacking(side, python)
+        if same and self.project.together:
+            worker = Worker(self.project, ("reference", "port"), pythons[0])
+            self.joint = worker
+            self.apart = {side.name: worker for side in self.project.sides}
+        else:
+            self.apart = {
+                side.name: Worker(self.project, (side.name,), python)
+                for side, python in zip(self.project.sides, pythons, strict=True)
+            }
+
+    def _greeted(self, side: SideSettings, python: str) -> dict[str, Any]:
+        if python == sys.executable:
+            return greeting(side.name)
+        worker = Worker(self.project, (side.name,), python)
+        try:
+            return worker.ask(
+                "hello",
+                side.name,
+                {"frameworks": registry.names()},
+                self.project.store / "logs" / f"start-{side.name}.log",
+            )
+        except SideError as error:
+            raise InputError(
+                f"{side.places['python']} = {python}: parfocal does not start there. {error.message}",
+                hint=f"{python} -m pip install parfocal",
+            ) from error
+        finally:
+            worker.end()
+
+
+def greeting(name: str) -> dict[str, Any]:
+    """Of the interpreter that runs parfocal itself."""
+    from parfocal.workflow.guide.worker import hello
+
+    return hello(list(registry.names()))
+
+
+def _interpreter(project: Project, side: SideSettings) -> str:
+    if not side.python:
+        return sys.executable
+    given = Path(side.python).expanduser()
+    path = given if given.is_absolute() else project.folder / given
+    if not path.exists():
+        raise InputError(
+            f"{side.places['python']} is {side.python!r}: there is no such file",
+            hint="give the path of a Python interpreter, relative to parfocal.toml or absolute",
+        )
+    return str(path)
+
+
+def _lacking(side: SideSettings, python: str) -> MissingFrameworkError:
+    place = side.places["python"] if side.python else side.places["framework"]
+    title = registry.TITLES.get(side.framework, side.framework)
+    return MissingFrameworkError(
+        f"{place}: {title}, the framework of the {side.name}, is not installed for {python}",
+        hint=f"install it there, or name an interpreter that has it: python = ... under [{side.name}]",
+    )

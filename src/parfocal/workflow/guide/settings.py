@@ -1,0 +1,274 @@
+"""``parfocal.toml``: the two sides of a reproduction and what is compared, read and checked.
+
+Whatever is wrong with the file is one error with the file's name and the line.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from parfocal.backends import registry
+from parfocal.brief import brief
+from parfocal.errors import InputError
+from parfocal.run.storage import storage_errors
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILE = "parfocal.toml"
+SIDES = ("reference", "port")
+FACTORIES = (
+    *("model", "evaluation_data", "metric", "loss", "optimizer", "scheduler", "clip"),
+    "training_data",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SideSettings:
+    """One side: its framework, its interpreter where it has one, and what makes its parts."""
+
+    name: str  # "reference" or "port"
+    framework: str
+    python: str  # "": the interpreter that runs parfocal
+    factories: Mapping[str, str]  # of FACTORIES -> file.py:name
+    places: Mapping[str, str]  # key -> "parfocal.toml:12: port.model"
+    weights: str = ""  # a checkpoint that the reference begins with
+    plan: str = ""  # of the port: how weights are copied, where that has to be said
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Everything that ``parfocal.toml`` says, with what it does not say filled in."""
+
+    folder: Path
+    reference: SideSettings
+    port: SideSettings
+    inputs: tuple[str, ...] | str  # descriptions, or a file
+    label: tuple[str, ...] | str  # likewise; empty: there is none
+    seed: int = 0
+    time_limit: float = 600.0  # seconds that a side may take for one piece of work
+    together: bool = True  # both sides in one process where that is possible
+    updates: int = 5  # that are compared for optimizer, regularisation and backward
+    rates: int = 100  # updates whose learning rate is compared
+    seeds: int = 8  # from which weights are initialised
+    samples: int = 512  # of a dataset that are compared
+    batch_size: int = 16  # of a dataset that gives single samples
+    lockstep: int = 8  # updates of the training that are compared phase by phase
+    epochs: int = 1
+    schedule: Literal["update", "epoch"] = "update"  # after which the training steps the scheduler
+    order: Literal["same", "any"] = "same"  # of the training data on the two sides
+    benchmark: Mapping[str, float] = field(default_factory=dict)  # published metrics
+    within: float = 0.0015  # that a trained metric may be off
+    places: Mapping[str, str] = field(default_factory=dict)  # key -> "parfocal.toml:3: seed"
+
+    @property
+    def sides(self) -> tuple[SideSettings, SideSettings]:
+        return self.reference, self.port
+
+    @property
+    def store(self) -> Path:
+        """Where everything lies that is remembered."""
+        return self.folder / ".parfocal"
+
+    def has(self, factory: str) -> bool:
+        """Whether both sides have it."""
+        return all(factory in side.factories for side in self.sides)
+
+    def place(self, key: str) -> str:
+        return self.places.get(key, f"{FILE}: {key}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """One key of the file: its type, what it must be in words, and whether a value is."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _texts(value: Any) -> bool:
+    return _text(value) or (isinstance(value, list) and bool(value) and all(map(_text, value)))
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, (int, float)) for each in value.values())
+
+
+_TEXT = _Key("a text", _text)
+_COUNT = _Key("a whole number above 0", _count)
+_POSITIVE = _Key("a number above 0", lambda value: isinstance(value, (int, float)) and value > 0)
+_SPEC = _Key("file.py:name or package.module:name", lambda value: _text(value) and ":" in value)
+_SIDE_KEYS = {
+    "framework": _TEXT,
+    "python": _TEXT,
+    **dict.fromkeys(FACTORIES, _SPEC),
+}
+_KEYS: Mapping[str, Mapping[str, _Key]] = {
+    "": {
+        "seed": _Key("a whole number from 0", lambda value: isinstance(value, int) and 0 <= value < 2**32),
+        "time_limit": _POSITIVE,
+        "together": _Key("true or false", lambda value: isinstance(value, bool)),
+    },
+    "reference": {**_SIDE_KEYS, "weights": _TEXT},
+    "port": {**_SIDE_KEYS, "plan": _TEXT},
+    "input": {
+        "model": _Key('descriptions like "x=float32[4,3,32,32]", or a file of arrays', _texts),
+        "label": _Key('a description like "int64[4]:0..10", or a file of arrays', _texts),
+    },
+    "compare": dict.fromkeys(("updates", "rates", "seeds", "samples", "batch_size"), _COUNT),
+    "training": {
+        "epochs": _COUNT,
+        "lockstep": _COUNT,
+        "schedule": _Key('"update" or "epoch"', lambda value: value in ("update", "epoch")),
+        "order": _Key('"same" or "any"', lambda value: value in ("same", "any")),
+        "within": _POSITIVE,
+        "benchmark": _Key("numbers by the metric's name", _numbers),
+    },
+}
+_ARRAY_FILES = (".npz", ".npy", ".safetensors")
+
+
+def read_project(path: str | Path) -> Project:
+    """The project of a ``parfocal.toml``, or of the folder that has one."""
+    path = Path(path)
+    file = path / FILE if path.is_dir() else path
+    if not file.is_file():
+        raise InputError(
+            f"there is no {FILE} in {file.parent}",
+            hint="parfocal init DIR writes one; run check in that folder",
+        )
+    with storage_errors("read", file):
+        text = file.read_text(encoding="utf-8")
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{file} is not valid TOML: {error}") from error
+    places = _Places(file, text)
+    _check_keys(document, places)
+    return _project(document, places)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where every key stands, for errors."""
+
+    file: Path
+    text: str
+
+    def line(self, section: str, key: str) -> int:
+        """The line of a key in its section; of the section where the key is not found."""
+        inside, found = section == "", 1
+        for number, line in enumerate(self.text.splitlines(), 1):
+            header = re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line)
+            if header:
+                inside = header[1] == section
+                if inside or header[1] == f"{section}.{key}".lstrip("."):
+                    found = number
+            elif inside and re.match(rf"\s*['\"]?{re.escape(key)}['\"]?\s*[=.]", line):
+                return number
+        return found
+
+    def of(self, section: str, key: str) -> str:
+        return f"{self.file.name}:{self.line(section, key)}: {f'{section}.{key}'.lstrip('.')}"
+
+
+def _check_keys(document: Mapping[str, Any], places: _Places) -> None:
+    for name, value in document.items():
+        if name not in _KEYS[""] and name not in _KEYS:
+            raise _unknown(places.of("", name), [*_KEYS[""], *(key for key in _KEYS if key)])
+        section, items = ("", {name: value}) if name in _KEYS[""] else (name, value)
+        if not isinstance(items, dict):
+            raise InputError(f"{places.of('', name)} is {brief(value)}, not a table", hint=f"write [{name}]")
+        for key, item in items.items():
+            known = _KEYS[section].get(key)
+            if known is None:
+                raise _unknown(places.of(section, key), list(_KEYS[section]))
+            if not known.fits(item):
+                raise InputError(f"{places.of(section, key)} is {brief(item)}, not {known.words}")
+
+
+def _unknown(place: str, known: list[str]) -> InputError:
+    return InputError(f"{place} is not known", hint=f"known here: {', '.join(known)}")
+
+
+def _project(document: Mapping[str, Any], places: _Places) -> Project:
+    sides = [_side(document, name, places) for name in SIDES]
+    given = document.get("input", {})
+    if "model" not in given:
+        raise InputError(
+            f"{places.of('input', 'model')} is missing: there is nothing to run the models on",
+            hint='write e.g. model = ["x=float32[4,3,32,32]"] under [input]',
+        )
+    chosen = {
+        **{key: document[key] for key in _KEYS[""] if key in document},
+        **document.get("compare", {}),
+        **document.get("training", {}),
+    }
+    found = {
+        f"{section}.{key}".lstrip("."): places.of(section, key)
+        for section, keys in _KEYS.items()
+        for key in keys
+    }
+    return Project(
+        places.file.parent.resolve(),
+        sides[0],
+        sides[1],
+        _described(given["model"]),
+        _described(given.get("label", ())),
+        places=found,
+        **chosen,
+    )
+
+
+def _side(document: Mapping[str, Any], name: str, places: _Places) -> SideSettings:
+    given = document.get(name)
+    if given is None:
+        raise InputError(
+            f"{places.file.name} has no [{name}]", hint=f"write [{name}] with framework and model"
+        )
+    for key, example in (("framework", registry.names()[-1]), ("model", "file.py:build")):
+        if key not in given:
+            raise InputError(
+                f"{places.of(name, key)} is missing", hint=f'write {key} = "{example}" under [{name}]'
+            )
+    if given["framework"] not in registry.names():
+        raise InputError(
+            f"{places.of(name, 'framework')} is {given['framework']!r}; "
+            f"there are {', '.join(registry.names())}"
+        )
+    factories = {key: given[key] for key in FACTORIES if key in given}
+    for key, spec in factories.items():
+        file = spec.rpartition(":")[0]
+        if file.endswith(".py") and not (places.file.parent / file).is_file():
+            raise InputError(f"{places.of(name, key)} is {spec!r}: there is no file {file}")
+    return SideSettings(
+        name,
+        given["framework"],
+        given.get("python", ""),
+        factories,
+        {key: places.of(name, key) for key in (*_SIDE_KEYS, "weights", "plan")},
+        given.get("weights", ""),
+        given.get("plan", ""),
+    )
+
+
+def _described(value: Any) -> tuple[str, ...] | str:
+    """A file's name, or descriptions."""
+    if isinstance(value, str):
+        return value if value.endswith(_ARRAY_FILES) else (value,)
+    return tuple(value)

@@ -1,0 +1,197 @@
+"""One side of a reproduction inside of its own process: its factories, called and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends import registry
+from parfocal.backends.protocol import Array, Backend
+from parfocal.brief import brief
+from parfocal.capture.tree import flatten, rebuild
+from parfocal.errors import EmptyComparisonError, InputError, ParfocalError
+from parfocal.inputs import arguments, convert
+from parfocal.run.files import load_arrays
+from parfocal.workflow.guide.settings import Project, SideSettings
+from parfocal.workflow.guide.values import take
+from parfocal.workflow.loading import load_attribute, where_raised
+from parfocal.workflow.sample_streams import SampleStream, as_array
+from parfocal.workflow.seeding import seed
+from parfocal.workflow.training.batches import Batch, read_batches
+
+
+class FactoryError(InputError):
+    """A factory that ``parfocal.toml`` names is not there, raises, or gives something else."""
+
+    code = "guide.factory"
+
+
+@dataclass(slots=True)
+class Side:
+    """The factories of one side."""
+
+    project: Project
+    settings: SideSettings
+    loaded: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+    @property
+    def backend(self) -> Backend:
+        return registry.get(self.settings.framework)
+
+    def factory(self, name: str) -> Callable[..., Any]:
+        """What the file names, loaded once."""
+        if name not in self.loaded:
+            place = self.settings.places[name]
+            try:
+                _, found = load_attribute(self.settings.factories[name], f"{place} =")
+            except InputError as error:
+                raise FactoryError(error.message, hint=error.hint) from error
+            if not callable(found):
+                raise FactoryError(f"{self._words(name)} is {brief(found)}, not a function")
+            self.loaded[name] = found
+        return self.loaded[name]
+
+    def make(self, name: str, *given: Any) -> Any:
+        """What a factory gives; whatever it raises is told with its lines."""
+        factory = self.factory(name)
+        try:
+            made = factory(*given)
+        except ParfocalError:
+            raise
+        except (Exception, SystemExit) as error:
+            where = where_raised(error, __file__)
+            raise FactoryError(
+                f"{self._words(name)} raised {type(error).__name__}: {error}{where}"
+            ) from error
+        if made is None:
+            raise FactoryError(f"{self._words(name)} gives None", hint="return what it makes")
+        return made
+
+    def _words(self, name: str) -> str:
+        return f"{self.settings.places[name]} = {self.settings.factories[name]}"
+
+    def fresh_model(self) -> Any:
+        """A model from the project's seed, with weights as its code makes them."""
+        seed(self.project.seed)
+        model = self.make("model")
+        try:
+            is_model = registry.of(model) is self.backend and self.backend.is_model(model)
+        except InputError:
+            is_model = False
+        if not is_model:
+            kind = f"{type(model).__module__}.{type(model).__name__}"
+            raise FactoryError(
+                f"{self._words('model')} gives an object of {kind}, not a model of {self.settings.framework}",
+                hint=f"return the model, or correct {self.settings.places['framework']}",
+            )
+        return model
+
+    def model(self) -> Any:
+        """A model with the weights that both sides have in common."""
+        model = self.fresh_model()
+        self.load(model, self.weights)
+        return model
+
+    @property
+    def weights(self) -> Path:
+        return self.project.store / "weights" / f"{self.settings.name}.safetensors"
+
+    def load(self, model: Any, path: Path) -> None:
+        arrays = load_arrays(path)
+        for entry in self.backend.state(model):
+            if entry.path in arrays:
+                self.backend.write(entry.value, arrays[entry.path])
+
+    def state(self, model: Any) -> dict[str, Array]:
+        return {
+            entry.path: self.backend.to_array(entry.value)
+            for entry in self.backend.state(model)
+            if entry.tied_to is None
+        }
+
+    def optimizer(self, model: Any) -> Any:
+        made = self.make("optimizer", model)
+        if not _is(made, self.backend, self.backend.is_optimizer):
+            raise FactoryError(f"{self._words('optimizer')} gives {brief(made)}, not an optimizer")
+        return made
+
+    def scheduler(self, optimizer: Any) -> Any:
+        """That of the factory; without one, what the optimizer reads its rate from, or None."""
+        if "scheduler" not in self.settings.factories:
+            return self.backend.scheduler_of(optimizer)
+        made = self.make("scheduler", optimizer)
+        if not _is(made, self.backend, self.backend.is_scheduler):
+            raise FactoryError(f"{self._words('scheduler')} gives {brief(made)}, not a scheduler")
+        return made
+
+    def loss(self, output: Any, label: Any) -> Any:
+        return self.make("loss", output, label)
+
+    def metric(self, predictions: Any, labels: Any) -> Any:
+        """Of arrays: the metric itself is given its own framework's tensors."""
+        return self.make("metric", convert(predictions, self.backend), convert(labels, self.backend))
+
+    def data(self, name: str) -> Any:
+        """A dataset or loader, read from the project's seed on."""
+        seed(self.project.seed)
+        return self.make(name)
+
+    def batches(self, name: str) -> Iterator[Batch]:
+        """Batches of a loader, or of the samples of a dataset put together."""
+        source = self.data(name)
+        stream = SampleStream(source, self.settings.name)
+        items = _stacked(stream.items(), self.project.batch_size) if stream.by_index else stream.items()
+        count = 0
+        for item in items:
+            (batch, _), *_ = read_batches([item], 1)
+            yield batch
+            count += 1
+        if not count:
+            raise EmptyComparisonError(f"{self._words(name)} gives no batch")
+
+    def call(self, model: Any, inputs: Any) -> Any:
+        args, kwargs = arguments(inputs, self.backend)
+        return model(*args, **kwargs)
+
+    def arrays(self, value: Any) -> Any:
+        """The same structure in plain containers, with arrays for tensors."""
+        flat = flatten(value)
+        return rebuild(
+            flat.shape,
+            {slot: as_array(leaf) if hasattr(leaf, "shape") else leaf for slot, leaf in flat.leaves.items()},
+        )
+
+
+def shared_inputs(project: Project) -> Any:
+    """What both models are run on: generated once."""
+    return take(project.store / "inputs" / "model.safetensors")
+
+
+def shared_label(project: Project) -> Any:
+    return take(project.store / "inputs" / "label.safetensors")
+
+
+def _is(made: Any, backend: Backend, question: Callable[[object], bool]) -> bool:
+    try:
+        return registry.of(made) is backend and question(made)
+    except InputError:
+        return False
+
+
+def _stacked(samples: Iterator[Any], size: int) -> Iterator[Any]:
+    while group := list(islice(samples, size)):
+        yield _stack(group)
+
+
+def _stack(group: list[Any]) -> Any:
+    first = group[0]
+    if isinstance(first, dict):
+        return {key: _stack([each[key] for each in group]) for key in first}
+    if isinstance(first, (tuple, list)):
+        return tuple(_stack([each[index] for each in group]) for index in range(len(first)))
+    return np.stack([as_array(each) for each in group])

@@ -1,0 +1,147 @@
+"""What is remembered of every step: one file each, written in one go, with a hash of what it depended on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from parfocal.run.storage import write_atomically
+from parfocal.workflow.guide.settings import Project
+
+SCHEMA = 1
+
+
+class Status(str, Enum):
+    """How a step stands."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"  # a side crashed, hung or raised: there is no verdict
+    BLOCKED = "blocked"  # a step that it needs did not pass
+    LEFT_OUT = "left out"  # parfocal.toml names nothing for it
+    WAITING = "waiting"  # not run yet, or something changed since
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """One step as it was last run."""
+
+    name: str
+    status: Status
+    key: str = ""  # hash of what it depended on
+    way: str = ""  # "together", "apart"
+    problems: tuple[Mapping[str, Any], ...] = ()
+    findings: tuple[Mapping[str, Any], ...] = ()
+    score: float | None = None
+    compared: str = ""
+    message: str = ""  # of an error, or of what blocks it
+    hint: str = ""
+    report: str = ""  # the file of the whole report
+    values: Mapping[str, str] = field(default_factory=dict)  # side -> file of the guide's values
+    when: float = 0.0
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "status": self.status.value, "schema": SCHEMA}
+
+
+class Store:
+    """The folder ``.parfocal`` of a project."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.folder = project.store
+
+    def path(self, name: str) -> Path:
+        return self.folder / "steps" / f"{name}.json"
+
+    def work(self, name: str) -> Path:
+        return self.folder / "work" / name
+
+    def common(self, name: str) -> Path:
+        """What several steps have in common."""
+        return self.folder / "common" / f"{name}.json"
+
+    def read(self, name: str) -> StepResult | None:
+        """What is remembered; None where there is nothing, or nothing that can be read."""
+        try:
+            told = json.loads(self.path(name).read_text(encoding="utf-8"))
+            if told.pop("schema") != SCHEMA:
+                return None
+            told["status"] = Status(told["status"])
+            told["problems"], told["findings"] = tuple(told["problems"]), tuple(told["findings"])
+            return StepResult(**told)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write(self, result: StepResult) -> None:
+        self.path(result.name).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.path(result.name), json.dumps(result.to_json(), indent=2).encode())
+
+
+def digest_of(facts: Any) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def file_digests(paths: Iterable[Path]) -> dict[str, str]:
+    found = {}
+    for path in sorted(set(paths)):
+        try:
+            found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError:
+            found[str(path)] = "absent"
+    return found
+
+
+def code_files(folder: Path, spec: str) -> set[Path]:
+    """The file of a factory and the local modules that it imports, theirs too."""
+    place = spec.rpartition(":")[0]
+    start = folder / place if place.endswith(".py") else _module_file(folder, place)
+    if start is None or not start.is_file():
+        return set()
+    seen: set[Path] = set()
+    waiting = [start.resolve()]
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for name in _imported(path):
+            for base in (path.parent, folder):
+                found = _module_file(base, name)
+                if found is not None:
+                    waiting.append(found.resolve())
+    return seen
+
+
+def _module_file(base: Path, name: str) -> Path | None:
+    target = base.joinpath(*name.split("."))
+    for candidate in (target.with_suffix(".py"), target / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _imported(path: Path) -> set[str]:
+    """Names of modules that a file imports; a file that cannot be parsed imports none."""
+    import ast
+
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            found.add(base)
+            found.update(f"{base}.{alias.name}".lstrip(".") for alias in node.names)
+    return {name for name in found if name and name.partition(".")[0] not in sys.stdlib_module_names}

@@ -1,0 +1,51 @@
+"""Values that go from one process to another, or are kept: nested arrays in one file each.
+
+Nothing in such a file is executed when it is read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.capture.tree import flatten
+from parfocal.errors import StorageError
+from parfocal.workflow.batches import load_batches, save_batches
+
+
+def keep(value: Any, path: Path) -> str:
+    """Write arrays, tensors and plain values, nested as they like; returns the file's name."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+    save_batches([value], path, 1)
+    return str(path)
+
+
+def take(path: str | Path) -> Any:
+    """What ``keep`` wrote, with arrays for tensors."""
+    return load_batches(path, "numpy")[0]
+
+
+def named_arrays(value: Any, name: str) -> dict[str, Array]:
+    """The arrays of a nested value: under ``name`` where it is only one, else with its slot behind it."""
+    leaves = {slot: leaf for slot, leaf in flatten(value).leaves.items() if isinstance(leaf, np.ndarray)}
+    if len(leaves) == 1:
+        return {name: next(iter(leaves.values()))}
+    return {f"{name}.{slot}": leaf for slot, leaf in leaves.items()}
+
+
+def joined(parts: list[Any]) -> Any:
+    """Nested arrays of several batches as one, along their first axis."""
+    first = parts[0]
+    if isinstance(first, dict):
+        return {key: joined([part[key] for part in parts]) for key in first}
+    if isinstance(first, (tuple, list)):
+        return type(first)(joined([part[index] for part in parts]) for index in range(len(first)))
+    if isinstance(first, np.ndarray):
+        return np.concatenate([np.atleast_1d(part) for part in parts])
+    return first

@@ -1,0 +1,114 @@
+"""The process in which a side runs, or both: takes jobs from its standard input, one a line, as JSON.
+
+It ends when its input does, so that none is left behind by a parent that was killed. What the user's code
+prints goes to the log of the job. ``python -m parfocal.workflow.guide.worker FOLDER SIDE...``
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import queue
+import sys
+import threading
+import traceback
+import warnings
+from pathlib import Path
+from typing import IO, Any
+
+from parfocal.errors import ParfocalError, TransferError
+
+
+def main(folder: str, names: list[str]) -> None:
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what is printed goes where errors go: to the log
+    faulthandler.enable()
+    warnings.filterwarnings("ignore", message="No ccache found", category=UserWarning)
+    jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+    threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
+    os.chdir(folder)
+    sys.path.insert(0, folder)
+    sides = None
+    while True:
+        job = jobs.get()
+        try:
+            sides = sides or _sides(folder, names)
+            answer: dict[str, Any] = {"done": _do(job, sides)}
+        except ParfocalError as error:
+            answer = {"error": _told(error)}
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  told to the parent
+            traceback.print_exc()
+            answer = {"raised": f"{type(error).__name__}: {error}"}
+        _send(answers, answer)
+
+
+def _listen(jobs: queue.Queue[dict[str, Any]]) -> None:
+    for line in sys.stdin:
+        jobs.put(json.loads(line))
+    os._exit(0)  # also in the midst of a job: nobody waits for it
+
+
+def _sides(folder: str, names: list[str]) -> dict[str, Any]:
+    from parfocal.workflow.guide.settings import read_project
+    from parfocal.workflow.guide.side import Side
+
+    project = read_project(Path(folder))
+    return {each.name: Side(project, each) for each in project.sides if each.name in names}
+
+
+def _do(job: dict[str, Any], sides: dict[str, Any]) -> dict[str, Any]:
+    if job["job"] == "hello":
+        return hello(job["given"]["frameworks"])
+    log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    for descriptor in (1, 2):
+        os.dup2(log, descriptor)
+    os.close(log)
+    if job["side"] == "both":
+        from parfocal.workflow.guide.joint_jobs import run_joint
+
+        return run_joint(job["job"], (sides["reference"], sides["port"]), job["given"])
+    from parfocal.workflow.guide.jobs import JOBS
+
+    return JOBS[job["job"]](sides[job["side"]], job["given"])
+
+
+def hello(frameworks: list[str]) -> dict[str, Any]:
+    """Versions of what is installed here, so that a change of them is seen."""
+    import importlib.util
+    import platform
+
+    import numpy
+
+    from parfocal import __version__
+    from parfocal.workflow.guide.versions import version_of
+
+    return {
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "parfocal": __version__,
+        "numpy": numpy.__version__,
+        "frameworks": {
+            name: version_of(name) for name in frameworks if importlib.util.find_spec(name) is not None
+        },
+    }
+
+
+def _told(error: ParfocalError) -> dict[str, Any]:
+    told: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
+    if isinstance(error, TransferError):
+        from parfocal.workflow.guide.reports import problem_of_transfer
+
+        told["problem"] = problem_of_transfer(error)
+    return told
+
+
+def _send(answers: IO[str], answer: dict[str, Any]) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,80 @@
+"""Every step: a mistake of its own turns it red and no other; the clean pair is green."""
+
+from __future__ import annotations
+
+import pytest
+
+from parfocal.workflow.guide.checking import Checked, check
+from parfocal.workflow.guide.settings import read_project
+from parfocal.workflow.guide.state import Status
+from parfocal.workflow.guide.steps import NAMES
+from tests.guide.bugs import BUGS, Bug
+from tests.guide.projects import RED, change, toy
+
+FIRST = tuple({bug.step: bug for bug in reversed(BUGS)}.values())
+OTHERS = tuple(bug for bug in BUGS if bug not in FIRST)
+APART = tuple(bug for bug in FIRST if bug.step in ("model", "metric", "loss", "learning_rate", "training"))
+
+
+def red_steps(checked: Checked) -> list[str]:
+    return [result.name for result in checked.results if result.status in RED]
+
+
+def first_code(checked: Checked, name: str) -> str:
+    (result,) = (each for each in checked.results if each.name == name)
+    return str(result.problems[0]["code"])
+
+
+def name_of(bug: Bug) -> str:
+    return f"{bug.step}-{bug.code}"
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["together", "apart"])
+def test_the_clean_pair_is_green(tmp_path, together):
+    checked = check(toy(tmp_path / "toy", together=together))
+    assert [result.status for result in checked.results] == [Status.PASSED] * len(NAMES)
+    assert checked.ran == NAMES
+    assert checked.way == ("together" if together else "apart")
+    assert all(each.green for each in checked.checkpoints)
+    assert checked.status == 0
+
+
+def test_every_step_has_a_mistake():
+    assert {bug.step for bug in BUGS} == set(NAMES)
+
+
+@pytest.mark.parametrize("bug", FIRST, ids=name_of)
+def test_a_mistake_turns_its_own_step_red(tmp_path, bug):
+    checked = check(toy(tmp_path / "toy", bug=bug))
+    assert red_steps(checked) == [bug.step]
+    assert first_code(checked, bug.step) == bug.code
+    assert checked.status == 1
+
+
+@pytest.mark.parametrize("bug", OTHERS, ids=name_of)
+def test_so_does_another_of_the_same_step(tmp_path, bug):
+    checked = check(toy(tmp_path / "toy", bug=bug), [bug.step])
+    assert red_steps(checked) == [bug.step]
+    assert first_code(checked, bug.step) == bug.code
+
+
+@pytest.mark.parametrize("bug", APART, ids=name_of)
+def test_apart_it_is_the_same_step(tmp_path, bug):
+    checked = check(toy(tmp_path / "toy", bug=bug, together=False))
+    assert red_steps(checked) == [bug.step]
+    assert first_code(checked, bug.step) == bug.code
+
+
+def test_a_failing_step_stops_those_that_need_it_and_mending_runs_only_what_changed(tmp_path):
+    bug = next(each for each in BUGS if each.step == "metric")
+    project = toy(tmp_path / "toy", bug=bug)
+    checked = check(project)
+    states = {result.name: result for result in checked.results}
+    assert states["metric"].status is Status.FAILED
+    assert states["training"].status is Status.BLOCKED
+    assert states["training"].message == "needs metric, which is failed"
+    assert states["initialisation"].status is Status.PASSED
+    change(project.folder / "port_side.py", bug.wrong, bug.right)
+    again = check(read_project(project.folder))
+    assert again.status == 0
+    assert check(read_project(project.folder)).ran == ()  # nothing has changed since
