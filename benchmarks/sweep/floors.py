@@ -13,12 +13,12 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.sweep.results import CODE, Scored
+from parfocal.attribution.measures import LIMIT, Asked, Measure, handed_on
+from parfocal.attribution.whole_model import End, are_led
 from parfocal.judge.floors import Size, coarser, score, size_of
 from parfocal.replay.precise import Precise, calls_of_owner
 from parfocal.replay.trace import Node
 from parfocal.workflow.alignment import Observation
-from parfocal.workflow.ends import End, are_led
-from parfocal.workflow.measures import LIMIT, Asked, Measure, handed_on
 
 
 def scores_of(observation: Observation) -> Iterator[Scored]:

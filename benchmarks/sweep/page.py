@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from benchmarks.sweep.results import Caught, Hidden, Noise, Outcome, Scored, Sweep, quantiles
-from parfocal.workflow.measures import END_LIMIT, LIMIT
+from parfocal.attribution.measures import END_LIMIT, LIMIT
 
 SMALLEST = 20  # planted mistakes in the table of the smallest
 

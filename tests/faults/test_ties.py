@@ -11,7 +11,7 @@ from paddle import nn as pnn
 from torch import nn
 
 import parfocal
-from parfocal.workflow.ties import _lasting
+from parfocal.attribution.broken_ties import _lasting
 from tests.faults.tools import numbers, own, seeded
 
 

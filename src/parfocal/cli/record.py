@@ -130,7 +130,7 @@ def _record_model(model: Any, given: Any, mode: Any, out: Path, options: dict[st
     from parfocal.backends import registry
     from parfocal.backends.checks import check_mode
     from parfocal.capture.recording import record as recording
-    from parfocal.workflow.telling import telling
+    from parfocal.replay.user_errors import telling
 
     check_mode(mode)
     backend = registry.of(model)

@@ -35,7 +35,7 @@ def is_wanted() -> bool:
 
 def opinion_on_values(failures: Sequence[tuple[str, float | None]]) -> str:
     """The line about values that failed, each with its ``rounding_score``; empty where nothing is known."""
-    from parfocal.workflow.measures import LIMIT
+    from parfocal.attribution.measures import LIMIT
 
     if not failures or not is_wanted():
         return ""

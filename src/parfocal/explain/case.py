@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from parfocal.attribution.divisions import NOT_DIVIDED, Divided
 from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
@@ -64,21 +65,6 @@ class Check:
     reference: Place
     floor: Size
     rough: bool = False  # only what is free: more may be asked for before it accuses
-
-
-class Divided(NamedTuple):
-    """Calls that divide their work otherwise with the code around them.
-
-    What ``giving`` calls of the reference and of the port give is made into the same by that code; what
-    ``taking`` calls of the port are given is not yet the same.
-    """
-
-    reference_giving: frozenset[int] = frozenset()
-    giving: frozenset[int] = frozenset()
-    taking: frozenset[int] = frozenset()
-
-
-NOT_DIVIDED = Divided()
 
 
 @dataclass(frozen=True, slots=True)

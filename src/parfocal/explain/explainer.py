@@ -11,24 +11,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from parfocal.attempts import Attempts
+from parfocal.attribution.divisions import NOT_DIVIDED, Divided
 from parfocal.backends.protocol import Array
 from parfocal.explain import fused_layers
 from parfocal.explain.allowance import Allowance
 from parfocal.explain.backward import equals, functions, gradients
-from parfocal.explain.case import NOT_DIVIDED, Buffers, Case, Check, Divided, Seen, blamed
+from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
 from parfocal.explain.causes import Proof, Where, cause, nearer, number
 from parfocal.explain.describing import described
 from parfocal.explain.fixes.constructing import in_the_constructor
 from parfocal.explain.layers import (
-    called,
+    argument_count,
+    argument_order,
     conventions,
-    given,
-    handed,
     masked,
     mirror,
     rates,
     relations,
     settings,
+    wrong_layer,
 )
 from parfocal.explain.ops.explaining import both_ways, ops, place, scene_of, still_wrong, ways
 from parfocal.explain.ops.sharing import in_shared_code
@@ -50,9 +51,9 @@ Hypothesis = Callable[[Case], Iterator[Proof]]
 FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
     (settings.differing_settings, settings.training_flag),
     conventions.HYPOTHESES,
-    (given.other_arguments, handed.tensors_in_another_order, handed.other_values),
+    (argument_count.other_arguments, argument_order.tensors_in_another_order, argument_order.other_values),
     (masked.other_mask,),
-    (called.another_layer,),
+    (wrong_layer.another_layer,),
     (settings.another_kind,),
     (mirror.solved_activation,),
     (fused_layers.other_activation,),

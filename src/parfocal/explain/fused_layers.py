@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from parfocal.attribution.divisions import Divided
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.vocabulary import ACTIVATIONS
-from parfocal.explain.case import Case, Check, Divided, Group
+from parfocal.explain.case import Case, Check, Group
 from parfocal.explain.causes import Proof, Where, spelled_path
 from parfocal.explain.layers.mirror import solved_setting
 from parfocal.explain.layers.settings import differing_settings, rebuilt

@@ -20,9 +20,9 @@ from parfocal.matching.containers import (
     part_unlike_containers,
 )
 from parfocal.matching.dividing import find_fused, healed_calls
-from parfocal.matching.leaves import align, pair_by_order, pair_by_value
 from parfocal.matching.table import Table, same_kind
 from parfocal.matching.values import SAME, UNLIKE, nearest
+from parfocal.matching.weightless import align, pair_by_order, pair_by_value
 from parfocal.replay.trace import Node, Trace
 
 

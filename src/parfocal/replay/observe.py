@@ -21,7 +21,7 @@ from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.judge.sketch import Fingerprint, fingerprint
 from parfocal.replay.ledger import Ledger
-from parfocal.replay.objects import copies_of
+from parfocal.replay.stateful_arguments import copies_of
 from parfocal.replay.trace import Data, Drop, Node, Trace, Value, unmarked
 
 FLOATING = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})

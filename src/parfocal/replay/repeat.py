@@ -21,7 +21,7 @@ from parfocal.errors import UnsupportedError
 from parfocal.judge.layouts import Layout
 from parfocal.replay.effort import WATCHED, Effort, Prices
 from parfocal.replay.follow import Direction, Follower, Listener, Side, Sighting, Supply, Tie
-from parfocal.replay.objects import copies_of
+from parfocal.replay.stateful_arguments import copies_of
 from parfocal.replay.trace import Data, Node, Trace, Value
 
 Place = tuple[int, Side, str, Direction]  # order of the call, side, slot, direction

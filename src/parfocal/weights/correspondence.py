@@ -17,11 +17,11 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.weights import views
 from parfocal.weights.choices import take_as_they_are
+from parfocal.weights.computed_buffers import leave_what_is_made
 from parfocal.weights.draft import Draft
 from parfocal.weights.drafting import build
 from parfocal.weights.finishing import conclude
 from parfocal.weights.linking import Link, entries_of
-from parfocal.weights.made import leave_what_is_made
 from parfocal.weights.plan import Entry, Plan
 from parfocal.weights.regions import regions_of
 from parfocal.weights.state import Contents, read_model

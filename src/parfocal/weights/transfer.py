@@ -20,13 +20,13 @@ from parfocal.inputs import arguments, split
 from parfocal.weights import ruling, views
 from parfocal.weights.assignment import surplus
 from parfocal.weights.choices import take_as_they_are
+from parfocal.weights.computed_buffers import leave_what_is_made
 from parfocal.weights.draft import Draft, Regions, Runs
 from parfocal.weights.drafting import build, settle_by_execution
 from parfocal.weights.fingerprint import Fingerprint
 from parfocal.weights.finishing import conclude
-from parfocal.weights.follow import Follower
+from parfocal.weights.identify_by_value import Follower
 from parfocal.weights.idle import set_idle_apart
-from parfocal.weights.made import leave_what_is_made
 from parfocal.weights.observe import Observation, observe, run
 from parfocal.weights.plan import Entry, Plan, refusal
 from parfocal.weights.regions import regions_of

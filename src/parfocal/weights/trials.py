@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parfocal.inputs import Arguments, convert
-from parfocal.weights.book import Book
 from parfocal.weights.choices import Choice, same_effect
 from parfocal.weights.fingerprint import Fingerprint, distances, noise_of, resemblance
+from parfocal.weights.link_state import Book
 from parfocal.weights.linking import Link
 from parfocal.weights.observe import Seen, prints
 from parfocal.weights.scopes import Under

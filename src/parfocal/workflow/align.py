@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.attribution.ignoring import patterns_of
+from parfocal.attribution.players import Arguments, Loss, Player, check_outputs
 from parfocal.backends import registry
 from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Array, Backend, Mode
@@ -31,8 +33,6 @@ from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.collecting import full_collections_put_off
 from parfocal.workflow.computed import computed
 from parfocal.workflow.dropping import Dropping
-from parfocal.workflow.ignoring import patterns_of
-from parfocal.workflow.players import Arguments, Loss, Player, check_outputs
 from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.reporting import report_of
 from parfocal.workflow.state import weight_differences, weights_kept

@@ -13,6 +13,25 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from parfocal.attempts import Attempts
+from parfocal.attribution.divisions import Division, divisions, left_open, places_of
+from parfocal.attribution.excuses import Excuses
+from parfocal.attribution.ignoring import Ignored
+from parfocal.attribution.leading import Partners, script_for, weighted
+from parfocal.attribution.measures import Collector, Measure
+from parfocal.attribution.pairing_repairs import (
+    AS_SEEN,
+    Lying,
+    Places,
+    arranged_otherwise,
+    lying_as_recorded,
+    masked_elsewhere,
+    paired_otherwise,
+    said_otherwise,
+)
+from parfocal.attribution.players import Driving, Player, Results, left_as_it_was
+from parfocal.attribution.refining import refine
+from parfocal.attribution.side_by_side import Comparison, anchored_calls
+from parfocal.attribution.whole_model import End, Ends
 from parfocal.backends.keeping import Kept, attributes_kept
 from parfocal.backends.protocol import Array, Mode
 from parfocal.errors import InputError
@@ -28,30 +47,11 @@ from parfocal.replay.observe import FLOATING, Observer
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Layouts, Repeater, Script, own_script
 from parfocal.replay.trace import Data, Node, Trace
+from parfocal.replay.user_errors import INPUTS_HINT
 from parfocal.replay.witness import Outline, Witness
 from parfocal.weights.plan import Plan, rearranged
 from parfocal.weights.tables import FAMILIES
-from parfocal.workflow.divisions import Division, divisions, left_open, places_of
-from parfocal.workflow.ends import End, Ends
-from parfocal.workflow.excuses import Excuses
-from parfocal.workflow.ignoring import Ignored
-from parfocal.workflow.leading import Partners, script_for, weighted
-from parfocal.workflow.measures import Collector, Measure
-from parfocal.workflow.players import Driving, Player, Results, left_as_it_was
 from parfocal.workflow.progress import Tell, silent
-from parfocal.workflow.refining import refine
-from parfocal.workflow.second_look import (
-    AS_SEEN,
-    Lying,
-    Places,
-    arranged_otherwise,
-    lying_as_recorded,
-    masked_elsewhere,
-    paired_otherwise,
-    said_otherwise,
-)
-from parfocal.workflow.side_by_side import Comparison, anchored_calls
-from parfocal.workflow.telling import INPUTS_HINT
 
 SUSPECTS = 3  # settings that are told of a port that does not run
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.attribution.players import Player
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes.registering import registered_at
@@ -21,7 +22,6 @@ from parfocal.explain.ops.values import close
 from parfocal.judge.verdict import Divergence, Finding, Site
 from parfocal.weights.plan import Entry, Plan
 from parfocal.weights.views import reshape
-from parfocal.workflow.players import Player
 from parfocal.workflow.state import weight_differences
 
 ROUNDED = 1e-3  # of their size: a sine of a large number is no more exact than that

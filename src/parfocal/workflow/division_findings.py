@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
+from parfocal.attribution.divisions import Division
 from parfocal.judge.verdict import Finding
 from parfocal.replay.trace import Trace
-from parfocal.workflow.divisions import Division
 
 SHOWN = 3  # modules that are named
 

@@ -6,6 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from parfocal.attribution.divisions import calls_of
+from parfocal.attribution.excuses import Excuses
+from parfocal.attribution.players import Player
+from parfocal.attribution.whole_model import End
 from parfocal.brief import some
 from parfocal.explain.allowance import THOROUGH, Allowance
 from parfocal.explain.backward.parameters import ParameterExplainer
@@ -22,11 +26,7 @@ from parfocal.workflow import verdicts
 from parfocal.workflow.align_coverage import coverage_of
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.computed import Computed
-from parfocal.workflow.divisions import calls_of
 from parfocal.workflow.dropping import Dropping
-from parfocal.workflow.ends import End
-from parfocal.workflow.excuses import Excuses
-from parfocal.workflow.players import Player
 from parfocal.workflow.state import buffer_results
 from parfocal.workflow.state_scripts import wrong_statistics, wrong_weights
 from parfocal.workflow.updates import explained_updates

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from parfocal.attribution.players import Arrays, Player
 from parfocal.backends.protocol import Array
 from parfocal.explain.layers.weights import tied_cause, weight_cause
 from parfocal.judge.floors import coarser, error_of, score, size_of
@@ -17,7 +18,6 @@ from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
 from parfocal.workflow.alignment import Alignment, Observation
-from parfocal.workflow.players import Arrays, Player
 from parfocal.workflow.statistics import Statistic, judged
 
 BUFFER_LIMIT = 8.0  # in units of rounding

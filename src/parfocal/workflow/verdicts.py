@@ -12,6 +12,21 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from parfocal.attribution.backward_order import (
+    Users,
+    code_that_uses,
+    comes_before,
+    idle_calls,
+    in_backward_order,
+    lacks_a_part,
+    moment,
+    silent_calls,
+    starved_calls,
+)
+from parfocal.attribution.divisions import pieces_of
+from parfocal.attribution.excuses import SPELLING
+from parfocal.attribution.measures import END_LIMIT, LIMIT, Measure
+from parfocal.attribution.whole_model import End
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import (
     Divergence,
@@ -29,21 +44,6 @@ from parfocal.weights.differences import FIRST
 from parfocal.weights.plan import presumptions
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.division_findings import division_findings
-from parfocal.workflow.divisions import pieces_of
-from parfocal.workflow.ends import End
-from parfocal.workflow.excuses import SPELLING
-from parfocal.workflow.following import (
-    Users,
-    code_that_uses,
-    comes_before,
-    idle_calls,
-    in_backward_order,
-    lacks_a_part,
-    moment,
-    silent_calls,
-    starved_calls,
-)
-from parfocal.workflow.measures import END_LIMIT, LIMIT, Measure
 from parfocal.workflow.weight_verdicts import idle_findings
 
 MISTAKES = 12  # of one run that are looked for

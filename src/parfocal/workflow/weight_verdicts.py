@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from parfocal.attribution.players import Player
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
 from parfocal.weights.plan import Leftover, Plan, crossed_words
 from parfocal.workflow.alignment import Alignment
-from parfocal.workflow.players import Player
 
 
 def weight_divergences(plan: Plan, idle: Collection[tuple[str, str]] = ()) -> list[Divergence]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from parfocal.matching import leaves
+from parfocal.matching import weightless
 from parfocal.matching.anchors import anchors_of
 from parfocal.matching.pairing import pair_calls
 from parfocal.matching.shelves import Shelves
@@ -74,7 +74,7 @@ def test_pairing_by_values_asks_about_few(make, monkeypatch):
         asked.append(marks)
         return distance(*marks)
 
-    monkeypatch.setattr(leaves, "distance", counting)
+    monkeypatch.setattr(weightless, "distance", counting)
     numbers = {}
     for count in (100, 400):
         asked.clear()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.replay.objects import MOST, copies_of
+from parfocal.replay.stateful_arguments import MOST, copies_of
 
 
 class Layer:

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from parfocal.attribution.divisions import Division
+from parfocal.attribution.ignoring import Ignored
+from parfocal.attribution.measures import ABSENT, END_LIMIT, LIMIT, Measure
+from parfocal.attribution.whole_model import End
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.verdict import Cause
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.weights.plan import Ambiguity, Leftover, Plan
-from parfocal.workflow.divisions import Division
-from parfocal.workflow.ends import End
-from parfocal.workflow.ignoring import Ignored
-from parfocal.workflow.measures import ABSENT, END_LIMIT, LIMIT, Measure
 from parfocal.workflow.verdicts import (
     divergences,
     findings,

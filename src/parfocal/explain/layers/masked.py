@@ -18,7 +18,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where, place
-from parfocal.explain.layers.given import MASKED, line_of, score_with
+from parfocal.explain.layers.argument_count import MASKED, line_of, score_with
 from parfocal.replay.follow import Tie
 from parfocal.replay.trace import Data, Node, Value, unmarked
 

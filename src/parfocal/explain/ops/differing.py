@@ -16,10 +16,10 @@ from parfocal.explain.ops.arguments import Said, default_of, left_out, said, tol
 from parfocal.explain.ops.fitting import number_further_back
 from parfocal.explain.ops.gaps import Gap, narrowed, paired_inputs, producers
 from parfocal.explain.ops.locating import line_beside, line_of_use
-from parfocal.explain.ops.looking import equal
 from parfocal.explain.ops.masking import are_masks, masked_otherwise, other_mask
 from parfocal.explain.ops.modules import layer_extra, layer_missing, other_layer
 from parfocal.explain.ops.names import ARITHMETIC, MASKING, POINTWISE, SCALING
+from parfocal.explain.ops.op_sequences import way_proof
 from parfocal.explain.ops.ordering import (
     another_value,
     ops_in_another_order,
@@ -28,12 +28,7 @@ from parfocal.explain.ops.ordering import (
     taken_otherwise,
     values_moved,
 )
-from parfocal.explain.ops.remakes import again, bridging, giving, handing, picking, retelling, retelling_all
-from parfocal.explain.ops.rewriting import mended
-from parfocal.explain.ops.rows import way_proof
-from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.solving import is_number, other_constant, other_number
-from parfocal.explain.ops.telling import (
+from parfocal.explain.ops.proofs import (
     argument_proof,
     early_proof,
     extra_proof,
@@ -43,8 +38,12 @@ from parfocal.explain.ops.telling import (
     missing_proof,
     replaced_proof,
 )
-from parfocal.explain.ops.values import rearranged
-from parfocal.explain.ops.ways import (
+from parfocal.explain.ops.queries import equal
+from parfocal.explain.ops.remakes import again, bridging, giving, handing, picking, retelling, retelling_all
+from parfocal.explain.ops.rewriting import mended
+from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.solving import is_number, other_constant, other_number
+from parfocal.explain.ops.subgraphs import (
     apart,
     between,
     elsewhere,
@@ -54,6 +53,7 @@ from parfocal.explain.ops.ways import (
     starts_alike,
     transplanted,
 )
+from parfocal.explain.ops.values import rearranged
 
 Rule = Callable[[Scene, Gap], Iterator[Proof]]
 MOST_OPS = 4  # in a row: more of them say nothing

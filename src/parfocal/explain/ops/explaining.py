@@ -9,18 +9,18 @@ from itertools import islice
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where
 from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.ops.axis_roles import other_axes
 from parfocal.explain.ops.differing import differences, other_ways, otherwise
 from parfocal.explain.ops.gaps import narrowed
 from parfocal.explain.ops.hypotheses import HYPOTHESES
-from parfocal.explain.ops.laying import other_axes
+from parfocal.explain.ops.joint_edits import at_several_places
 from parfocal.explain.ops.lengths import lengths_missing
 from parfocal.explain.ops.locating import in_one_function, located
 from parfocal.explain.ops.log import Log
+from parfocal.explain.ops.proofs import chain, line
 from parfocal.explain.ops.rewriting import mended, wrong_with
 from parfocal.explain.ops.scene import Scene, make_scene
-from parfocal.explain.ops.telling import chain, line
-from parfocal.explain.ops.together import at_several_places
-from parfocal.explain.ops.ways import between
+from parfocal.explain.ops.subgraphs import between
 from parfocal.replay.repeat import Place
 
 

@@ -19,10 +19,10 @@ from parfocal.explain.ops.arguments import Said, said
 from parfocal.explain.ops.gaps import Gap
 from parfocal.explain.ops.locating import behind
 from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.proofs import argument_proof
 from parfocal.explain.ops.remakes import retelling
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.solving import is_number
-from parfocal.explain.ops.telling import argument_proof
 from parfocal.explain.ops.values import laid_out
 
 MOST_OPS = 12  # computed anew for every trial

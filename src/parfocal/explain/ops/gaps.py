@@ -9,7 +9,6 @@ import numpy as np
 
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Key, Log, Op, hides_where
-from parfocal.explain.ops.looking import equal
 from parfocal.explain.ops.names import (
     ARITHMETIC,
     COMMUTATIVE,
@@ -19,6 +18,7 @@ from parfocal.explain.ops.names import (
     REDUCTIONS,
     SCALING,
 )
+from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.scene import Scene, is_same
 from parfocal.explain.ops.values import rearranged
 

@@ -15,11 +15,11 @@ import numpy as np
 from parfocal.explain.causes import Proof, number
 from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.arguments import Said, said
-from parfocal.explain.ops.looking import can_take, equal, natural_factors, output_shape
 from parfocal.explain.ops.names import LAYOUT, SCALING
+from parfocal.explain.ops.proofs import argument_proof, extra_proof, line, listed
+from parfocal.explain.ops.queries import can_take, equal, natural_factors, output_shape
 from parfocal.explain.ops.remakes import feeding, picking, reordering, retelling, scaling
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.telling import argument_proof, extra_proof, line, listed
 
 AXIS_OPS = frozenset(
     {"softmax", "log_softmax", "mean", "sum", "cumsum", "logsumexp", "amax", "amin", "var", "std"}

@@ -12,8 +12,8 @@ from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.calls import passing
 from parfocal.explain.fixes.fixing import Line
 from parfocal.explain.ops.log import Key, Op
+from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.telling import line
 from parfocal.explain.ops.writing import Place, Writer
 
 RECURRENT = frozenset({"RNN", "GRU", "LSTM", "RNNOverCell", "BiRNNOverCells"})

@@ -12,11 +12,11 @@ from parfocal.explain.ops.gaps import Gap
 from parfocal.explain.ops.locating import line_of_use
 from parfocal.explain.ops.log import Key, Log, Op
 from parfocal.explain.ops.names import LAYOUT, SELECTING
+from parfocal.explain.ops.proofs import hidden_proof, hides, mask_proof
 from parfocal.explain.ops.remakes import Remake, feeding, giving, picking
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.telling import hidden_proof, hides, mask_proof
+from parfocal.explain.ops.subgraphs import between, transplanted
 from parfocal.explain.ops.values import covered, is_mask, laid_out
-from parfocal.explain.ops.ways import between, transplanted
 
 POINTED = SELECTING | {"embedding", "one_hot", "scatter", "index_add", "put_along_axis"}
 

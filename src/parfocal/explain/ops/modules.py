@@ -19,11 +19,11 @@ from parfocal.explain.layers.settings import rebuilt
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.gaps import Gap, paired_inputs, producers
 from parfocal.explain.ops.log import Op
-from parfocal.explain.ops.looking import equal
 from parfocal.explain.ops.names import POINTWISE, kinds_of_name
+from parfocal.explain.ops.proofs import line
+from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.scene import INFINITE, Scene
-from parfocal.explain.ops.telling import line
-from parfocal.explain.ops.ways import between, elsewhere, is_one_of, moved_op, transplanted
+from parfocal.explain.ops.subgraphs import between, elsewhere, is_one_of, moved_op, transplanted
 from parfocal.replay.trace import Node
 
 

@@ -16,9 +16,7 @@ from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.masking import are_masks
 from parfocal.explain.ops.mending import made_fix, value_fix
 from parfocal.explain.ops.names import MOVING, SELECTING
-from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering, reshaping
-from parfocal.explain.ops.scene import Scene, is_same
-from parfocal.explain.ops.telling import (
+from parfocal.explain.ops.proofs import (
     extra_proof,
     missing_proof,
     moved_proof,
@@ -26,8 +24,10 @@ from parfocal.explain.ops.telling import (
     split_proof,
     taken_proof,
 )
+from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering, reshaping
+from parfocal.explain.ops.scene import Scene, is_same
+from parfocal.explain.ops.subgraphs import between, is_one_of, moving, one_more, same_sources, transplanted
 from parfocal.explain.ops.values import rearranged
-from parfocal.explain.ops.ways import between, is_one_of, moving, one_more, same_sources, transplanted
 
 PARTS = SELECTING | MOVING | {"neg", "cast"}
 MOST_TENSORS = 4  # more are not tried in every order

@@ -28,8 +28,8 @@ from parfocal.explain.fixes.splicing import Patch, without_statements
 from parfocal.explain.fixes.trying import patched
 from parfocal.explain.ops.gaps import Gap, narrowed
 from parfocal.explain.ops.log import Key, Op, key_of
+from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.telling import line
 from parfocal.explain.ops.writing import Place, Writer
 from parfocal.replay import repeat
 

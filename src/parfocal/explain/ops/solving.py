@@ -14,9 +14,9 @@ from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.arguments import Said, said, told
 from parfocal.explain.ops.gaps import Gap, producers
 from parfocal.explain.ops.names import RANDOM
+from parfocal.explain.ops.proofs import argument_proof, line
 from parfocal.explain.ops.remakes import giving, retelling
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.telling import argument_proof, line
 from parfocal.explain.ops.values import laid_out
 
 Solve = Callable[[Array, Array], Array]

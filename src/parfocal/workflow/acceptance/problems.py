@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.attribution.measures import LIMIT
 from parfocal.judge.floors import rounding_score
 from parfocal.judge.named import Name, compare_named, flatten, reshaped_alike
 from parfocal.workflow.acceptance.layout import Checkpoint
 from parfocal.workflow.acceptance.logs import DifferenceLog
-from parfocal.workflow.measures import LIMIT
 
 
 class Kind(Enum):

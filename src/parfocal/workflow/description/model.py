@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from parfocal.attribution.players import Player, left_as_it_was
 from parfocal.backends import registry
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.checks import check_mode
@@ -15,8 +16,7 @@ from parfocal.errors import UnsupportedError
 from parfocal.inputs import arguments
 from parfocal.replay.observe import Observer
 from parfocal.replay.trace import Trace, Value
-from parfocal.workflow.players import Player, left_as_it_was
-from parfocal.workflow.telling import INPUTS_HINT
+from parfocal.replay.user_errors import INPUTS_HINT
 
 Shape = tuple[int, ...]
 

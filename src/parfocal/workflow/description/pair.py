@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from parfocal.attribution.players import Player
 from parfocal.backends.protocol import Mode
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.errors import InputError, TransferError
@@ -23,7 +24,6 @@ from parfocal.workflow.description.model import (
     make_player,
     run_watched,
 )
-from parfocal.workflow.players import Player
 from parfocal.workflow.state import weights_kept
 
 Copies = list[tuple[str, str]]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.metrics import Comparison
-from parfocal.matching.leaves import BY_PLACE
 from parfocal.matching.pairing import CallPair
+from parfocal.matching.weightless import BY_PLACE
 from parfocal.replay.trace import Node, Trace, Value
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.tensors import Distances, tie_values

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from parfocal.attribution.players import Player
 from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Mode
 from parfocal.brief import brief
@@ -19,7 +20,6 @@ from parfocal.replay.ledger import parse_amount
 from parfocal.report.report import Report
 from parfocal.weights.plan import Plan
 from parfocal.workflow.align import align, find_plan
-from parfocal.workflow.players import Player
 from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.state import weight_differences
 from parfocal.workflow.training.batches import Batch, read_batches

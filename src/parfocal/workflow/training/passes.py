@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.attribution.players import tied_outputs
 from parfocal.backends.protocol import Array
 from parfocal.errors import InputError
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.layouts import Layout
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Site
-from parfocal.workflow.players import tied_outputs
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.carrying import Carrier
 from parfocal.workflow.training.data_phase import compare_inputs

@@ -17,7 +17,7 @@ from parfocal.capture.tree import flatten, replace
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.inputs import arguments, convert
 from parfocal.judge.floors import EPSILON
-from parfocal.workflow.telling import INPUTS_HINT, telling
+from parfocal.replay.user_errors import INPUTS_HINT, telling
 from parfocal.workflow.training.batches import SIDES, Batch
 
 Arrays = dict[str, Array]

@@ -15,12 +15,12 @@ from parfocal.explain.fixes.joining import joined
 from parfocal.explain.ops.arguments import said, told
 from parfocal.explain.ops.differing import LAST_RULES, RULES
 from parfocal.explain.ops.gaps import Gap, innermost, producers, ways_through
-from parfocal.explain.ops.looking import equal
 from parfocal.explain.ops.names import LAYOUT
+from parfocal.explain.ops.proofs import argument_proof, exchanged_proof, replaced_proof
+from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.remakes import bridging, merged, retelling
 from parfocal.explain.ops.rewriting import mended
 from parfocal.explain.ops.scene import Edits, Scene
-from parfocal.explain.ops.telling import argument_proof, exchanged_proof, replaced_proof
 
 MOST_PLACES = 12
 MOST_MISTAKES = 4  # more at once say nothing

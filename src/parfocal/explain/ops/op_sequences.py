@@ -10,9 +10,9 @@ from parfocal.explain.causes import said as words
 from parfocal.explain.fixes.literals import indexed
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Op
-from parfocal.explain.ops.looking import equal
+from parfocal.explain.ops.proofs import line, lines
+from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.telling import line, lines
 
 
 def way_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof | None:

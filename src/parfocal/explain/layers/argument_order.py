@@ -14,7 +14,7 @@ from typing import Any
 
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, said
-from parfocal.explain.layers.given import line_of, score_with, where_called
+from parfocal.explain.layers.argument_count import line_of, score_with, where_called
 from parfocal.explain.ops.passing import as_the_reference, in_order
 from parfocal.replay.follow import Tie
 from parfocal.replay.trace import Node, Value

@@ -21,7 +21,7 @@ from parfocal.judge.sketch import fingerprint
 from parfocal.matching.values import tie_slots
 from parfocal.replay.observe import FLOATING, Drive
 from parfocal.replay.trace import Data, Trace, Value
-from parfocal.workflow.telling import telling
+from parfocal.replay.user_errors import telling
 
 Loss = Callable[[Any], Any]
 Arrays = dict[str, Array]

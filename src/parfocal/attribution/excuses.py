@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.attribution.broken_ties import acquitted_of_chance
+from parfocal.attribution.measures import LIMIT, Asked, Measure
+from parfocal.attribution.players import Player
 from parfocal.backends.protocol import Array
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
@@ -21,9 +24,6 @@ from parfocal.replay.repeat import Repeated
 from parfocal.replay.trace import Data
 from parfocal.weights.plan import Entry
 from parfocal.weights.writer import Side, write
-from parfocal.workflow.measures import LIMIT, Asked, Measure
-from parfocal.workflow.players import Player
-from parfocal.workflow.ties import acquitted_of_chance
 
 SPELLING = "differs from the reference's and makes no difference: what is done with it is the same"
 

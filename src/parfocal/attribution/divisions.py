@@ -16,9 +16,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from parfocal.attribution.excuses import SPELLING
+from parfocal.attribution.measures import LIMIT, Measure
+from parfocal.attribution.pairing_repairs import NEAR
+from parfocal.attribution.reach import Meeting, Reach, Spot, Wanted
 from parfocal.backends.protocol import Array
-from parfocal.explain.case import Divided
 from parfocal.matching.pairing import Pairing
 from parfocal.matching.values import CLOSE, distance
 from parfocal.replay.follow import Tie
@@ -26,10 +30,6 @@ from parfocal.replay.observe import FLOATING
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Repeater, Script
 from parfocal.replay.trace import Data, Node
-from parfocal.workflow.excuses import SPELLING
-from parfocal.workflow.measures import LIMIT, Measure
-from parfocal.workflow.reach import Meeting, Reach, Spot, Wanted
-from parfocal.workflow.second_look import NEAR
 
 CLEARLY = 1e-4  # of the value: work that is done elsewhere is no small difference
 ALMOST = 1e-3  # of the value: two values with a small mistake between them, where the mistake shows elsewhere
@@ -62,6 +62,21 @@ class Division:
     def is_given(self) -> bool:
         """Whether it is what a module gives; otherwise what modules take."""
         return any(side == "output" for _, side, _ in self.spots)
+
+
+class Divided(NamedTuple):
+    """Calls that divide their work otherwise with the code around them.
+
+    What ``giving`` calls of the reference and of the port give is made into the same by that code; what
+    ``taking`` calls of the port are given is not yet the same.
+    """
+
+    reference_giving: frozenset[int] = frozenset()
+    giving: frozenset[int] = frozenset()
+    taking: frozenset[int] = frozenset()
+
+
+NOT_DIVIDED = Divided()
 
 
 def divisions(

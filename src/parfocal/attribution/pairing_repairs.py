@@ -14,6 +14,7 @@ from math import inf, isclose, prod
 
 import numpy as np
 
+from parfocal.attribution.measures import LIMIT, Measure, judge_arrays
 from parfocal.backends.protocol import Array
 from parfocal.judge.floors import score
 from parfocal.judge.layouts import Layout, Words, crosses, fit
@@ -26,7 +27,6 @@ from parfocal.replay.observe import FLOATING
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Layouts, Place, Script
 from parfocal.replay.trace import Data, Node, Value
-from parfocal.workflow.measures import LIMIT, Measure, judge_arrays
 
 Places = frozenset[tuple[int, Side, str]]
 Wording = Mapping[tuple[int, Side, str], Words]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import inf, prod
 from typing import Any
 
+from parfocal.attribution.measures import judge_roughly
 from parfocal.backends.protocol import Array, Backend, Call, OpCall
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call
@@ -20,7 +21,6 @@ from parfocal.judge.layouts import SAME, distance, fit
 from parfocal.replay.follow import Side, Supply, Tie
 from parfocal.replay.repeat import Layouts, Place
 from parfocal.replay.trace import Node
-from parfocal.workflow.measures import judge_roughly
 
 _NO_TIE = Tie({}, {})
 Spot = tuple[int, Side, str]  # order of a call, side, slot

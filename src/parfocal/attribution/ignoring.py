@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from parfocal.attribution.measures import LIMIT, Measure
+from parfocal.attribution.whole_model import End
 from parfocal.brief import brief
 from parfocal.errors import InputError
 from parfocal.matching.pairing import Pairing
 from parfocal.replay.trace import Trace
-from parfocal.workflow.ends import End
-from parfocal.workflow.measures import LIMIT, Measure
 
 
 def patterns_of(ignore: object) -> tuple[str, ...]:

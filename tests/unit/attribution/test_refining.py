@@ -2,11 +2,11 @@
 
 from types import SimpleNamespace
 
+from parfocal.attribution.measures import Measure
+from parfocal.attribution.refining import refine
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.replay.precise import Remainder
 from parfocal.replay.repeat import own_script
-from parfocal.workflow.measures import Measure
-from parfocal.workflow.refining import refine
 from tests.unit.matching.traces import Does, trace
 
 NET = trace(

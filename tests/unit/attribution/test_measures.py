@@ -8,13 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from parfocal.judge.floors import NOTHING, Size
-from parfocal.judge.layouts import Layout
-from parfocal.judge.tolerance import Tolerance
-from parfocal.replay.follow import Sighting, Tie
-from parfocal.replay.precise import Remainder
-from parfocal.replay.repeat import Script, own_script
-from parfocal.workflow.measures import (
+from parfocal.attribution.measures import (
     BEYOND_ANY_SUM,
     LIMIT,
     Collector,
@@ -23,6 +17,12 @@ from parfocal.workflow.measures import (
     refined,
     with_summed_floors,
 )
+from parfocal.judge.floors import NOTHING, Size
+from parfocal.judge.layouts import Layout
+from parfocal.judge.tolerance import Tolerance
+from parfocal.replay.follow import Sighting, Tie
+from parfocal.replay.precise import Remainder
+from parfocal.replay.repeat import Script, own_script
 from tests.unit.matching.traces import Does, trace
 
 ONES = np.ones(8, "float32")

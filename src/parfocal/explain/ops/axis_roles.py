@@ -8,9 +8,9 @@ from itertools import combinations
 from parfocal.explain.causes import Proof
 from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.remakes import turning
 from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.telling import line
 
 # Every tensor of as many axes as the first is laid out like it, the result too.
 ALL_ALIKE = frozenset({"scaled_dot_product_attention", "flash_attention", "memory_efficient_attention"})

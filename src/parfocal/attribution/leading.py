@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from parfocal.attribution.pairing_repairs import Places
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.matching.pairing import Pairing
 from parfocal.matching.values import tie_slots
 from parfocal.replay.follow import Side, Tie
 from parfocal.replay.repeat import without_gradients
 from parfocal.replay.trace import Data, Node, Trace, Value
-from parfocal.workflow.second_look import Places
 
 Partners = dict[tuple[int, Side, str], tuple[int, str]]
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from parfocal.backends.protocol import Call
 from parfocal.inputs import Arguments, convert
-from parfocal.weights.book import Book
 from parfocal.weights.choices import Choice, alike
 from parfocal.weights.draft import Draft
 from parfocal.weights.fingerprint import Fingerprint, distances, noise_of, shared_distance
+from parfocal.weights.link_state import Book
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likeness
 from parfocal.weights.observe import Observation, Seen, prints, quiet

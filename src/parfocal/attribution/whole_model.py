@@ -16,6 +16,9 @@ from functools import partial
 
 import numpy as np
 
+from parfocal.attribution.backward_order import guilty_paths
+from parfocal.attribution.measures import END_LIMIT, LARGE, LIMIT, Measure, judge_roughly
+from parfocal.attribution.players import Arrays, Driving, Player, Results, tied_outputs
 from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array
 from parfocal.judge.floors import EPSILON, NOTHING, Size, coarser, difference, score, size_of
@@ -27,9 +30,6 @@ from parfocal.replay.shake import Shaker
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
-from parfocal.workflow.following import guilty_paths
-from parfocal.workflow.measures import END_LIMIT, LARGE, LIMIT, Measure, judge_roughly
-from parfocal.workflow.players import Arrays, Driving, Player, Results, tied_outputs
 
 # How much harder than measured the reference is shaken. Where a ReLU or a maximum flips, the result
 # jumps, and whether one flips is chance: several must have flipped before their size is known.

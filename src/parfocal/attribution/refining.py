@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from parfocal.attribution.backward_order import Users, guilty_path, moment
+from parfocal.attribution.excuses import Excuses
+from parfocal.attribution.measures import LIMIT, Measure, refined, with_summed_floors
 from parfocal.replay.precise import Precise
-from parfocal.workflow.excuses import Excuses
-from parfocal.workflow.following import Users, guilty_path, moment
-from parfocal.workflow.measures import LIMIT, Measure, refined, with_summed_floors
 
 
 def refine(measures: Sequence[Measure], precise: Precise, excuses: Excuses) -> list[Measure]:

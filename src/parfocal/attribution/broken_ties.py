@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.attribution.measures import LIMIT, Asked, Measure
+from parfocal.attribution.players import Player
 from parfocal.backends.protocol import Array, Call
 from parfocal.brief import told
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.judge.floors import difference, score
 from parfocal.replay.precise import Precise
-from parfocal.workflow.measures import LIMIT, Asked, Measure
-from parfocal.workflow.players import Player
 
 EQUAL = 1e-11  # relative distance of values that are equal in float64 but for the order of a sum
 

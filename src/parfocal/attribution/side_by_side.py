@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from parfocal.attribution.leading import script_for
+from parfocal.attribution.measures import Collector, Measure, Sighted
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.pairing import Pairing
 from parfocal.replay.follow import Direction
 from parfocal.replay.trace import Data, Node, Trace
 from parfocal.replay.witness import Compared, Witness
-from parfocal.workflow.leading import script_for
-from parfocal.workflow.measures import Collector, Measure, Sighted
 
 Place = tuple[int, str]  # a call of the port, and a slot of what it gives
 

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from parfocal.attribution.measures import LIMIT, Measure
+from parfocal.attribution.whole_model import SUMMED, End, Ends, _carried, _summing
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.workflow.ends import SUMMED, End, Ends, _carried, _summing
-from parfocal.workflow.measures import LIMIT, Measure
 
 EPS = 2.0**-23
 

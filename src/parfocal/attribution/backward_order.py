@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from parfocal.attribution.measures import LIMIT, Measure
 from parfocal.replay.trace import Node, Trace
-from parfocal.workflow.measures import LIMIT, Measure
 
 
 def in_backward_order(measures: Iterable[Measure], limit: float, port: Trace) -> list[Measure]:
