@@ -21,6 +21,7 @@ from parfocal.capture.recording import record
 from parfocal.capture.tree import flatten, replace
 from parfocal.errors import EmptyComparisonError
 from parfocal.inputs import convert
+from parfocal.replay.user_errors import INPUTS_HINT, telling
 from parfocal.weights.convert import convert as convert_checkpoint
 from parfocal.workflow.batches import save_batches
 from parfocal.workflow.guide.side import Side, shared_inputs, shared_label
@@ -31,7 +32,6 @@ from parfocal.workflow.metrics import named_numbers
 from parfocal.workflow.sample_streams import SampleStream, named_arrays, taken_apart
 from parfocal.workflow.schedules import follow_schedule
 from parfocal.workflow.seeding import seed
-from parfocal.workflow.telling import INPUTS_HINT, telling
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.sides import TrainingSide
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.attribution.measures import LIMIT
 from parfocal.backends.protocol import Array
 from parfocal.explain.initialisers import Fans
 from parfocal.explain.loss_causes import Arrays
@@ -28,7 +29,6 @@ from parfocal.workflow.guide.side import shared_inputs
 from parfocal.workflow.guide.values import keep, named_arrays, take
 from parfocal.workflow.initialisation import InitialValues, compare_initial_values
 from parfocal.workflow.losses import LossResult, judge_losses
-from parfocal.workflow.measures import LIMIT
 from parfocal.workflow.metrics import compare_metric
 from parfocal.workflow.recorded_runs.comparing import compare
 from parfocal.workflow.results import compare_result
