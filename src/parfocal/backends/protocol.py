@@ -87,6 +87,12 @@ class TensorBackend(Protocol):
     framework_version: str
     dtypes: frozenset[str]  # names that exist on both sides of ``to_array``/``from_array``
 
+    def threads(self) -> int:
+        """How many threads a kernel on the CPU may use."""
+
+    def devices(self) -> list[str]:
+        """As ``device()`` spells them; the CPU first."""
+
     def is_tensor(self, value: object) -> bool: ...
     def dtype(self, tensor: Any) -> str: ...
     def shape(self, tensor: Any) -> tuple[int, ...]: ...

@@ -89,6 +89,12 @@ class Tensors:
     framework_version = str(paddle.__version__)
     dtypes = frozenset(DTYPES)
 
+    def threads(self) -> int:
+        return int(paddle.get_flags("FLAGS_paddle_num_threads")["FLAGS_paddle_num_threads"])
+
+    def devices(self) -> list[str]:
+        return ["cpu", *(f"cuda:{number}" for number in range(paddle.device.cuda.device_count()))]
+
     def is_tensor(self, value: object) -> bool:
         return isinstance(value, paddle.Tensor)
 

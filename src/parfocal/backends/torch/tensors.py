@@ -45,6 +45,12 @@ class Tensors:
     framework_version = str(torch.__version__)
     dtypes = frozenset(DTYPES)
 
+    def threads(self) -> int:
+        return torch.get_num_threads()
+
+    def devices(self) -> list[str]:
+        return ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+
     def is_tensor(self, value: object) -> bool:
         return isinstance(value, torch.Tensor)
 
