@@ -17,7 +17,7 @@ PORTABLE_TESTS ?= tests
 NUMBERS := tests/unit/judge tests/unit/native tests/compat/padiff/test_single_step.py \
            tests/pairs/align/test_floors.py tests/pairs/workflow/test_noise.py
 
-.PHONY: help demo test test-portable test-numbers lint format wheel bench bench-faults bench-recorded bench-training docs sweep clean
+.PHONY: help demo browser test test-portable test-numbers lint format wheel bench bench-faults bench-recorded bench-training docs sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -32,7 +32,11 @@ $(READY): pyproject.toml compat-dist/pyproject.toml constraints.txt hatch_build.
 demo: $(READY)  ## run the main job on bundled data
 	$(BIN)/python examples/demo.py
 
-test: $(READY)  ## run all tests
+browser:  ## Chromium, in which the tests look at the HTML report
+	@command -v chromium chromium-browser google-chrome >/dev/null || { apt-get update -q && \
+	  apt-get install -y -q --no-install-recommends chromium fonts-noto-cjk; } || echo "install Chromium: some tests need it"
+
+test: $(READY) browser  ## run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile
 
 test-portable: $(READY)  ## run all tests as on other processors, with other numbers of threads

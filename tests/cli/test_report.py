@@ -41,6 +41,25 @@ def test_a_folder_of_several_reports(folder, monkeypatch, capsys):
     assert done.out.count("== ") == 2
 
 
+def test_pages(folder, monkeypatch, capsys):
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    (folder / "good" / "report.html").unlink()
+    done = run_here(monkeypatch, capsys, "report", folder, "--open")
+    pages = [folder / name / "report.html" for name in ("bad", "good")]
+    assert (done.status, done.out.split()) == (1, [str(page) for page in pages])
+    assert opened == [page.as_uri() for page in pages]
+    assert "<!doctype html>" in pages[1].read_text(encoding="utf-8")
+    target = folder / "other.html"
+    done = run_here(monkeypatch, capsys, "report", folder / "good", "-o", target)
+    assert (done.status, done.out.strip()) == (0, str(target))
+    assert target.read_bytes() == pages[1].read_bytes()
+    done = run_here(monkeypatch, capsys, "report", folder, "-o", target)
+    assert (done.status, "is one file, and there are 2 reports" in done.err) == (2, True)
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    assert "no browser was found" in run_here(monkeypatch, capsys, "report", folder / "good", "--open").err
+
+
 def test_what_is_no_report(folder, monkeypatch, capsys):
     def said(*arguments: object) -> str:
         done = run_here(monkeypatch, capsys, "report", *arguments)
@@ -53,6 +72,7 @@ def test_what_is_no_report(folder, monkeypatch, capsys):
     assert "there is no report.json in" in said(folder / "empty")
     assert "is one recorded run, and a report is about two" in said(folder / "run")
     assert "cannot read" in said(folder / "nothing.json")
+    assert "--open shows HTML, and --format is md" in said(folder / "good", "--format", "md", "--open")
     assert "--format pdf is none of" in said(folder / "good", "--format", "pdf")
     assert "cannot write" in said(folder / "good", "--format", "md", "--output", folder / "none" / "x.md")
 

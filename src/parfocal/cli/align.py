@@ -44,7 +44,7 @@ def align(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of random inputs and weights.")] = 0,
     save: Annotated[
-        Path | None, typer.Option("--save", help="Write report.json and report.txt here.")
+        Path | None, typer.Option("--save", help="Write report.json, .txt and .html here.")
     ] = None,
     repro: Annotated[
         Path | None,

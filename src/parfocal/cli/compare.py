@@ -22,7 +22,7 @@ def compare(
     ] = None,
     rank: Annotated[int | None, typer.Option("--rank", min=0, help="Compare this rank only.")] = None,
     save: Annotated[
-        Path | None, typer.Option("--save", help="Write report.json and report.txt here.")
+        Path | None, typer.Option("--save", help="Write report.json, .txt and .html here.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report's JSON.")] = False,
     verbose: Annotated[

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from parfocal.report.report import Report
 
 SAVED = "report.json"
+PAGE = "html"
 
 
 def report(
@@ -20,27 +21,58 @@ def report(
         list[Path],
         typer.Argument(metavar="REPORT|RUN_A RUN_B", help="report.json, a folder with such, or two runs."),
     ],
-    form: Annotated[str, typer.Option("--format", "-f", help="txt, json, md or junit.")] = "txt",
+    form: Annotated[str, typer.Option("--format", "-f", help="html, txt, json, md or junit.")] = PAGE,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file instead of printing.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write to this file. HTML goes beside its report.json by itself."
+        ),
     ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the HTML in a browser.")] = False,
 ) -> None:
-    """Show a saved report. Exit status 0 the same, 1 different, 2 a wrong call."""
+    """Show a saved report again. Exit status 0 the same, 1 different, 2 a wrong call."""
     from parfocal.report.formats import TEXTS
+
+    if form not in (PAGE, *TEXTS):
+        raise InputError(f"--format {form} is none of {', '.join((PAGE, *TEXTS))}", hint="e.g. --format md")
+    if show and form != PAGE:
+        raise InputError(f"--open shows HTML, and --format is {form}", hint="leave out --format")
+    reports = _reports(sources)
+    if form == PAGE:
+        _write_pages(reports, output, show=show)
+    elif output is None:
+        typer.echo(TEXTS[form](reports), nl=False)
+    else:
+        _write(output, TEXTS[form](reports))
+    raise typer.Exit(0 if all(each.ok for each in reports.values()) else 1)
+
+
+def _write_pages(reports: dict[str, Report], output: Path | None, *, show: bool) -> None:
+    import webbrowser
+
+    from parfocal.report.page.page import to_html
+
+    if output is not None and len(reports) > 1:
+        raise InputError(
+            f"--output {output} is one file, and there are {len(reports)} reports",
+            hint="without it each page is written beside its report.json",
+        )
+    for name, each in reports.items():
+        source = Path(name)
+        target = output or (source.with_suffix(".html") if source.is_file() else Path("report.html"))
+        _write(target, to_html(each))
+        typer.echo(str(target))
+        if show and not webbrowser.open(target.resolve().as_uri()):
+            typer.echo("parfocal: no browser was found; open the file yourself", err=True)
+
+
+def _write(target: Path, text: str) -> None:
     from parfocal.run.storage import write_atomically
 
-    if form not in TEXTS:
-        raise InputError(f"--format {form} is none of {', '.join(TEXTS)}", hint="e.g. --format md")
-    reports = _reports(sources)
-    text = TEXTS[form](reports)
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        try:
-            write_atomically(output, text.encode())
-        except OSError as error:
-            raise StorageError(f"cannot write {output}: {error.strerror}") from error
-    raise typer.Exit(0 if all(each.ok for each in reports.values()) else 1)
+    try:
+        write_atomically(target, text.encode(errors="backslashreplace"))
+    except OSError as error:
+        raise StorageError(f"cannot write {target}: {error.strerror}") from error
 
 
 def _reports(sources: list[Path]) -> dict[str, Report]:

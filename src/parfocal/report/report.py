@@ -142,13 +142,19 @@ class Report:
         return load_report(found / "report.json" if found.is_dir() else found)
 
     def save(self, folder: str | Path) -> Path:
-        """Write report.json and report.txt into a folder; returns the folder."""
+        """Write report.json, report.txt and report.html into a folder; returns the folder."""
+        from parfocal.report.page.page import to_html
+
         target = Path(folder)
-        texts = {"report.json": json.dumps(self.to_json(), indent=2), "report.txt": f"{self}\n"}
+        texts = {
+            "report.json": json.dumps(self.to_json(), indent=2),
+            "report.txt": f"{self}\n",
+            "report.html": to_html(self),
+        }
         try:
             target.mkdir(parents=True, exist_ok=True)
             for name, text in texts.items():  # whole or not at all
-                write_atomically(target / name, text.encode())
+                write_atomically(target / name, text.encode(errors="backslashreplace"))
         except OSError as error:
             raise StorageError(f"cannot write the report to {target}: {error.strerror}") from error
         return target

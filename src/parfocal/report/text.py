@@ -95,7 +95,7 @@ def render(report: Report, width: int = WIDTH, *, verbose: bool = False, languag
             [headline(report), "", *first],
             _others(report, verbose),
             [*_depth(report.along, report.limit, width), *_compared(report, verbose)],
-            _listed(_notes(report), verbose),
+            _listed(notes_of(report), verbose),
             [_next_step(report)],
         )
     )
@@ -383,7 +383,7 @@ def amount(compared: Compared) -> str:
     return phrase("{amount} ({share})", amount=told, share=f"{compared.count / compared.of:.0%}")
 
 
-def _notes(report: Report) -> list[str]:
+def notes_of(report: Report) -> list[str]:
     """What is worth knowing and is not said above already."""
     own = [each for each in report.divergences if not each.inherited]
     told = tuple(f" {line}" for each in own for line in differing_settings(each))

@@ -32,7 +32,7 @@ def divergence(path: str = "blocks.1.norm", *, score: float = 123.456, **changes
         "reference": site(path, epsilon=1e-5),
         "port": site(path, line=34, epsilon=1e-6),
         "what": "output 0",
-        "error": compare_arrays(observed, expected),
+        "error": compare_arrays(observed, expected, picture=True),
         "noise": Size(1e-7, 1e-6),
         "score": score,
     }

@@ -9,6 +9,7 @@ import math
 import pytest
 
 from parfocal.errors import DivergedError, StorageError
+from parfocal.report.page.page import to_html
 from tests.unit.report.reports import CAUSE, NOTE, divergence, report
 
 
@@ -51,6 +52,7 @@ def test_saving(tmp_path):
     folder = bad.save(tmp_path / "new" / "folder")
     assert folder == tmp_path / "new" / "folder"
     assert (folder / "report.txt").read_text(encoding="utf-8") == f"{bad}\n"
+    assert (folder / "report.html").read_text(encoding="utf-8") == to_html(bad)
     assert json.loads((folder / "report.json").read_text(encoding="utf-8")) == bad.to_json()
     report().save(folder)  # a second report takes the place of the first
     assert json.loads((folder / "report.json").read_text())["ok"] is True
