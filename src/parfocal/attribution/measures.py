@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -64,10 +64,10 @@ class Measure:
     outside: int = 0  # calls that do not make it by themselves: what is that many levels around does
     tied: bool = False  # it shows only as long as equal values stay equal
     relative: float | None = None  # the error's norm over the reference's; None: nothing to compare
+    score: float = field(init=False, compare=False, repr=False)  # asked for many times
 
-    @property
-    def score(self) -> float:
-        return score(self.error, self.floor)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "score", score(self.error, self.floor))
 
     @property
     def absent(self) -> bool:
@@ -165,11 +165,13 @@ class Collector:
         self._beyond = False  # the last one was beyond the tolerance: the next one will be too
         self._pictures = 0  # that were made
 
-    def __call__(self, sighting: Sighting) -> None:
+    def __call__(self, sighting: Sighting) -> bool | None:
+        """Measures it; whether both arrays are equal, unless only a tolerance was asked about."""
         reference, slot = self.partners[sighting.order, sighting.side, sighting.slot]
         place = sighting.order, reference, sighting.side, sighting.slot, slot, sighting.direction
         comparison, error, floor, message, relative = self.judged(sighting)
         self.measures.append(Measure(*place, comparison, error, floor, message=message, relative=relative))
+        return error.peak == 0.0 if self.tolerance is None else None
 
     def judged(self, sighting: Sighting) -> Sighted:
         observed, expected = sighting.observed, sighting.expected

@@ -52,11 +52,11 @@ class _Noted:
     def is_still(self, attributes: dict[str, Any]) -> bool:
         """Whether these are the very same values, and what can be changed holds the very same items."""
         before = self.attributes
-        return (
-            len(attributes) == len(before)
-            and all(before.get(name, before) is value for name, value in attributes.items())
-            and all(_holds(*each) for each in self.contents)
-        )
+        if attributes.keys() != before.keys():
+            return False
+        if list(map(id, map(before.get, attributes))) != list(map(id, attributes.values())):
+            return False
+        return all(map(_holds, *zip(*self.contents, strict=True))) if self.contents else True
 
 
 class Kept:

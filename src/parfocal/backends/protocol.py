@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -28,8 +28,7 @@ OnExit = Callable[["Call", Any], Any]
 OnOp = Callable[["OpCall"], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class StateTensor:
+class StateTensor(NamedTuple):
     """One parameter or buffer of a model. ``value`` is the framework's own live tensor."""
 
     path: str  # "layer1.0.bn1.running_mean": the framework's own local name at the end

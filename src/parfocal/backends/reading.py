@@ -7,11 +7,20 @@ this version of the framework does not have is left out of the answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from numbers import Number
-from typing import Any
+from typing import Any, TypeVar, cast
 
 Reader = str | Callable[[Any], Any]
 Table = Mapping[str, Reader]
+
+
+Answer = TypeVar("Answer")
+
+
+def once_per_class(function: Callable[[type], Answer]) -> Callable[[type], Answer]:
+    """Remembers what was found out about a class: a model has many modules of a few."""
+    return cast(Callable[[type], Answer], lru_cache(maxsize=1024)(function))
 
 
 def read(module: Any, table: Table) -> dict[str, Any]:

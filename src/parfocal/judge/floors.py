@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -50,6 +51,7 @@ class Size:
 NOTHING = Size(0.0, 0.0)
 
 
+@cache
 def coarser(*dtypes: str) -> float:
     """The largest epsilon among the dtypes; 0 for integers, which have no rounding."""
     return max(EPSILON.get(dtype, 0.0) for dtype in dtypes)

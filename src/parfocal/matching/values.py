@@ -19,22 +19,20 @@ def distance(x: Fingerprint, y: Fingerprint) -> float:
     """0 for equal values in any order, about the relative difference for close ones."""
     if x.size != y.size:
         return UNLIKE
-    scale = max(abs(x.l1), abs(y.l1))
+    scale = max(x.l1, y.l1)
     if not scale > 0.0:
         return 0.0 if x == y else 1.0
-    spread = max(abs(x.l2), abs(y.l2))
-    lows, highs = (x.minimum or 0.0, y.minimum or 0.0), (x.maximum or 0.0, y.maximum or 0.0)
-    peak = max(map(abs, (*lows, *highs)))
+    spread = max(x.l2, y.l2)
+    low, other_low, high, other_high = x.minimum or 0.0, y.minimum or 0.0, x.maximum or 0.0, y.maximum or 0.0
+    peak = max(-low, -other_low, high, other_high, low, other_low, -high, -other_high)
     third = max(abs(x.third), abs(y.third), 1e-3 * spread**3 / math.sqrt(x.size))
-    parts = (
+    worst = max(
         abs(x.sum - y.sum) / scale,
         abs(x.l1 - y.l1) / scale,
         abs(x.l2 - y.l2) / spread if spread else 0.0,
         abs(x.third - y.third) / third,
-        abs(lows[0] - lows[1]) / peak if peak else 0.0,
-        abs(highs[0] - highs[1]) / peak if peak else 0.0,
+        max(abs(low - other_low), abs(high - other_high)) / peak if peak else 0.0,
     )
-    worst = max(parts)
     return worst if math.isfinite(worst) else 1.0
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -43,8 +43,7 @@ class Tie:
     replaces: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(NamedTuple):
     """One tensor of a tied call as it was computed, beside what was recorded there."""
 
     order: int  # of the followed call
@@ -57,7 +56,7 @@ class Sighting:
     recorded: Data | None  # where ``expected`` comes from
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Awaited:
     """A gradient that has not been seen yet."""
 
@@ -66,7 +65,7 @@ class _Awaited:
     sight: Sight | None = None  # of the hook; None: there is none, and none will come
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Given:
     """What a call was given in place of one of its tensors."""
 
@@ -82,7 +81,7 @@ class Listener(Protocol):
     def left(self, call: Call, computed: Any, given: Any) -> None: ...
 
 
-Report = Callable[[Sighting], None]
+Report = Callable[[Sighting], bool | None]  # whether both are equal, where that was looked at
 Supply = Callable[[Data], Array]
 
 
@@ -326,8 +325,10 @@ class Follower:
         recorded, layout = awaited.value.gradient, awaited.layout
         observed = self.backend.to_array(gradient, copy=False)
         expected = None if recorded is None else layout.apply(self.supply(recorded))
-        self.report(Sighting(order, side, slot, "backward", observed, expected, layout, recorded))
-        if expected is None or _equal(observed, expected):  # nearly always given by the next call's input
+        equal = self.report(Sighting(order, side, slot, "backward", observed, expected, layout, recorded))
+        if expected is None:
+            return None
+        if _equal(observed, expected) if equal is None else equal:  # given by the next call's input, mostly
             return None
         return self.backend.cast(self.backend.from_array(expected), self.backend.dtype(gradient))
 

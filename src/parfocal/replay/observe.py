@@ -30,7 +30,7 @@ RECENT = 8  # tensors held on to: an output is nearly always the next call's inp
 Drive = Callable[[Any], float | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Given:
     """What a call was given in place of one of its tensors."""
 

@@ -11,8 +11,9 @@ the other side (same path, or the only kind that fits the shapes) and from telli
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,7 +76,9 @@ def read_units(contents: Contents) -> list[Unit]:
     for tensor in contents.stored:
         claimed[homes[tensor.module]].append(tensor)
     units: list[Unit] = []
-    holding = {above for path in contents.owners for above in _ancestors(path)[:-1]}
+    holding: set[str] = set()
+    for path in contents.owners:
+        holding.update(itertools.takewhile(lambda above: above not in holding, _above(path)))
     for path in contents.owners:
         if path in claimed:
             alone = path != "" and path not in holding
@@ -87,24 +90,20 @@ def read_units(contents: Contents) -> list[Unit]:
 def _homes(contents: Contents) -> dict[str, str]:
     """Module path -> path of the module whose unit takes its tensors in."""
     homes: dict[str, str] = {}
+    composites = {path for path, owner in contents.owners.items() if owner.kind in tables.COMPOSITES}
     for path in dict.fromkeys([*contents.owners, *(tensor.module for tensor in contents.stored)]):
-        home = path
-        for above in _ancestors(path):
-            owner = contents.owners.get(above)
-            if owner and owner.kind in tables.COMPOSITES:
-                home = above
-                break
-        else:
-            head, mark, _ = path.partition("parametrizations")
-            home = head.rstrip(".") if mark else path
+        around = [above for above in (path, *_above(path)) if above in composites] if composites else []
+        head, mark, _ = path.partition("parametrizations")
+        home = around[-1] if around else head.rstrip(".") if mark else path
         homes[path] = home if home in contents.owners else path
     return homes
 
 
-def _ancestors(path: str) -> list[str]:
-    """The path itself and everything above it, outermost first, without the root unless it is the path."""
-    parts = path.split(".") if path else []
-    return ["", *(".".join(parts[:count]) for count in range(1, len(parts) + 1))]
+def _above(path: str) -> Iterator[str]:
+    """The paths of all modules around a module, the innermost first."""
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
 
 
 def _units_of(contents: Contents, owner: Owner, tensors: list[Stored], alone: bool) -> list[Unit]:
@@ -118,7 +117,7 @@ def _units_of(contents: Contents, owner: Owner, tensors: list[Stored], alone: bo
     # Estimates of a spectral norm are buffers, also where a bare file does not say so.
     normed = [slot.role.removesuffix("_orig") for slot in slots if slot.role.endswith("_orig")]
     estimates = {f"{name}{end}" for name in normed for end in ("_u", "_v")}
-    slots = [replace(slot, required=slot.required and slot.role not in estimates) for slot in slots]
+    slots = [replace(slot, required=False) if slot.role in estimates else slot for slot in slots]
     if not slots:
         return []
     return [_unit(contents, owner, owner.path, tables.FAMILIES[owner.kind], slots)]
@@ -172,7 +171,7 @@ def _unit(
 
 def _heads(contents: Contents, path: str) -> tuple[int, ...]:
     """What the module or the nearest module around it says about attention heads."""
-    for above in reversed(_ancestors(path)):
+    for above in (path, *_above(path)):
         owner = contents.owners.get(above)
         if owner and (owner.heads or owner.head_sizes):
             return (*owner.heads, *(-size for size in owner.head_sizes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from parfocal.backends.paddle.settings import COMPAT_SETTINGS, SETTINGS
-from parfocal.backends.reading import Table
+from parfocal.backends.reading import Table, once_per_class
 
 # Classes that bear another name here; every other one listed in SETTINGS is its own kind.
 RENAMED = {
@@ -41,11 +41,13 @@ KINDS: dict[str, str] = {
 LAYER_MODULES = ("paddle.nn.", "paddle.compat.nn")
 
 
+@once_per_class
 def is_framework_class(kind: type) -> bool:
     """Whether paddle itself defines the class; ``paddle.vision`` and ``paddle.text`` are models."""
     return kind.__module__.startswith((*LAYER_MODULES, "paddle.incubate.nn", "paddle.sparse.nn"))
 
 
+@once_per_class
 def _base_with_kind(kind: type) -> type | None:
     for base in kind.__mro__:
         if base.__module__.startswith(LAYER_MODULES) and base.__name__ in KINDS:

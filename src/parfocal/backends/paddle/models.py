@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -64,27 +63,20 @@ class Models(Tensors):
         first: dict[int, str] = {}
         found: list[StateTensor] = []
         for path, module in tree.every_path(model, children):
+            start = f"{path}." if path else ""
             for name, role, persistent, value in _own_state(module):
-                whole = tree.join(path, name)
+                whole = start + name
                 known = first.setdefault(id(value), whole)
-                found.append(
-                    StateTensor(
-                        path=whole,
-                        module=path,
-                        name=name,
-                        role=role,
-                        trainable=role == "parameter" and not value.stop_gradient,
-                        persistent=persistent,
-                        tied_to=known if known != whole else None,
-                        value=value,
-                    )
-                )
+                trainable = role == "parameter" and not value.stop_gradient
+                tied_to = known if known != whole else None
+                found.append(StateTensor(whole, path, name, role, trainable, persistent, tied_to, value))
         return found
 
     def buffers(self, model: Any) -> list[tuple[str, Any]]:
         return [
             (tree.join(path, name), value)
             for path, module in tree.every_path(model, children)
+            if module._buffers or _statistics(type(module))
             for name, value in _own_buffers(module)
         ]
 
@@ -103,7 +95,7 @@ class Models(Tensors):
             for value in module._parameters.values():
                 if value is not None:
                     value.clear_gradient(False)
-            for _, value in _registered_buffers(module):
+            for _, value in _registered_buffers(module) if module._buffers else ():
                 value.clear_gradient(False)
 
     def training_flags(self, model: Any) -> dict[str, bool]:
@@ -163,8 +155,7 @@ def _present_flags() -> dict[str, Any]:
 
 
 def _own_state(module: Any) -> Iterator[tuple[str, Role, bool, Any]]:
-    kind: Any = type(module)
-    statistics = _statistics(kind) if module._parameters else ()
+    statistics = _statistics(type(module)) if module._parameters else ()
     for name, value in module._parameters.items():
         if value is not None:
             yield name, "buffer" if name in statistics else "parameter", True, value
@@ -174,9 +165,8 @@ def _own_state(module: Any) -> Iterator[tuple[str, Role, bool, Any]]:
 
 def _own_buffers(module: Any) -> list[tuple[str, Any]]:
     """What a layer keeps count of, registered as parameters or as buffers."""
-    kind: Any = type(module)
     parameters = module._parameters
-    counted = [(name, parameters.get(name)) for name in _statistics(kind)] if parameters else []
+    counted = [(name, parameters.get(name)) for name in _statistics(type(module))] if parameters else []
     return [*((name, value) for name, value in counted if value is not None), *_registered_buffers(module)]
 
 
@@ -191,7 +181,7 @@ def _registered_buffers(module: Any) -> list[tuple[str, Any]]:
     ]
 
 
-@lru_cache(maxsize=256)
+@reading.once_per_class
 def _statistics(kind: type) -> tuple[str, ...]:
     """Of the parameters of a class of layers, those that it keeps count in."""
     return STATISTICS.get(kinds.kind_of(kind) or "", ())

@@ -52,27 +52,20 @@ class Models(Tensors):
         first: dict[int, str] = {}
         found: list[StateTensor] = []
         for path, module in tree.every_path(model, children):
+            start = f"{path}." if path else ""
             for name, role, persistent, value in _own_state(module):
-                whole = tree.join(path, name)
+                whole = start + name
                 known = first.setdefault(id(value), whole)
-                found.append(
-                    StateTensor(
-                        path=whole,
-                        module=path,
-                        name=name,
-                        role=role,
-                        trainable=role == "parameter" and bool(value.requires_grad),
-                        persistent=persistent,
-                        tied_to=known if known != whole else None,
-                        value=value,
-                    )
-                )
+                trainable = role == "parameter" and bool(value.requires_grad)
+                tied_to = known if known != whole else None
+                found.append(StateTensor(whole, path, name, role, trainable, persistent, tied_to, value))
         return found
 
     def buffers(self, model: Any) -> list[tuple[str, Any]]:
         return [
             (tree.join(path, name), value)
             for path, module in tree.every_path(model, children)
+            if module._buffers
             for name, value in _own_buffers(module)
         ]
 
