@@ -21,6 +21,8 @@ LIGHT = (
     "parfocal.run.files",
     "parfocal.backends.registry",
     "parfocal.compat.reprod_log",
+    "parfocal.report.page.page",
+    "parfocal.pytest_plugin",
 )
 
 

@@ -188,6 +188,12 @@ class Report:
     def __str__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        from parfocal.report.page.notebook import to_cell
+
+        return to_cell(self)
+
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):

@@ -125,13 +125,20 @@ class Plan:
 
     def details(self) -> str:
         """Every entry in full: views, evidence and confidence."""
-        return "\n".join([*_table(self.entries, detailed=True), *self._rest()])
+        return "\n".join([*_table(self.entries, detailed=True), *self.summary()])
 
     def __str__(self) -> str:
         rows = _table(self.entries) if len(self.entries) <= SHOWN else _summary(self.entries)
-        return "\n".join([*rows, *self._rest()])
+        return "\n".join([*rows, *self.summary()])
 
-    def _rest(self) -> list[str]:
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        from parfocal.weights.plan_cell import to_cell
+
+        return to_cell(self)
+
+    def summary(self) -> list[str]:
+        """How complete it is, and every line that is no copy."""
         lines = [self._verdict()]
         lines += problems(self)
         lines += [f"presumed: {line}" for line in presumptions(self.presumed)]
