@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 COLOURS = {"passed": "green", "failed": "red", "error": "red"}
 SHOWN = 3  # problems of a step
 PROJECT = Annotated[
-    Path, typer.Option("--project", "-p", metavar="DIR", help="The folder that has parfocal.toml.")
+    Path,
+    typer.Option(
+        "--project", "-p", metavar="DIR|FILE", help="The folder that has parfocal.toml, or another plan."
+    ),
 ]
 
 

@@ -132,10 +132,10 @@ def predict(side: Side, given: Given) -> dict[str, Any]:
     }
 
 
-def predictions_of(side: Side, model: Any) -> tuple[Any, Any]:
+def predictions_of(side: Side, model: Any, *, seeded: bool = True) -> tuple[Any, Any]:
     outputs, labels = [], []
     with side.backend.mode(model, "eval"), side.backend.no_grad():
-        for batch in side.batches("evaluation_data"):
+        for batch in side.batches("evaluation_data", seeded=seeded):
             outputs.append(side.arrays(side.call(model, batch.inputs)))
             labels.append(side.arrays(batch.label))
     return joined(outputs), joined(labels)
@@ -281,15 +281,15 @@ def train(side: Side, given: Given) -> dict[str, Any]:
     trained, project = training_side(side), side.project
     losses: list[float] = []
     metrics: list[dict[str, float]] = []
-    for _ in range(project.epochs):
+    for epoch in range(project.epochs):
         with side.backend.mode(trained.model, "train"):
-            for batch in side.batches("training_data"):
+            for batch in side.batches("training_data", seeded=epoch == 0):
                 losses.append(_train_on(trained, batch))
                 if project.schedule == "update":
                     trained.step_schedule(losses[-1])
         if project.schedule == "epoch":
             trained.step_schedule(losses[-1])
-        metrics.append(named_numbers(side.metric(*predictions_of(side, trained.model))))
+        metrics.append(named_numbers(side.metric(*predictions_of(side, trained.model, seeded=False))))
     return {"losses": losses, "metrics": metrics}
 
 

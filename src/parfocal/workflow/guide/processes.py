@@ -86,7 +86,8 @@ class Worker:
     def _start(self, log: Path) -> None:
         if self.process is not None and self.process.poll() is None:
             return
-        command = [self.python, "-m", "parfocal.workflow.guide.worker", str(self.project.folder), *self.names]
+        plan = self.project.folder / self.project.file
+        command = [self.python, "-m", "parfocal.workflow.guide.worker", str(plan), *self.names]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         self.pending = b""
         with open(log, "ab") as errors:

@@ -67,6 +67,7 @@ class Project:
     benchmark: Mapping[str, float] = field(default_factory=dict)  # published metrics
     within: float = 0.0015  # that a trained metric may be off
     places: Mapping[str, str] = field(default_factory=dict)  # key -> "parfocal.toml:3: seed"
+    file: str = FILE  # a folder may have several plans
 
     @property
     def sides(self) -> tuple[SideSettings, SideSettings]:
@@ -82,7 +83,7 @@ class Project:
         return all(factory in side.factories for side in self.sides)
 
     def place(self, key: str) -> str:
-        return self.places.get(key, f"{FILE}: {key}")
+        return self.places.get(key, f"{self.file}: {key}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +232,7 @@ def _project(document: Mapping[str, Any], places: _Places) -> Project:
         _described(given["model"]),
         _described(given.get("label", ())),
         places=found,
+        file=places.file.name,
         **chosen,
     )
 

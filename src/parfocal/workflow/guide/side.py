@@ -141,9 +141,12 @@ class Side:
         seed(self.project.seed)
         return self.make(name)
 
-    def batches(self, name: str) -> Iterator[Batch]:
-        """Batches of a loader, or of the samples of a dataset put together."""
-        source = self.data(name)
+    def batches(self, name: str, *, seeded: bool = True) -> Iterator[Batch]:
+        """Batches of a loader, or of the samples of a dataset put together.
+
+        Not ``seeded``, the random numbers go on where they are: a second epoch drops other values.
+        """
+        source = self.data(name) if seeded else self.make(name)
         stream = SampleStream(source, self.settings.name)
         items = _stacked(stream.items(), self.project.batch_size) if stream.by_index else stream.items()
         count = 0

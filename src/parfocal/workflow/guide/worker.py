@@ -1,7 +1,7 @@
 """The process in which a side runs, or both: takes jobs from its standard input, one a line, as JSON.
 
 It ends when its input does, so that none is left behind by a parent that was killed. What the user's code
-prints goes to the log of the job. ``python -m parfocal.workflow.guide.worker FOLDER SIDE...``
+prints goes to the log of the job. ``python -m parfocal.workflow.guide.worker PLAN SIDE...``
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from typing import IO, Any
 from parfocal.errors import ParfocalError, TransferError
 
 
-def main(folder: str, names: list[str]) -> None:
+def main(plan: str, names: list[str]) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what is printed goes where errors go: to the log
     faulthandler.enable()
     warnings.filterwarnings("ignore", message="No ccache found", category=UserWarning)
     jobs: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
+    folder = os.path.dirname(plan)
     os.chdir(folder)
     sys.path.insert(0, folder)
     sides = None
     while True:
         job = jobs.get()
         try:
-            sides = sides or _sides(folder, names)
+            sides = sides or _sides(plan, names)
             answer: dict[str, Any] = {"done": _do(job, sides)}
         except ParfocalError as error:
             answer = {"error": _told(error)}
@@ -49,11 +50,11 @@ def _listen(jobs: queue.Queue[dict[str, Any]]) -> None:
     os._exit(0)  # also in the midst of a job: nobody waits for it
 
 
-def _sides(folder: str, names: list[str]) -> dict[str, Any]:
+def _sides(plan: str, names: list[str]) -> dict[str, Any]:
     from parfocal.workflow.guide.settings import read_project
     from parfocal.workflow.guide.side import Side
 
-    project = read_project(Path(folder))
+    project = read_project(Path(plan))
     return {each.name: Side(project, each) for each in project.sides if each.name in names}
 
 
