@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
+from parfocal.phrases import phrase
 
 STRICT = "PARFOCAL_STRICT"
 Result = TypeVar("Result")
@@ -29,7 +30,13 @@ class Failure:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.step} of {self.path or 'the model'}: {self.kind}: {self.reason}"
+        return phrase(
+            "{step} of {path}: {kind}: {reason}",
+            step=self.step,
+            path=self.path or phrase("the model"),
+            kind=self.kind,
+            reason=self.reason,
+        )
 
 
 class Attempts:

@@ -21,8 +21,8 @@ _PART = "part"  # the values of phrases that were put in a row: part1, part2, ..
 # Punctuation as it is set between words of Chinese. Lists have a comma of their own.
 _FULL_WIDTH = {", ": "，", "; ": "；", ": ": "：", " (": "（", ")": "）"}
 _LISTS = {**_FULL_WIDTH, ", ": "、"}
-_WIDE = "\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
-_NEEDLESS_SPACE = re.compile(f"(?<=[{_WIDE}]) (?=[{_WIDE}])")
+_WIDE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef]")
+_IDEOGRAPH = re.compile("[\u4e00-\u9fff]")
 
 
 class Phrase(str):
@@ -81,8 +81,28 @@ def translate(text: str, language: str) -> str:
     template = _translated(text.template, language)
     if template is None:
         return str.__str__(text)
-    values = {name: translate(value, language) for name, value in text.values.items()}
-    return _NEEDLESS_SPACE.sub("", template.format_map(values))
+    made = ""
+    for literal, name, _, _ in Formatter().parse(template):
+        made = _beside(made, literal)
+        if name is not None:
+            made = _beside(made, translate(text.values[name], language))
+    return made
+
+
+def _beside(left: str, right: str) -> str:
+    """Two parts of a sentence: a space between Chinese and Latin characters, none between Chinese ones."""
+    if not left or not right:
+        return left + right
+    if left[-1] == " " and left[-2:] != "  " and _WIDE.match(left[-2:-1]) and _WIDE.match(right):
+        return left[:-1] + right
+    if right[0] == " " and right[:2] != "  " and _WIDE.match(left[-1]) and _WIDE.match(right[1:2]):
+        return left + right[1:]
+    sides = left[-1], right[0]
+    if any(_IDEOGRAPH.match(each) for each in sides) and any(
+        each.isascii() and each.isalnum() for each in sides
+    ):
+        return f"{left} {right}"
+    return left + right
 
 
 def _translated(template: str, language: str) -> str | None:

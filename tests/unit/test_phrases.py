@@ -103,6 +103,18 @@ def test_no_space_between_chinese_words():
     )
 
 
+def test_a_space_between_chinese_and_latin_words():
+    made = phrase("{verb} the bias of {spelled_path}", verb=phrase("add"), spelled_path="port.fc")
+    assert translate(made, "zh") == "加上 port.fc 的偏置"
+    assert (
+        translate(phrase("{directions} in {mode} mode", directions="x", mode="eval"), "zh") == "eval 模式下 x"
+    )
+
+
+def test_what_users_write_is_not_changed():
+    assert translate(phrase("gradient of {path}", path="层1. 头"), "zh") == "层1. 头的梯度"
+
+
 def test_the_table_of_phrases_survives_json():
     inner = phrase("calls")
     data = {"a": [phrase("{count} {noun}", count=2, noun=inner)], "b": {"c": inner}, "d": "calls of mine"}

@@ -19,13 +19,14 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.judge.floors import NOTHING, coarser, difference, score, size_of
+from parfocal.phrases import phrase
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Repeated
 from parfocal.replay.trace import Data
 from parfocal.weights.plan import Entry
 from parfocal.weights.writer import Side, write
 
-SPELLING = "differs from the reference's and makes no difference: what is done with it is the same"
+SPELLING = phrase("differs from the reference's and makes no difference: what is done with it is the same")
 
 
 class Excuses:

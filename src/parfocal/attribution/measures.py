@@ -21,6 +21,8 @@ from parfocal.judge.floors import NOTHING, Size, coarser, difference, error_of, 
 from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.picture import picture_of
 from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 from parfocal.replay.follow import Direction, Side, Sighting
 from parfocal.replay.precise import Precise, Remainder
 from parfocal.replay.repeat import Place, Repeater
@@ -43,8 +45,10 @@ PICTURES = 64
 _VIOLATION = Size(0.5, 0.5)
 
 
-CHANCE = "on the same values the reference gives something else each time: it draws random numbers"
-ABSENT = {side: f"no gradient arrives in the {side}" for side in ("port", "reference")}
+CHANCE = phrase("on the same values the reference gives something else each time: it draws random numbers")
+ABSENT = {
+    side: phrase("no gradient arrives in the {side}", side=side_name(side)) for side in ("port", "reference")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +188,11 @@ class Collector:
             side = "port" if observed is None else "reference"
             return Sighted(None, infinite, NOTHING, ABSENT[side])
         if sighting.layout is None:
-            message = f"shape {list(observed.shape)} in the port, {list(expected.shape)} in the reference"
+            message = phrase(
+                "shape {port} in the port, {reference} in the reference",
+                port=list(observed.shape),
+                reference=list(expected.shape),
+            )
             return Sighted(None, infinite, NOTHING, message)
         if self._beyond:
             judged = _judge_fully(observed, expected, self.tolerance)

@@ -24,6 +24,8 @@ from parfocal.backends.protocol import Array
 from parfocal.judge.floors import EPSILON, NOTHING, Size, coarser, difference, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 from parfocal.replay.follow import Direction, Side
 from parfocal.replay.precise import Precise, Remainder, calls_of_owner, is_gone
 from parfocal.replay.shake import Shaker
@@ -117,7 +119,11 @@ class Ends:
         if present is None or not np.any(present):
             return None
         side = "reference" if ours is None else "port"
-        measure = replace(_blank(), error=_INFINITE, message=f"no gradient arrives in the {side}")
+        measure = replace(
+            _blank(),
+            error=_INFINITE,
+            message=phrase("no gradient arrives in the {side}", side=side_name(side)),
+        )
         return End("gradient", entry.source, entry.target, measure)
 
     def _end(self, phase: str, reference: str, port: str, arrays: tuple[Array, Array]) -> End:
@@ -193,7 +199,9 @@ class Ends:
         missing = [name for name in reference.outputs if name not in {other for other, _ in tied.values()}]
         for name, slot in zip(missing, (slot for slot in port.outputs if slot not in tied), strict=False):
             shapes = list(port.outputs[slot].shape), list(reference.outputs[name].shape)
-            message = f"shape {shapes[0]} in the port, {shapes[1]} in the reference"
+            message = phrase(
+                "shape {port} in the port, {reference} in the reference", port=shapes[0], reference=shapes[1]
+            )
             yield End("forward", name, slot, replace(_blank(), error=_INFINITE, message=message))
         if reference.loss is not None and port.loss is not None:
             yield self._end("loss", "loss", "loss", (_scalar(port.loss), _scalar(reference.loss)))

@@ -22,7 +22,8 @@ from parfocal.explain.kept import is_kept, kept_by, path_of
 from parfocal.judge.floors import Size, coarser, error_of, score, size_of
 from parfocal.judge.layouts import fit
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Divergence
+from parfocal.judge.verdict import Divergence, tensor_words
+from parfocal.phrases import phrase
 from parfocal.replay.follow import Direction, Listener, Side, Tie
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Place, Repeated, Repeater, Script
@@ -137,8 +138,9 @@ class Case:
     def what(self) -> str:
         """The tensor where the error shows, in words."""
         order, side, slot, direction = self.checks[0].port
-        whose = self.precise.port.trace.nodes[order].path or "the model"
-        return f"{'gradient of ' if direction == 'backward' else ''}{side} {slot} of {whose}"
+        whose = self.precise.port.trace.nodes[order].path or phrase("the model")
+        tensor = phrase("{tensor} of {whose}", tensor=tensor_words(side, slot), whose=whose)
+        return phrase("gradient of {tensor}", tensor=tensor) if direction == "backward" else tensor
 
     def counterpart_of(self, order: int) -> int | None:
         """The reference's call that gives what a call of the port is compared with."""

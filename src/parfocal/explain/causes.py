@@ -9,6 +9,7 @@ from typing import Any
 
 from parfocal.brief import brief
 from parfocal.judge.verdict import Cause, Site
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
 # A setting (or an op's argument) that differs -> the code of the cause. Others are config.other.
@@ -101,7 +102,7 @@ def spelled_path(path: str) -> str:
 
 
 def place(node: Node) -> str:
-    return node.path or "the model"
+    return node.path or phrase("the model")
 
 
 def number(value: float) -> str:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number, rounded
+from parfocal.phrases import phrase
 
 CLOSE = 1e-4  # relative error of a scale in float32
-WORDS = {
-    "none": "does not clip them",
-    "value": "clips every element at {}",
-    "norm": "clips the norm of every parameter at {}",
-    "global_norm": "clips the norm of all at {}",
-    "scale": "multiplies them by {}",
-    "other": "changes them in another way",
+WORDS: dict[str, Callable[[str], str]] = {
+    "none": lambda limit: phrase("does not clip them"),
+    "value": lambda limit: phrase("clips every element at {limit}", limit=limit),
+    "norm": lambda limit: phrase("clips the norm of every parameter at {limit}", limit=limit),
+    "global_norm": lambda limit: phrase("clips the norm of all at {limit}", limit=limit),
+    "scale": lambda limit: phrase("multiplies them by {limit}", limit=limit),
+    "other": lambda limit: phrase("changes them in another way"),
 }
 
 
@@ -31,7 +32,7 @@ class Clip:
 
     @property
     def words(self) -> str:
-        return WORDS[self.kind].format(number(self.limit))
+        return WORDS[self.kind](number(self.limit))
 
 
 def clip_of(before: Sequence[Array], after: Sequence[Array]) -> Clip:

@@ -6,6 +6,7 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import number
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.shape import ErrorShape
+from parfocal.phrases import joined, phrase
 
 SHOWN = 6
 
@@ -24,22 +25,33 @@ def in_words(shape: ErrorShape, size: int) -> str:
     """Every finding in a few words, the most telling first."""
     parts = []
     if shape.transposed is not None:
-        parts.append(f"the reference's values with axes {list(shape.transposed)}")
+        parts.append(
+            phrase("the reference's values with axes {transposed}", transposed=list(shape.transposed))
+        )
     if shape.order is not None:
-        parts.append(f"the reference's values in another order along axis {shape.order.axis}")
+        parts.append(
+            phrase("the reference's values in another order along axis {axis}", axis=shape.order.axis)
+        )
     if shape.factor is not None:
-        parts.append(f"{number(shape.factor)} times the reference's values")
+        parts.append(phrase("{factor} times the reference's values", factor=number(shape.factor)))
     if shape.offset is not None:
-        parts.append(f"off by {number(shape.offset)} everywhere")
+        parts.append(phrase("off by {offset} everywhere", offset=number(shape.offset)))
     if shape.zero_side is not None:
         parts.append(
-            f"exactly 0 in the {'port' if shape.zero_side == 'a' else 'reference'} wherever they differ"
+            phrase(
+                "exactly 0 in the {which} wherever they differ",
+                which=phrase("port") if shape.zero_side == "a" else phrase("reference"),
+            )
         )
     if shape.borders is not None:
-        parts.append(f"only within {shape.borders.width} of the borders")
+        parts.append(phrase("only within {width} of the borders", width=shape.borders.width))
     for found in shape.indices:
         shown = ", ".join(map(str, found.indices[:SHOWN])) + (", ..." if len(found.indices) > SHOWN else "")
-        parts.append(f"only at {shown} along axis {found.axis}")
+        parts.append(phrase("only at {shown} along axis {axis}", shown=shown, axis=found.axis))
     if not parts:
-        return f"no known cause fits; {shape.differing} of {size} values differ, in no known pattern"
-    return "no known cause fits; the error: " + "; ".join(parts)
+        return phrase(
+            "no known cause fits; {differing} of {size} values differ, in no known pattern",
+            differing=shape.differing,
+            size=size,
+        )
+    return phrase("no known cause fits; the error: ") + joined("; ", parts)

@@ -40,6 +40,7 @@ from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of
 from parfocal.matching.pairing import Pairing
 from parfocal.matching.spans import starts_of_runs
+from parfocal.phrases import joined, phrase
 from parfocal.replay.follow import Direction, Side
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Place
@@ -137,7 +138,7 @@ class Explainer:
         if not self.allowance.begin(path):
             return divergence
         return self.attempts.attempt(
-            "the cause", path, lambda: self._with_cause(divergence, seen), divergence
+            phrase("the cause"), path, lambda: self._with_cause(divergence, seen), divergence
         )
 
     def _with_cause(self, divergence: Divergence, seen: Seen) -> Divergence:
@@ -159,7 +160,10 @@ class Explainer:
                     self.reproduction = self._reproduction(case, explained)
                 self._found.setdefault(case.call, []).append(explained)
                 self._left[case.call] = self.attempts.attempt(
-                    "what else is wrong", case.node.path, partial(still_wrong, case, proofs[0]), frozenset()
+                    phrase("what else is wrong"),
+                    case.node.path,
+                    partial(still_wrong, case, proofs[0]),
+                    frozenset(),
                 )
                 if explained.port is not None and explained.port.path != case.node.path:
                     self._callers.add(explained.port.path)
@@ -181,9 +185,16 @@ class Explainer:
                 handed = Handed(seen.port, case.counterpart or 0, slot, other_slot)
                 node = self.precise.port.trace.nodes[parent]
                 site = Site(node.path, node.kind, None, case.node.file, case.node.line, node.settings)
-                what = f"input {slot} of {case.node.path}, {made_by_the_code_of(node.path)}"
-                message = (
-                    f"shape {list(mine.data.shape)} in the port, {list(theirs.data.shape)} in the reference"
+                what = phrase(
+                    "input {slot} of {path}, {made_by_the_code_of}",
+                    slot=slot,
+                    path=case.node.path,
+                    made_by_the_code_of=made_by_the_code_of(node.path),
+                )
+                message = phrase(
+                    "shape {port} in the port, {reference} in the reference",
+                    port=list(mine.data.shape),
+                    reference=list(theirs.data.shape),
                 )
                 divergence = replace(case.divergence, port=site, what=what, message=message)
                 return divergence, self._case(divergence, handed)
@@ -234,7 +245,7 @@ class Explainer:
         if not self.allowance.begin(path):
             return found
         return self.attempts.attempt(
-            "an update", path, lambda: self._with_updates(updates, right, left), found
+            phrase("an update"), path, lambda: self._with_updates(updates, right, left), found
         )
 
     def _with_updates(
@@ -283,10 +294,14 @@ class Explainer:
             return divergence
         path = case.node.path
         pieces = partial(fused_layers.place_in_pieces, case)
-        where = self.attempts.attempt("the pieces", path, pieces, None) or self._place(case)
-        ways = "" if where is None else self.attempts.attempt("both ways", path, partial(both_ways, case), "")
-        shape = self.attempts.attempt("the shape of the error", path, partial(described, case), "")
-        message = divergence.message or "; ".join(part for part in (shape, ways) if part)
+        where = self.attempts.attempt(phrase("the pieces"), path, pieces, None) or self._place(case)
+        ways = (
+            ""
+            if where is None
+            else self.attempts.attempt(phrase("both ways"), path, partial(both_ways, case), "")
+        )
+        shape = self.attempts.attempt(phrase("the shape of the error"), path, partial(described, case), "")
+        message = divergence.message or joined("; ", (part for part in (shape, ways) if part))
         return replace(
             divergence, message=message, port=nearer(divergence.port, where, self.precise.port.trace.nodes)
         )
@@ -300,7 +315,7 @@ class Explainer:
             apart = reproduction(case, cause_found)
             return apart or rebuilding(case, explained, self._reference_of, self.entries)
 
-        return self.attempts.attempt("a script", case.node.path, taken_out, None)
+        return self.attempts.attempt(phrase("a script"), case.node.path, taken_out, None)
 
     def _placed(self, proof: Proof, case: Case) -> Proof:
         """With the op's own line, also when the cause was found without looking at ops."""
@@ -312,7 +327,7 @@ class Explainer:
         return proof if proof.port is not None else replace(proof, port=self._place(case))
 
     def _place(self, case: Case) -> Where | None:
-        return self.attempts.attempt("the ops", case.node.path, partial(place, case), None)
+        return self.attempts.attempt(phrase("the ops"), case.node.path, partial(place, case), None)
 
     def _asked(self, hypothesis: Hypothesis, case: Case) -> list[Proof]:
         """A hypothesis that cannot be asked is no reason to lose the verdict, nor what it proved before."""
@@ -398,7 +413,11 @@ def _of_update(proof: Proof, case: Case) -> Proof:
     ratio = rates.update_ratio(case) if proof.code in ("op.scale", "op.order", "config.other") else None
     if ratio is None:
         return proof
-    message = f"what is new counts {number(ratio)} times as much as in the reference: {proof.message}"
+    message = phrase(
+        "what is new counts {ratio} times as much as in the reference: {message}",
+        ratio=number(ratio),
+        message=proof.message,
+    )
     return replace(proof, code="buffer.momentum", message=message)
 
 

@@ -26,6 +26,7 @@ from parfocal.explain.ops.scene import Scene
 from parfocal.judge.floors import coarser
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.matching.spans import starts_of_runs
+from parfocal.phrases import phrase
 from parfocal.replay.follow import Tie
 from parfocal.replay.repeat import Place, Script
 from parfocal.replay.trace import Node, Trace
@@ -110,9 +111,13 @@ def other_activation(case: Case) -> Iterator[Proof]:
     ):
         score = case.score(case.run(made), "forward")
         if score <= case.limit:
-            message = (
-                f"{other.path} is {other.kind} in the reference; the port's {case.node.kind} "
-                f"{case.node.path or 'of the model'} applies {own}"
+            message = phrase(
+                "{path} is {reference} in the reference; the port's {kind} {place} applies {own}",
+                path=other.path,
+                reference=other.kind,
+                kind=case.node.kind,
+                place=case.node.path or phrase("of the model"),
+                own=own,
             )
             facts = (case.node.kind, str(own), other.kind)
             fix = f"{spelled_path(case.node.path)} = {line}"

@@ -15,6 +15,7 @@ from scipy import stats
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number
+from parfocal.phrases import phrase
 
 ENOUGH = 64  # numbers below which no shape is told
 CLOSE = 4.0  # standard errors that a fitted scale may be off
@@ -48,12 +49,12 @@ class Drawn:
     mean: float
     std: float
     name: str  # the initialiser's, or the family with its numbers
+    by_fans: bool = False  # whether it is the name of an initialiser, which says no numbers
 
     def in_words(self) -> str:
-        if self.family is Family.CONSTANT:
+        if not self.by_fans:
             return self.name
-        known = self.name.startswith(("Kaiming", "Xavier", "uniform by"))
-        return f"{self.name} (std {number(self.std)})" if known else self.name
+        return phrase("{name} (std {std})", name=self.name, std=number(self.std))
 
 
 def drawn(samples: list[Array], fans: Fans | None) -> Drawn:
@@ -61,7 +62,10 @@ def drawn(samples: list[Array], fans: Fans | None) -> Drawn:
     values = np.concatenate([sample.reshape(-1) for sample in samples]).astype(np.float64)
     mean, std = float(values.mean()), float(values.std())
     family = _family(samples, values, mean, std)
-    return Drawn(values, family, mean, std, _name(family, values, mean, std, fans))
+    known = None if fans is None else _initialiser(family, values, mean, std, fans)
+    if known is not None:
+        return Drawn(values, family, mean, std, known, by_fans=True)
+    return Drawn(values, family, mean, std, _name(family, values, mean, std))
 
 
 def _family(samples: list[Array], values: Array, mean: float, std: float) -> Family:
@@ -86,16 +90,16 @@ def _scales(fans: Fans) -> dict[tuple[Family, str], float]:
     """The standard deviation of every initialiser that goes by the tensor's fans."""
     into, out = max(fans.into, 1.0), max(fans.out, 1.0)
     if fans.bias:
-        return {(Family.UNIFORM, "uniform by fan-in"): 1 / math.sqrt(3 * into)}
+        return {(Family.UNIFORM, phrase("uniform by fan-in")): 1 / math.sqrt(3 * into)}
     return {
-        (Family.UNIFORM, "Kaiming uniform, a=√5"): 1 / math.sqrt(3 * into),
-        (Family.UNIFORM, "Xavier uniform"): math.sqrt(2 / (into + out)),
-        (Family.UNIFORM, "Kaiming uniform"): math.sqrt(2 / into),
-        (Family.UNIFORM, "Kaiming uniform by fan-out"): math.sqrt(2 / out),
-        (Family.NORMAL, "Kaiming normal"): math.sqrt(2 / into),
-        (Family.NORMAL, "Xavier normal"): math.sqrt(2 / (into + out)),
-        (Family.NORMAL, "Kaiming normal by fan-out"): math.sqrt(2 / out),
-        (Family.NORMAL, "normal by fan-in"): math.sqrt(1 / into),
+        (Family.UNIFORM, phrase("Kaiming uniform, a=√5")): 1 / math.sqrt(3 * into),
+        (Family.UNIFORM, phrase("Xavier uniform")): math.sqrt(2 / (into + out)),
+        (Family.UNIFORM, phrase("Kaiming uniform")): math.sqrt(2 / into),
+        (Family.UNIFORM, phrase("Kaiming uniform by fan-out")): math.sqrt(2 / out),
+        (Family.NORMAL, phrase("Kaiming normal")): math.sqrt(2 / into),
+        (Family.NORMAL, phrase("Xavier normal")): math.sqrt(2 / (into + out)),
+        (Family.NORMAL, phrase("Kaiming normal by fan-out")): math.sqrt(2 / out),
+        (Family.NORMAL, phrase("normal by fan-in")): math.sqrt(1 / into),
     }
 
 
@@ -104,23 +108,46 @@ FAN_INITIALISERS = tuple(
 )  # what an initialiser that goes by fans may be called
 
 
-def _name(family: Family, values: Array, mean: float, std: float, fans: Fans | None) -> str:
-    if family is Family.CONSTANT:
-        return f"constant {number(float(values[0]))}"
-    if family is Family.FIXED:
-        return f"fixed numbers (std {number(std)})"
+def _is_centred(values: Array, mean: float, std: float) -> bool:
+    return abs(mean) < CLOSE * std / math.sqrt(values.size)
+
+
+def _initialiser(family: Family, values: Array, mean: float, std: float, fans: Fans) -> str | None:
+    """The name of the initialiser that goes by the fans and has this scale."""
+    if family in (Family.CONSTANT, Family.FIXED) or not _is_centred(values, mean, std):
+        return None
     error = min(COARSEST, CLOSE / math.sqrt(values.size))
-    centred = abs(mean) < CLOSE * std / math.sqrt(values.size)
-    if fans is not None and centred:
-        for (kind, name), expected in _scales(fans).items():
-            if kind is family and abs(std / expected - 1) < error:
-                return name
+    for (kind, name), expected in _scales(fans).items():
+        if kind is family and abs(std / expected - 1) < error:
+            return name
+    return None
+
+
+def _name(family: Family, values: Array, mean: float, std: float) -> str:
+    if family is Family.CONSTANT:
+        return phrase("constant {values}", values=number(float(values[0])))
+    if family is Family.FIXED:
+        return phrase("fixed numbers (std {std})", std=number(std))
+    centred = _is_centred(values, mean, std)
     low, high = (float(f"{edge:.2g}") for edge in (values.min(), values.max()))
     texts = {
-        Family.UNIFORM: f"uniform, {number(low)} to {number(high)}",
-        Family.NORMAL: f"normal, {'' if centred else f'mean {mean:.2g}, '}std {std:.2g}",
-        Family.TRUNCATED: f"truncated normal, std {std:.2g}, within {number(low)} to {number(high)}",
-        Family.OTHER: f"random, {'' if centred else f'mean {mean:.2g}, '}std {std:.2g}",
+        Family.UNIFORM: phrase("uniform, {low} to {high}", low=number(low), high=number(high)),
+        Family.NORMAL: phrase(
+            "normal, {which}std {std}",
+            which="" if centred else phrase("mean {mean}, ", mean=f"{mean:.2g}"),
+            std=f"{std:.2g}",
+        ),
+        Family.TRUNCATED: phrase(
+            "truncated normal, std {std}, within {low} to {high}",
+            std=f"{std:.2g}",
+            low=number(low),
+            high=number(high),
+        ),
+        Family.OTHER: phrase(
+            "random, {which}std {std}",
+            which="" if centred else phrase("mean {mean}, ", mean=f"{mean:.2g}"),
+            std=f"{std:.2g}",
+        ),
     }
     return texts[family]
 

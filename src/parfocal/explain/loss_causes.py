@@ -23,6 +23,7 @@ from parfocal.explain.loss_formulas import (
     identify_weights,
 )
 from parfocal.judge.verdict import Cause
+from parfocal.phrases import phrase
 
 CLOSE = 1e-4  # relative: a float32 loss computed another way, far below any mistake's effect
 Arrays = tuple[Array, ...]
@@ -62,27 +63,46 @@ def _everywhere(losses: Losses, value: Callable[[Sample], Array | float | None])
 
 def _reduced(losses: Losses) -> Iterator[Cause]:
     """One side gives a number for every element."""
-    for ours, theirs, sides in (("reference", "port", "port"), ("port", "reference", "reference")):
+    for ours, theirs, sides in (
+        ("reference", "port", phrase("port")),
+        ("port", "reference", phrase("reference")),
+    ):
         full = [getattr(sample, theirs) for sample in losses.samples]
         single = [getattr(sample, ours) for sample in losses.samples]
         if not all(np.ndim(a) > np.ndim(b) == 0 for a, b in zip(full, single, strict=True)):
             continue
-        for name, reduce in (("mean", np.mean), ("sum", np.sum)):
+        for name, reduce in ((phrase("mean"), np.mean), (phrase("sum"), np.sum)):
             if all(near(reduce(a), b) for a, b in zip(full, single, strict=True)):
-                other = "reference" if sides == "port" else "port"
-                message = f"the {sides} gives a loss for every element, the {other} their {name}"
-                right = name if sides == "port" else "none"
-                yield Cause("loss.reduction", message, f'write reduction="{right}" in the port\'s loss', 0.0)
+                other = phrase("reference") if sides == "port" else phrase("port")
+                message = phrase(
+                    "the {sides} gives a loss for every element, the {other} their {name}",
+                    sides=sides,
+                    other=other,
+                    name=name,
+                )
+                right = str(name) if sides == "port" else "none"
+                yield Cause(
+                    "loss.reduction",
+                    message,
+                    phrase('write reduction="{right}" in the port\'s loss', right=right),
+                    0.0,
+                )
                 return
+
+
+NOT_NEGATIVE = phrase("labels that are not negative")
 
 
 def _counts(sample: Sample) -> dict[str, float]:
     """Everything that a loss may be divided by."""
     first, last = sample.inputs[0], sample.inputs[-1]
-    counts = {"elements": float(first.size), "samples": float(first.shape[0]) if first.ndim else 1.0}
+    counts = {
+        phrase("elements"): float(first.size),
+        phrase("samples"): float(first.shape[0]) if first.ndim else 1.0,
+    }
     if last.dtype.kind in "iu":
-        counts["labels"] = float(last.size)
-        counts["labels that are not negative"] = float((last >= 0).sum())
+        counts[phrase("labels")] = float(last.size)
+        counts[NOT_NEGATIVE] = float((last >= 0).sum())
     return counts
 
 
@@ -93,19 +113,26 @@ def _ratio(losses: Losses) -> Iterator[Cause]:
     names = list(_counts(losses.samples[0]))
     for over in names:
         if _everywhere(losses, lambda sample, over=over: sample.reference * _counts(sample)[over]):  # type: ignore[misc]
-            message = f"the port's loss is the sum, the reference's the mean over {over}"
-            yield Cause("loss.reduction", message, f"divide the port's loss by the number of {over}", 0.0)
+            message = phrase("the port's loss is the sum, the reference's the mean over {over}", over=over)
+            yield Cause(
+                "loss.reduction",
+                message,
+                phrase("divide the port's loss by the number of {over}", over=over),
+                0.0,
+            )
             return
         if _everywhere(losses, lambda sample, over=over: sample.reference / _counts(sample)[over]):  # type: ignore[misc]
-            message = f"the port's loss is the mean over {over}, the reference's the sum"
-            yield Cause("loss.reduction", message, 'write reduction="sum" in the port\'s loss', 0.0)
+            message = phrase("the port's loss is the mean over {over}, the reference's the sum", over=over)
+            yield Cause("loss.reduction", message, phrase('write reduction="sum" in the port\'s loss'), 0.0)
             return
     for mine in names:
         for right in names:
             if mine != right and _everywhere(losses, partial(_other_count, mine, right)):
-                ignored = "not negative" in mine + right
-                message = f"the port's mean is over {mine}, the reference's over {right}"
-                fix = f"sum the port's loss and divide by the number of {right}"
+                ignored = NOT_NEGATIVE in (mine, right)
+                message = phrase(
+                    "the port's mean is over {mine}, the reference's over {right}", mine=mine, right=right
+                )
+                fix = phrase("sum the port's loss and divide by the number of {right}", right=right)
                 yield Cause("loss.ignore_index" if ignored else "loss.reduction", message, fix, 0.0)
                 return
 
@@ -135,12 +162,25 @@ def _input(losses: Losses) -> Iterator[Cause]:
     """One side applies a function to its first input that the other expects to have been applied."""
     for name in TRANSFORMS:
         if all(near(losses.port(_transformed(name, s.inputs)), s.reference) for s in losses.samples):
-            message = f"the reference applies {name} to its first input, the port expects that it was applied"
-            yield Cause("loss.input", message, f"give the port's loss the {name} of its first input", 0.0)
+            message = phrase(
+                "the reference applies {name} to its first input, the port expects that it was applied",
+                name=name,
+            )
+            yield Cause(
+                "loss.input",
+                message,
+                phrase("give the port's loss the {name} of its first input", name=name),
+                0.0,
+            )
             return
         if all(near(losses.reference(_transformed(name, s.inputs)), s.port) for s in losses.samples):
-            message = f"the port applies {name} to its first input, the reference does not"
-            yield Cause("loss.input", message, f"take {name} out of what the port's loss is given", 0.0)
+            message = phrase("the port applies {name} to its first input, the reference does not", name=name)
+            yield Cause(
+                "loss.input",
+                message,
+                phrase("take {name} out of what the port's loss is given", name=name),
+                0.0,
+            )
             return
 
 
@@ -153,8 +193,8 @@ def _axes(losses: Losses) -> Iterator[Cause]:
         return (np.ascontiguousarray(np.moveaxis(inputs[0], 1, -1)), *inputs[1:])
 
     if all(near(losses.port(moved(sample.inputs)), sample.reference) for sample in losses.samples):
-        message = "the reference's classes are along axis 1, the port's along the last axis"
-        yield Cause("loss.input", message, "write axis=1 in the port's loss", 0.0)
+        message = phrase("the reference's classes are along axis 1, the port's along the last axis")
+        yield Cause("loss.input", message, phrase("write axis=1 in the port's loss"), 0.0)
 
 
 def _labels(losses: Losses) -> Iterator[Cause]:
@@ -166,17 +206,26 @@ def _labels(losses: Losses) -> Iterator[Cause]:
     for value in sorted(values, key=lambda each: (0 <= each < 255, each))[:8]:
         without = [partial(_without, value, sample.inputs) for sample in losses.samples]
         for words, compute, wanted in (
-            ("port leaves out the label {}, the reference does not", losses.reference, "port"),
-            ("reference leaves out the label {}, the port does not", losses.port, "reference"),
+            (
+                phrase("the port leaves out the label {value}, the reference does not", value=value),
+                losses.reference,
+                "port",
+            ),
+            (
+                phrase("the reference leaves out the label {value}, the port does not", value=value),
+                losses.port,
+                "reference",
+            ),
         ):
             parts = [make() for make in without]
             if all(
                 part is not None and near(compute(part), getattr(sample, wanted))
                 for part, sample in zip(parts, losses.samples, strict=True)
             ):
-                right = "no ignored label" if wanted == "port" else f"ignore_index={value}"
-                message = f"the {words.format(value)}"
-                yield Cause("loss.ignore_index", message, f"write {right} in the port's loss", 0.0)
+                right = phrase("no ignored label") if wanted == "port" else f"ignore_index={value}"
+                yield Cause(
+                    "loss.ignore_index", words, phrase("write {right} in the port's loss", right=right), 0.0
+                )
                 return
 
 
@@ -194,8 +243,15 @@ def _smoothing(losses: Losses) -> Iterator[Cause]:
     ]
     if None not in found and not near(*found):
         right, wrong = (number(rounded(float(each or 0.0), 0.0)) for each in found)
-        message = f"label smoothing is {right} in the reference, {wrong} in the port"
-        yield Cause("loss.label_smoothing", message, f"write label_smoothing={right} in the port's loss", 0.0)
+        message = phrase(
+            "label smoothing is {reference} in the reference, {port} in the port", reference=right, port=wrong
+        )
+        yield Cause(
+            "loss.label_smoothing",
+            message,
+            phrase("write label_smoothing={right} in the port's loss", right=right),
+            0.0,
+        )
 
 
 def _weights(losses: Losses) -> Iterator[Cause]:
@@ -206,8 +262,10 @@ def _weights(losses: Losses) -> Iterator[Cause]:
     if found[0] is None or found[1] is None or near(*found):
         return
     right, wrong = (brief([float(f"{w:.4g}") for w in each]) if each is not None else "" for each in found)
-    message = f"the classes weigh {right} in the reference, {wrong} in the port"
-    yield Cause("loss.weight", message, f"give the port's loss the weights {right}", 0.0)
+    message = phrase(
+        "the classes weigh {reference} in the reference, {port} in the port", reference=right, port=wrong
+    )
+    yield Cause("loss.weight", message, phrase("give the port's loss the weights {right}", right=right), 0.0)
 
 
 def _distance(losses: Losses) -> Iterator[Cause]:
@@ -219,9 +277,16 @@ def _distance(losses: Losses) -> Iterator[Cause]:
     if right is None or wrong is None or right == wrong:
         return
     curved = {each.name for each in (right, wrong)} <= {"smooth L1", "Huber"}
-    message = f"the reference is {right.in_words()}, the port {wrong.in_words()}"
+    message = phrase(
+        "the reference is {reference}, the port {port}",
+        reference=right.in_words(),
+        port=wrong.in_words(),
+    )
     yield Cause(
-        "loss.beta" if curved else "op.kind", message, f"make the port's loss {right.in_words()}", 0.0
+        "loss.beta" if curved else "op.kind",
+        message,
+        phrase("make the port's loss {right}", right=right.in_words()),
+        0.0,
     )
 
 
@@ -236,8 +301,8 @@ def _factor(losses: Losses) -> Iterator[Cause]:
     factor = rounded(float(first.port / first.reference))
     if factor == 1.0 or not _everywhere(losses, lambda sample: sample.reference * factor):
         return
-    message = f"the port's loss is {number(factor)} times the reference's"
-    fix = f"divide the port's loss by {number(factor)}, or leave its factor out"
+    message = phrase("the port's loss is {factor} times the reference's", factor=number(factor))
+    fix = phrase("divide the port's loss by {factor}, or leave its factor out", factor=number(factor))
     yield Cause("loss.reduction", message, fix, 0.0)
 
 

@@ -10,6 +10,7 @@ from scipy import optimize, special
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number, rounded
+from parfocal.phrases import phrase
 
 CLOSE = 1e-4  # relative: float32 against float64, far below the effect of another number
 Arrays = tuple[Array, ...]
@@ -92,6 +93,9 @@ def identify_weights(inputs: Arrays, evaluate: Callable[[Arrays], Array | None])
     return found if fits and (found > 0).all() else None
 
 
+_REDUCTIONS = {"mean": phrase("mean"), "sum": phrase("sum")}
+
+
 @dataclass(frozen=True, slots=True)
 class Distance:
     """A loss of the difference of two arrays."""
@@ -102,8 +106,13 @@ class Distance:
 
     def in_words(self) -> str:
         words = {"smooth L1": "beta", "Huber": "delta"}.get(self.name)
-        which = f" with {words}={number(self.turning)}" if words and self.turning is not None else ""
-        return f"the {self.reduction} of {self.name}{which}"
+        which = (
+            phrase(" with {words}={turning}", words=words, turning=number(self.turning))
+            if words and self.turning is not None
+            else ""
+        )
+        reduction = _REDUCTIONS.get(self.reduction, self.reduction)
+        return phrase("the {reduction} of {name}{which}", reduction=reduction, name=self.name, which=which)
 
 
 def smooth_l1(difference: Array, beta: float) -> Array:

@@ -15,12 +15,13 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number
-from parfocal.explain.metric_formulas import FORMULAS
+from parfocal.explain.metric_formulas import FORMULAS, TOP_K
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
+from parfocal.phrases import phrase
 
 ROUNDING = 8 * EPSILON["float32"]  # of a metric: sums of a few terms in float32, relative
-UNITS = {100.0: ("percent", "a fraction"), 0.01: ("a fraction", "percent")}
+UNITS = {100.0: (phrase("percent"), phrase("a fraction")), 0.01: (phrase("a fraction"), phrase("percent"))}
 IGNORABLE = 8  # labels that are tried as ignored
 BATCHES = (2, 4, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 256, 512, 1000, 1024)
 
@@ -72,16 +73,28 @@ def _fits(metrics: Metrics, of_probe: Callable[[Probe], float | None], limit: fl
 def _unit(metrics: Metrics, limit: float) -> Iterator[Cause]:
     for factor, (port, reference) in UNITS.items():
         if _fits(metrics, partial(_times, factor), limit):
-            message = f"the port gives {port}, the reference {reference}: {number(factor)} times the value"
-            verb = "divide by 100" if factor == 100.0 else "multiply by 100"
-            yield Cause("metric.unit", message, f"{verb} in the port's metric", 0.0)
+            message = phrase(
+                "the port gives {port}, the reference {reference}: {factor} times the value",
+                port=port,
+                reference=reference,
+                factor=number(factor),
+            )
+            verb = phrase("divide by 100") if factor == 100.0 else phrase("multiply by 100")
+            yield Cause("metric.unit", message, phrase("{verb} in the port's metric", verb=verb), 0.0)
 
 
 def _complement(metrics: Metrics, limit: float) -> Iterator[Cause]:
     for whole in (1.0, 100.0):
         if _fits(metrics, partial(_rest, whole), limit):
-            message = f"the port gives {number(whole)} minus the reference's value: errors for hits"
-            yield Cause("metric.value", message, f"return {number(whole)} - value in the port's metric", 0.0)
+            message = phrase(
+                "the port gives {whole} minus the reference's value: errors for hits", whole=number(whole)
+            )
+            yield Cause(
+                "metric.value",
+                message,
+                phrase("return {whole} - value in the port's metric", whole=number(whole)),
+                0.0,
+            )
 
 
 def _times(factor: float, probe: Probe) -> float:
@@ -98,8 +111,15 @@ def _factor(metrics: Metrics, limit: float) -> Iterator[Cause]:
         return
     factor = probe.port / probe.reference
     if factor and _fits(metrics, partial(_times, factor), limit):
-        message = f"the port gives {number(factor)} times the reference's value, whatever it is given"
-        yield Cause("metric.unit", message, f"divide by {number(factor)} in the port's metric", 0.0)
+        message = phrase(
+            "the port gives {factor} times the reference's value, whatever it is given", factor=number(factor)
+        )
+        yield Cause(
+            "metric.unit",
+            message,
+            phrase("divide by {factor} in the port's metric", factor=number(factor)),
+            0.0,
+        )
 
 
 def _formula(metrics: Metrics, limit: float) -> Iterator[Cause]:
@@ -107,9 +127,9 @@ def _formula(metrics: Metrics, limit: float) -> Iterator[Cause]:
     right, wrong = (_name_of(metrics, side, limit) for side in ("reference", "port"))
     if right is None or wrong is None or right == wrong:
         return
-    code = "metric.topk" if right.startswith("top-") or wrong.startswith("top-") else "metric.value"
-    message = f"the reference behaves as {right}, the port as {wrong}"
-    yield Cause(code, message, f"compute {right} in the port's metric", 0.0)
+    code = "metric.topk" if TOP_K.keys() & {right, wrong} else "metric.value"
+    message = phrase("the reference behaves as {right}, the port as {wrong}", right=right, wrong=wrong)
+    yield Cause(code, message, phrase("compute {right} in the port's metric", right=right), 0.0)
 
 
 def _name_of(metrics: Metrics, side: str, limit: float) -> str | None:
@@ -140,12 +160,22 @@ def _ignoring(metrics: Metrics, limit: float) -> Iterator[Cause]:
     unusual = sorted(counts, key=lambda value: (0 <= value < 255, value))
     for value in unusual[:IGNORABLE]:
         if _fits(metrics, partial(_without, metrics.reference, value), limit):
-            message = f"the port leaves out the label {value}, the reference counts it"
-            yield Cause("metric.value", message, f"count the label {value} in the port's metric", 0.0)
+            message = phrase("the port leaves out the label {value}, the reference counts it", value=value)
+            yield Cause(
+                "metric.value",
+                message,
+                phrase("count the label {value} in the port's metric", value=value),
+                0.0,
+            )
             return
         if _fits_reference(metrics, value, limit):
-            message = f"the reference leaves out the label {value}, the port counts it"
-            yield Cause("metric.value", message, f"leave out the label {value} in the port's metric", 0.0)
+            message = phrase("the reference leaves out the label {value}, the port counts it", value=value)
+            yield Cause(
+                "metric.value",
+                message,
+                phrase("leave out the label {value} in the port's metric", value=value),
+                0.0,
+            )
             return
 
 
@@ -176,15 +206,20 @@ def _batched(metrics: Metrics, limit: float) -> Iterator[Cause]:
             continue
         uneven = Metrics(long, metrics.reference, metrics.port)
         if _fits(uneven, partial(_mean_of_batches, metrics.reference, size), limit):
-            message = (
-                f"the port averages over batches of {size} and weighs a last, smaller one like the others"
+            message = phrase(
+                "the port averages over batches of {size} and weighs a last, smaller one like the others",
+                size=size,
             )
-            fix = "weigh each batch by its number of samples in the port's metric"
+            fix = phrase("weigh each batch by its number of samples in the port's metric")
             yield Cause("metric.value", message, fix, 0.0)
             return
         if _fits(uneven, partial(_full_batches, metrics.reference, size), limit):
-            message = f"the port leaves out the last samples, which do not fill a batch of {size}"
-            yield Cause("metric.value", message, "count the last, smaller batch in the port's metric", 0.0)
+            message = phrase(
+                "the port leaves out the last samples, which do not fill a batch of {size}", size=size
+            )
+            yield Cause(
+                "metric.value", message, phrase("count the last, smaller batch in the port's metric"), 0.0
+            )
             return
 
 

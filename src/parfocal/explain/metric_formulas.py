@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.phrases import phrase
 
 Formula = Callable[[Array, Array], float | None]
 LARGEST_K = 10
@@ -63,6 +64,10 @@ def _counts(predictions: Array, labels: Array) -> tuple[Array, Array, Array] | N
     return hits, np.bincount(predicted, minlength=count), np.bincount(labels, minlength=count)
 
 
+OVER_CLASSES = phrase("averaged over classes")
+WEIGHTED = phrase("weighted by class")
+
+
 def _per_class(kind: str, counts: tuple[Array, Array, Array]) -> Array:
     hits, predicted, right = (each.astype(np.float64) for each in counts)
     over = {"precision": predicted, "recall": right, "F1": (predicted + right) / 2}[kind]
@@ -75,9 +80,9 @@ def _averaged(kind: str, average: str) -> Formula:
         if counts is None:
             return None
         values, right = _per_class(kind, counts), counts[2]
-        if average == "weighted by class":
+        if average == WEIGHTED:
             return float((values * right).sum() / right.sum())
-        seen = (counts[1] + right) > 0 if average == "averaged over classes" else right > 0
+        seen = (counts[1] + right) > 0 if average == OVER_CLASSES else right > 0
         return float(values[seen].mean())
 
     return formula
@@ -97,18 +102,23 @@ def _accuracy(predictions: Array, labels: Array) -> float | None:
     return None if predicted is None or not len(labels) else float((predicted == labels).mean())
 
 
+TOP_K = {phrase("top-{k} accuracy", k=k): k for k in range(2, LARGEST_K + 1)}
 FORMULAS: dict[str, Formula] = {
-    "accuracy": _accuracy,
-    **{f"top-{k} accuracy": _top(k) for k in range(2, LARGEST_K + 1)},
+    phrase("accuracy"): _accuracy,
+    **{name: _top(k) for name, k in TOP_K.items()},
     **{
-        f"{kind} {average}": _averaged(kind, average)
-        for kind in ("recall", "precision", "F1")
-        for average in ("averaged over classes", "averaged over the labels' classes", "weighted by class")
+        phrase("{kind} {average}", kind=kind, average=average): _averaged(kind, average)
+        for kind in (phrase("recall"), phrase("precision"), "F1")
+        for average in (
+            OVER_CLASSES,
+            phrase("averaged over the labels' classes"),
+            WEIGHTED,
+        )
     },
-    "mean absolute error": _of_errors(lambda error: float(np.abs(error).mean())),
-    "mean squared error": _of_errors(lambda error: float(np.square(error).mean())),
-    "root mean squared error": _of_errors(lambda error: float(np.sqrt(np.square(error).mean()))),
-    "largest error": _of_errors(lambda error: float(np.abs(error).max())),
-    "sum of squared errors": _of_errors(lambda error: float(np.square(error).sum())),
-    "sum of absolute errors": _of_errors(lambda error: float(np.abs(error).sum())),
+    phrase("mean absolute error"): _of_errors(lambda error: float(np.abs(error).mean())),
+    phrase("mean squared error"): _of_errors(lambda error: float(np.square(error).mean())),
+    phrase("root mean squared error"): _of_errors(lambda error: float(np.sqrt(np.square(error).mean()))),
+    phrase("largest error"): _of_errors(lambda error: float(np.abs(error).max())),
+    phrase("sum of squared errors"): _of_errors(lambda error: float(np.square(error).sum())),
+    phrase("sum of absolute errors"): _of_errors(lambda error: float(np.abs(error).sum())),
 }

@@ -16,6 +16,7 @@ from parfocal.brief import some
 from parfocal.explain.causes import number, rounded
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
+from parfocal.phrases import phrase
 
 FURTHEST = 64  # steps that a curve is looked for earlier or later
 MOST = 1024  # steps between two of a schedule that goes by epochs
@@ -66,21 +67,29 @@ def _constant(rates: Rates, limit: float) -> Iterator[Cause]:
     if rates.steps < 2 or still[0] == still[1]:
         return
     ways = [
-        f"stays {number(float(side[0]))}" if is_still else f"goes from {_span(side)}"
+        phrase("stays {rate}", rate=number(float(side[0])))
+        if is_still
+        else phrase("goes from {span}", span=_span(side))
         for side, is_still in zip((rates.reference, rates.port), still, strict=True)
     ]
-    message = f"the port's learning rate {ways[1]}; the reference's {ways[0]}"
+    message = phrase(
+        "the port's learning rate {port}; the reference's {reference}", port=ways[1], reference=ways[0]
+    )
     if still[0]:
-        yield Cause("lr.constant", message, "leave the port's learning rate constant: no scheduler", 0.0)
+        yield Cause(
+            "lr.constant", message, phrase("leave the port's learning rate constant: no scheduler"), 0.0
+        )
         return
     if rates.given_number:
-        message += ": the optimizer was given a number, so its scheduler changes nothing"
-    fix = "give the scheduler itself to the optimizer (learning_rate=scheduler) and step it after each update"
+        message += phrase(": the optimizer was given a number, so its scheduler changes nothing")
+    fix = phrase(
+        "give the scheduler itself to the optimizer (learning_rate=scheduler) and step it after each update"
+    )
     yield Cause("lr.constant", message, fix, 0.0)
 
 
 def _span(curve: Array) -> str:
-    return f"{number(float(curve[0]))} to {number(float(curve[-1]))}"
+    return phrase("{first} to {last}", first=number(float(curve[0])), last=number(float(curve[-1])))
 
 
 def _shifted(rates: Rates, limit: float) -> Iterator[Cause]:
@@ -91,11 +100,21 @@ def _shifted(rates: Rates, limit: float) -> Iterator[Cause]:
             theirs = rates.port[:-by] if early else rates.port[by:]
             if _is_constant(ours, limit) or (score := distance(theirs, ours)) > limit:
                 continue
-            steps = "1 step" if by == 1 else f"{by} steps"
-            message = f"the port's schedule is {steps} {'ahead of' if early else 'behind'} the reference's"
-            when = "once too often before the first update" if early else "later than the reference's"
-            fix = f"the port's scheduler is stepped {when}: step it once after each update, {steps} "
-            fix += "less before the first" if early else "earlier"
+            steps = phrase("1 step") if by == 1 else phrase("{by} steps", by=by)
+            if early:
+                message = phrase("the port's schedule is {steps} ahead of the reference's", steps=steps)
+                fix = phrase(
+                    "the port's scheduler is stepped once too often before the first update: step it once "
+                    "after each update, {steps} less before the first",
+                    steps=steps,
+                )
+            else:
+                message = phrase("the port's schedule is {steps} behind the reference's", steps=steps)
+                fix = phrase(
+                    "the port's scheduler is stepped later than the reference's: step it once after each "
+                    "update, {steps} earlier",
+                    steps=steps,
+                )
             yield Cause("lr.offset", message, fix, score)
             return
 
@@ -110,10 +129,21 @@ def _stretched(rates: Rates, limit: float) -> Iterator[Cause]:
         ):
             if _is_constant(ours, limit) or (score := distance(theirs, ours)) > limit:
                 continue
-            slow, fast = ("port", "reference") if slower else ("reference", "port")
-            message = f"the {slow}'s schedule goes on every {every} updates, the {fast}'s at every update"
-            when = "after every update" if slower else f"once in {every} updates (an epoch)"
-            yield Cause("lr.value", message, f"step the port's scheduler {when}", score)
+            slow, fast = (
+                (phrase("port"), phrase("reference")) if slower else (phrase("reference"), phrase("port"))
+            )
+            message = phrase(
+                "the {slow}'s schedule goes on every {every} updates, the {fast}'s at every update",
+                slow=slow,
+                every=every,
+                fast=fast,
+            )
+            fix = (
+                phrase("step the port's scheduler after every update")
+                if slower
+                else phrase("step the port's scheduler once in {every} updates (an epoch)", every=every)
+            )
+            yield Cause("lr.value", message, fix, score)
             return
 
 
@@ -126,8 +156,18 @@ def _scaled(rates: Rates, limit: float) -> Iterator[Cause]:
     if factor == 1.0 or (score := distance(rates.port, rates.reference * factor)) > limit:
         return
     right, wrong = number(float(rates.reference[at])), number(float(rates.port[at]))
-    message = f"the port's learning rate is {number(factor)} times the reference's ({wrong} for {right})"
-    yield Cause("lr.value", message, f"write {right} where the port's learning rate is {wrong}", score)
+    message = phrase(
+        "the port's learning rate is {factor} times the reference's ({wrong} for {right})",
+        factor=number(factor),
+        wrong=wrong,
+        right=right,
+    )
+    yield Cause(
+        "lr.value",
+        message,
+        phrase("write {right} where the port's learning rate is {wrong}", right=right, wrong=wrong),
+        score,
+    )
 
 
 def _ending(rates: Rates, limit: float) -> Iterator[Cause]:
@@ -141,11 +181,18 @@ def _ending(rates: Rates, limit: float) -> Iterator[Cause]:
     tail = slice(peak, None)
     expected[tail] = ends[1] + (expected[tail] - ends[0]) * (top - ends[1]) / (top - ends[0])
     floored = np.maximum(rates.reference, ends[1])
-    for curve, how in ((expected, "falls to"), (floored, "never falls below")):
+    for curve, how in ((expected, phrase("falls to")), (floored, phrase("never falls below"))):
         if (score := distance(rates.port, curve)) <= limit and distance(curve, rates.reference) > limit:
             wrong, right = number(ends[1]), number(ends[0])
-            message = f"the port's learning rate {how} {wrong} at the end, the reference's to {right}"
-            yield Cause("lr.end", message, f"set the end of the port's schedule to {right}", score)
+            message = phrase(
+                "the port's learning rate {how} {wrong} at the end, the reference's to {right}",
+                how=how,
+                wrong=wrong,
+                right=right,
+            )
+            yield Cause(
+                "lr.end", message, phrase("set the end of the port's schedule to {right}", right=right), score
+            )
             return
 
 
@@ -161,16 +208,29 @@ def _milestones(rates: Rates, limit: float) -> Iterator[Cause]:
         return  # a curve that goes on at every update has no steps
     if ours != theirs:
         shown = [some([str(at) for at in jumps], 6) for jumps in (ours, theirs)]
-        message = f"the learning rate changes at updates {shown[0]} in the reference, {shown[1]} in the port"
-        yield Cause("lr.value", message, f"change the port's rate at updates {shown[0]}", 0.0)
+        message = phrase(
+            "the learning rate changes at updates {reference} in the reference, {port} in the port",
+            reference=shown[0],
+            port=shown[1],
+        )
+        yield Cause(
+            "lr.value", message, phrase("change the port's rate at updates {shown}", shown=shown[0]), 0.0
+        )
         return
     factors = [float(side[ours[0]] / side[ours[0] - 1]) for side in (rates.reference, rates.port)]
     if abs(factors[0] - factors[1]) > 1e-6 * abs(factors[0]):
         right, wrong = (number(rounded(each)) for each in factors)
-        message = (
-            f"each step multiplies the learning rate by {right} in the reference, by {wrong} in the port"
+        message = phrase(
+            "each step multiplies the learning rate by {reference} in the reference, by {port} in the port",
+            reference=right,
+            port=wrong,
         )
-        yield Cause("lr.value", message, f"write {right} for the port's factor {wrong}", 0.0)
+        yield Cause(
+            "lr.value",
+            message,
+            phrase("write {right} for the port's factor {wrong}", right=right, wrong=wrong),
+            0.0,
+        )
 
 
 def _warming(rates: Rates, limit: float) -> Iterator[Cause]:
@@ -183,9 +243,9 @@ def _warming(rates: Rates, limit: float) -> Iterator[Cause]:
     ours, theirs = (
         some([number(float(x)) for x in side[: last + 2]], 4) for side in (rates.reference, rates.port)
     )
-    message = f"only the first {last + 1} updates differ (the warm-up): "
-    message += f"{ours} in the reference, {theirs} in the port"
-    fix = f"make the port's warm-up give {ours}"
+    message = phrase("only the first {last} updates differ (the warm-up): ", last=last + 1)
+    message += phrase("{reference} in the reference, {port} in the port", reference=ours, port=theirs)
+    fix = phrase("make the port's warm-up give {ours}", ours=ours)
     yield Cause("lr.value", message, fix, 0.0)
 
 

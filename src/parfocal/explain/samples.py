@@ -17,6 +17,7 @@ from parfocal.brief import some
 from parfocal.explain.causes import number, rounded
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
+from parfocal.phrases import phrase
 
 CHANNELS = 4  # most channels that can be colours
 FARTHEST = 48  # pixels that a crop is looked for elsewhere
@@ -28,12 +29,15 @@ Pairs = Sequence[tuple[Array, Array]]  # of the reference and of the port
 
 # Constants that people normalise by: (mean, std) for values from 0 to 1.
 KNOWN: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
-    "not normalised": ((0.0,), (1.0,)),
-    "mean 0.5, std 0.5": ((0.5,), (0.5,)),
-    "ImageNet's mean and std": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    "CIFAR's mean and std": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
-    "CLIP's mean and std": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
-    "values from 0 to 255": ((0.0,), (1 / 255,)),
+    phrase("not normalised"): ((0.0,), (1.0,)),
+    phrase("mean 0.5, std 0.5"): ((0.5,), (0.5,)),
+    phrase("ImageNet's mean and std"): ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    phrase("CIFAR's mean and std"): ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
+    phrase("CLIP's mean and std"): (
+        (0.48145466, 0.4578275, 0.40821073),
+        (0.26862954, 0.26130258, 0.27577711),
+    ),
+    phrase("values from 0 to 255"): ((0.0,), (1 / 255,)),
 }
 
 
@@ -74,9 +78,11 @@ def _turned(pairs: Pairs, limit: float) -> Iterator[Cause]:
         if list(order) == sorted(order) or tuple(ours.shape[axis] for axis in order) != theirs.shape:
             continue
         if _fits(pairs, lambda array, order=order: array.transpose(order), limit):  # type: ignore[misc]
-            message = f"the port's axes are the reference's in the order {list(order)}"
+            message = phrase("the port's axes are the reference's in the order {order}", order=list(order))
             back = list(np.argsort(order))
-            yield Cause("layout.permuted", message, f"transpose the port's samples by {back}", 0.0)
+            yield Cause(
+                "layout.permuted", message, phrase("transpose the port's samples by {back}", back=back), 0.0
+            )
             return
 
 
@@ -92,14 +98,16 @@ def _channels(pairs: Pairs, limit: float) -> Iterator[Cause]:
     if axis is None or pairs[0][0].shape != pairs[0][1].shape:
         return
     if _fits(pairs, lambda array: np.flip(array, axis), limit):
-        message = f"the {pairs[0][0].shape[axis]} channels are reversed in the port (RGB against BGR)"
-        yield Cause("data.channel_order", message, "reverse the channels of the port's samples", 0.0)
+        message = phrase(
+            "the {count} channels are reversed in the port (RGB against BGR)", count=pairs[0][0].shape[axis]
+        )
+        yield Cause("data.channel_order", message, phrase("reverse the channels of the port's samples"), 0.0)
         return
     flipped = [(np.flip(ours, axis), theirs) for ours, theirs in pairs]
     if fit_scale(flipped, axis) is not None and fit_scale(pairs, axis) is None:
         fitted = next(_scaled(flipped, limit))
-        message = f"the channels are reversed in the port, and {fitted.message}"
-        fix = f"reverse the channels of the port's samples; {fitted.fix}"
+        message = phrase("the channels are reversed in the port, and {message}", message=fitted.message)
+        fix = phrase("reverse the channels of the port's samples; {fix}", fix=fitted.fix)
         yield Cause("data.channel_order", message, fix, 0.0)
 
 
@@ -150,14 +158,23 @@ def _scaled(pairs: Pairs, limit: float) -> Iterator[Cause]:
         told = [
             some([number(rounded(float(f"{x:.6g}"))) for x in each]) for each in (fit.scales, fit.offsets)
         ]
-        each = "" if len(fit.scales) == 1 else " for each channel"
-        message = f"the port's values are the reference's times {told[0]} plus {told[1]}{each}"
+        each = "" if len(fit.scales) == 1 else phrase(" for each channel")
+        message = phrase(
+            "the port's values are the reference's times {factors} plus {offsets}{each}",
+            factors=told[0],
+            offsets=told[1],
+            each=each,
+        )
         known = _known(fit)
         if known is not None:
-            message += f": the reference is {known[0]}, the port {known[1]}" if known[0] != known[1] else ""
-        fix = "normalise the port's samples as the reference's are"
+            message += (
+                phrase(": the reference is {reference}, the port {port}", reference=known[0], port=known[1])
+                if known[0] != known[1]
+                else ""
+            )
+        fix = phrase("normalise the port's samples as the reference's are")
         if known is not None:
-            fix += f": {known[0]}"
+            fix = phrase("{fix}: {known}", fix=fix, known=known[0])
         yield Cause("data.normalisation", message, fix, 0.0)
         return
 
@@ -188,8 +205,13 @@ def _mirrored(pairs: Pairs, limit: float) -> Iterator[Cause]:
         return
     for axis in range(pairs[0][0].ndim):
         if pairs[0][0].shape[axis] > CHANNELS and _fits(pairs, lambda a, axis=axis: np.flip(a, axis), limit):  # type: ignore[misc]
-            message = f"the port's samples are mirrored along axis {axis}"
-            yield Cause("data.crop", message, f"do not flip the port's samples along axis {axis}", 0.0)
+            message = phrase("the port's samples are mirrored along axis {axis}", axis=axis)
+            yield Cause(
+                "data.crop",
+                message,
+                phrase("do not flip the port's samples along axis {axis}", axis=axis),
+                0.0,
+            )
             return
 
 
@@ -218,8 +240,16 @@ def _cropped(pairs: Pairs, limit: float) -> Iterator[Cause]:
         mine, other = _overlap(ours, theirs, axes, shift)
         if not mine.size or apart(mine, other) > limit:
             return
-    message = f"the port's crop lies {shift[0]} rows down and {shift[1]} columns right of the reference's"
-    fix = f"cut the port's samples {shift[0]} rows higher and {shift[1]} columns further left"
+    message = phrase(
+        "the port's crop lies {rows} rows down and {columns} columns right of the reference's",
+        rows=shift[0],
+        columns=shift[1],
+    )
+    fix = phrase(
+        "cut the port's samples {rows} rows higher and {columns} columns further left",
+        rows=shift[0],
+        columns=shift[1],
+    )
     yield Cause("data.crop", message, fix, 0.0)
 
 
@@ -257,11 +287,13 @@ def _resized(pairs: Pairs, limit: float) -> Iterator[Cause]:
     if min(alike) < ALIKE:
         return
     worst = max(float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max()) for a, b in pairs)
-    message = (
-        f"the same pictures, resampled otherwise: {min(alike):.1%} alike, up to {worst:.4g} apart "
-        "(another interpolation, antialiasing, or library: arrays are resized otherwise than images)"
+    message = phrase(
+        "the same pictures, resampled otherwise: {share} alike, up to {worst} apart (another "
+        "interpolation, antialiasing, or library: arrays are resized otherwise than images)",
+        share=f"{min(alike):.1%}",
+        worst=f"{worst:.4g}",
     )
-    fix = (
+    fix = phrase(
         "resize the port's pictures as the reference's are: the same library, interpolation and antialiasing"
     )
     yield Cause("data.resize", message, fix, 0.0)
@@ -285,12 +317,16 @@ def _labelled(pairs: Pairs, limit: float) -> Iterator[Cause]:
     steps = {b - a for a, b in table.items()}
     if len(steps) == 1:
         by = steps.pop()
-        message = f"the port's labels are the reference's {'plus' if by > 0 else 'minus'} {abs(by)}"
-        fix = f"{'subtract' if by > 0 else 'add'} {abs(by)} {'from' if by > 0 else 'to'} the port's labels"
+        if by > 0:
+            message = phrase("the port's labels are the reference's plus {number}", number=by)
+            fix = phrase("subtract {number} from the port's labels", number=by)
+        else:
+            message = phrase("the port's labels are the reference's minus {number}", number=-by)
+            fix = phrase("add {number} to the port's labels", number=-by)
     else:
-        shown = some([f"{a} is {b}" for a, b in sorted(table.items()) if a != b], 6)
-        message = f"the port numbers the labels otherwise: {shown} in the port"
-        fix = "number the port's labels as the reference's are (classes sorted by name?)"
+        shown = some([phrase("{a} is {b}", a=a, b=b) for a, b in sorted(table.items()) if a != b], 6)
+        message = phrase("the port numbers the labels otherwise: {labels} in the port", labels=shown)
+        fix = phrase("number the port's labels as the reference's are (classes sorted by name?)")
     yield Cause("data.label", message, fix, 0.0)
 
 

@@ -13,16 +13,30 @@ from typing import Any
 from parfocal.judge.codes import CODES
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import Comparison
+from parfocal.phrases import phrase
 
 PHASES = (
     *("weights", "forward", "loss", "backward", "gradient", "optimizer", "buffer"),
     *("lr", "data", "metric", "init"),
 )
 
+_MODELS = {"reference": phrase("reference"), "port": phrase("port")}
+_SIDES = {"input": phrase("input"), "output": phrase("output")}
+
 
 def made_by_the_code_of(path: str) -> str:
     """Words for an error that no layer made: ``path`` is the module between whose layers it arose."""
-    return f"made by the code of {path}" if path else "made by the model's own code"
+    return phrase("made by the code of {path}", path=path) if path else phrase("made by the model's own code")
+
+
+def side_name(side: str) -> str:
+    """``reference`` or ``port``, as part of a sentence."""
+    return _MODELS[side]
+
+
+def tensor_words(side: str, slot: str) -> str:
+    """``output 0``: a tensor of a call; ``side`` is input or output."""
+    return phrase("{side} {slot}", side=_SIDES.get(side, side), slot=slot)
 
 
 @dataclass(frozen=True, slots=True)

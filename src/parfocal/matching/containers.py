@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from parfocal.matching.table import Table
 from parfocal.matching.values import SAME, UNLIKE, nearest, tie_slots
+from parfocal.phrases import phrase
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.trace import Node, Trace
 
@@ -41,7 +42,7 @@ def pair_containers(table: Table, reference: Trace, port: Trace) -> None:
             continue
         call, other = reference.nodes[a], port.nodes[b]
         if _do_the_same(call, other) or _hold_the_same(call, other, weighty):
-            table.add(call, other, "what is inside")
+            table.add(call, other, phrase("what is inside"))
 
 
 def _do_the_same(call: Node, other: Node) -> bool:

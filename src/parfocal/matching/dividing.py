@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from parfocal.backends.vocabulary.kinds import ACTIVATIONS
 from parfocal.matching.table import Table, same_kind
 from parfocal.matching.values import SAME, UNLIKE, nearest
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
 
 HEALING = 6  # calls in a row that must be the same again
@@ -73,7 +74,7 @@ def _goes_on(fused: Fused, table: Table, call: Node, other: Node, run: list[Node
     fused.goes_on[other.order] = run[-1].order
     fused.port_inside |= {node.order for node in run[:-1]}
     table.to_reference[run[-1].order] = call.order
-    table.why[run[-1].order] = "end of a run that the reference does in one call"
+    table.why[run[-1].order] = phrase("end of a run that the reference does in one call")
 
 
 def _run_that_ends_alike(

@@ -23,6 +23,7 @@ from parfocal.matching.dividing import find_fused, healed_calls
 from parfocal.matching.table import Table, same_kind
 from parfocal.matching.values import SAME, UNLIKE, nearest
 from parfocal.matching.weightless import align, pair_by_order, pair_by_value
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
 
 
@@ -112,7 +113,9 @@ def _pair_parts(
             continue
         free = call.order not in table.to_port and other.order not in table.to_reference
         if free and other.order not in found and nearest(call.inputs, other.inputs) < UNLIKE:
-            found[other.order] = CallPair(call.order, other.order, None, True, "shared weights", whole=False)
+            found[other.order] = CallPair(
+                call.order, other.order, None, True, phrase("shared weights"), whole=False
+            )
     return list(found.values())
 
 
@@ -173,7 +176,7 @@ def _pair_wholes(table: Table, reference: Trace, port: Trace) -> None:
     if len(wholes[0]) == len(wholes[1]):
         for call, other in zip(*wholes, strict=True):
             if not (call.is_leaf or other.is_leaf):
-                table.add(call, other, "the whole model")
+                table.add(call, other, phrase("the whole model"))
 
 
 def _pair_anchors(

@@ -13,9 +13,10 @@ from parfocal.matching.dividing import Fused
 from parfocal.matching.shelves import Shelves, sizes_of
 from parfocal.matching.table import Table, same_kind
 from parfocal.matching.values import SAME, UNLIKE, distance, nearest
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
 
-BY_PLACE = "order and kind"  # why two calls were paired that neither weights nor values speak for
+BY_PLACE = phrase("order and kind")  # why two calls were paired that neither weights nor values speak for
 
 
 def pair_by_value(table: Table, reference: Trace, port: Trace, fused: Fused) -> None:

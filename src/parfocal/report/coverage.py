@@ -72,6 +72,7 @@ NOUNS = {
         Noun(phrase("loss"), phrase("losses")),
         Noun(phrase("metric"), phrase("metrics")),
         Noun(phrase("optimizer slot"), phrase("optimizer slots")),
+        Noun(phrase("output"), phrase("outputs")),
         Noun(phrase("parameter"), phrase("parameters")),
         Noun(phrase("parameter gradient"), phrase("parameter gradients")),
         Noun(phrase("rank with the others"), phrase("ranks with each other")),

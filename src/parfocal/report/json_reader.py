@@ -23,7 +23,9 @@ from parfocal.report.report import NOT_IN_JSON, SCHEMA, Report
 _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
 _BESIDE = frozenset(("ok", "schema", "phrases"))  # of a report's JSON: these are no fields of a report
-_SENTENCES = frozenset(("message", "fix", "what", "detail", "notes", "why"))  # fields that hold phrases
+_SENTENCES = frozenset(
+    ("message", "fix", "what", "detail", "notes", "why", "port_name", "reference_name")
+)  # fields that hold phrases
 
 
 def report_from(data: Any, source: str = "the report's JSON") -> Report:

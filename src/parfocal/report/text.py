@@ -74,6 +74,12 @@ _PHASES = {
     "init": phrase("init"),
 }
 
+_KINDS = {  # of sites that are no layers
+    "parameter": phrase("parameter"),
+    "buffer": phrase("buffer"),
+    "module": phrase("module"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class _Fix:
@@ -178,7 +184,8 @@ def _site(site: Site) -> str:
     where = f"  {short_path(site.file)}:{site.line}" if site.file else ""
     op = f", {site.op}" if site.op else ""
     path = site.path or phrase("(the model)")
-    return phrase("{path}  {what}", path=path, what=f"{site.kind}{op}{where}")
+    kind = _KINDS.get(site.kind, site.kind)
+    return phrase("{path}  {kind}{place}", path=path, kind=kind, place=f"{op}{where}")
 
 
 def short_path(path: str | None) -> str:

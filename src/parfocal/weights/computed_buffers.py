@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.draft import Draft
 from parfocal.weights.linking import Link, entries_of
@@ -27,8 +28,12 @@ def leave_what_is_made(draft: Draft, reference: Side, port: Side) -> list[str]:
             del draft.links[path]
         elif _is_filled(port.array(link.port.slots[0].memory)):
             notes.append(
-                f"buffer {path} held other values than {link.reference.path} of the reference, now copied: "
-                "if it is the port's code that makes them, it makes something else"
+                phrase(
+                    "buffer {path} held other values than {reference_path} of the reference, now copied: if "
+                    "it is the port's code that makes them, it makes something else",
+                    path=path,
+                    reference_path=link.reference.path,
+                )
             )
     return notes
 

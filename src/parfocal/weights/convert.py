@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends import registry
+from parfocal.brief import some
 from parfocal.errors import InputError, TransferError
+from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.checkpoints import bare, kinds, template
 from parfocal.weights.checkpoints.reading import load_checkpoint
@@ -97,7 +99,12 @@ def _prepare(source: Checkpoint, target: Target) -> _Work:
     assumed = framework is None
     if framework is None:
         framework = OTHER[target.contents.framework]
-        notes.append(f"the checkpoint does not say which framework it is of; taken for one of {framework}")
+        notes.append(
+            phrase(
+                "the checkpoint does not say which framework it is of; taken for one of {framework}",
+                framework=framework,
+            )
+        )
     contents = bare.contents_of(framework, tensors, target.contents)
     if target.live:
         contents, weights = kinds.by_port(contents, target.contents, assumed=assumed)
@@ -119,10 +126,14 @@ def _notes_on_squares(contents: Contents) -> list[str]:
         return []
     usual, other = layers
     names = [tensor.path for tensor in linear]
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return [
-        f"square, and taken for weights of {usual} ([in, out]): {', '.join(names[:SHOWN])}{more}; "
-        f"those of {other} lie the other way round, and nothing in the file tells"
+        phrase(
+            "square, and taken for weights of {usual} ([in, out]): {names}; those of {other} "
+            "lie the other way round, and nothing in the file tells",
+            usual=usual,
+            names=some(names, SHOWN),
+            other=other,
+        )
     ]
 
 
@@ -138,8 +149,11 @@ def _matched(work: _Work) -> Plan:
 def _square(entry: Entry) -> Ambiguity:
     return Ambiguity(
         (entry.target,),
-        (f"{entry.source} as it is", f"{entry.source} transposed"),
-        "a square weight fits both ways, and the checkpoint's other weights do not tell how it lies",
+        (
+            phrase("{source} as it is", source=entry.source),
+            phrase("{source} transposed", source=entry.source),
+        ),
+        phrase("a square weight fits both ways, and the checkpoint's other weights do not tell how it lies"),
     )
 
 
@@ -225,8 +239,13 @@ class _Values:
         kept = [name for name in names if (ties[name] or name) not in self._entries]
         if not kept:
             return []
-        more = f" and {len(kept) - SHOWN} more" if len(kept) > SHOWN else ""
-        return [f"written as they are in the {self._target.words}: {', '.join(kept[:SHOWN])}{more}"]
+        return [
+            phrase(
+                "written as they are in the {words}: {kept}",
+                words=self._target.words,
+                kept=some(kept, SHOWN),
+            )
+        ]
 
 
 def _plain(array: Array) -> Array:

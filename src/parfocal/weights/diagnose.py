@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 from parfocal.weights.assignment import definition_order, match
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likeness
@@ -46,9 +48,9 @@ def diagnose(
         _explain_pair(link, found)
     paired = {link.port.path for link in links} | {link.reference.path for link in links}
     for number, unit in enumerate(unit for unit in left_references if unit.path not in paired):
-        found.reference += _alone(unit, "the port", all_ports if number < COMPARED else ())
+        found.reference += _alone(unit, phrase("the port"), all_ports if number < COMPARED else ())
     for number, unit in enumerate(unit for unit in left_ports if unit.path not in paired):
-        found.port += _alone(unit, "the reference", all_references if number < COMPARED else ())
+        found.port += _alone(unit, phrase("the reference"), all_references if number < COMPARED else ())
     return found
 
 
@@ -78,13 +80,25 @@ def _explain_pair(link: Link, found: Diagnosis) -> None:
         if other is None:
             found.reference.append(_missing_slot(slot, reference, port, "reference", "port"))
         elif other.shape != slot.shape:
-            there = port.path or "it"
-            reason = f"{reference.kind} {_width(slot)} here, {there} is {_width(other)} in the port"
+            there = port.path or phrase("it")
+            reason = phrase(
+                "{kind} {width} here, {there} is {port} in the port",
+                kind=reference.kind,
+                width=_width(slot),
+                there=there,
+                port=_width(other),
+            )
             found.reference.append(
                 Leftover(slot.stored.path, slot.stored.shape, reason, (other.stored.path,))
             )
-            there = reference.path or "it"
-            reason = f"{port.kind} {_width(other)} here, {there} is {_width(slot)} in the reference"
+            there = reference.path or phrase("it")
+            reason = phrase(
+                "{kind} {width} here, {there} is {reference} in the reference",
+                kind=port.kind,
+                width=_width(other),
+                there=there,
+                reference=_width(slot),
+            )
             found.port.append(Leftover(other.stored.path, other.stored.shape, reason, (slot.stored.path,)))
         else:
             shared.append(slot.role)
@@ -96,8 +110,15 @@ def _explain_pair(link: Link, found: Diagnosis) -> None:
 
 
 def _missing_slot(slot: Slot, unit: Unit, other: Unit, here: str, there: str) -> Leftover:
-    mine, yours = unit.path or "the model", other.path or "the model"
-    reason = f"{mine} has a {slot.role} in the {here} only; {yours} in the {there} has none"
+    mine, yours = unit.path or phrase("the model"), other.path or phrase("the model")
+    reason = phrase(
+        "{mine} has a {role} in the {here} only; {yours} in the {there} has none",
+        mine=mine,
+        role=slot.role,
+        here=side_name(here),
+        yours=yours,
+        there=side_name(there),
+    )
     return Leftover(slot.stored.path, slot.stored.shape, reason, (other.path,))
 
 
@@ -105,12 +126,18 @@ def _width(slot: Slot) -> str:
     """64->128 for a layer's weight, the plain shape for anything else."""
     if slot.role in ("weight", "weight_v", "weight_orig") and len(slot.shape) >= 2:
         kernel = "x".join(map(str, slot.shape[2:]))
-        return f"{slot.shape[1]}->{slot.shape[0]}" + (f" (kernel {kernel})" if kernel else "")
+        return f"{slot.shape[1]}->{slot.shape[0]}" + (
+            phrase(" (kernel {kernel})", kernel=kernel) if kernel else ""
+        )
     return str(list(slot.shape))
 
 
 def _alone(unit: Unit, there: str, others: Sequence[Unit]) -> list[Leftover]:
     alike = sorted(others, key=lambda other: (other.family != unit.family, -likeness(other.path, unit.path)))
     nearest = tuple(other.path for other in alike[:NEAREST] if other.family == unit.family)
-    reason = f"{there} has no {unit.kind or 'such tensor'} of this shape left for it"
+    reason = phrase(
+        "{there} has no {kind} of this shape left for it",
+        there=there,
+        kind=unit.kind or phrase("such tensor"),
+    )
     return [Leftover(slot.stored.path, slot.stored.shape, reason, nearest) for slot in unit.required]

@@ -7,6 +7,7 @@ the same kind and see the same values.
 
 from __future__ import annotations
 
+from parfocal.phrases import joined, phrase
 from parfocal.weights.draft import Draft
 from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
 from parfocal.weights.observe import Observation, Seen
@@ -14,7 +15,7 @@ from parfocal.weights.scopes import Scopes, inside
 from parfocal.weights.settings import differing
 from parfocal.weights.state import Contents
 
-FIRST = "first difference: "  # begins the sentence that ``first_difference`` returns
+FIRST = phrase("first difference: ")  # begins the sentence that ``first_difference`` returns
 
 
 def first_difference(
@@ -28,26 +29,33 @@ def first_difference(
         if any(other is not call and inside(other.path, call.path) for other, _ in guilty):
             continue  # something inside it is to blame
         mine, yours = contents[0].owners.get(twin.path), contents[1].owners.get(call.path)
-        settings = "; ".join(differing(mine.settings, yours.settings)) if mine and yours else ""
+        settings = joined("; ", differing(mine.settings, yours.settings)) if mine and yours else ""
         more = settings or _between(partners, calls, call.path)
-        return (
-            f"{FIRST}{call.path or 'the model'} gives another output than "
-            f"{twin.path or 'the model'} of the reference on the same input" + (f" ({more})" if more else "")
+        words = phrase(
+            "{first}{path} gives another output than {other} of the reference on the same input",
+            first=FIRST,
+            path=call.path or phrase("the model"),
+            other=twin.path or phrase("the model"),
         )
-    return f"{FIRST}{_between(partners, calls, '') or 'outside of all linked modules'}"
+        return phrase("{words} ({more})", words=words, more=more) if more else words
+    where = _between(partners, calls, "") or phrase("outside of all linked modules")
+    return phrase("{first}{where}", first=FIRST, where=where)
 
 
 def _between(partners: _Partners, calls: list[Seen], scope: str) -> str:
     """The first linked module inside the scope that gets another input than its counterpart."""
-    before = "the start"
+    before = phrase("the start")
     for call in calls:
         twin = partners.linked(call)
         if twin is None or call.path == scope or not inside(call.path, scope):
             continue
         if not _agree(twin.inputs, call.inputs):
-            return (
-                f"the input of {call.path} is not that of {twin.path} in the reference: "
-                f"look at what the code does between {before} and {call.path}"
+            return phrase(
+                "the input of {path} is not that of {reference} in the reference: look at what the code "
+                "does between {before} and {path}",
+                path=call.path,
+                reference=twin.path,
+                before=before,
             )
         before = call.path
     return ""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import joined, phrase
 from parfocal.weights.choices import Choice
 from parfocal.weights.crossing import exchanges
 from parfocal.weights.diagnose import diagnose
@@ -70,7 +72,12 @@ def _useful(draft: Draft, notes: list[str]) -> list[Entry]:
         for slot in link.port.slots
     }
     if guessed:
-        notes.append(f"buffers left alone, not clear what belongs to them: {shortened(sorted(guessed))}")
+        notes.append(
+            phrase(
+                "buffers left alone, not clear what belongs to them: {paths}",
+                paths=shortened(sorted(guessed)),
+            )
+        )
     return [entry for entry in draft.entries() if entry.target not in guessed]
 
 
@@ -79,10 +86,23 @@ def _not_accounted(units: Sequence[Unit], known: set[str], side: str, notes: lis
     left = []
     for unit in units:
         if not unit.required:
-            notes.append(f"buffer without counterpart, left alone: {unit.path} in the {side}")
+            notes.append(
+                phrase(
+                    "buffer without counterpart, left alone: {path} in the {side}",
+                    path=unit.path,
+                    side=side_name(side),
+                )
+            )
         elif all(slot.memory in known for slot in unit.required):
-            ties = ", ".join(dict.fromkeys(slot.memory for slot in unit.required))
-            notes.append(f"{unit.path} in the {side} is tied to {ties} and needs no counterpart of its own")
+            ties = joined(", ", dict.fromkeys(slot.memory for slot in unit.required))
+            notes.append(
+                phrase(
+                    "{path} in the {side} is tied to {ties} and needs no counterpart of its own",
+                    path=unit.path,
+                    side=side_name(side),
+                    ties=ties,
+                )
+            )
         else:
             left.append(unit)
     return left
@@ -105,9 +125,11 @@ def _once(
         if first is entry or (first.source, first.source_view) == (entry.source, entry.source_view):
             continue
         if not same_values(first, entry):
-            reason = (
-                f"it is one tied tensor in the port, and the reference has two different ones for it: "
-                f"{first.source} and {entry.source}"
+            reason = phrase(
+                "it is one tied tensor in the port, and the reference has two different ones for it: "
+                "{source} and {other}",
+                source=first.source,
+                other=entry.source,
             )
             conflicts.append(Leftover(entry.target, entry.target_shape, reason, (first.source, entry.source)))
     return list(kept.values()), conflicts
@@ -121,7 +143,13 @@ def _tied_notes(entries: Sequence[Entry], contents: tuple[Contents, Contents]) -
     tied = {tensor.tied_to for tensor in contents[0].stored if tensor.tied_to}
     for (source, _), paths in targets.items():
         if source in tied and len(set(paths)) > 1:
-            notes.append(f"{source} is tied in the reference and separate in the port: {shortened(paths)}")
+            notes.append(
+                phrase(
+                    "{source} is tied in the reference and separate in the port: {paths}",
+                    source=source,
+                    paths=shortened(paths),
+                )
+            )
     return notes
 
 
@@ -133,8 +161,11 @@ def _order_notes(entries: Sequence[Entry]) -> list[str]:
             if IN_ORDER in words:
                 found.setdefault(words, []).append(entry.target.rpartition(".")[0])
     return [
-        f"the rows of {shortened(list(dict.fromkeys(paths)))} lie otherwise in the port: {words}; "
-        "weights copied as they are will not do"
+        phrase(
+            "the rows of {paths} lie otherwise in the port: {words}; weights copied as they are will not do",
+            paths=shortened(list(dict.fromkeys(paths))),
+            words=words,
+        )
         for words, paths in found.items()
     ]
 
@@ -144,9 +175,13 @@ def _counter_notes(contents: tuple[Contents, Contents]) -> list[str]:
     for side, words in zip(contents, ("reference", "port"), strict=True):
         count = sum(tensor.name in COUNTERS for tensor in side.stored)
         if count:
-            counters = "1 counter" if count == 1 else f"{count} counters"
+            counters = phrase("1 counter") if count == 1 else phrase("{count} counters", count=count)
             notes.append(
-                f"num_batches_tracked: {counters} of the {words} left out: used with momentum=None only"
+                phrase(
+                    "num_batches_tracked: {counters} of the {side} left out: used with momentum=None only",
+                    counters=counters,
+                    side=side_name(words),
+                )
             )
     return notes
 
@@ -158,7 +193,10 @@ def _cast_notes(entries: Sequence[Entry], contents: tuple[Contents, Contents]) -
         pair = dtypes[0][entry.source], dtypes[1][entry.target]
         if pair[0] != pair[1]:
             casts.setdefault(pair, []).append(entry.target)
-    return [f"converted from {a} to {b}: {shortened(paths)}" for (a, b), paths in casts.items()]
+    return [
+        phrase("converted from {a} to {b}: {paths}", a=a, b=b, paths=shortened(paths))
+        for (a, b), paths in casts.items()
+    ]
 
 
 def _ambiguous_links(draft: Draft) -> list[Ambiguity]:
@@ -171,7 +209,7 @@ def _ambiguous_links(draft: Draft) -> list[Ambiguity]:
         Ambiguity(
             tuple(port for port, _ in pairs),
             tuple(reference for _, reference in pairs),
-            "same shapes, and neither names nor order say which is which",
+            phrase("same shapes, and neither names nor order say which is which"),
         )
         for pairs in groups.values()
     ]
@@ -227,7 +265,14 @@ def _exchanges(draft: Draft) -> Iterator[Exchange]:
 def _why(choice: Choice) -> str:
     if choice.rivals:
         fitting = [choice.options[number].words for number in (choice.current, *choice.rivals)]
-        return f"several ways fit these inputs equally well ({'; '.join(fitting[:SHOWN])})"
-    ways = "; ".join(option.words for option in choice.options[:SHOWN])
-    more = f"; {len(choice.options) - SHOWN} more" if len(choice.options) > SHOWN else ""
-    return f"{len(choice.options)} ways to copy and none shown to be right ({ways}{more})"
+        return phrase(
+            "several ways fit these inputs equally well ({fitting})", fitting=joined("; ", fitting[:SHOWN])
+        )
+    ways = joined("; ", (option.words for option in choice.options[:SHOWN]))
+    more = phrase("; {count} more", count=len(choice.options) - SHOWN) if len(choice.options) > SHOWN else ""
+    return phrase(
+        "{count} ways to copy and none shown to be right ({ways}{more})",
+        count=len(choice.options),
+        ways=ways,
+        more=more,
+    )

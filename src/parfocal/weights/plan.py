@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from parfocal.brief import some
+from parfocal.phrases import joined, phrase
 from parfocal.weights.views import Shape, View, describe
 
 LISTED = 4  # paths in one line
@@ -173,6 +175,13 @@ def problems(plan: Plan) -> list[str]:
     return lines
 
 
+_BASES = {
+    Basis.NAMES: phrase("as names say"),
+    Basis.NEAREST: phrase("which comes nearest"),
+    Basis.USUAL: phrase("the usual way"),
+}
+
+
 def presumptions(items: Sequence[Presumption]) -> list[str]:
     """One line each; the same in several blocks is said once."""
     owners: dict[tuple[str, str, Basis], list[str]] = {}
@@ -182,8 +191,14 @@ def presumptions(items: Sequence[Presumption]) -> list[str]:
         names = shortened([path[len(owner) :].lstrip(".") for path in item.targets])
         owners.setdefault((names, item.taken, item.basis), []).append(owner)
     return [
-        f"{names}{f' of {shortened(paths)}' if any(paths) else ''}: taken for {taken}, {basis.value}; "
-        "what the port computes there or before differs, so that values cannot tell"
+        phrase(
+            "{names}{owners}: taken for {taken}, {basis}; what the port computes there or before "
+            "differs, so that values cannot tell",
+            names=names,
+            owners=phrase(" of {places}", places=shortened(paths)) if any(paths) else "",
+            taken=taken,
+            basis=_BASES[basis],
+        )
         for (names, taken, basis), paths in owners.items()
     ]
 
@@ -191,19 +206,26 @@ def presumptions(items: Sequence[Presumption]) -> list[str]:
 def crossed_words(item: Exchange) -> str:
     """Which weights had to cross, and what the names say."""
     fitting, named = (
-        ", ".join(f"{port} with {own}" for port, own in zip(item.targets, owners, strict=True))
+        joined(
+            ", ",
+            (
+                phrase("{port} with {own}", port=port, own=own)
+                for port, own in zip(item.targets, owners, strict=True)
+            ),
+        )
         for owners in (item.fitting, item.named)
     )
-    return (
-        f"what fits is {fitting}; the names say {named}: "
-        "a checkpoint converted by name is wrong for this port"
+    return phrase(
+        "what fits is {fitting}; the names say {named}: a checkpoint converted by name is wrong "
+        "for this port",
+        fitting=fitting,
+        named=named,
     )
 
 
 def shortened(paths: Sequence[str]) -> str:
     """The first few."""
-    shown = ", ".join(paths[:LISTED])
-    return shown + (f" and {len(paths) - LISTED} more" if len(paths) > LISTED else "")
+    return some(paths, LISTED)
 
 
 def refusal(plan: Plan) -> str:

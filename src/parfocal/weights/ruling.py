@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from parfocal.errors import TransferError
+from parfocal.phrases import phrase
 from parfocal.weights.rules import Rule
 from parfocal.weights.state import Contents
 from parfocal.weights.writer import Side
@@ -74,7 +75,14 @@ def copy(ruled: Sequence[Ruled]) -> None:
 
 
 def notes(ruled: Sequence[Ruled]) -> list[str]:
-    return [f"{each.reference_path} -> {each.port_path}: copied by a rule of the user" for each in ruled]
+    return [
+        phrase(
+            "{reference_path} -> {port_path}: copied by a rule of the user",
+            reference_path=each.reference_path,
+            port_path=each.port_path,
+        )
+        for each in ruled
+    ]
 
 
 def _cut(contents: Contents, paths: Sequence[str]) -> Contents:

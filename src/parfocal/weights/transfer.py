@@ -17,6 +17,7 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.errors import InputError, TransferError
 from parfocal.inputs import arguments, split
+from parfocal.phrases import phrase
 from parfocal.weights import ruling, views
 from parfocal.weights.assignment import surplus
 from parfocal.weights.choices import take_as_they_are
@@ -205,7 +206,11 @@ def _try_port(work: _Work, run: Any) -> Any:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the user's model raises
         first = str(error).strip().splitlines()
-        note = f"the port does not run on these inputs: {type(error).__name__}: {first[0] if first else ''}"
+        note = phrase(
+            "the port does not run on these inputs: {name}: {first}",
+            name=type(error).__name__,
+            first=first[0] if first else "",
+        )
         if note not in work.notes:
             work.notes.append(note)
         return None

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from parfocal.errors import InputError
 from parfocal.inputs import Arguments
+from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.differences import first_difference
 from parfocal.weights.draft import Draft
@@ -42,7 +43,8 @@ def verify(
         return plan
     if not _is_live(expected.outputs):
         return replace(
-            plan, notes=(*plan.notes, "not verified: the reference's outputs are constant on these inputs")
+            plan,
+            notes=(*plan.notes, phrase("not verified: the reference's outputs are constant on these inputs")),
         )
     if agree(expected.outputs, got.outputs):
         return replace(plan, verified=True)
@@ -77,7 +79,11 @@ def check_coverage(plan: Plan, contents: tuple[Contents, Contents]) -> Plan:
         for slot in unit.required:
             size = math.prod(slot.stored.shape)
             if written.get(slot.memory, 0) < size:
-                reason = f"the plan writes {written.get(slot.memory, 0)} of its {size} elements"
+                reason = phrase(
+                    "the plan writes {written} of its {size} elements",
+                    written=written.get(slot.memory, 0),
+                    size=size,
+                )
                 missing.append(Leftover(slot.stored.path, slot.stored.shape, reason))
     unique = tuple({item.path: item for item in missing}.values())
     return replace(plan, unmatched_reference=(), unmatched_port=unique, ambiguous=(), verified=None)

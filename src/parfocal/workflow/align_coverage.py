@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.workflow import verdicts
 from parfocal.workflow.alignment import Alignment, Observation
@@ -30,22 +31,22 @@ def coverage_of(alignment: Alignment, observation: Observation) -> Coverage:
 
 def _left_out(alignment: Alignment, observation: Observation) -> Iterator[LeftOut]:
     if not alignment.backward:
-        yield LeftOut("gradients", Reason.NOT_ASKED, "backward=False")
+        yield LeftOut(phrase("gradients"), Reason.NOT_ASKED, "backward=False")
     else:
         yield from _without_gradient(alignment, observation)
         yield from _hidden_gradients(alignment, observation)
     if alignment.mode == "eval":
-        yield LeftOut("what only training does", Reason.NOT_ASKED, 'mode="eval"')
+        yield LeftOut(phrase("what only training does"), Reason.NOT_ASKED, 'mode="eval"')
     ignored = alignment.ignored()
     calls = sum(ignored.path(node.path) for node in alignment.port.trace.nodes)
     if calls:
-        words = "1 call" if calls == 1 else f"{calls} calls"
+        words = phrase("1 call") if calls == 1 else phrase("{calls} calls", calls=calls)
         yield LeftOut(words, Reason.IGNORED, f"ignore={list(alignment.ignore)}")
     nodes = alignment.port.trace.nodes
     if observation.unfed:
-        paths = tuple(nodes[order].path or "the model" for order in sorted(observation.unfed))
-        detail = "not all of the reference's inputs could be given to them"
-        yield LeftOut("the own error", Reason.UNSEEN, detail, paths)
+        paths = tuple(nodes[order].path or phrase("the model") for order in sorted(observation.unfed))
+        detail = phrase("not all of the reference's inputs could be given to them")
+        yield LeftOut(phrase("the own error"), Reason.UNSEEN, detail, paths)
 
 
 def _hidden_gradients(alignment: Alignment, observation: Observation) -> Iterator[LeftOut]:
@@ -58,9 +59,9 @@ def _hidden_gradients(alignment: Alignment, observation: Observation) -> Iterato
         if any(value.hidden for value in values):
             hidden.add(pair.port)
     if hidden:
-        paths = dict.fromkeys(theirs[order].path or "the model" for order in sorted(hidden))
-        detail = "the tensor was overwritten in place: its gradient could not be observed"
-        yield LeftOut("gradients at tensors", Reason.UNSEEN, detail, tuple(paths))
+        paths = dict.fromkeys(theirs[order].path or phrase("the model") for order in sorted(hidden))
+        detail = phrase("the tensor was overwritten in place: its gradient could not be observed")
+        yield LeftOut(phrase("gradients at tensors"), Reason.UNSEEN, detail, tuple(paths))
 
 
 def _without_gradient(alignment: Alignment, observation: Observation) -> Iterator[LeftOut]:
@@ -71,13 +72,13 @@ def _without_gradient(alignment: Alignment, observation: Observation) -> Iterato
     sides = {True: alignment.reference.trainable(), False: alignment.port.trainable()}
     entries = [entry for entry in alignment.plan.entries if entry.target not in judged]
     groups = {
-        ("gradients", Reason.NO_VALUES, "none on either side"): [
+        (phrase("gradients"), Reason.NO_VALUES, phrase("none on either side")): [
             e.target for e in entries if e.source in sides[True] and e.target in sides[False]
         ],
-        ("gradients", Reason.ONLY_REFERENCE, "frozen in the port"): [
+        (phrase("gradients"), Reason.ONLY_REFERENCE, phrase("frozen in the port")): [
             e.target for e in entries if e.source in sides[True] and e.target not in sides[False]
         ],
-        ("gradients", Reason.ONLY_PORT, "frozen in the reference"): [
+        (phrase("gradients"), Reason.ONLY_PORT, phrase("frozen in the reference")): [
             e.target for e in entries if e.source not in sides[True] and e.target in sides[False]
         ],
     }

@@ -40,6 +40,7 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.anchors import anchors_of, splits_of
 from parfocal.matching.borders import without_borders
 from parfocal.matching.pairing import Pairing, pair_calls, with_parts
+from parfocal.phrases import phrase
 from parfocal.replay.effort import ALIGNING, Effort, Prices
 from parfocal.replay.follow import Follower, Supply, Tie
 from parfocal.replay.ledger import Ledger
@@ -175,7 +176,7 @@ class Alignment:
         start_over()
         for look in (_paired_or_lying_otherwise, _divided_otherwise, _taken_in_another_order):
             spent = self.effort.spent
-            better = self.attempts.attempt("a second look", "", partial(look, view, led), view)
+            better = self.attempts.attempt(phrase("a second look"), "", partial(look, view, led), view)
             if self.effort.spent != spent:  # something ran
                 start_over()
             if better is not view:

@@ -20,13 +20,14 @@ from parfocal.explain.fixes.registering import registered_at
 from parfocal.explain.layers.weights import COPY
 from parfocal.explain.ops.values import close
 from parfocal.judge.verdict import Divergence, Finding, Site
+from parfocal.phrases import phrase
 from parfocal.weights.plan import Entry, Plan
 from parfocal.weights.views import reshape
 from parfocal.workflow.state import weight_differences
 
 ROUNDED = 1e-3  # of their size: a sine of a large number is no more exact than that
-HARMLESS = "it makes no difference on these inputs"
-ITSELF = "the port computes it itself"
+HARMLESS = phrase("it makes no difference on these inputs")
+ITSELF = phrase("the port computes it itself")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,14 @@ class Computed:
                 mattering.append(each)
             else:
                 said = each.cause.message if each.cause is not None else each.what
-                harmless.append(Finding("weight.computed", f"{said}; {HARMLESS}", each.reference, each.port))
+                harmless.append(
+                    Finding(
+                        "weight.computed",
+                        phrase("{said}; {harmless}", said=said, harmless=HARMLESS),
+                        each.reference,
+                        each.port,
+                    )
+                )
         return mattering, harmless
 
 
@@ -96,7 +104,9 @@ def _located(divergence: Divergence, reference: Player, port: Player) -> Diverge
     cause = divergence.cause
     if cause is not None:
         fix = _computing(sites) if cause.fix == COPY else cause.fix
-        cause = replace(cause, message=f"{cause.message}: {ITSELF}", fix=fix)
+        cause = replace(
+            cause, message=phrase("{message}: {itself}", message=cause.message, itself=ITSELF), fix=fix
+        )
     return replace(divergence, reference=sites[0], port=sites[1], message=ITSELF, cause=cause)
 
 
@@ -115,4 +125,9 @@ def _computing(sites: Sequence[Site | None]) -> str:
         for site in sites
     ]
     path = "" if sites[1] is None else sites[1].path
-    return f"compute {spelled_path(path)}{where[1]} as the reference does{where[0]}"
+    return phrase(
+        "compute {spelled_path}{port} as the reference does{reference}",
+        spelled_path=spelled_path(path),
+        port=where[1],
+        reference=where[0],
+    )

@@ -17,7 +17,8 @@ from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.samples import ROUNDING, apart, cause_of
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
 from parfocal.workflow.sample_order import find_order, in_words, signature
@@ -103,7 +104,10 @@ def compare_data(reference: Any, port: Any, *, samples: int | None = None) -> Re
             (
                 *_left(reading, samples, sides),
                 *(
-                    LeftOut(f"field {name}", Reason.ONLY_REFERENCE if side == 0 else Reason.ONLY_PORT)
+                    LeftOut(
+                        phrase("field {name}", name=name),
+                        Reason.ONLY_REFERENCE if side == 0 else Reason.ONLY_PORT,
+                    )
                     for side in (0, 1)
                     for name in reading.names[side]
                     if name not in reading.names[1 - side]
@@ -117,7 +121,13 @@ def compare_data(reference: Any, port: Any, *, samples: int | None = None) -> Re
 def _left(reading: _Reading, samples: int | None, sides: tuple[SampleStream, SampleStream]) -> list[LeftOut]:
     if samples is None or min(reading.counts) < samples:
         return []
-    return [LeftOut(f"samples after the first {samples}", Reason.NOT_ASKED, f"samples={samples}")]
+    return [
+        LeftOut(
+            phrase("samples after the first {samples}", samples=samples),
+            Reason.NOT_ASKED,
+            f"samples={samples}",
+        )
+    ]
 
 
 def _read(sides: tuple[SampleStream, SampleStream], samples: int | None) -> _Reading:
@@ -165,21 +175,42 @@ def _length(
 ) -> list[Divergence]:
     counts, found = reading.counts, []
     if counts[0] != counts[1]:
-        what = f"{counts[0]} samples in the reference, {counts[1]} in the port"
+        what = phrase(
+            "{reference} samples in the reference, {port} in the port", reference=counts[0], port=counts[1]
+        )
         fewer = 0 if counts[0] < counts[1] else 1
         batch = reading.batch(1 - fewer)
         side = ("reference", "port")[fewer]
-        fix, message = "give both sides the same files and splits", what
+        fix, message = phrase("give both sides the same files and splits"), what
         if batch and counts[1 - fewer] - counts[fewer] == counts[1 - fewer] % batch:
-            message = f"the {side} drops the last, incomplete batch: {what}"
-            fix = f"write drop_last={fewer == 0} in the port's loader"
+            message = phrase(
+                "the {side} drops the last, incomplete batch: {what}", side=side_name(side), what=what
+            )
+            fix = phrase("write drop_last={value} in the port's loader", value=fewer == 0)
         elif batch and abs(counts[0] - counts[1]) < batch:
-            message = f"{what}: less than a batch of {batch}, as when the last one is filled up or cut"
-        found.append(_divergence(sides, f"length: {what}", Cause("data.length", message, fix, 0.0), np.inf))
+            message = phrase(
+                "{what}: less than a batch of {batch}, as when the last one is filled up or cut",
+                what=what,
+                batch=batch,
+            )
+        found.append(
+            _divergence(
+                sides, phrase("length: {what}", what=what), Cause("data.length", message, fix, 0.0), np.inf
+            )
+        )
     batches = [reading.batch(side) for side in (0, 1)]
     if None not in batches and batches[0] != batches[1]:
-        message = f"batches of {batches[0]} in the reference, of {batches[1]} in the port"
-        cause = Cause("data.length", message, f"write batch_size={batches[0]} in the port's loader", 0.0)
+        message = phrase(
+            "batches of {reference} in the reference, of {port} in the port",
+            reference=batches[0],
+            port=batches[1],
+        )
+        cause = Cause(
+            "data.length",
+            message,
+            phrase("write batch_size={size} in the port's loader", size=batches[0]),
+            0.0,
+        )
         found.append(_divergence(sides, message, cause, np.inf))
     return found
 
@@ -192,15 +223,19 @@ def _order(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list[
         return []
     how = in_words(order, reading.batch(1))
     shuffled = [_shuffles(side) for side in sides]
-    message = f"the port gives the reference's samples {how}"
+    message = phrase("the port gives the reference's samples {how}", how=how)
     if shuffled[0] != shuffled[1]:
         moving, still = ("reference", "port") if shuffled[0] else ("port", "reference")
-        message += f": the {moving} shuffles, the {still} does not"
+        message += phrase(
+            ": the {moving} shuffles, the {still} does not", moving=side_name(moving), still=side_name(still)
+        )
     elif shuffled[0]:
-        message += ": both shuffle, each in its own way"
-    fix = "feed both sides one list of indices, or switch shuffling off on both"
+        message += phrase(": both shuffle, each in its own way")
+    fix = phrase("feed both sides one list of indices, or switch shuffling off on both")
     wrong = sum(at != index for index, at in enumerate(order.order))
-    what = f"order: {wrong} of {len(order.order)} samples are at another place"
+    what = phrase(
+        "order: {wrong} of {count} samples are at another place", wrong=wrong, count=len(order.order)
+    )
     return [_divergence(sides, what, Cause("data.order", message, fix, 0.0), np.inf)]
 
 
@@ -225,8 +260,19 @@ def _values(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list
         ours, theirs = pairs[0]
         numeric = ours.dtype.kind in "fiub" and theirs.dtype.kind in "fiub" and ours.shape == theirs.shape
         floor = ROUNDING * float(np.abs(ours.astype(np.float64)).max(initial=0.0)) if numeric else 0.0
-        shapes = "" if ours.shape == theirs.shape else f", {list(ours.shape)} against {list(theirs.shape)}"
-        what = f"{name} of sample {seen.first}{shapes}; {seen.differing} of {seen.count} samples differ"
+        shapes = (
+            ""
+            if ours.shape == theirs.shape
+            else phrase(", {reference} against {port}", reference=list(ours.shape), port=list(theirs.shape))
+        )
+        what = phrase(
+            "{name} of sample {first}{shapes}; {differing} of {count} samples differ",
+            name=name,
+            first=seen.first,
+            shapes=shapes,
+            differing=seen.differing,
+            count=seen.count,
+        )
         error = compare_arrays(theirs, ours) if numeric else None
         found.append(_divergence(sides, what, cause, seen.worst, error=error, noise=Size(floor, floor)))
     return found
@@ -237,5 +283,15 @@ def _findings(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> li
     for name, seen in reading.fields.items():
         if seen.dtypes[0] != seen.dtypes[1]:
             ours, theirs = (some(sorted(each)) for each in seen.dtypes)
-            found.append(Finding("data.dtype", f"{name} is {ours} in the reference, {theirs} in the port"))
+            found.append(
+                Finding(
+                    "data.dtype",
+                    phrase(
+                        "{name} is {reference} in the reference, {port} in the port",
+                        name=name,
+                        reference=ours,
+                        port=theirs,
+                    ),
+                )
+            )
     return found

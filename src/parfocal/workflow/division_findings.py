@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
 from parfocal.attribution.divisions import Division
-from parfocal.judge.verdict import Finding
+from parfocal.brief import some
+from parfocal.judge.verdict import Finding, side_name, tensor_words
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Trace
 
 SHOWN = 3  # modules that are named
@@ -29,11 +31,20 @@ def _message(group: list[Division], port: Trace) -> str:
     first = group[0]
     _, side, slot = next(spot for spot in first.spots if (spot[1] == "output") == first.is_given)
     paths = list(dict.fromkeys(port.nodes[each[0]].path for division in group for each in division.spots))
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    what = f"{side} {slot} of {', '.join(paths[:SHOWN])}{more}"
+    what = phrase("{tensor} of {whose}", tensor=tensor_words(side, slot), whose=some(paths, SHOWN))
     if first.meeting is None:
-        return f"{what} differs, and the code behind it makes up for it: compared where the two meet again"
+        return phrase(
+            "{what} differs, and the code behind it makes up for it: compared where the two meet again",
+            what=what,
+        )
     has, across = ("reference", "port") if first.made_by_port else ("port", "reference")
     known = first.meeting
     line = "" if known.file is None else f" ({PurePath(known.file).name}:{known.line})"
-    return f"{what}: what the {has} has there the {across} has after {known.op}{line}; compared behind it"
+    return phrase(
+        "{what}: what the {has} has there the {across} has after {op}{line}; compared behind it",
+        what=what,
+        has=side_name(has),
+        across=side_name(across),
+        op=known.op,
+        line=line,
+    )

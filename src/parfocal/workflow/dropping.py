@@ -13,13 +13,14 @@ from parfocal.explain.causes import number, place, spelled_path
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
 from parfocal.matching.pairing import Pairing
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
 
 WORDS = {True: "train", False: "eval"}
 IDLE = ("", 0.0)
 SCALED = 1e-4  # of single precision
 ROUNDED = 1e-6  # rates are computed, by a formula or another
-OFF = "nothing is dropped while the two are compared"
+OFF = phrase("nothing is dropped while the two are compared")
 
 
 class Known(NamedTuple):
@@ -52,7 +53,12 @@ class Dropping:
         if self.mode != "eval":
             return found, []
         return [], [
-            Finding(each.cause.code, f"{each.cause.message}; {OFF}", each.reference, each.port)
+            Finding(
+                each.cause.code,
+                phrase("{message}; {off}", message=each.cause.message, off=OFF),
+                each.reference,
+                each.port,
+            )
             for each in found
             if each.cause is not None
         ]
@@ -74,7 +80,14 @@ class Dropping:
             if cause is not None:
                 sites = ours.site, theirs.site
                 yield Divergence(
-                    "forward", *sites, "what is dropped", None, NOTHING, float("inf"), OFF, cause=cause
+                    "forward",
+                    *sites,
+                    phrase("what is dropped"),
+                    None,
+                    NOTHING,
+                    float("inf"),
+                    OFF,
+                    cause=cause,
                 )
 
     def _in_turn(
@@ -96,17 +109,20 @@ class Dropping:
                 told.add(theirs.name)
                 yield Divergence(
                     "forward",
-                    *(ours.site, theirs.site, "what is dropped", None, NOTHING, float("inf"), OFF),
+                    *(ours.site, theirs.site, phrase("what is dropped"), None, NOTHING, float("inf"), OFF),
                     cause=self._rate_cause(ours, theirs),
                 )
 
     def _rate_cause(self, ours: Event, theirs: Event) -> Cause:
         right, wrong = number(ours.rate), number(theirs.rate)
-        message = (
-            f"{theirs.words} drops with probability {wrong} in the port; "
-            f"in the reference {ours.words} with {right}"
+        message = phrase(
+            "{words} drops with probability {port} in the port; in the reference {ours_words} with {right}",
+            words=theirs.words,
+            port=wrong,
+            ours_words=ours.words,
+            right=right,
         )
-        fix = f"drop with probability {right} in {theirs.words}"
+        fix = phrase("drop with probability {right} in {words}", right=right, words=theirs.words)
         if theirs.is_module:
             fix = f"{spelled_path(theirs.node.path)}.{self.theirs[theirs.node.path][0]} = {right}"
         return Cause("random.dropout", message, fix, 0.0)
@@ -115,27 +131,42 @@ class Dropping:
         (_, right), (attribute, wrong) = self.ours[ours.path], self.theirs[theirs.path]
         where, whose = spelled_path(theirs.path), place(theirs)
         if ours.training != theirs.training and max(right, wrong) > 0:
-            message = (
-                f"{whose} ({theirs.kind}) is in {WORDS[ours.training]} mode in the reference, "
-                f"in {WORDS[theirs.training]} mode in the port"
+            message = phrase(
+                "{whose} ({kind}) is in {reference} mode in the reference, in {port} mode in the port",
+                whose=whose,
+                kind=theirs.kind,
+                reference=WORDS[ours.training],
+                port=WORDS[theirs.training],
             )
             fix = f"{where}.{WORDS[ours.training]}()"
             return Cause("mode.training", message, fix, 0.0, facts=("is in", WORDS[ours.training]))
         told = sure.every or (sure.at_work and right > 0 and wrong > 0)
         if told and not _same(right, wrong):
-            message = (
-                f"{whose} ({theirs.kind}) drops with probability {number(right)} in the reference, "
-                f"{number(wrong)} in the port"
+            message = phrase(
+                "{whose} ({kind}) drops with probability {reference} in the reference, {port} in the port",
+                whose=whose,
+                kind=theirs.kind,
+                reference=number(right),
+                port=number(wrong),
             )
             fix, rates = f"{where}.{attribute} = {number(right)}", (number(right), number(wrong))
             return Cause("random.dropout", message, fix, 0.0, facts=(theirs.kind, *rates))
         scale, other = self.scales[0].get(ours.path), self.scales[1].get(theirs.path)
         if told and scale is not None and other is not None and not isclose(scale, other, rel_tol=SCALED):
-            message = (
-                f"{whose} ({theirs.kind}) gives {number(scale)} times what it keeps in the reference, "
-                f"{number(other)} times in the port (probability {number(wrong)})"
+            message = phrase(
+                "{whose} ({kind}) gives {scale} times what it keeps in the reference, {other} times in "
+                "the port (probability {wrong})",
+                whose=whose,
+                kind=theirs.kind,
+                scale=number(scale),
+                other=number(other),
+                wrong=number(wrong),
             )
-            fix = f"multiply what {where} keeps by {number(scale / other)} in train mode"
+            fix = phrase(
+                "multiply what {where} keeps by {scale} in train mode",
+                where=where,
+                scale=number(scale / other),
+            )
             scales = (number(scale), number(other), number(wrong))
             return Cause("random.dropout", message, fix, 0.0, facts=(theirs.kind, "keeps", *scales))
         return None
@@ -164,9 +195,11 @@ class Event:
     @property
     def words(self) -> str:
         if self.is_module:
-            return f"{place(self.node)} ({self.node.kind})"
-        where = "" if self.file is None else f" ({Path(self.file).name}:{self.line})"
-        return f"dropout in {place(self.node)}{where}"
+            return phrase("{place} ({kind})", place=place(self.node), kind=self.node.kind)
+        words = phrase("dropout in {place}", place=place(self.node))
+        if self.file is None:
+            return words
+        return phrase("{words} ({where})", words=words, where=f"{Path(self.file).name}:{self.line}")
 
 
 def events(modules: Mapping[str, tuple[str, float]], trace: Trace) -> list[Event]:

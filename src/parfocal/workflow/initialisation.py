@@ -19,6 +19,7 @@ from parfocal.explain.causes import number, spelled_path
 from parfocal.explain.initialisers import FAN_INITIALISERS, Drawn, Family, Fans, differ_in_scale, drawn
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
 from parfocal.weights import views
@@ -207,20 +208,30 @@ def _difference(
     places = ((reference, tensor.entry.source, ours), (port, path, theirs))
     kinds = [side.kinds[place] for side, place, _ in places]
     defaults = [
-        f", the default of {side.framework}'s {side.kinds[place]}"
+        phrase(", the default of {name}'s {kind}", name=side.framework, kind=side.kinds[place])
         if side.defaults[place] == each.name
         else ""
         for side, place, each in places
     ]
-    message = (
-        f"{path} begins as {ours.in_words()}{defaults[0]} in the reference, "
-        f"as {theirs.in_words()}{defaults[1]} in the port"
+    message = phrase(
+        "{path} begins as {reference}{reference_default} in the reference, "
+        "as {port}{port_default} in the port",
+        path=path,
+        reference=ours.in_words(),
+        reference_default=defaults[0],
+        port=theirs.in_words(),
+        port_default=defaults[1],
     )
     return Divergence(
         "init",
         Site(tensor.entry.source, kinds[0]),
         Site(path, kinds[1]),
-        f"{path}: {ours.in_words()} in the reference, {theirs.in_words()} in the port",
+        phrase(
+            "{path}: {reference} in the reference, {port} in the port",
+            path=path,
+            reference=ours.in_words(),
+            port=theirs.in_words(),
+        ),
         None,
         NOTHING,
         score,
@@ -255,7 +266,9 @@ def _fix(tensor: _Tensor, written: Mapping[str, str]) -> str:
     if ours.family is Family.TRUNCATED:
         form = written.get("truncated normal")
     if form is None:
-        return f"initialise {place} as the reference does: {ours.in_words()}"
+        return phrase(
+            "initialise {place} as the reference does: {in_words}", place=place, in_words=ours.in_words()
+        )
     low, high = (number(float(f"{edge:.2g}")) for edge in (ours.values.min(), ours.values.max()))
     mean = 0.0 if abs(ours.mean) < ours.std / 100 else float(f"{ours.mean:.2g}")
     value = number(float(ours.values[0]))

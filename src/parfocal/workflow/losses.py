@@ -22,7 +22,8 @@ from parfocal.explain.loss_causes import Arrays, Losses, Sample, cause_of
 from parfocal.inputs import Sides, split
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
 
@@ -141,7 +142,7 @@ def judge_losses(
                 Compared("hard cases", tried),
             ),
             tuple(
-                LeftOut(f"gradient of input {number}", reason)
+                LeftOut(phrase("gradient of input {number}", number=number), reason)
                 for numbers, reason in zip(only, (Reason.ONLY_REFERENCE, Reason.ONLY_PORT), strict=True)
                 for number in numbers
             ),
@@ -228,9 +229,12 @@ def _moved(array: Array, generator: np.random.Generator) -> Array:
 def _differences(
     ours: LossSide, theirs: LossSide, inputs: Arrays, results: tuple[LossResult, LossResult], shared: bool
 ) -> Iterator[Divergence]:
-    parts: list[tuple[str, str, Callable[[LossResult], Array]]] = [("loss", "the loss", lambda r: r.value)]
+    parts: list[tuple[str, str, Callable[[LossResult], Array]]] = [
+        ("loss", phrase("the loss"), lambda r: r.value)
+    ]
     for number in sorted(results[0].gradients.keys() & results[1].gradients.keys()):
-        parts.append(("gradient", f"gradient of input {number}", lambda r, n=number: r.gradients[n]))  # type: ignore[misc]
+        what = phrase("gradient of input {number}", number=number)
+        parts.append(("gradient", what, lambda r, n=number: r.gradients[n]))  # type: ignore[misc]
     explained: Cause | None = None
     parted = False
     for phase, what, pick in parts:
@@ -248,7 +252,12 @@ def _differences(
             phase,
             Site("", ours.name),
             Site("", theirs.name),
-            f"{what}: {_shown(expected)} in the reference, {_shown(observed)} in the port",
+            phrase(
+                "{what}: {reference} in the reference, {port} in the port",
+                what=what,
+                reference=_shown(expected),
+                port=_shown(observed),
+            ),
             comparison,
             floor,
             measured,
@@ -290,7 +299,12 @@ def _settings(ours: LossSide, theirs: LossSide, inputs: Arrays) -> Iterator[Caus
             and value.shape == right.shape
             and np.allclose(value, right, rtol=1e-5, atol=1e-7)
         ):
-            message = f"{name} is {brief(other[name])} in the reference, {brief(own[name])} in the port"
+            message = phrase(
+                "{name} is {reference} in the reference, {port} in the port",
+                name=name,
+                reference=brief(other[name]),
+                port=brief(own[name]),
+            )
             yield Cause(CODES.get(name, "loss.input"), message, line, 0.0)
 
 
@@ -321,7 +335,14 @@ def _hard_cases(ours: LossSide, theirs: LossSide, inputs: Arrays) -> tuple[int, 
             if (values[0] is None) != (values[1] is None):
                 side = "reference" if values[0] is None else "port"
                 findings.append(
-                    Finding("loss.unseen", f"with {name} the {side}'s loss raises, the other's does not")
+                    Finding(
+                        "loss.unseen",
+                        phrase(
+                            "with {name} the {side}'s loss raises, the other's does not",
+                            name=name,
+                            side=side_name(side),
+                        ),
+                    )
                 )
             continue
         tried += 1
@@ -333,8 +354,13 @@ def _hard_cases(ours: LossSide, theirs: LossSide, inputs: Arrays) -> tuple[int, 
             findings.append(
                 Finding(
                     "loss.unseen",
-                    f"with {name}, which these inputs do not have, the loss is {_shown(values[0])} in the "
-                    f"reference and {_shown(values[1])} in the port",
+                    phrase(
+                        "with {name}, which these inputs do not have, the loss is {reference} in the "
+                        "reference and {port} in the port",
+                        name=name,
+                        reference=_shown(values[0]),
+                        port=_shown(values[1]),
+                    ),
                 )
             )
     return tried, findings
@@ -344,14 +370,14 @@ def _hard_inputs(inputs: Arrays) -> Iterator[tuple[str, Arrays]]:
     """Inputs of the same kind on which losses are known to part."""
     first, last = inputs[0], inputs[-1]
     if first.dtype.name in EPSILON:
-        yield "predictions 30 times as large", ((first * 30).astype(first.dtype), *inputs[1:])
-        yield "predictions of 0", (np.zeros_like(first), *inputs[1:])
+        yield phrase("predictions 30 times as large"), ((first * 30).astype(first.dtype), *inputs[1:])
+        yield phrase("predictions of 0"), (np.zeros_like(first), *inputs[1:])
     if len(inputs) > 1 and last.dtype.kind in "iu" and last.size > 2:
         some = last.copy()
         some.reshape(-1)[::3] = -100
         if not (last < 0).any():
-            yield "labels of -100 (ignored)", (*inputs[:-1], some)
+            yield phrase("labels of -100 (ignored)"), (*inputs[:-1], some)
     if len(inputs) > 1 and last.shape == first.shape and last.dtype == first.dtype:
-        yield "predictions that are exactly the target", (last.copy(), *inputs[1:])
+        yield phrase("predictions that are exactly the target"), (last.copy(), *inputs[1:])
     if first.ndim and len(first) > 1 and all(each.ndim and len(each) == len(first) for each in inputs):
-        yield "a single sample", tuple(np.ascontiguousarray(each[:1]) for each in inputs)
+        yield phrase("a single sample"), tuple(np.ascontiguousarray(each[:1]) for each in inputs)

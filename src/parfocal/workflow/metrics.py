@@ -16,6 +16,7 @@ from parfocal.inputs import leaves
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Site
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
 
@@ -153,19 +154,25 @@ def _difference(name: str, probes: list[Probe], sides: tuple[_Metric, _Metric]) 
     if worst <= LIMIT:
         return None
     shown = probes[0] if scores[0] > LIMIT else probes[int(np.argmax(scores))]
-    where = "" if shown is probes[0] else f" of {len(shown.labels)} samples"
+    where = "" if shown is probes[0] else phrase(" of {count} samples", count=len(shown.labels))
 
     def again(side: _Metric) -> Callable[[Any, Any], float | None]:
         return lambda predictions, labels: (side.tried(predictions, labels) or {}).get(name)
 
     found = cause_of(Metrics(probes, again(sides[0]), again(sides[1])), LIMIT)
     floor = ROUNDING * abs(shown.reference)
-    label = "the metric" if name == "value" else name
+    label = phrase("the metric") if name == "value" else name
     return Divergence(
         "metric",
         Site("", sides[0].name),
         Site("", sides[1].name),
-        f"{label}{where}: {shown.reference:.7g} in the reference, {shown.port:.7g} in the port",
+        phrase(
+            "{label}{where}: {reference} in the reference, {port} in the port",
+            label=label,
+            where=where,
+            reference=f"{shown.reference:.7g}",
+            port=f"{shown.port:.7g}",
+        ),
         compare_arrays(np.asarray([p.port for p in probes]), np.asarray([p.reference for p in probes])),
         Size(floor, floor),
         worst,

@@ -19,6 +19,7 @@ from parfocal.explain.layers.leftovers import explained_leftovers
 from parfocal.explain.layers.unseen import unseen
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Finding
+from parfocal.phrases import phrase
 from parfocal.report.report import Report
 from parfocal.weights import views
 from parfocal.weights.plan import Entry
@@ -88,9 +89,11 @@ def report_of(
     attempt = alignment.attempts.attempt
     weights, statistics = None, None
     if reproducing:
-        weights = attempt("a script", "", partial(wrong_weights, alignment, differing), None)
+        weights = attempt(phrase("a script"), "", partial(wrong_weights, alignment, differing), None)
     if reproducing and not fixed:
-        statistics = attempt("a script", "", partial(wrong_statistics, alignment, observation, buffers), None)
+        statistics = attempt(
+            phrase("a script"), "", partial(wrong_statistics, alignment, observation, buffers), None
+        )
     told = {each.port.path for each in (*found, *buffers) if each.port is not None}
     told |= dropping.ours.keys() | dropping.theirs.keys()
     reference, port = alignment.reference, alignment.port
@@ -128,7 +131,7 @@ def report_of(
             *worth_knowing,
             *(_settings_unseen(alignment, observation, told) if explain and not fixed else ()),
             *(
-                Finding("explain.problem", f"could not be asked: {each}")
+                Finding("explain.problem", phrase("could not be asked: {each}", each=each))
                 for each in alignment.attempts.failures
             ),
             *_cut_off(explainer.allowance),
@@ -161,7 +164,7 @@ def _settings_unseen(
     alignment: Alignment, observation: Observation, told: Collection[str]
 ) -> Sequence[Finding]:
     return alignment.attempts.attempt(
-        "settings without effect",
+        phrase("settings without effect"),
         "",
         lambda: tuple(unseen(observation.precise, observation.pairing, told)),
         (),
@@ -185,7 +188,7 @@ def _leftovers(
     )
     unexplained: tuple[list[Divergence], frozenset[str]] = (left, frozenset())
     explained, owners = alignment.attempts.attempt(
-        "weights left over",
+        phrase("weights left over"),
         "",
         partial(explained_leftovers, left, ours, theirs, alignment.plan.entries),
         unexplained,
@@ -251,10 +254,13 @@ def _described_gradient(alignment: Alignment, end: End) -> str:
 def _cut_off(allowance: Allowance) -> Iterator[Finding]:
     """What was not looked into any more, and how it is."""
     if allowance.left:
-        places = some([path or "the model" for path in allowance.left])
-        message = (
-            f"the search for causes stopped after {allowance.share:.1f} times the work of the alignment, "
-            f'with {places} left; explain="{THOROUGH}" goes on'
+        places = some([path or phrase("the model") for path in allowance.left])
+        message = phrase(
+            "the search for causes stopped after {share} times the work of the alignment, with "
+            '{places} left; explain="{thorough}" goes on',
+            share=f"{allowance.share:.1f}",
+            places=places,
+            thorough=THOROUGH,
         )
         yield Finding("explain.budget", message)
 

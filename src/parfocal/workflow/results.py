@@ -15,6 +15,7 @@ from parfocal.explain.metric_causes import UNITS
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Curve, Report
 from parfocal.workflow.metrics import plain_values
@@ -44,7 +45,7 @@ def compare_result(runs: Any, published: Any, within: float) -> Report:
     counts = [len(read[name]) for name in common]
     return Report(
         reference_name="published",
-        port_name="1 run" if max(counts) == 1 else f"{max(counts)} runs",
+        port_name=phrase("1 run") if max(counts) == 1 else phrase("{count} runs", count=max(counts)),
         divergences=tuple(found for found, _ in outcomes if found is not None),
         findings=tuple(finding for _, finding in outcomes),
         coverage=Coverage(
@@ -90,8 +91,15 @@ def _result(
     ends = np.asarray([curve[-1] for curve in curves])
     mean = float(ends.mean())
     spread = _interval(ends)
-    label = "the result" if name == "value" else name
-    said = f"{label} is {mean:.6g}{spread} against {wanted:.6g} published (allowed: {within:g})"
+    label = phrase("the result") if name == "value" else name
+    said = phrase(
+        "{label} is {mean}{spread} against {wanted} published (allowed: {within})",
+        label=label,
+        mean=f"{mean:.6g}",
+        spread=spread,
+        wanted=f"{wanted:.6g}",
+        within=f"{within:g}",
+    )
     finding = Finding("result", said)
     if abs(mean - wanted) <= within:
         return None, finding
@@ -111,9 +119,15 @@ def _result(
 def _unit_of(mean: float, wanted: float, within: float) -> Cause | None:
     for factor, (port, reference) in UNITS.items():
         if abs(mean / factor - wanted) <= within and abs(mean - wanted) > 10 * within:
-            message = f"the runs give {port}, what was published is {reference}"
-            verb = "divide" if factor == 100.0 else "multiply"
-            return Cause("metric.unit", message, f"{verb} the results of the runs by 100", 0.0)
+            message = phrase(
+                "the runs give {port}, what was published is {reference}", port=port, reference=reference
+            )
+            fix = (
+                phrase("divide the results of the runs by 100")
+                if factor == 100.0
+                else phrase("multiply the results of the runs by 100")
+            )
+            return Cause("metric.unit", message, fix, 0.0)
     return None
 
 
@@ -121,4 +135,9 @@ def _interval(ends: np.ndarray[Any, Any]) -> str:
     if len(ends) < 2:
         return ""
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(ends) - 1) * ends.std(ddof=1) / math.sqrt(len(ends)))
-    return f" ± {half:.3g} ({len(ends)} runs, {CONFIDENCE:.0%})"
+    return phrase(
+        " ± {half} ({count} runs, {confidence})",
+        half=f"{half:.3g}",
+        count=len(ends),
+        confidence=f"{CONFIDENCE:.0%}",
+    )

@@ -14,6 +14,7 @@ from scipy.spatial import cKDTree
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.samples import channel_axis
+from parfocal.phrases import phrase
 from parfocal.workflow.sample_streams import Sample
 
 QUANTILES = 15
@@ -78,12 +79,14 @@ def in_words(order: Order, batch: int | None) -> str:
     found = np.asarray(order.order)
     steps = found - np.arange(len(found))
     if len(set(steps.tolist())) == 1:
-        return f"{abs(int(steps[0]))} samples {'ahead' if steps[0] > 0 else 'behind'}"
+        if steps[0] > 0:
+            return phrase("{count} samples ahead", count=int(steps[0]))
+        return phrase("{count} samples behind", count=-int(steps[0]))
     if np.array_equal(found, np.arange(len(found))[::-1]):
-        return "in reverse"
+        return phrase("in reverse")
     if batch and all(
         (found[at : at + batch] // batch == at // batch).all() for at in range(0, len(found), batch)
     ):
-        return f"in another order inside of each batch of {batch}"
+        return phrase("in another order inside of each batch of {batch}", batch=batch)
     shown = ", ".join(map(str, found[:8].tolist()))
-    return f"in another order ({shown}{', ...' if len(found) > 8 else ''})"
+    return phrase("in another order ({shown}{more})", shown=shown, more=", ..." if len(found) > 8 else "")

@@ -21,6 +21,7 @@ from parfocal.explain.rates import Rates, cause_of, distance, rounding
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Site
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Curve, Report
 
@@ -86,7 +87,12 @@ def compare_rates(ours: FollowedRates, theirs: FollowedRates) -> Report:
         coverage=Coverage(
             (Compared("learning rates", steps * groups, steps * groups),),
             tuple(
-                LeftOut(f"{count} more parameter {'group' if count == 1 else 'groups'}", reason)
+                LeftOut(
+                    phrase("1 more parameter group")
+                    if count == 1
+                    else phrase("{count} more parameter groups", count=count),
+                    reason,
+                )
                 for count, reason in zip(more, (Reason.ONLY_REFERENCE, Reason.ONLY_PORT), strict=True)
                 if count
             ),
@@ -201,14 +207,22 @@ def _difference(
     floor = rounding(reference)
     wrong = np.flatnonzero(~(np.abs(port - reference) <= LIMIT * floor))
     first = int(wrong[0])
-    of_group = f" of group {group}" if groups > 1 else ""
+    of_group = phrase(" of group {group}", group=group) if groups > 1 else ""
     cause = cause_of(Rates(reference, port, sides[1].given_number), LIMIT)
     return Divergence(
         "lr",
         Site("", sides[0].name),
         Site("", sides[1].name),
-        f"learning rate{of_group} of update {first}: {reference[first]:.7g} in the reference, "
-        f"{port[first]:.7g} in the port; {len(wrong)} of {len(reference)} updates differ",
+        phrase(
+            "learning rate{of_group} of update {first}: {reference} in the reference, {port} in the "
+            "port; {wrong} of {count} updates differ",
+            of_group=of_group,
+            first=first,
+            reference=f"{reference[first]:.7g}",
+            port=f"{port[first]:.7g}",
+            wrong=len(wrong),
+            count=len(reference),
+        ),
         compare_arrays(port, reference),
         Size(float(floor.mean()), float(floor.max())),
         score,

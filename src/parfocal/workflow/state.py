@@ -14,6 +14,7 @@ from parfocal.explain.layers.weights import tied_cause, weight_cause
 from parfocal.judge.floors import coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
@@ -58,11 +59,13 @@ def weight_differences(plan: Plan, reference: Player, port: Player) -> Iterator[
                 "weights",
                 Site(entry.source, "parameter"),
                 Site(entry.target, "parameter"),
-                f"{comparison.mismatched} of {comparison.size} values",
+                phrase(
+                    "{mismatched} of {size} values", mismatched=comparison.mismatched, size=comparison.size
+                ),
                 comparison,
                 floor,
                 measured,
-                "the weights differ before anything runs",
+                phrase("the weights differ before anything runs"),
                 cause=_untied(entry, elsewhere.twins(entry), ours, theirs)
                 or weight_cause(
                     *(entry.target, port.backend.name, observed, expected, floor, 1.0),

@@ -15,6 +15,7 @@ from parfocal.explain.layers.buffers import momentum_cause
 from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Finding
+from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 
 
@@ -76,13 +77,19 @@ def _one_for_each_layer(divergences: list[Divergence]) -> list[Divergence]:
         path = each.port.path if each.port is not None else ""
         groups.setdefault((path, each.mistake) if each.mistake else number, []).append(each)
     return [
-        replace(max(group, key=lambda each: each.score), what=f"{_names(group)} after one step")
+        replace(
+            max(group, key=lambda each: each.score),
+            what=phrase("{names} after one step", names=_names(group)),
+        )
         for group in groups.values()
     ]
 
 
 def _names(group: list[Divergence]) -> str:
-    return f"buffer{'s' * (len(group) > 1)} {' and '.join(each.what for each in group)}"
+    names = joined(" and ", (each.what for each in group))
+    return (
+        phrase("buffer {names}", names=names) if len(group) == 1 else phrase("buffers {names}", names=names)
+    )
 
 
 def _floor(statistic: Statistic) -> Size:
@@ -117,10 +124,16 @@ def _count(statistic: Statistic) -> int:
 def _variance_finding(items: list[Statistic]) -> Finding:
     first = items[0]
     count = _count(first) * first.ranks
-    layers = first.name if len(items) == 1 else f"{len(items)} BatchNorm layers ({first.name}, ...)"
-    message = (
-        f"running variance of {layers}: one side divides "
-        f"by n, the other by n - 1, a factor of {count / (count - 1):.6g} at n = {count}; equal in training, "
-        "different in evaluation afterwards"
+    layers = (
+        first.name
+        if len(items) == 1
+        else phrase("{count} BatchNorm layers ({name}, ...)", count=len(items), name=first.name)
+    )
+    message = phrase(
+        "running variance of {layers}: one side divides by n, the other by n - 1, a factor of "
+        "{factor} at n = {count}; equal in training, different in evaluation afterwards",
+        layers=layers,
+        factor=f"{count / (count - 1):.6g}",
+        count=count,
     )
     return Finding("buffer.running_variance", message, first.node.site, first.port_node.site)

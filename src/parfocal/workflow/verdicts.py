@@ -35,9 +35,11 @@ from parfocal.judge.verdict import (
     RelativeError,
     Site,
     made_by_the_code_of,
+    tensor_words,
 )
 from parfocal.matching.spans import starts_of_runs
 from parfocal.matching.values import distance
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Trace
 from parfocal.report.report import Step
 from parfocal.weights.differences import FIRST
@@ -105,7 +107,11 @@ def divergences(
         divergence = _divergence(measure, ours, theirs, inherited=inherited)
         if measure.port in starts:
             start, last = theirs.nodes[starts[measure.port]], theirs.nodes[measure.port]
-            done = f"what the reference does in one call is done here by {start.path} to {last.path}"
+            done = phrase(
+                "what the reference does in one call is done here by {path} to {last_path}",
+                path=start.path,
+                last_path=last.path,
+            )
             divergence = replace(divergence, port=start.site, message=done)
         if explain is not None and not (divergence.inherited or measure.given) and asked.may_ask:
             divergence = _once(asked.answered(explain(divergence, measure)), found)
@@ -220,18 +226,23 @@ def _blame(measure: Measure, port: Trace) -> int:
 def _divergence(measure: Measure, ours: Trace, theirs: Trace, *, inherited: bool) -> Divergence:
     guilty = theirs.nodes[_blame(measure, theirs)]
     own, other = theirs.nodes[measure.port], ours.nodes[measure.reference]
-    what = f"{measure.side} {measure.slot}"
+    what = tensor_words(measure.side, measure.slot)
     port_site, reference_site = guilty.site, other.site
     if measure.given:
-        what = f"{what} of the whole model"
+        what = phrase("{what} of the whole model", what=what)
     elif not measure.own:
-        what = f"{what} of {own.path or 'the model'}, {made_by_the_code_of(guilty.path)}"
+        what = phrase(
+            "{what} of {path}, {made_by_the_code_of}",
+            what=what,
+            path=own.path or phrase("the model"),
+            made_by_the_code_of=made_by_the_code_of(guilty.path),
+        )
         reference_site = ours.nodes[ours.around(other.order, measure.levels)].site
         # the line that calls the layer whose input is wrong is nearer to the mistake
         port_site = replace(port_site, file=own.file, line=own.line)
         reference_site = replace(reference_site, file=other.file, line=other.line)
     if measure.direction == "backward":
-        what = f"gradient of {what}"
+        what = phrase("gradient of {tensor}", tensor=what)
     return Divergence(
         phase=measure.direction,
         reference=reference_site,
@@ -246,12 +257,12 @@ def _divergence(measure: Measure, ours: Trace, theirs: Trace, *, inherited: bool
 
 
 _GIVEN = {
-    "forward": "the two sides were given different inputs",
-    "backward": "what comes back from the loss differs",
+    "forward": phrase("the two sides were given different inputs"),
+    "backward": phrase("what comes back from the loss differs"),
 }
 _UNEXPLAINED = {
-    "forward": "no paired call explains it: look at what was not paired",
-    "loss": "the outputs agree and the losses do not: the two loss functions differ",
+    "forward": phrase("no paired call explains it: look at what was not paired"),
+    "loss": phrase("the outputs agree and the losses do not: the two loss functions differ"),
 }
 
 
@@ -262,9 +273,9 @@ def _end_divergence(end: End, alignment: Alignment, phase: str, *, inherited: bo
         node = next((n for n in player.trace.nodes if n.path == owner), player.trace.nodes[0])
         sites.append(replace(node.site, path=owner))
     what = {
-        "gradient": f"gradient of the parameter {end.port}",
-        "loss": "the loss",
-        "forward": f"output {end.port} of the whole model",
+        "gradient": phrase("gradient of the parameter {port}", port=end.port),
+        "loss": phrase("the loss"),
+        "forward": phrase("output {port} of the whole model", port=end.port),
     }[phase]
     measure = end.measure
     message = measure.message or ("" if inherited else _UNEXPLAINED.get(phase, ""))
@@ -342,27 +353,47 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
             continue
         yield Finding("transfer", note)
     for problem in observation.precise.problems:
-        yield Finding("floor.imprecise", f"no float64 floor for {problem}; the other floors were used")
+        yield Finding(
+            "floor.imprecise",
+            phrase("no float64 floor for {problem}; the other floors were used", problem=problem),
+        )
     for path in dict.fromkeys(
         nodes[_blame(measure, alignment.port.trace)].path for measure in observation.overlooked
     ):
-        message = f"{path or 'the model'} differs and is ignored: what the whole model gives is not judged"
+        message = phrase(
+            "{path} differs and is ignored: what the whole model gives is not judged",
+            path=path or phrase("the model"),
+        )
         yield Finding("ignored", message)
     for pattern in alignment.ignored().unmatched():
-        yield Finding("ignored.nothing", f"ignore={pattern!r} matches the path of no call on either side")
+        yield Finding(
+            "ignored.nothing",
+            phrase("ignore={pattern} matches the path of no call on either side", pattern=repr(pattern)),
+        )
     for measure in observation.measures:
         if measure.message == SPELLING:
             other, own = alignment.reference.trace.nodes[measure.reference], nodes[measure.port]
-            message = f"input {measure.slot} of {own.path or 'the model'} {SPELLING}"
+            message = phrase(
+                "input {slot} of {path} {spelling}",
+                slot=measure.slot,
+                path=own.path or phrase("the model"),
+                spelling=SPELLING,
+            )
             yield Finding("input.spelling", message, other.site, own.site)
     yield from division_findings(observation.divided, alignment.reference.trace, alignment.port.trace)
     extra = len(alignment.port.natural.outputs) - len(alignment.reference.natural.outputs)
     if extra > 0:
-        words = "1 more output" if extra == 1 else f"{extra} more outputs"
-        yield Finding("output.extra", f"{words} in the port than in the reference; not compared")
+        words = phrase("1 more output") if extra == 1 else phrase("{extra} more outputs", extra=extra)
+        yield Finding(
+            "output.extra", phrase("{outputs} in the port than in the reference; not compared", outputs=words)
+        )
     count, left = leaves(alignment, observation)
     if left > 0.2 * count:
-        message = f"{left} of the port's {count} calls have no partner: what lies between is judged as one"
+        message = phrase(
+            "{left} of the port's {count} calls have no partner: what lies between is judged as one",
+            left=left,
+            count=count,
+        )
         yield Finding("pairing.low", message)
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from parfocal.attribution.players import Player
 from parfocal.judge.floors import NOTHING
-from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
+from parfocal.phrases import joined, phrase
 from parfocal.weights.plan import Leftover, Plan, crossed_words
 from parfocal.workflow.alignment import Alignment
 
@@ -20,12 +21,19 @@ def weight_divergences(plan: Plan, idle: Collection[tuple[str, str]] = ()) -> li
             if ("reference" if ours else "port", item.path) in idle:
                 continue
             place = Site(item.path, "parameter")
-            what = (
-                f"{item.path} {list(item.shape)} has no counterpart in the {'port' if ours else 'reference'}"
+            what = phrase(
+                "{path} {shape} has no counterpart in the {which}",
+                path=item.path,
+                shape=list(item.shape),
+                which=phrase("port") if ours else phrase("reference"),
             )
             found.append(_weights(place if ours else None, None if ours else place, what, item.reason))
     for doubt in plan.ambiguous:
-        what = f"{', '.join(doubt.targets)} could be any of {', '.join(doubt.candidates)}"
+        what = phrase(
+            "{targets} could be any of {candidates}",
+            targets=joined(", ", doubt.targets),
+            candidates=joined(", ", doubt.candidates),
+        )
         found.append(_weights(None, Site(doubt.targets[0], "parameter"), what, doubt.reason))
     return found
 
@@ -47,12 +55,14 @@ def crossed_weights(plan: Plan) -> tuple[list[Divergence], list[Finding]]:
         if not item.certain:
             uncertain.append(Finding("weight.permuted", message, reference, port))
             continue
-        fix = f"exchange what the port's code does with {' and '.join(item.targets)}"
-        what = f"the weights of {', '.join(item.targets)}"
+        fix = phrase(
+            "exchange what the port's code does with {targets}", targets=joined(" and ", item.targets)
+        )
+        what = phrase("the weights of {targets}", targets=joined(", ", item.targets))
         facts = tuple(path.rpartition(".")[2] for path in (*item.targets, *item.fitting))
         certain.append(
             replace(
-                _weights(reference, port, what, "copied crosswise, against their names"),
+                _weights(reference, port, what, phrase("copied crosswise, against their names")),
                 cause=Cause("weight.permuted", message, fix, 0.0, facts=facts),
             )
         )
@@ -97,10 +107,20 @@ def idle_findings(alignment: Alignment) -> Iterator[Finding]:
                     path
                 )
         for owner, paths in groups.items():
-            count = "" if paths == [owner] else f" ({len(paths)} tensor{'s' * (len(paths) > 1)})"
-            message = (
-                f"{owner}{count} of the {player.side} has no counterpart in the {across}: "
-                "nothing used it in this run"
+            count = (
+                ""
+                if paths == [owner]
+                else phrase(" (1 tensor)")
+                if len(paths) == 1
+                else phrase(" ({count} tensors)", count=len(paths))
+            )
+            message = phrase(
+                "{owner}{count} of the {side} has no counterpart in the {across}: nothing used it in "
+                "this run",
+                owner=owner,
+                count=count,
+                side=side_name(player.side),
+                across=side_name(across),
             )
             site = Site(owner, "parameter" if paths == [owner] else "module")
             sites = (site, None) if player is alignment.reference else (None, site)

@@ -13,6 +13,7 @@ from parfocal.explain.causes import Proof, Where, spelled_path
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.explain.ops.writing import writing_scene
+from parfocal.phrases import phrase
 
 FEW = 8  # single values that must agree before the others count as ties
 # Ops whose gradient is a matter of choice somewhere: at a kink, or between equals.
@@ -69,21 +70,30 @@ def _single(values: Array, apart: Array) -> Array:
 def _proofs(case: Case, check: Check, values: Array, apart: Array, score: float) -> Iterator[Proof]:
     """None where neither side's code has to choose: something else happens to values that are equal."""
     kinks = np.unique(values[apart])
-    one = f"is exactly {kinks[0]:g}" if len(kinks) == 1 else "has the same value more than once"
+    one = (
+        phrase("is exactly {value}", value=f"{kinks[0]:g}")
+        if len(kinks) == 1
+        else phrase("has the same value more than once")
+    )
     where = _op_on(case, values, own=True)
     theirs = _op_on(case, values, own=False) if where is None else None
     chosen = where or theirs
     if chosen is None:
         return
-    doing = f"{chosen.op} sends the gradient another way there"
-    doing += "" if theirs is None else " in the reference"
-    message = (
-        f"the {case.what} differs at {int(np.count_nonzero(apart))} of {apart.size} places, all where "
-        f"the tensor {one}: {doing}"
+    doing = phrase("{op} sends the gradient another way there", op=chosen.op)
+    doing += "" if theirs is None else phrase(" in the reference")
+    message = phrase(
+        "the {what} differs at {count} of {size} places, all where the tensor {one}: {doing}",
+        what=case.what,
+        count=int(np.count_nonzero(apart)),
+        size=apart.size,
+        one=one,
+        doing=doing,
     )
-    fix = (
-        f"write it as the reference does in {spelled_path(case.node.path)}, if gradients at ties matter; "
-        "without ties both are the same"
+    fix = phrase(
+        "write it as the reference does in {spelled_path}, if gradients at ties matter; without "
+        "ties both are the same",
+        spelled_path=spelled_path(case.node.path),
     )
     if where is not None and where.op is not None:
         fix = written_at_ties(case, where.op, where.file, where.line, fix)

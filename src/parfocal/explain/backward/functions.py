@@ -24,6 +24,7 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where, number, rounded
 from parfocal.explain.layers.relations import factor_between
 from parfocal.explain.ops.values import same
+from parfocal.phrases import phrase
 
 Arrays = tuple[Array, ...]
 
@@ -161,9 +162,12 @@ def _unlike_its_counterpart(case: Case, sent: list[Sent], others: list[Sent]) ->
             next(iter(wanted.items())),
         )
         code, how = _compared(sent[index], other)
-        how = how.format(other=f"that of {other.spelled} does for the same gradient")
-        message = f"backward of {sent[index].spelled} sends back {how}"
-        fix = f"let backward of {sent[index].spelled} send back what the reference's does: {other.spelled}"
+        message = phrase("backward of {spelled} sends back {how}", spelled=sent[index].spelled, how=how)
+        fix = phrase(
+            "let backward of {spelled} send back what the reference's does: {other_spelled}",
+            spelled=sent[index].spelled,
+            other_spelled=other.spelled,
+        )
         yield Proof(code, message, fix, score, sent[index].where, other.where)
 
 
@@ -189,12 +193,20 @@ def _compared(mine: Sent, theirs: Sent) -> tuple[str, str]:
         expected = expected.reshape(observed.shape)
         factor = factor_between(observed, expected)
         if factor is not None and np.allclose(observed, expected * factor, rtol=1e-4, atol=0):
-            return "grad.scale", f"{number(rounded(factor))} times what {{other}}"
+            words = phrase(
+                "{factor} times what that of {spelled} does for the same gradient",
+                factor=number(rounded(factor)),
+                spelled=theirs.spelled,
+            )
+            return "grad.scale", words
     wrong = sum(int((~np.isclose(a.reshape(-1), b.reshape(-1))).sum()) for a, b in _both(mine, theirs))
-    return (
-        "grad.function",
-        f"other values than {{other}}: {wrong} of {sum(a.size for a in mine.given)} differ",
+    words = phrase(
+        "other values than that of {spelled} does for the same gradient: {wrong} of {size} differ",
+        spelled=theirs.spelled,
+        wrong=wrong,
+        size=sum(a.size for a in mine.given),
     )
+    return "grad.function", words
 
 
 def _both(mine: Sent, theirs: Sent) -> Iterator[tuple[Array, Array]]:
@@ -206,10 +218,13 @@ def _unlike_its_derivative(case: Case, sent: list[Sent], others: list[Sent]) -> 
         score = _with(case, _derivatives(case.backend, sent, function))
         if score <= case.limit:
             first = next(each for each in sent if each.function is function)
-            message = (
-                f"backward of {first.spelled} is not the derivative of its forward, which the reference has"
+            message = phrase(
+                "backward of {spelled} is not the derivative of its forward, which the reference has",
+                spelled=first.spelled,
             )
-            fix = f"let backward of {first.spelled} send back the derivative of its forward"
+            fix = phrase(
+                "let backward of {spelled} send back the derivative of its forward", spelled=first.spelled
+            )
             yield Proof("grad.function", message, fix, score, first.where)
 
 
@@ -219,11 +234,14 @@ def _only_in_the_reference(case: Case, sent: list[Sent], others: list[Sent]) -> 
         score = _with(case, instead, own=False)
         if score <= case.limit:
             first = next(each for each in others if each.function is function)
-            message = (
-                f"the reference's {first.spelled} has a backward that is not the derivative of its forward, "
-                "the port sends that derivative back"
+            message = phrase(
+                "the reference's {spelled} has a backward that is not the derivative of its forward, the "
+                "port sends that derivative back",
+                spelled=first.spelled,
             )
-            fix = f"send the gradient through a function with the backward of {first.spelled}"
+            fix = phrase(
+                "send the gradient through a function with the backward of {spelled}", spelled=first.spelled
+            )
             yield Proof("grad.function", message, fix, score, None, first.where)
 
 

@@ -15,15 +15,28 @@ from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import Proof, Where, number, rounded, spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.layers.relations import factor_between
+from parfocal.phrases import phrase
 
 TRIALS = 12  # lines that are tried, each by running the call once
-STOPPED = {  # how: what is said of it, and what to write
-    "detach": ("stops the gradient with detach in {line}", "take detach out of {line}"),
-    "copy": ("makes a new tensor of another's numbers in {line}", "use the tensor itself in {line}"),
-    "no_grad": ("computes {line} without gradients (no_grad)", "take {line} out of the no_grad block"),
+Told = Callable[[str], str]
+STOPPED: dict[str, tuple[Told, Told]] = {  # how: what is said of it, and what to write
+    "detach": (
+        lambda line: phrase("stops the gradient with detach in {line}", line=line),
+        lambda line: phrase("take detach out of {line}", line=line),
+    ),
+    "copy": (
+        lambda line: phrase("makes a new tensor of another's numbers in {line}", line=line),
+        lambda line: phrase("use the tensor itself in {line}", line=line),
+    ),
+    "no_grad": (
+        lambda line: phrase("computes {line} without gradients (no_grad)", line=line),
+        lambda line: phrase("take {line} out of the no_grad block", line=line),
+    ),
     "flag": (
-        "switches a tensor's gradient off before {line}",
-        "leave the tensor used in {line} its gradient (stop_gradient, requires_grad)",
+        lambda line: phrase("switches a tensor's gradient off before {line}", line=line),
+        lambda line: phrase(
+            "leave the tensor used in {line} its gradient (stop_gradient, requires_grad)", line=line
+        ),
     ),
 }
 
@@ -86,7 +99,12 @@ def stopped(case: Case) -> Iterator[Proof]:
     if proof.code == "grad.detached" and more is not None and abs(_factor(case)) > 1.0:
         # a detach that is subtracted again multiplies the gradient instead of stopping it
         line = f"{proof.port.file}:{proof.port.line}".rpartition("/")[2] if proof.port else "?"
-        message = f"{more.message}: {proof.port.op if proof.port else 'detach'} in {line} makes it so"
+        message = phrase(
+            "{message}: {op} in {line} makes it so",
+            message=more.message,
+            op=proof.port.op if proof.port else "detach",
+            line=line,
+        )
         proof = replace(proof, code=more.code, message=message)
     yield proof
 
@@ -113,7 +131,8 @@ def _proof(trials: Trials, group: tuple[Stop, ...], score: float, *, own: bool) 
     first = group[0]
     where = _placed(first.where, trials.path if own else trials.reference_path)
     sites = (where, None) if own else (None, where)
-    subject, other = ("port", "reference") if own else ("reference", "port")
+    sides = phrase("port"), phrase("reference")
+    subject, other = sides if own else sides[::-1]
     if first.how == "hook":
         backend, run = (
             (trials.backend, trials.run) if own else (trials.reference_backend, trials.run_reference)
@@ -121,15 +140,29 @@ def _proof(trials: Trials, group: tuple[Stop, ...], score: float, *, own: bool) 
         listening = Listening(backend, first.order)
         run(listening)
         code, what = changed_by_hook(listening.before, listening.after)
-        message = f"a hook of the {subject} in {first.line} {what}, the {other} has none"
-        taken = fixing.without(HOOK, first.where.file, first.where.line, f"take the hook out of {first.line}")
-        fix = taken if own else f"set the hook of {first.line} in the port too"
+        message = phrase(
+            "a hook of the {subject} in {line} {what}, the {other} has none",
+            subject=subject,
+            line=first.line,
+            what=what,
+            other=other,
+        )
+        taken = fixing.without(
+            HOOK, first.where.file, first.where.line, phrase("take the hook out of {line}", line=first.line)
+        )
+        fix = taken if own else phrase("set the hook of {line} in the port too", line=first.line)
         return Proof(code, message, fix, score, *sites)
-    what, change = (words.format(line=first.line) for words in STOPPED[first.how])
-    message = f"the {subject} {what}, the {other} lets it through"
+    what, change = (words(first.line) for words in STOPPED[first.how])
+    message = phrase(
+        "the {subject} {what}, the {other} lets it through", subject=subject, what=what, other=other
+    )
     if first.how == "detach":
         change = fixing.without("detach", first.where.file, first.where.line, change)
-    fix = change if own else f"stop the gradient in the port as the reference does in {first.line}"
+    fix = (
+        change
+        if own
+        else phrase("stop the gradient in the port as the reference does in {line}", line=first.line)
+    )
     return Proof("grad.detached", message, fix, score, *sites)
 
 
@@ -143,19 +176,19 @@ def _placed(where: Where, path: str) -> Where:
 def changed_by_hook(before: Array | None, after: Array | None) -> tuple[str, str]:
     """The code and the words for what a hook made of a gradient."""
     if before is None or after is None or before.shape != after.shape:
-        return "grad.scale", "changes the gradient"
+        return "grad.scale", phrase("changes the gradient")
     if not np.any(after):
-        return "grad.detached", "makes the gradient zero"
+        return "grad.detached", phrase("makes the gradient zero")
     bounds = clip_bounds(after, before)
     if bounds is not None:
-        return "grad.clip", f"clips the gradient to {bounds}"
+        return "grad.clip", phrase("clips the gradient to {bounds}", bounds=bounds)
     factor = factor_between(after, before)
     if factor is not None and np.allclose(after, before * factor, rtol=1e-4, atol=0):
         norm = rounded(float(np.linalg.norm(after.astype(np.float64))))
         if abs(factor) < 1 and len(number(norm)) <= 4:
-            return "grad.clip", f"scales the gradient down to the norm {number(norm)}"
-        return "grad.scale", f"multiplies the gradient by {number(rounded(factor))}"
-    return "grad.scale", "changes the gradient in no known way"
+            return "grad.clip", phrase("scales the gradient down to the norm {norm}", norm=number(norm))
+        return "grad.scale", phrase("multiplies the gradient by {factor}", factor=number(rounded(factor)))
+    return "grad.scale", phrase("changes the gradient in no known way")
 
 
 def clip_bounds(clipped: Array, whole: Array) -> str | None:
@@ -172,9 +205,9 @@ def clip_bounds(clipped: Array, whole: Array) -> str | None:
     ):
         return None
     if not (whole > high).any():
-        return f"at least {number(rounded(low))}"
+        return phrase("at least {bound}", bound=number(rounded(low)))
     if not (whole < low).any():
-        return f"at most {number(rounded(high))}"
+        return phrase("at most {bound}", bound=number(rounded(high)))
     return f"[{number(rounded(low))}, {number(rounded(high))}]"
 
 
@@ -197,8 +230,16 @@ def gradient_factor(case: Case) -> Iterator[Proof]:
         for check, observed, expected in pairs
     ]
     if max(scores) <= case.limit:
-        message = f"{case.what} is {number(factor)} times the reference's, the forward result is right"
-        fix = f"find what multiplies the gradient of {spelled_path(case.node.path)} by {number(factor)}"
+        message = phrase(
+            "{what} is {factor} times the reference's, the forward result is right",
+            what=case.what,
+            factor=number(factor),
+        )
+        fix = phrase(
+            "find what multiplies the gradient of {spelled_path} by {factor}",
+            spelled_path=spelled_path(case.node.path),
+            factor=number(factor),
+        )
         facts = (case.node.kind, number(factor))
         yield Proof("grad.scale", message, fix, max(scores), function_of(case), facts=facts)
 
@@ -212,11 +253,24 @@ def clipped(case: Case) -> Iterator[Proof]:
                 continue
             score = case.judge(np.clip(whole, cut.min(), cut.max()), cut, check)
             if score <= case.limit:
-                side, other = ("port", "reference") if own else ("reference", "port")
-                message = f"the {side} clips the {case.what} to {bounds}, the {other} does not"
-                fix = f"look in {spelled_path(case.node.path)} for what clips gradients"
+                sides = phrase("port"), phrase("reference")
+                side, other = sides if own else sides[::-1]
+                message = phrase(
+                    "the {side} clips the {what} to {bounds}, the {other} does not",
+                    side=side,
+                    what=case.what,
+                    bounds=bounds,
+                    other=other,
+                )
+                fix = phrase(
+                    "look in {spelled_path} for what clips gradients",
+                    spelled_path=spelled_path(case.node.path),
+                )
                 if not own:
-                    fix = f"clip the gradient in {spelled_path(case.node.path)} as the reference does"
+                    fix = phrase(
+                        "clip the gradient in {spelled_path} as the reference does",
+                        spelled_path=spelled_path(case.node.path),
+                    )
                 where, facts = function_of(case) if own else None, (side, case.node.kind, str(bounds))
                 yield Proof("grad.clip", message, fix, score, where, facts=facts)
         return

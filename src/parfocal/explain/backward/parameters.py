@@ -28,6 +28,7 @@ from parfocal.explain.layers.relations import factor_between
 from parfocal.explain.layers.settings import differing_names, rebuilt
 from parfocal.judge.floors import Size, coarser, difference, score, size_of
 from parfocal.judge.verdict import Divergence
+from parfocal.phrases import joined, phrase
 from parfocal.replay.precise import Precise, calls_of_owner
 from parfocal.replay.repeat import Repeater
 from parfocal.weights import views
@@ -58,7 +59,7 @@ class ParameterExplainer:
     ) -> Divergence:
         """The divergence at the call that makes it, with its cause; none if it is ``known`` to be guilty."""
         return self.attempts.attempt(
-            "the gradient",
+            phrase("the gradient"),
             entry.target,
             partial(self._with_cause, divergence, entry, floor, known),
             divergence,
@@ -75,7 +76,9 @@ class ParameterExplainer:
         guilty = next((u for u in self._users(entry) if self._score(u, entry, floor) > self.limit), None)
         if guilty is None:
             proofs = list(_relations(divergence.what, entry, floor, gradients, self.limit))
-            outside = "the port's layer by itself gives the right one: something acts on it from outside"
+            outside = phrase(
+                "the port's layer by itself gives the right one: something acts on it from outside"
+            )
             return self._told(divergence, proofs, outside)
         divergence = self._moved(divergence, guilty)
         if divergence.port is not None and divergence.port.path in known:
@@ -110,8 +113,14 @@ class ParameterExplainer:
             return
         left = min((self._thawed(users, entry, floor) for users in self._users(entry)), default=math.inf)
         if left <= self.limit:
-            words = ("reference", "port") if frozen[0] else ("port", "reference")
-            message = f"{entry.target} is frozen in the {words[0]}, the {words[1]} trains it"
+            sides = phrase("reference"), phrase("port")
+            words = sides if frozen[0] else sides[::-1]
+            message = phrase(
+                "{target} is frozen in the {side}, the {other} trains it",
+                target=entry.target,
+                side=words[0],
+                other=words[1],
+            )
             flag, value = registry.dialect(theirs.backend.name).frozen
             fix = f"{spelled_path(entry.target)}.{flag} = {value if frozen[0] else not value}"
             yield Proof("grad.detached", message, fix, left, facts=("frozen", words[0]))
@@ -154,11 +163,19 @@ class ParameterExplainer:
             again = theirs.repeat(calls[1], None, self.precise.recorded, made)
             left = _judged(whole, again.parameters.get(entry.target), entry, floor)
             if left <= self.limit:
-                values = (
-                    f"{said(other.settings[name])} in the reference, {said(node.settings[name])} in the port"
+                values = phrase(
+                    "{reference} in the reference, {port} in the port",
+                    reference=said(other.settings[name]),
+                    port=said(node.settings[name]),
                 )
                 line = builder.spell(node.kind, settings, [name])
-                message = f"{name} is {values} ({node.kind} {node.path})"
+                message = phrase(
+                    "{name} is {values} ({kind} {path})",
+                    name=name,
+                    values=values,
+                    kind=node.kind,
+                    path=node.path,
+                )
                 fix, facts = f"{spelled_path(node.path)} = {line}", (node.kind, name, values)
                 yield Proof(code_of(name, node.kind), message, fix, left, facts=facts)
 
@@ -178,10 +195,14 @@ class ParameterExplainer:
         scale = size_of(whole) * coarser(whole.dtype.name)
         left = score(difference(total, whole), floor | scale)
         if left <= self.limit:
-            names = " and ".join(part.target for part in parts)
-            message = f"{entry.source} of the reference is one tensor, in the port it is {names}: "
-            message += "their gradients add up to the reference's"
-            fix = tied(self.precise.port, parts, f"use one parameter for {names}")
+            names = joined(" and ", (part.target for part in parts))
+            message = phrase(
+                "{source} of the reference is one tensor, in the port it is {names}: ",
+                source=entry.source,
+                names=names,
+            )
+            message += phrase("their gradients add up to the reference's")
+            fix = tied(self.precise.port, parts, phrase("use one parameter for {names}", names=names))
             yield Proof("weight.tied", message, fix, left)
 
     def _users(self, entry: Entry) -> Iterator[Users]:
@@ -307,13 +328,16 @@ def _relations(
         if left <= limit:
             whole = factor > 1 and factor == int(factor)
             code = "grad.accumulated" if whole else "grad.scale"
-            fix = "look for what is added up twice" if whole else "look for what scales it"
-            message = f"{what} is {number(factor)} times the reference's"
+            fix = phrase("look for what is added up twice") if whole else phrase("look for what scales it")
+            message = phrase("{what} is {factor} times the reference's", what=what, factor=number(factor))
             yield Proof(code, message, fix, left, facts=("parameter", number(factor)))
             return
     bounds = clip_bounds(observed, expected)
     if bounds is not None:
         left = score(difference(np.clip(expected, observed.min(), observed.max()), observed), floor)
         if left <= limit:
-            message, fix = f"{what} is clipped to {bounds}", "look for what clips it"
+            message, fix = (
+                phrase("{what} is clipped to {bounds}", what=what, bounds=bounds),
+                phrase("look for what clips it"),
+            )
             yield Proof("grad.clip", message, fix, left, facts=("parameter", str(bounds)))

@@ -12,6 +12,7 @@ from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where, place
 from parfocal.explain.ops.passing import with_arguments, without_arguments
+from parfocal.phrases import joined, phrase
 from parfocal.replay.follow import Tie
 from parfocal.replay.repeat import Script
 from parfocal.replay.trace import Node, Value
@@ -42,9 +43,17 @@ def _without_extra(case: Case, tie: Tie) -> Iterator[Proof]:
     inputs = {slot: value for slot, value in node.inputs.items() if slot not in extra}
     score = score_with(case, replace(node, arguments=given, inputs=inputs), tie)
     if score <= case.limit:
-        listed = ", ".join(f"{slot} {list(node.inputs[slot].data.shape)}" for slot in sorted(extra))
-        message = f"{place(node)} is given {listed} in the port and nothing of the kind in the reference"
-        fix = without_arguments(case, names, f"leave {_spelled(names)} out of {line_of(node)}")
+        listed = joined(", ", (f"{slot} {list(node.inputs[slot].data.shape)}" for slot in sorted(extra)))
+        message = phrase(
+            "{place} is given {port} in the port and nothing of the kind in the reference",
+            place=place(node),
+            port=listed,
+        )
+        fix = without_arguments(
+            case,
+            names,
+            phrase("leave {spelled} out of {line_of}", spelled=_spelled(names), line_of=line_of(node)),
+        )
         yield Proof("op.extra", message, fix, score, where_called(case), facts=(node.kind, listed))
 
 
@@ -63,10 +72,18 @@ def _with_missing(case: Case, tie: Tie) -> Iterator[Proof]:
     changed = replace(node, arguments=(longer, named), inputs={**node.inputs, **missing})
     score = score_with(case, changed, Tie({**tie.inputs, **missing}, tie.outputs, tie.in_place))
     if score <= case.limit:
-        listed = ", ".join(f"{slot} {list(value.data.shape)}" for slot, value in sorted(missing.items()))
+        listed = joined(", ", (f"{slot} {list(value.data.shape)}" for slot, value in sorted(missing.items())))
         masks = any(_masks(case, value) for value in missing.values())
-        message = f"{place(node)} is given {listed} in the reference and nothing of the kind in the port"
-        fix = f"pass {_spelled(set(missing))} in {line_of(node)} as the reference does"
+        message = phrase(
+            "{place} is given {reference} in the reference and nothing of the kind in the port",
+            place=place(node),
+            reference=listed,
+        )
+        fix = phrase(
+            "pass {spelled} in {line_of} as the reference does",
+            spelled=_spelled(set(missing)),
+            line_of=line_of(node),
+        )
         fix = with_arguments(case, missing, fix)
         code, facts = "op.mask" if masks else "op.missing", (node.kind, listed)
         yield Proof(code, message, fix, score, where_called(case), facts=facts)
@@ -103,7 +120,10 @@ def _argument(slot: str) -> str:
 
 
 def _spelled(names: set[str]) -> str:
-    return ", ".join(f"argument {name}" if name.isdigit() else f"{name}=" for name in sorted(names))
+    return joined(
+        ", ",
+        (phrase("argument {name}", name=name) if name.isdigit() else f"{name}=" for name in sorted(names)),
+    )
 
 
 def line_of(node: Node) -> str:

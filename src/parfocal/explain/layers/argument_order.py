@@ -16,6 +16,7 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, said
 from parfocal.explain.layers.argument_count import line_of, score_with, where_called
 from parfocal.explain.ops.passing import as_the_reference, in_order
+from parfocal.phrases import joined, phrase
 from parfocal.replay.follow import Tie
 from parfocal.replay.trace import Node, Value
 
@@ -40,9 +41,21 @@ def tensors_in_another_order(case: Case) -> Iterator[Proof]:
     score = score_with(case, node, Tie({**tie.inputs, **crossed}, tie.outputs, tie.in_place), crossed)
     if score <= case.limit:
         order = {slot: owners[id(value.data)] for slot, value in crossed.items()}
-        listed = ", ".join(f"at {order[slot]} what the reference gives at {slot}" for slot in sorted(order))
-        message = f"{place(node)} is given its tensors in another order: {listed}"
-        words = f"pass them to {place(node)} in {line_of(node)} in the reference's order"
+        listed = joined(
+            ", ",
+            (
+                phrase("at {order} what the reference gives at {slot}", order=order[slot], slot=slot)
+                for slot in sorted(order)
+            ),
+        )
+        message = phrase(
+            "{place} is given its tensors in another order: {listed}", place=place(node), listed=listed
+        )
+        words = phrase(
+            "pass them to {place} in {line} in the reference's order",
+            place=place(node),
+            line=line_of(node),
+        )
         fix = in_order(case, order, words)
         yield Proof("op.order", message, fix, score, where_called(case), facts=(node.kind, listed))
 
@@ -102,13 +115,23 @@ def _with_values(case: Case, tie: Tie, ours: _Passed, changed: Mapping[str, Any]
     score = score_with(case, replace(node, arguments=(tuple(args), kwargs)), tie)
     if score > case.limit:
         return None
-    listed = ", ".join(
-        f"{name} is {said(value)} in the reference, {said(ours.values[name])} in the port"
-        for name, value in changed.items()
+    listed = joined(
+        ", ",
+        (
+            phrase(
+                "{name} is {reference} in the reference, {port} in the port",
+                name=name,
+                reference=said(value),
+                port=said(ours.values[name]),
+            )
+            for name, value in changed.items()
+        ),
     )
-    message = f"{place(node)} is given other values: {listed}"
+    message = phrase("{place} is given other values: {listed}", place=place(node), listed=listed)
     spelled = ", ".join(f"{name}={said(value)}" for name, value in changed.items())
-    words = f"call {place(node)} in {line_of(node)} with {spelled}"
+    words = phrase(
+        "call {place} in {line_of} with {spelled}", place=place(node), line_of=line_of(node), spelled=spelled
+    )
     fix = as_the_reference(case, {name: _slot(ours, name, len(args)) for name in changed}, changed, words)
     code, facts = code_of(next(iter(changed)), node.kind), (node.kind, listed)
     return Proof(code, message, fix, score, where_called(case), facts=facts)

@@ -16,6 +16,7 @@ from parfocal.explain.causes import number, rounded, spelled_path
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
 
@@ -63,11 +64,17 @@ def _plain_mean(
     measured = min(_with(start, right, wrong, share, momentum, ratio, floor) for ratio in _ratios(count))
     if measured > limit:
         return None
-    message = (
-        "running statistics are the plain mean of all batches in the reference (momentum is None); the new "
-        f"value's weight (momentum) is {number(momentum)} in the port ({node.kind} {node.path})"
+    message = phrase(
+        "running statistics are the plain mean of all batches in the reference (momentum is "
+        "None); the new value's weight (momentum) is {port} in the port ({kind} {path})",
+        port=number(momentum),
+        kind=node.kind,
+        path=node.path,
     )
-    fix = f"let the n-th batch count 1 / n in the running statistics of {spelled_path(node.path)}"
+    fix = phrase(
+        "let the n-th batch count 1 / n in the running statistics of {spelled_path}",
+        spelled_path=spelled_path(node.path),
+    )
     return Cause("config.momentum", message, fix, measured, facts=(node.kind, "None", number(momentum)))
 
 
@@ -98,12 +105,17 @@ def _cause(
     node: Node, backend: Backend | None, ours: float, momentum: float, measured: float, *, said: bool
 ) -> Cause:
     code = "config.momentum" if said else "buffer.momentum"
-    how = "is" if said else "behaves as"
+    how = phrase("is") if said else phrase("behaves as")
     otherwise = backend is not None and registry.dialect(backend.name).momentum_of_old
-    message = (
-        f"the new value's weight in running statistics (momentum) is {number(ours)} in the reference; "
-        f"it {how} {number(momentum)} in the port ({node.kind} {node.path})"
-        f"{', whose own momentum is the weight of the old value' if otherwise else ''}"
+    message = phrase(
+        "the new value's weight in running statistics (momentum) is {reference} in the "
+        "reference; it {how} {port} in the port ({kind} {path}){which}",
+        reference=number(ours),
+        how=how,
+        port=number(momentum),
+        kind=node.kind,
+        path=node.path,
+        which=phrase(", whose own momentum is the weight of the old value") if otherwise else "",
     )
     fix = _fix(node, backend, {**node.settings, "momentum": ours}, ours)
     return Cause(code, message, fix, measured, facts=(node.kind, number(ours), number(momentum)))
@@ -116,4 +128,6 @@ def _fix(node: Node, backend: Backend | None, settings: Mapping[str, Any], ours:
             return f"{path} = {backend.spell(node.kind, settings, ['momentum'])}"
     except UnsupportedError:
         pass  # a layer without a recipe: said in words
-    return f"let the new value count {number(ours)} in the running statistics of {path}"
+    return phrase(
+        "let the new value count {ours} in the running statistics of {path}", ours=number(ours), path=path
+    )

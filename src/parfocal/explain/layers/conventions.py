@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
 from parfocal.explain.layers.settings import rebuilt
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
 Change = Callable[[Array], Array | None]  # None: the array stays as it is
@@ -40,6 +41,9 @@ def _unchanged(array: Array) -> Array | None:
     return None
 
 
+Words: TypeAlias = Callable[[Mapping[str, Any]], str]
+
+
 @dataclass(frozen=True, slots=True)
 class Convention:
     """A setting that the port's layer cannot have otherwise, and how its call is translated."""
@@ -48,25 +52,35 @@ class Convention:
     takes: Change
     gives: Change
     code: str
-    fix: str
+    fix: Words
 
 
 CONVENTIONS = (
     Convention(
         *("boolean_mask", _turned_round, _unchanged, "op.mask"),
-        "pass ~mask to {path} in {line}: True is to {wrong} there, in the reference to {right}",
+        lambda values: phrase(
+            "pass ~mask to {path} in {line}: True is to {wrong} there, in the reference to {right}", **values
+        ),
     ),
     Convention(
         *("batch_first", _swapped, _swapped, "config.other"),
-        "swap axes 0 and 1 of what {path} takes and gives in {line}: it can only have batch_first = {wrong}",
+        lambda values: phrase(
+            "swap axes 0 and 1 of what {path} takes and gives in {line}: it can only have "
+            "batch_first = {wrong}",
+            **values,
+        ),
     ),
 )
 # Settings by which the frameworks mean different things: the value with which the port means the reference's.
-MEANT = {
+MEANT: dict[tuple[str, str], tuple[Any, Words, Words]] = {
     ("Embedding", "padding_idx"): (
         None,
-        "row {value} is used as it is stored in the reference, and is always 0 in the port",
-        "make row {value} of the weight 0 in both, or leave padding_idx out of {path}",
+        lambda words: phrase(
+            "row {value} is used as it is stored in the reference, and is always 0 in the port", **words
+        ),
+        lambda words: phrase(
+            "make row {value} of the weight 0 in both, or leave padding_idx out of {path}", **words
+        ),
     )
 }
 
@@ -83,11 +97,18 @@ def translated(case: Case) -> Iterator[Proof]:
             continue
         score = judged.score(judged.run(_translation(case, convention), inside=case.node.is_leaf), "forward")
         if score <= case.limit:
-            values = f"{convention.setting} is {said(right)} in the reference, {said(wrong)} in the port"
-            message = f"{values} ({case.node.kind} {place(case.node)})"
+            values = phrase(
+                "{setting} is {reference} in the reference, {port} in the port",
+                setting=convention.setting,
+                reference=said(right),
+                port=said(wrong),
+            )
+            message = phrase(
+                "{values} ({kind} {place})", values=values, kind=case.node.kind, place=place(case.node)
+            )
             outer = _outermost(case)
             where = {"path": spelled_path(outer.path), "line": f"{Path(outer.file or '?').name}:{outer.line}"}
-            fix = convention.fix.format(right=right, wrong=wrong, **where)
+            fix = convention.fix({"right": right, "wrong": wrong, **where})
             yield Proof(
                 convention.code,
                 message,
@@ -144,9 +165,20 @@ def meant_otherwise(case: Case) -> Iterator[Proof]:
         score = case.score(case.run(partial(rebuilt, backend, settings=settings)), "forward")
         if score <= case.limit:
             words = {"value": value, "path": spelled_path(case.node.path)}
-            said_so = f"{setting} is {value} in both ({case.node.kind} {place(case.node)}): "
-            message, fix = said_so + message.format(**words), fix.format(**words)
-            yield Proof(code_of(setting, kind), message, fix, score, facts=(kind, setting, said(value)))
+            said_so = phrase(
+                "{setting} is {value} in both ({kind} {place}): ",
+                setting=setting,
+                value=value,
+                kind=case.node.kind,
+                place=place(case.node),
+            )
+            yield Proof(
+                code_of(setting, kind),
+                said_so + message(words),
+                fix(words),
+                score,
+                facts=(kind, setting, said(value)),
+            )
 
 
 def cut_to_size(case: Case) -> Iterator[Proof]:
@@ -162,12 +194,20 @@ def cut_to_size(case: Case) -> Iterator[Proof]:
     score = case.judge(np.ascontiguousarray(observed[cut]), expected, check)
     if score <= case.limit:
         sizes = [list(array.shape[2:]) for array in (expected, observed)]
-        message = (
-            f"{place(case.node)} gives {sizes[1]} in the port, {sizes[0]} in the reference, which leaves out "
-            f"a window that begins in the padding (ceil_mode of {case.node.kind})"
+        message = phrase(
+            "{place} gives {port} in the port, {reference} in the reference, which leaves out a "
+            "window that begins in the padding (ceil_mode of {kind})",
+            place=place(case.node),
+            port=sizes[1],
+            reference=sizes[0],
+            kind=case.node.kind,
         )
         ends = ", ".join(f":{extent}" for extent in expected.shape[2:])
-        fix = f"cut what {spelled_path(case.node.path)} gives: [:, :, {ends}]"
+        fix = phrase(
+            "cut what {spelled_path} gives: [:, :, {ends}]",
+            spelled_path=spelled_path(case.node.path),
+            ends=ends,
+        )
         yield Proof("op.ceil_mode", message, fix, score, facts=(case.node.kind, *map(str, sizes)))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from parfocal.backends.protocol import Array
+from parfocal.phrases import phrase
 
 Function = Callable[[Array], Array]
 
@@ -46,8 +47,8 @@ ACTIVATIONS: dict[str, Function] = {
     "selu": _selu,
     "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
     "log_sigmoid": lambda x: -_softplus(-x),
-    "softmax over the last axis": lambda x: special.softmax(x, -1),
-    "log_softmax over the last axis": lambda x: special.log_softmax(x, -1),
+    phrase("softmax over the last axis"): lambda x: special.softmax(x, -1),
+    phrase("log_softmax over the last axis"): lambda x: special.log_softmax(x, -1),
     "exp": np.exp,
     "neg": np.negative,
     "abs": np.abs,

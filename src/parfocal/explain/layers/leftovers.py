@@ -13,6 +13,7 @@ from parfocal.errors import ParfocalError
 from parfocal.explain.causes import code_of, said, spelled_path
 from parfocal.explain.layers.settings import differing_names
 from parfocal.judge.verdict import Cause, Divergence
+from parfocal.phrases import joined, phrase
 from parfocal.weights.plan import Entry
 from parfocal.weights.transfer import transfer
 
@@ -71,10 +72,22 @@ def _made_otherwise(path: str, reference: Modules, port: Modules) -> Cause | Non
         line = builder.spell(kind, settings, names)
     except ParfocalError:
         return None  # it cannot be made so, or the weights do not fit all the same
-    values = "; ".join(
-        f"{n} is {said(right[n])} in the reference, {said(wrong[n])} in the port" for n in names
+    values = joined(
+        "; ",
+        (
+            phrase(
+                "{name} is {reference} in the reference, {port} in the port",
+                name=n,
+                reference=said(right[n]),
+                port=said(wrong[n]),
+            )
+            for n in names
+        ),
     )
-    message, fix = f"{values} ({kind} {path})", f"{spelled_path(path)} = {line}"
+    message, fix = (
+        phrase("{values} ({kind} {path})", values=values, kind=kind, path=path),
+        f"{spelled_path(path)} = {line}",
+    )
     return Cause(
         code_of(names[0], kind),
         message,
@@ -91,8 +104,15 @@ def _another_kind(path: str, partner: str, reference: Modules, port: Modules) ->
     known = backend.settings(modules[partner]) and builder.settings(others[path])
     if not known or family(ours) == family(theirs):
         return None
-    message = f"{path} is {ours} in the reference, {theirs} in the port"
-    fix = f"make {spelled_path(path)} a {ours} as {partner} is in the reference"
+    message = phrase(
+        "{path} is {reference} in the reference, {port} in the port", path=path, reference=ours, port=theirs
+    )
+    fix = phrase(
+        "make {spelled_path} a {ours} as {partner} is in the reference",
+        spelled_path=spelled_path(path),
+        ours=ours,
+        partner=partner,
+    )
     if backend.is_framework_layer(modules[partner]) and isinstance(builder, LayerBuilder):
         try:
             line = builder.spell(ours, backend.settings(modules[partner]))
@@ -109,11 +129,14 @@ def _owner(path: str) -> str:
 
 
 def _without_counterpart(divergence: Divergence) -> Cause | None:
-    message = f"{divergence.what}: {divergence.message}"
+    message = phrase("{what}: {message}", what=divergence.what, message=divergence.message)
     if divergence.port is None and divergence.reference is not None:
-        fix = f"give the port what {divergence.reference.path} of the reference is for"
+        fix = phrase("give the port what {path} of the reference is for", path=divergence.reference.path)
         return Cause("weight.missing", message, fix, 0.0)
     if divergence.reference is None and divergence.port is not None and "counterpart" in divergence.what:
-        fix = f"leave {spelled_path(divergence.port.path)} out, or give it to the reference too"
+        fix = phrase(
+            "leave {spelled_path} out, or give it to the reference too",
+            spelled_path=spelled_path(divergence.port.path),
+        )
         return Cause("weight.extra", message, fix, 0.0)
     return None

@@ -19,6 +19,7 @@ from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where, place
 from parfocal.explain.layers.argument_count import MASKED, line_of, score_with
+from parfocal.phrases import joined, phrase
 from parfocal.replay.follow import Tie
 from parfocal.replay.trace import Data, Node, Value, unmarked
 
@@ -115,14 +116,20 @@ def _proof(
     caller = case.node
     while caller.parent is not None and (caller.framework_layer or caller is case.node):
         caller = nodes[caller.parent]
-    listed = ", ".join(f"{name} {list(value.data.shape)}" for name, value in sorted(theirs.items()))
-    hidden = f"{int((mask <= MASKED).sum())} of {mask.size} places"
-    own = "; ".join(_described(name, value.data) for name, value in sorted(ours.items()))
-    message = (
-        f"{place(case.node)} hides {hidden} in the reference, by {listed}; in the port it is given "
-        f"{own or 'no mask'}"
+    listed = joined(", ", (f"{name} {list(value.data.shape)}" for name, value in sorted(theirs.items())))
+    hidden = phrase("{sum} of {size} places", sum=int((mask <= MASKED).sum()), size=mask.size)
+    own = joined("; ", (_described(name, value.data) for name, value in sorted(ours.items())))
+    message = phrase(
+        "{place} hides {reference} in the reference, by {listed}; in the port it is given {own}",
+        place=place(case.node),
+        reference=hidden,
+        listed=listed,
+        own=own or phrase("no mask"),
     )
-    fix = f"give it in {line_of(case.node)} a mask that is -inf where the reference's hides, and 0 elsewhere"
+    fix = phrase(
+        "give it in {line_of} a mask that is -inf where the reference's hides, and 0 elsewhere",
+        line_of=line_of(case.node),
+    )
     where = Where(None, case.node.file, case.node.line, caller.path, caller.kind)
     return Proof("op.mask", message, fix, score, where, facts=(case.node.kind, hidden, listed, own))
 
@@ -131,7 +138,12 @@ def _described(name: str, mask: Data) -> str:
     """A mask of the port, of which only the marks were kept."""
     marks, what = mask.fingerprint, f"{name} {list(mask.shape)}"
     if mask.dtype == "bool":
-        return f"{what}, true at {marks.sum:g} of {marks.size}"
+        return phrase("{what}, true at {sum} of {size}", what=what, sum=f"{marks.sum:g}", size=marks.size)
     if marks.minimum is not None and marks.minimum > MASKED:
-        return f"{what} of numbers from {marks.minimum:g} to {marks.maximum:g}, which hide nothing"
-    return f"{what} that hides other places"
+        return phrase(
+            "{what} of numbers from {minimum} to {maximum}, which hide nothing",
+            what=what,
+            minimum=f"{marks.minimum:g}",
+            maximum=f"{marks.maximum:g}",
+        )
+    return phrase("{what} that hides other places", what=what)

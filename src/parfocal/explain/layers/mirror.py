@@ -23,6 +23,7 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, rounded, said, spelled_path
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.judge.layouts import fit
+from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 
 # Settings that are numbers -> values people use, tried before solving; the range on a log scale.
@@ -197,11 +198,21 @@ def _port_as(case: Case, name: str, value: Any) -> float:
 def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: float) -> Proof:
     node, own = mirror.node, mirror.node.settings[name]
     if not mirror.is_port:
-        message = (
-            f"{name} is {said(own)} in the reference ({node.kind}); {place(case.node)} of the port behaves "
-            f"as with {name} = {' or '.join(map(said, values))}"
+        message = phrase(
+            "{name} is {reference} in the reference ({kind}); {place} of the port behaves as with "
+            "{name} = {values}",
+            name=name,
+            reference=said(own),
+            kind=node.kind,
+            place=place(case.node),
+            values=joined(" or ", map(said, values)),
         )
-        fix = f"use {name} = {said(own)} in {spelled_path(case.node.path)}"
+        fix = phrase(
+            "use {name} = {own} in {spelled_path}",
+            name=name,
+            own=said(own),
+            spelled_path=spelled_path(case.node.path),
+        )
         if node.kind in ACTIVATIONS and case.node.is_leaf and isinstance(case.backend, LayerBuilder):
             fix = f"{spelled_path(case.node.path)} = {case.backend.spell(node.kind, node.settings, [name])}"
         kept = [key for key, value in vars(case.module).items() if type(value) is float and value in values]
@@ -209,9 +220,13 @@ def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: floa
             fix = f"{spelled_path(case.node.path)}.{kept[0]} = {said(own)}"
         facts = ("reference", node.kind, name, said(own), *map(said, values))
         return Proof(code_of(name, node.kind), message, fix, score, facts=facts)
-    message = (
-        f"the reference behaves as with {name} = {' or '.join(map(said, values))}; "
-        f"it is {said(own)} in the port ({node.kind} {place(node)})"
+    message = phrase(
+        "the reference behaves as with {name} = {values}; it is {port} in the port ({kind} {place})",
+        name=name,
+        values=joined(" or ", map(said, values)),
+        port=said(own),
+        kind=node.kind,
+        place=place(node),
     )
     assert isinstance(case.backend, LayerBuilder)
     line = case.backend.spell(node.kind, {**node.settings, name: values[0]}, [name])

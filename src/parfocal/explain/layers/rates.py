@@ -18,6 +18,7 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, number, place, rounded, spelled_path
 from parfocal.explain.kept import path_of
 from parfocal.explain.layers.relations import factor_between
+from parfocal.phrases import phrase
 
 ROUNDED = 1e-3  # of what is added: it is small beside what was there before
 MOST_SHARES = 8  # numbers of a module that are tried
@@ -37,10 +38,15 @@ def other_share(case: Case) -> Iterator[Proof]:
                 continue
             score = case.score(case.run(partial(_set, name, right)))
             if score <= case.limit:
-                message = (
-                    f"what is new counts {number(ratio)} times as much in {_buffer(case)} as in the "
-                    f"reference: {name} of {place(case.node)} is {number(value)} in the port and would have "
-                    f"to be {number(right)}"
+                message = phrase(
+                    "what is new counts {ratio} times as much in {buffer} as in the reference: {name} of "
+                    "{place} is {port} in the port and would have to be {right}",
+                    ratio=number(ratio),
+                    buffer=_buffer(case),
+                    name=name,
+                    place=place(case.node),
+                    port=number(value),
+                    right=number(right),
                 )
                 fix = f"{spelled_path(case.node.path)}.{name} = {number(right)}"
                 facts = (name, number(value), number(right))

@@ -13,6 +13,7 @@ from itertools import permutations
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.phrases import phrase
 
 MOST_AXES = 5
 FEWEST = 8  # different numbers, below which agreement may be chance
@@ -85,22 +86,28 @@ def _matched(own: Array, marks: Array) -> tuple[int, ...]:
     return tuple(int(index) for index in order)
 
 
+def is_reversed(order: Sequence[int]) -> bool:
+    return list(order) == list(range(len(order)))[::-1]
+
+
 def in_words(order: Sequence[int]) -> str:
     """What kind of order it is."""
     length = len(order)
     places = np.arange(length)
-    if list(order) == list(places[::-1]):
-        return "reversed"
+    if is_reversed(order):
+        return phrase("reversed")
     if list(order) == list(np.roll(places, -order[0])):
         by = -order[0] % length
-        return f"rolled by {by if by <= length // 2 else by - length}"
+        return phrase("rolled by {by}", by=by if by <= length // 2 else by - length)
     for parts in (size for size in range(2, min(length // 2, 16) + 1) if length % size == 0):
         blocks = np.asarray(order).reshape(parts, -1)
         firsts = blocks[:, 0] * parts // length
         if np.array_equal(blocks, places.reshape(parts, -1)[firsts]):
-            return f"{parts} blocks in the order {', '.join(map(str, firsts))}"
+            return phrase(
+                "{parts} blocks in the order {firsts}", parts=parts, firsts=", ".join(map(str, firsts))
+            )
         if list(order) == list(places.reshape(parts, -1).T.ravel()):
-            return f"interleaved, {parts} blocks into one"
+            return phrase("interleaved, {parts} blocks into one", parts=parts)
         if list(order) == list(places.reshape(-1, parts).T.ravel()):
-            return f"interleaved, one into {parts} blocks"
+            return phrase("interleaved, one into {parts} blocks", parts=parts)
     return ", ".join(map(str, order[:SHOWN])) + (", ..." if length > SHOWN else "")

@@ -18,6 +18,7 @@ from parfocal.explain.case import Case, Check, is_telling
 from parfocal.explain.causes import Proof, number, place, rounded, spelled_path
 from parfocal.explain.layers.functions import ACTIVATIONS
 from parfocal.judge.shape_order import find_order
+from parfocal.phrases import phrase
 
 Undo = Callable[[Array], Array]
 
@@ -36,31 +37,41 @@ def constant_factor(case: Case) -> Iterator[Proof]:
         key=lambda item: (item[0] > case.limit, item[1] != nice),
     )
     if measured <= case.limit:
-        message = f"{case.what} is {number(factor)} times the reference's"
-        fix = f"divide {case.what} by {number(factor)}, or find what multiplies it"
+        message = phrase("{what} is {factor} times the reference's", what=case.what, factor=number(factor))
+        fix = phrase(
+            "divide {what} by {factor}, or find what multiplies it", what=case.what, factor=number(factor)
+        )
         yield Proof("op.scale", message, fix, measured, facts=(case.node.kind, number(factor)))
 
 
 def bias_off(case: Case) -> Iterator[Proof]:
     """A bias is missing or added twice."""
     for owner, backend, module in (
-        ("reference", case.reference_backend, case.reference_module),
-        ("port", case.backend, case.module),
+        (phrase("reference"), case.reference_backend, case.reference_module),
+        (phrase("port"), case.backend, case.module),
     ):
         if module is None:
             continue
         for entry in backend.state(module):
             if "bias" not in entry.name or entry.module != "":
                 continue
-            for sign, words in ((1.0, "without"), (-1.0, "twice with")):
+            for sign, words in ((1.0, phrase("without")), (-1.0, phrase("twice with"))):
                 measured = _with_bias(case, backend.to_array(entry.value), sign)
                 if measured <= case.limit:
-                    message = (
-                        f"{place(case.node)} computes {words} the bias {entry.name} that the {owner} has "
-                        f"({entry.value.shape[-1]} values)"
+                    message = phrase(
+                        "{place} computes {words} the bias {name} that the {owner} has ({shape} values)",
+                        place=place(case.node),
+                        words=words,
+                        name=entry.name,
+                        owner=owner,
+                        shape=entry.value.shape[-1],
                     )
-                    verb = "add" if sign > 0 else "drop the second"
-                    fix = f"{verb} the bias of {spelled_path(case.node.path)}"
+                    verb = phrase("add") if sign > 0 else phrase("drop the second")
+                    fix = phrase(
+                        "{verb} the bias of {spelled_path}",
+                        verb=verb,
+                        spelled_path=spelled_path(case.node.path),
+                    )
                     yield Proof("op.bias", message, fix, measured, facts=(words, entry.name, owner))
                     return
 
@@ -72,11 +83,27 @@ def activation_off(case: Case) -> Iterator[Proof]:
             missing = _undone(case, function)
             extra = _undone(case, function, reference=True)
         if missing <= case.limit:
-            message = f"the reference applies {name} to {case.what}, the port does not"
-            yield Proof("op.missing", message, f"apply {name} to {case.what}", missing, facts=(name,))
+            message = phrase(
+                "the reference applies {name} to {what}, the port does not", name=name, what=case.what
+            )
+            yield Proof(
+                "op.missing",
+                message,
+                phrase("apply {name} to {what}", name=name, what=case.what),
+                missing,
+                facts=(name,),
+            )
         elif extra <= case.limit:
-            message = f"the port applies {name} to {case.what}, the reference does not"
-            yield Proof("op.extra", message, f"do not apply {name} to {case.what}", extra, facts=(name,))
+            message = phrase(
+                "the port applies {name} to {what}, the reference does not", name=name, what=case.what
+            )
+            yield Proof(
+                "op.extra",
+                message,
+                phrase("do not apply {name} to {what}", name=name, what=case.what),
+                extra,
+                facts=(name,),
+            )
 
 
 def permuted(case: Case) -> Iterator[Proof]:
@@ -93,8 +120,13 @@ def permuted(case: Case) -> Iterator[Proof]:
     measured = case.judge(observed, expected.take(np.asarray(indices), axis), check)
     if measured <= case.limit:
         shown = ", ".join(map(str, indices[:8])) + (", ..." if len(indices) > 8 else "")
-        message = f"{case.what} has the reference's values in another order along axis {axis}: {shown}"
-        fix = f"put {case.what} in the reference's order along axis {axis}"
+        message = phrase(
+            "{what} has the reference's values in another order along axis {axis}: {shown}",
+            what=case.what,
+            axis=axis,
+            shown=shown,
+        )
+        fix = phrase("put {what} in the reference's order along axis {axis}", what=case.what, axis=axis)
         yield Proof("op.order", message, fix, measured, facts=(str(axis), *map(str, indices)))
 
 
@@ -114,12 +146,17 @@ def lower_precision(case: Case) -> Iterator[Proof]:
                 continue
         scores = [_score_at(observed, expected, epsilon) for _, observed, expected in pairs]
         if max(scores) <= case.limit:
-            message = (
-                f"{place(case.node)} computes in {name} in the port, in {pairs[0][2].dtype.name} in the "
-                f"reference: every value is one of {name}"
+            message = phrase(
+                "{place} computes in {port} in the port, in {reference} in the reference: every value is "
+                "one of {port}",
+                place=place(case.node),
+                port=name,
+                reference=pairs[0][2].dtype.name,
             )
-            fix = (
-                f"compute {spelled_path(case.node.path)} in float32: no cast to {name}, no autocast around it"
+            fix = phrase(
+                "compute {spelled_path} in float32: no cast to {name}, no autocast around it",
+                spelled_path=spelled_path(case.node.path),
+                name=name,
             )
             yield Proof("dtype.precision", message, fix, max(scores), facts=(name,))
 

@@ -16,6 +16,7 @@ from parfocal.backends.vocabulary import ACTIVATIONS, CONVENTIONS, family
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
+from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 from parfocal.weights.transfer import transfer
 
@@ -43,7 +44,12 @@ def differences(ours: tuple[Backend, Any], theirs: tuple[Backend, Any]) -> list[
         return []
     mine, yours = (backend.settings(module) for backend, module in (ours, theirs))
     return [
-        f"{name} is {said(mine[name])} in the reference, {said(yours[name])} in the port"
+        phrase(
+            "{name} is {reference} in the reference, {port} in the port",
+            name=name,
+            reference=said(mine[name]),
+            port=said(yours[name]),
+        )
         for name in differing_names(mine, yours)
     ]
 
@@ -86,7 +92,12 @@ def _exchanged(case: Case) -> Iterator[Proof]:
     activates = case.node.kind in ACTIVATIONS or not case.node.framework_layer
     code = "op.activation" if activates and other.kind in ACTIVATIONS else "op.kind"
     line = builder.spell(other.kind, other.settings)
-    message = f"{place(case.node)} is {other.kind} in the reference, {case.node.kind} in the port"
+    message = phrase(
+        "{place} is {reference} in the reference, {port} in the port",
+        place=place(case.node),
+        reference=other.kind,
+        port=case.node.kind,
+    )
     fix = f"{spelled_path(case.node.path)} = {line}"
     yield Proof(code, message, fix, measured, facts=(other.kind, case.node.kind, line))
 
@@ -107,9 +118,11 @@ def training_flag(case: Case) -> Iterator[Proof]:
         return
     measured = case.score(case.run(_in_mode(case, other.training)))
     if measured <= case.limit:
-        message = (
-            f"{place(case.node)} is in {MODES[other.training]} mode in the reference, "
-            f"in {MODES[case.node.training]} mode in the port"
+        message = phrase(
+            "{place} is in {reference} mode in the reference, in {port} mode in the port",
+            place=place(case.node),
+            reference=MODES[other.training],
+            port=MODES[case.node.training],
         )
         fix = f"{spelled_path(case.node.path)}.{MODES[other.training]}()"
         yield Proof("mode.training", message, fix, measured, facts=("is in", MODES[other.training]))
@@ -123,11 +136,17 @@ def other_mode(case: Case) -> Iterator[Proof]:
     measured = case.score(case.run(_in_mode(case, not other.training)))
     if measured <= case.limit:
         mode, opposite = MODES[other.training], MODES[not other.training]
-        message = (
-            f"{place(case.node)} does in {mode} mode what the reference does in {opposite} mode: "
-            f"in {opposite} mode it gives what the reference gives here"
+        message = phrase(
+            "{place} does in {mode} mode what the reference does in {opposite} mode: in {opposite} "
+            "mode it gives what the reference gives here",
+            place=place(case.node),
+            mode=mode,
+            opposite=opposite,
         )
-        fix = f"turn round what {spelled_path(case.node.path)} does in train mode and in eval mode"
+        fix = phrase(
+            "turn round what {spelled_path} does in train mode and in eval mode",
+            spelled_path=spelled_path(case.node.path),
+        )
         yield Proof("mode.training", message, fix, measured, facts=("acts as in", opposite))
 
 
@@ -200,14 +219,25 @@ def _tried(case: Case, changed: Mapping[str, Any]) -> Proof | None:
     measured = judged.score(judged.run(made, inside=node.is_leaf), "forward")
     if measured > case.limit:
         return None
-    values = "; ".join(
-        f"{name} is {said(value)} in the reference, {said(node.settings[name])} in the port"
-        for name, value in changed.items()
+    values = joined(
+        "; ",
+        (
+            phrase(
+                "{name} is {reference} in the reference, {port} in the port",
+                name=name,
+                reference=said(value),
+                port=said(node.settings[name]),
+            )
+            for name, value in changed.items()
+        ),
     )
-    values = ": ".join((values, ", ".join(other_shapes))) if other_shapes else values
+    values = joined(": ", (values, joined(", ", other_shapes))) if other_shapes else values
     line = backend.spell(node.kind, settings, list(changed))
     code = code_of(next(iter(changed)), node.kind)
-    message, fix = f"{values} ({node.kind} {place(node)})", f"{spelled_path(node.path)} = {line}"
+    message, fix = (
+        phrase("{values} ({kind} {place})", values=values, kind=node.kind, place=place(node)),
+        f"{spelled_path(node.path)} = {line}",
+    )
     facts = tuple(
         fact for name, value in changed.items() for fact in (name, said(value), said(node.settings[name]))
     )
@@ -223,6 +253,11 @@ def _changed_shapes(
         right, wrong = (side.get(path) for side in (wanted, present))
         if right != wrong:
             found.append(
-                f"{path} {list(wrong) if wrong else 'is not there'} for {list(right) if right else 'none'}"
+                phrase(
+                    "{path} {wrong} for {right}",
+                    path=path,
+                    wrong=list(wrong) if wrong else phrase("is not there"),
+                    right=list(right) if right else phrase("none"),
+                )
             )
     return found

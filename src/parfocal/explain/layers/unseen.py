@@ -23,6 +23,7 @@ from parfocal.explain.layers.settings import differing_names, exchanged, rebuilt
 from parfocal.explain.ops.values import close
 from parfocal.judge.verdict import Finding, Site
 from parfocal.matching.pairing import Pairing
+from parfocal.phrases import phrase
 from parfocal.replay.precise import Precise
 from parfocal.replay.trace import Node
 
@@ -45,12 +46,12 @@ def _of_odd_size(x: Array) -> Array:
 
 
 PROBES = (
-    Probe("on inputs 100 times as large", lambda x: 100.0 * x),
-    Probe("on inputs 1000 times as small", lambda x: 1e-3 * x),
-    Probe("on inputs that are larger by 10", lambda x: x + 10.0),
-    Probe("on inputs that are smaller by 10", lambda x: x - 10.0),
-    Probe("on inputs of another size", _of_odd_size),
-    Probe("in training", lambda x: x, training=True),
+    Probe(phrase("on inputs 100 times as large"), lambda x: 100.0 * x),
+    Probe(phrase("on inputs 1000 times as small"), lambda x: 1e-3 * x),
+    Probe(phrase("on inputs that are larger by 10"), lambda x: x + 10.0),
+    Probe(phrase("on inputs that are smaller by 10"), lambda x: x - 10.0),
+    Probe(phrase("on inputs of another size"), _of_odd_size),
+    Probe(phrase("in training"), lambda x: x, training=True),
 )
 
 
@@ -70,7 +71,9 @@ def unseen(precise: Precise, pairing: Pairing, told: Collection[str]) -> list[Fi
         for code, message, make in _differences(precise, ours, theirs):
             shown = _shown(precise, theirs, make)
             if shown is not None:
-                said_so = f"{message}; not seen on these inputs, but {shown}"
+                said_so = phrase(
+                    "{message}; not seen on these inputs, but {shown}", message=message, shown=shown
+                )
                 groups.setdefault((code, said_so), []).append((ours, theirs, message))
     return [_finding(code, message, found) for (code, message), found in groups.items()]
 
@@ -90,14 +93,19 @@ def _differences(precise: Precise, ours: Node, theirs: Node) -> Iterator[tuple[s
         return
     if family(ours.kind) != family(theirs.kind):
         code = "op.activation" if {ours.kind, theirs.kind} <= ACTIVATIONS else "op.kind"
-        message = f"{ours.kind} in the reference, {theirs.kind} in the port"
+        message = phrase(
+            "{reference} in the reference, {port} in the port", reference=ours.kind, port=theirs.kind
+        )
         yield code, message, lambda twin: exchanged(backend, ours, other, twin)
     elif backend.can_build(module):
         for name in differing_names(ours.settings, theirs.settings):
             settings = {**theirs.settings, name: ours.settings[name]}
-            message = (
-                f"{name} of {theirs.kind} is {said(ours.settings[name])} in the reference, "
-                f"{said(theirs.settings[name])} in the port"
+            message = phrase(
+                "{name} of {kind} is {reference} in the reference, {port} in the port",
+                name=name,
+                kind=theirs.kind,
+                reference=said(ours.settings[name]),
+                port=said(theirs.settings[name]),
             )
             make = _rebuilding(backend, settings, other)
             yield code_of(name, theirs.kind), message, make
@@ -126,7 +134,7 @@ def _shown(precise: Precise, node: Node, make: Make) -> str | None:
         except Exception:  # noqa: BLE001  whatever a framework raises for inputs it does not take
             continue
         if not _are_alike(*results):
-            return f"seen {probe.words}"
+            return phrase("seen {words}", words=probe.words)
     return None
 
 
@@ -161,6 +169,8 @@ def _flat(array: Array) -> Array:
 
 def _finding(code: str, message: str, found: list[tuple[Node, Node, str]]) -> Finding:
     ours, theirs, _ = found[0]
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     sites = (Site(n.path, n.kind, None, n.file, n.line, n.settings) for n in (ours, theirs))
-    return Finding(code, f"{place(theirs)}{more}: {message}", *sites)
+    where = place(theirs)
+    if len(found) > 1:
+        where = phrase("{names} and {count} more", names=where, count=len(found) - 1)
+    return Finding(code, phrase("{where}: {message}", where=where, message=message), *sites)

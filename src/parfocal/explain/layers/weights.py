@@ -10,11 +10,18 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number, rounded, spelled_path
-from parfocal.explain.layers.rearranging import Arrangement, find_arrangement, in_words, same_numbers
+from parfocal.explain.layers.rearranging import (
+    Arrangement,
+    find_arrangement,
+    in_words,
+    is_reversed,
+    same_numbers,
+)
 from parfocal.explain.layers.relations import factor_between
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause
+from parfocal.phrases import joined, phrase
 
 LONGEST = 64  # numbers that a line of code still may list
 COPY = "parfocal.transfer(reference, port)"
@@ -44,29 +51,50 @@ def weight_cause(
         if measured <= limit:
             return _arranged(path, framework, observed.shape, found, measured)
     elif same_numbers(wide, other, 4.0 * floor.peak):
-        message = f"{path} {list(observed.shape)} of the port has the reference's numbers in another order"
+        message = phrase(
+            "{path} {shape} of the port has the reference's numbers in another order",
+            path=path,
+            shape=list(observed.shape),
+        )
         return Cause("weight.permuted", message, COPY, 0.0)
     return _related(path, observed, expected, floor, limit, others) or _mismatched(path, wide, other)
 
 
 def tied_cause(path: str, right: str, source: str) -> Cause:
     """``path`` and ``right`` of the port are one tensor in the reference, and only ``right`` is like it."""
-    message = (
-        f"{path} and {right} are one tensor in the reference ({source}) and two in the port: "
-        f"{right} has its values, {path} has others"
+    message = phrase(
+        "{path} and {right} are one tensor in the reference ({source}) and two in the port: "
+        "{right} has its values, {path} has others",
+        path=path,
+        right=right,
+        source=source,
     )
     return Cause("weight.tied", message, COPY, 0.0)
 
 
 def _arranged(path: str, framework: str, shape: Sequence[int], found: Arrangement, measured: float) -> Cause:
     if not found.moved:
-        message = f"{path} {list(shape)} of the port is the reference's with its axes swapped"
+        message = phrase(
+            "{path} {shape} of the port is the reference's with its axes swapped",
+            path=path,
+            shape=list(shape),
+        )
         return Cause("weight.transposed", message, _transposed(path, framework, found.axes), measured)
-    where = "; ".join(
-        f"along axis {axis} in another order: {in_words(found.orders[axis])}" for axis in found.moved
+    where = joined(
+        "; ",
+        (
+            phrase(
+                "along axis {axis} in another order: {in_words}",
+                axis=axis,
+                in_words=in_words(found.orders[axis]),
+            )
+            for axis in found.moved
+        ),
     )
-    swapped = f"the reference's axes {list(found.axes)}, then " if found.swaps_axes else ""
-    message = f"{path} has {swapped}the reference's slices {where}"
+    swapped = phrase("the reference's axes {axes}, then ", axes=list(found.axes)) if found.swaps_axes else ""
+    message = phrase(
+        "{path} has {swapped}the reference's slices {where}", path=path, swapped=swapped, where=where
+    )
     fix = COPY if found.swaps_axes else _picked(path, framework, found)
     return Cause("weight.permuted", message, fix, measured)
 
@@ -77,9 +105,15 @@ def _mismatched(path: str, observed: Array, expected: Array) -> Cause:
     cosine = float(observed.ravel() @ expected.ravel())
     sizes = float(np.linalg.norm(observed) * np.linalg.norm(expected))
     likeness = cosine / sizes if sizes else 0.0
-    message = (
-        f"{path} differs in {apart} of {observed.size} values (cosine {number(round(likeness, 4))}; size "
-        f"{_size(expected)} in the reference, {_size(observed)} in the port)"
+    message = phrase(
+        "{path} differs in {apart} of {size} values (cosine {round}; size {reference} in the "
+        "reference, {port} in the port)",
+        path=path,
+        apart=apart,
+        size=observed.size,
+        round=number(round(likeness, 4)),
+        reference=_size(expected),
+        port=_size(observed),
     )
     return Cause("weight.mismatched", message, COPY, 0.0)
 
@@ -92,21 +126,31 @@ def _related(
         with np.errstate(over="ignore"):
             short = expected.astype(dtype).astype(expected.dtype)
         if np.array_equal(observed, short):
-            message = f"{path} has the reference's values rounded to {name}"
+            message = phrase("{path} has the reference's values rounded to {name}", path=path, name=name)
             return Cause("dtype.precision", message, COPY, 0.0)
     if observed.size > 1 and bool((observed == observed.flat[0]).all()):
         constant = number(float(observed.flat[0]))
-        message = f"every value of {path} is {constant} in the port (size {_size(expected)} in the reference)"
+        message = phrase(
+            "every value of {path} is {port} in the port (size {reference} in the reference)",
+            path=path,
+            port=constant,
+            reference=_size(expected),
+        )
         return Cause("weight.mismatched", message, COPY, 0.0)
     for name, other in others:
         if other.shape == observed.shape and np.array_equal(observed, other):
-            return Cause("weight.mismatched", f"{path} has the values that belong to {name}", COPY, 0.0)
+            return Cause(
+                "weight.mismatched",
+                phrase("{path} has the values that belong to {name}", path=path, name=name),
+                COPY,
+                0.0,
+            )
     factor = factor_between(observed, expected)
     if factor is None:
         return None
     factor = rounded(factor)
     left = _score(observed.astype(np.float64) / factor, expected.astype(np.float64), floor)
-    message = f"{path} is {number(factor)} times the reference's"
+    message = phrase("{path} is {factor} times the reference's", path=path, factor=number(factor))
     return Cause("weight.mismatched", message, COPY, left) if left <= limit else None
 
 
@@ -118,7 +162,7 @@ def _transposed(path: str, framework: str, axes: Sequence[int]) -> str:
 
 def _picked(path: str, framework: str, found: Arrangement) -> str:
     """The line that puts slices back in order."""
-    if all(in_words(found.orders[axis]) == "reversed" for axis in found.moved):
+    if all(is_reversed(found.orders[axis]) for axis in found.moved):
         axes = found.moved[0] if len(found.moved) == 1 else list(found.moved)
         return _overwritten(path, framework, f"flip({axes})")
     axis = found.moved[0]

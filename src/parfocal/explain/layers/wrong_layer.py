@@ -13,6 +13,7 @@ from parfocal.backends.protocol import Array, Backend
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, Where, place
 from parfocal.explain.ops.passing import calling
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
 NEAR = 1e-5  # sizes of weights that are the same, but for their layout
@@ -42,15 +43,24 @@ def _proof(case: Case, other: Node, path: str, score: float) -> Proof:
     nodes, node = case.precise.port.trace.nodes, case.node
     twice = [each for each in nodes if (each.path, each.parent) == (node.path, node.parent)]
     lines = {each.order: f"{Path(each.file or '?').name}:{each.line}" for each in twice}
-    fix = f"call {path} instead of {node.path} in {lines[node.order]}"
+    fix = phrase(
+        "call {path} instead of {node_path} in {lines}",
+        path=path,
+        node_path=node.path,
+        lines=lines[node.order],
+    )
     for each in sorted(twice, key=lambda each: each.order != node.order):
         patch = calling(case, each.order, path)
         if patch is not None:
             node, fix = each, patch
             break
-    message = (
-        f"{place(node)} is called in the port ({lines[node.order]}) where the reference calls {other.path}, "
-        f"which is {path} in the port"
+    message = phrase(
+        "{place} is called in the port ({lines}) where the reference calls {path}, which is "
+        "{port} in the port",
+        place=place(node),
+        lines=lines[node.order],
+        path=other.path,
+        port=path,
     )
     around = nodes[node.parent or 0].path
     return Proof("op.order", message, fix, score, Where(node.kind, node.file, node.line, around))

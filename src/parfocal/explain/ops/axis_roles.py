@@ -11,6 +11,7 @@ from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.remakes import turning
 from parfocal.explain.ops.scene import Scene
+from parfocal.phrases import phrase
 
 # Every tensor of as many axes as the first is laid out like it, the result too.
 ALL_ALIKE = frozenset({"scaled_dot_product_attention", "flash_attention", "memory_efficient_attention"})
@@ -56,10 +57,22 @@ def _proof(scene: Scene, op: Op, slots: list[str], order: tuple[int, ...], score
     shape = scene.port.values[op.inputs[slots[0]]].shape
     right = [shape[axis] for axis in order]
     first, second = (axis for axis, other in enumerate(order) if axis != other)
-    message = (
-        f"{op.name} takes {list(shape)} in the port ({line(op)}), as if {right} in the reference: "
-        f"axes {first} and {second} have each other's places"
+    message = phrase(
+        "{name} takes {port} in the port ({line}), as if {reference} in the reference: axes "
+        "{first} and {second} have each other's places",
+        name=op.name,
+        port=list(shape),
+        line=line(op),
+        reference=right,
+        first=first,
+        second=second,
     )
-    fix = f"exchange axes {first} and {second} of what {op.name} takes and gives in {line(op)}"
+    fix = phrase(
+        "exchange axes {first} and {second} of what {name} takes and gives in {line}",
+        first=first,
+        second=second,
+        name=op.name,
+        line=line(op),
+    )
     fix = fixing.turned(op, slots, order, scene.case.backend.name, fix)
     return Proof("layout.permuted", message, fix, score, op.where)

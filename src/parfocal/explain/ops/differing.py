@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from parfocal.brief import brief
 from parfocal.explain.causes import Proof, Where
-from parfocal.explain.fixes.joining import joined
+from parfocal.explain.fixes.joining import joined as joined_fixes
 from parfocal.explain.ops.arguments import Said, default_of, left_out, said, told, unsaid
 from parfocal.explain.ops.fitting import number_further_back
 from parfocal.explain.ops.gaps import Gap, narrowed, paired_inputs, producers
@@ -54,6 +54,7 @@ from parfocal.explain.ops.subgraphs import (
     transplanted,
 )
 from parfocal.explain.ops.values import rearranged
+from parfocal.phrases import joined, phrase
 
 Rule = Callable[[Scene, Gap], Iterator[Proof]]
 MOST_OPS = 4  # in a row: more of them say nothing
@@ -117,9 +118,16 @@ def other_arguments(scene: Scene, gap: Gap) -> Iterator[Proof]:
                 argument_proof(scene, mine, theirs, own[name], replace(own[name], value=wanted[name]), score)
                 for name in names
             ]
-            message = "; ".join(proof.message for proof in proofs)
-            words = f"tell {mine.name} {', '.join(f'{n}={brief(wanted[n])}' for n in names)} in {line(mine)}"
-            fix = proofs[0].fix if len(proofs) == 1 else joined([proof.fix for proof in proofs]) or words
+            message = joined("; ", (proof.message for proof in proofs))
+            words = phrase(
+                "tell {name} {names} in {line}",
+                name=mine.name,
+                names=joined(", ", (f"{n}={brief(wanted[n])}" for n in names)),
+                line=line(mine),
+            )
+            fix = (
+                proofs[0].fix if len(proofs) == 1 else joined_fixes([proof.fix for proof in proofs]) or words
+            )
             yield replace(proofs[0], message=message, fix=fix)
             return
 

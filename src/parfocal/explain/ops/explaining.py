@@ -21,6 +21,7 @@ from parfocal.explain.ops.proofs import chain, line
 from parfocal.explain.ops.rewriting import mended, wrong_with
 from parfocal.explain.ops.scene import Scene, make_scene
 from parfocal.explain.ops.subgraphs import between
+from parfocal.phrases import phrase
 from parfocal.replay.repeat import Place
 
 
@@ -111,8 +112,15 @@ def both_ways(case: Case) -> str:
         own, others = between(scene, gap)
         if not own and not others:
             continue
-        sides = [f"{chain(ops)} ({line(ops[-1])})" if ops else "nothing" for ops in (own, others)]
-        return f"from the same values on, the port does {sides[0]}, the reference {sides[1]}"
+        sides = [
+            phrase("{chain} ({line})", chain=chain(ops), line=line(ops[-1])) if ops else phrase("nothing")
+            for ops in (own, others)
+        ]
+        return phrase(
+            "from the same values on, the port does {port}, the reference {reference}",
+            port=sides[0],
+            reference=sides[1],
+        )
     return ""
 
 

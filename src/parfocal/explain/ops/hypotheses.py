@@ -20,6 +20,7 @@ from parfocal.explain.ops.proofs import argument_proof, extra_proof, line, liste
 from parfocal.explain.ops.queries import can_take, equal, natural_factors, output_shape
 from parfocal.explain.ops.remakes import feeding, picking, reordering, retelling, scaling
 from parfocal.explain.ops.scene import Scene
+from parfocal.phrases import phrase
 
 AXIS_OPS = frozenset(
     {"softmax", "log_softmax", "mean", "sum", "cumsum", "logsumexp", "amax", "amin", "var", "std"}
@@ -54,8 +55,17 @@ def another_order(scene: Scene) -> Iterator[Proof]:
                 continue
             score = scene.try_remade(op, reordering(slots, order))
             if score <= scene.case.limit:
-                message = f"{op.name} takes its tensors in another order: {listed(order)} in the reference"
-                fix = f"in {line(op)} pass the tensors to {op.name} in the order {listed(order)}"
+                message = phrase(
+                    "{name} takes its tensors in another order: {reference} in the reference",
+                    name=op.name,
+                    reference=listed(order),
+                )
+                fix = phrase(
+                    "in {line} pass the tensors to {name} in the order {order}",
+                    line=line(op),
+                    name=op.name,
+                    order=listed(order),
+                )
                 fix = fixing.ordered(op, slots, order, fix)
                 yield Proof("op.order", message, fix, score, op.where)
                 return
@@ -99,11 +109,19 @@ def another_axis(scene: Scene) -> Iterator[Proof]:
                 continue
             score = scene.try_remade(op, retelling(op, argument, axis - count))
             if score <= scene.case.limit:
-                message = (
-                    f"{op.name} runs along axis {axis - count} in the reference, {argument.value} in the port"
+                message = phrase(
+                    "{name} runs along axis {reference} in the reference, {port} in the port",
+                    name=op.name,
+                    reference=axis - count,
+                    port=argument.value,
                 )
                 fix = fixing.told(
-                    op, argument, axis - count, f"{op.name}(..., axis={axis - count}) in {line(op)}"
+                    op,
+                    argument,
+                    axis - count,
+                    phrase(
+                        "{name}(..., axis={axis}) in {line}", name=op.name, axis=axis - count, line=line(op)
+                    ),
                 )
                 yield Proof("op.axis", message, fix, score, op.where)
                 return
@@ -118,11 +136,22 @@ def missing_scale(scene: Scene) -> Iterator[Proof]:
         for factor, spelt in ((length**-0.5, f"1 / sqrt({length})"), (length**0.5, f"sqrt({length})")):
             score = scene.try_remade(op, scaling(factor))
             if score <= scene.case.limit:
-                message = (
-                    f"the reference has what {op.name} gives times {spelt} = {number(factor)}, "
-                    "the port as it is"
+                message = phrase(
+                    "the reference has what {name} gives times {spelt} = {factor}, the port as it is",
+                    name=op.name,
+                    spelt=spelt,
+                    factor=number(factor),
                 )
-                fix = fixing.scaled(op, factor, f"multiply what {op.name} gives in {line(op)} by {spelt}")
+                fix = fixing.scaled(
+                    op,
+                    factor,
+                    phrase(
+                        "multiply what {name} gives in {line} by {spelt}",
+                        name=op.name,
+                        line=line(op),
+                        spelt=spelt,
+                    ),
+                )
                 yield Proof("op.scale", message, fix, score, op.where)
                 return
 
@@ -136,11 +165,17 @@ def inverted_mask(scene: Scene) -> Iterator[Proof]:
                 continue
             score = scene.try_remade(op, feeding(scene.case.backend, slot, ~mask))
             if score <= scene.case.limit:
-                message = (
-                    f"the mask of {op.name} means the opposite: True at {int(mask.sum())} of {mask.size} "
-                    f"places in the port, at the other {int((~mask).sum())} in the reference"
+                message = phrase(
+                    "the mask of {name} means the opposite: True at {sum} of {size} places in the port, at "
+                    "the other {reference} in the reference",
+                    name=op.name,
+                    sum=int(mask.sum()),
+                    size=mask.size,
+                    reference=int((~mask).sum()),
                 )
-                fix = fixing.inverted(op, slot, f"invert the mask of {op.name} in {line(op)}")
+                fix = fixing.inverted(
+                    op, slot, phrase("invert the mask of {name} in {line}", name=op.name, line=line(op))
+                )
                 yield Proof("op.mask", message, fix, score, op.where)
                 return
 
@@ -154,8 +189,17 @@ def other_approximation(scene: Scene) -> Iterator[Proof]:
         other = "none" if argument.value == "tanh" else "tanh"
         score = scene.try_remade(op, retelling(op, argument, other))
         if score <= scene.case.limit:
-            message = f"gelu has approximate '{other}' in the reference, '{argument.value}' in the port"
-            fix = fixing.told(op, argument, other, f"gelu(..., approximate={other == 'tanh'}) in {line(op)}")
+            message = phrase(
+                "gelu has approximate '{other}' in the reference, '{value}' in the port",
+                other=other,
+                value=argument.value,
+            )
+            fix = fixing.told(
+                op,
+                argument,
+                other,
+                phrase("gelu(..., approximate={value}) in {line}", value=other == "tanh", line=line(op)),
+            )
             yield Proof("op.approximation", message, fix, score, op.where)
 
 

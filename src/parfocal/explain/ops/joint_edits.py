@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from parfocal.explain.causes import Proof
-from parfocal.explain.fixes.joining import joined
+from parfocal.explain.fixes.joining import joined as joined_fixes
 from parfocal.explain.ops.arguments import said, told
 from parfocal.explain.ops.differing import LAST_RULES, RULES
 from parfocal.explain.ops.gaps import Gap, innermost, producers, ways_through
@@ -21,6 +21,7 @@ from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.remakes import bridging, merged, retelling
 from parfocal.explain.ops.rewriting import mended
 from parfocal.explain.ops.scene import Edits, Scene
+from parfocal.phrases import joined, phrase
 
 MOST_PLACES = 12
 MOST_MISTAKES = 4  # more at once say nothing
@@ -138,6 +139,6 @@ def _joined(proofs: Sequence[Proof], score: float) -> Proof:
     lines = {(proof.port.file, proof.port.line) for proof in proofs if proof.port is not None}
     # two lines to write in one place would undo each other
     apart = len(lines) == len(proofs)
-    words = "; ".join(proof.message for proof in proofs)
-    fix = joined(fixes) or ("\n".join(fixes) if apart else f"all of: {words}")
+    words = joined("; ", (proof.message for proof in proofs))
+    fix = joined_fixes(fixes) or ("\n".join(fixes) if apart else phrase("all of: {words}", words=words))
     return replace(first, code=code, message=words, fix=fix)

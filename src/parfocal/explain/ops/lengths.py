@@ -15,6 +15,7 @@ from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.writing import Place, Writer
+from parfocal.phrases import phrase
 
 RECURRENT = frozenset({"RNN", "GRU", "LSTM", "RNNOverCell", "BiRNNOverCells"})
 PACKING = "_pack_padded_sequence"
@@ -67,11 +68,17 @@ def _told(scene: Scene, op: Op, word: str, lengths: Any) -> Prepare:
 def _proof(scene: Scene, op: Op, packing: Op, word: str, key: Key, score: float) -> Proof:
     lengths = [int(value) for value in scene.reference.values[key]]
     told = ", ".join(map(str, lengths[:SHOWN])) + (", ..." if len(lengths) > SHOWN else "")
-    message = (
-        f"the sequences that {op.spelled} takes are {told} long in the reference, which packs them "
-        f"({line(packing)}); the port runs over all places ({line(op)})"
+    message = phrase(
+        "the sequences that {spelled} takes are {told} long in the reference, which packs them "
+        "({line}); the port runs over all places ({there})",
+        spelled=op.spelled,
+        told=told,
+        line=line(packing),
+        there=line(op),
     )
-    fix = f"pass {word}= to {op.path} in {line(op)}: {told}"
+    fix = phrase(
+        "pass {word}= to {path} in {line}: {told}", word=word, path=op.path, line=line(op), told=told
+    )
     spot = fixing.spot_of(op)
     if spot is not None:
         writer = Writer(scene, Place(spot, None, op.index))

@@ -17,6 +17,7 @@ from parfocal.explain.causes import Where
 from parfocal.explain.fixes.frames import Standing
 from parfocal.explain.fixes.sources import Span
 from parfocal.explain.ops.names import DROPPING, LAYOUT
+from parfocal.phrases import phrase
 
 HANDING = frozenset({"setitem", "cast", "contiguous", "clone"})  # may give what they take
 Key = bytes
@@ -58,7 +59,7 @@ class Op:
 
     @property
     def spelled(self) -> str:
-        return self.name if self.path is None else f"{self.path} ({self.name})"
+        return self.name if self.path is None else phrase("{path} ({name})", path=self.path, name=self.name)
 
     @property
     def is_module(self) -> bool:

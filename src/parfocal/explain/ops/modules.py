@@ -24,6 +24,7 @@ from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.scene import INFINITE, Scene
 from parfocal.explain.ops.subgraphs import between, elsewhere, is_one_of, moved_op, transplanted
+from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 
 
@@ -71,8 +72,15 @@ def _set_otherwise(scene: Scene, mine: Op, theirs: Op, words: Mapping[str, Any])
         settings = {**node.settings, **{name: words[name] for name in names}}
         score = _built(scene, mine, node.kind, settings)
         if score <= scene.case.limit:
-            values = "; ".join(_both(name, words[name], node.settings[name]) for name in names)
-            message = f"{values} ({node.kind} {node.path}, {theirs.spelled} in {line(theirs)})"
+            values = joined("; ", (_both(name, words[name], node.settings[name]) for name in names))
+            message = phrase(
+                "{values} ({kind} {path}, {spelled} in {line})",
+                values=values,
+                kind=node.kind,
+                path=node.path,
+                spelled=theirs.spelled,
+                line=line(theirs),
+            )
             new = _spelt(scene, node.kind, settings)
             proof = _proof(scene, mine, theirs, code_of(names[0], node.kind), message, new, score)
             yield replace(proof, facts=(node.kind, values, theirs.name, line(theirs)))
@@ -84,8 +92,12 @@ def _another(scene: Scene, mine: Op, theirs: Op, words: Mapping[str, Any]) -> It
         score = _built(scene, mine, kind, words)
         if score <= scene.case.limit:
             node = _node(scene, mine)
-            message = (
-                f"{node.path} is {node.kind} in the port, {theirs.spelled} in the reference ({line(theirs)})"
+            message = phrase(
+                "{path} is {port} in the port, {reference} in the reference ({line})",
+                path=node.path,
+                port=node.kind,
+                reference=theirs.spelled,
+                line=line(theirs),
             )
             code = "op.activation" if {mine.name, theirs.name} <= POINTWISE else "op.kind"
             proof = _proof(scene, mine, theirs, code, message, _spelt(scene, kind, words), score)
@@ -94,7 +106,12 @@ def _another(scene: Scene, mine: Op, theirs: Op, words: Mapping[str, Any]) -> It
 
 
 def _both(name: str, theirs: Any, mine: Any) -> str:
-    return f"{name} is {in_words(theirs)} in the reference, {in_words(mine)} in the port"
+    return phrase(
+        "{name} is {reference} in the reference, {port} in the port",
+        name=name,
+        reference=in_words(theirs),
+        port=in_words(mine),
+    )
 
 
 def layer_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:
@@ -108,7 +125,11 @@ def layer_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:
         return  # it is only at another point
     score = _built(scene, own[0], "Identity", {})
     if score <= scene.case.limit:
-        message = f"the port applies {own[0].spelled} in {line(own[0])}, the reference does not"
+        message = phrase(
+            "the port applies {spelled} in {line}, the reference does not",
+            spelled=own[0].spelled,
+            line=line(own[0]),
+        )
         yield _proof(scene, own[0], None, "op.extra", message, _spelt(scene, "Identity", {}), score)
 
 
@@ -134,8 +155,10 @@ def layer_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
         parts.insert(names.index(used) if used in names else len(names), line_of_it)
         library = line_of_it.partition("(")[0].rpartition(".")[0]
         fix = f"{spelled_path(case.node.path)} = {library}.Sequential({', '.join(parts)})"
-        there = f"{theirs.spelled} ({line(theirs)})"
-        message = f"the reference applies {there}, the port does not in {place(case.node)}"
+        there = phrase("{spelled} ({line})", spelled=theirs.spelled, line=line(theirs))
+        message = phrase(
+            "the reference applies {there}, the port does not in {place}", there=there, place=place(case.node)
+        )
         facts = (theirs.name, line(theirs))
         yield Proof("op.missing", message, fix, score, reference=theirs.where, facts=facts)
         return

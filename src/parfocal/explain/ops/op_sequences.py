@@ -13,6 +13,7 @@ from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.proofs import line, lines
 from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.scene import Scene
+from parfocal.phrases import joined, phrase
 
 
 def way_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof | None:
@@ -23,15 +24,21 @@ def way_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: floa
             break
         own, others = own[:-1], others[:-1]  # what both do in the end is not what differs
     mine, theirs = (
-        ", ".join(_with_words(op, backend) for op in ops)
+        joined(", ", (_with_words(op, backend) for op in ops))
         for ops, backend in zip((own, others), backends, strict=True)
     )
     alike = [op.name for op in own] == [op.name for op in others]
     code = next(_codes_of_words(scene, own, others), None if alike else "op.kind")
     if code is None:
         return next(_shaped_otherwise(scene, own, others, score), None)
-    message = f"{mine} in the port ({lines(own)}), {theirs} in the reference ({lines(others)})"
-    fix = f"compute {theirs} in {lines(own)}"
+    message = phrase(
+        "{port} in the port ({lines}), {reference} in the reference ({there})",
+        port=mine,
+        lines=lines(own),
+        reference=theirs,
+        there=lines(others),
+    )
+    fix = phrase("compute {theirs} in {lines}", theirs=theirs, lines=lines(own))
     return Proof(code, message, fix, score, own[0].where, others[0].where)
 
 
@@ -44,11 +51,16 @@ def _shaped_otherwise(scene: Scene, own: Sequence[Op], others: Sequence[Op], sco
             )
             if shape != right and scene.matches.are_one(key, other):
                 code = "op.axis" if "axis" in told(mine, scene.case.backend.is_tensor) else "layout.permuted"
-                message = (
-                    f"{mine.name} takes {shape} in the port ({line(mine)}), the same values as {right} "
-                    f"in the reference ({line(theirs)})"
+                message = phrase(
+                    "{name} takes {port} in the port ({line}), the same values as {reference} in the "
+                    "reference ({there})",
+                    name=mine.name,
+                    port=shape,
+                    line=line(mine),
+                    reference=right,
+                    there=line(theirs),
                 )
-                fix = f"give {mine.name} {right} in {line(mine)}"
+                fix = phrase("give {name} {right} in {line}", name=mine.name, right=right, line=line(mine))
                 yield Proof(code, message, fix, score, mine.where, theirs.where)
 
 

@@ -28,6 +28,7 @@ from parfocal.explain.ops.remakes import bridging, followed_by, picking, reorder
 from parfocal.explain.ops.scene import Scene, is_same
 from parfocal.explain.ops.subgraphs import between, is_one_of, moving, one_more, same_sources, transplanted
 from parfocal.explain.ops.values import rearranged
+from parfocal.phrases import joined, phrase
 
 PARTS = SELECTING | MOVING | {"neg", "cast"}
 MOST_TENSORS = 4  # more are not tried in every order
@@ -107,7 +108,7 @@ def ops_in_another_order(scene: Scene, gap: Gap) -> Iterator[Proof]:
         if score <= scene.case.limit:
             first = next(op for op, name in zip(own, wanted, strict=True) if op.name != name)
             proof = order_proof(first, others[-1], (), first.where, score, (names, wanted))
-            yield replace(proof, message="; ".join((proof.message, *_told_otherwise(scene, own, others))))
+            yield replace(proof, message=joined("; ", (proof.message, *_told_otherwise(scene, own, others))))
     extra = one_more(names, wanted)
     if extra is not None and own[extra].function is not None:
         for slot in own[extra].inputs:
@@ -130,10 +131,15 @@ def _told_otherwise(scene: Scene, own: list[Op], others: list[Op]) -> Iterator[s
         if len(alike) != 1 or told_alike(scene, op, alike[0]):
             continue
         mine, theirs = (
-            ", ".join(f"{name} {words(value)}" for name, value in told(each, backend.is_tensor).items())
+            joined(", ", (f"{name} {words(value)}" for name, value in told(each, backend.is_tensor).items()))
             for each, backend in ((op, scene.case.backend), (alike[0], scene.case.reference_backend))
         )
-        yield f"{op.name} with {theirs} in the reference, {mine} in the port"
+        yield phrase(
+            "{name} with {reference} in the reference, {port} in the port",
+            name=op.name,
+            reference=theirs,
+            port=mine,
+        )
 
 
 def taken_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
@@ -181,9 +187,13 @@ def another_value(scene: Scene, gap: Gap) -> Iterator[Proof]:
 def _given_by(op: Op | None, key: Key) -> str:
     """What gives a value, and as which of several."""
     if op is None:
-        return "an input"
+        return phrase("an input")
     slot = next((slot for slot, given in op.outputs.items() if given == key), "")
-    return f"what {op.spelled} gives" if len(op.outputs) == 1 else f"output {slot} of {op.spelled}"
+    return (
+        phrase("what {spelled} gives", spelled=op.spelled)
+        if len(op.outputs) == 1
+        else phrase("output {slot} of {spelled}", slot=slot, spelled=op.spelled)
+    )
 
 
 def _other_output(scene: Scene, gap: Gap) -> Key | None:

@@ -20,6 +20,7 @@ from parfocal.explain.ops.mending import mask_fix, missing_fix, moved_fix, split
 from parfocal.explain.ops.names import DROPPING, MASKING, POINTWISE, RANDOM, SCALING
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.values import MASKED, covered, is_mask
+from parfocal.phrases import joined, phrase
 
 PRODUCTS = frozenset({"matmul", "einsum", "scaled_dot_product_attention"})
 ROOTS = {"rsqrt": "sqrt"}  # but for what is divided by
@@ -31,12 +32,29 @@ def argument_proof(scene: Scene, op: Op, other: Op | None, mine: Said, theirs: S
     if mine.name == "scalar":
         small = op.name in ("add", "sub") and 0.0 <= abs(float(theirs.value)) <= SMALL
         code = "config.epsilon" if small else "op.scale" if op.name in SCALING else "config.other"
-        how = "with" if other is not None else "as if with"
-        message = f"{op.name} {how} {ours} in the reference, with {own} in the port"
+        how = phrase("with") if other is not None else phrase("as if with")
+        message = phrase(
+            "{name} {how} {reference} in the reference, with {port} in the port",
+            name=op.name,
+            how=how,
+            reference=ours,
+            port=own,
+        )
     else:
         code = code_of(mine.name, op.name)
-        message = f"{mine.name} of {op.name} is {ours} in the reference, {own} in the port"
-    fix = f"write {words(mine.back(theirs.value))} instead of {words(mine.back(mine.value))} in {line(op)}"
+        message = phrase(
+            "{name} of {op_name} is {reference} in the reference, {port} in the port",
+            name=mine.name,
+            op_name=op.name,
+            reference=ours,
+            port=own,
+        )
+    fix = phrase(
+        "write {right} instead of {wrong} in {line}",
+        right=words(mine.back(theirs.value)),
+        wrong=words(mine.back(mine.value)),
+        line=line(op),
+    )
     owner = spelled_path(scene.case.node.path), scene.case.module
     fix = fixing.told(op, mine, theirs.value, fix, owner, partial(frames_around, scene.case))
     return Proof(code, message, fix, score, op.where, None if other is None else other.where)
@@ -50,17 +68,31 @@ def extra_proof(scene: Scene, ops: Sequence[Op], score: float, right: tuple[Op, 
     code = codes.get(op.name, "op.extra")
     if len(ops) == 1 and op.name in SCALING and len(tensors) == 1:
         code = "op.scale"
-    message = f"the port applies {chain(ops)} in {line(op)}, the reference does not"
-    fix = fixing.dropped(ops[-1], *(right or (ops[0], "0")), f"take {chain(ops)} out of {line(op)}")
+    message = phrase(
+        "the port applies {chain} in {line}, the reference does not", chain=chain(ops), line=line(op)
+    )
+    fix = fixing.dropped(
+        ops[-1],
+        *(right or (ops[0], "0")),
+        phrase("take {chain} out of {line}", chain=chain(ops), line=line(op)),
+    )
     if op.name in DROPPING and not op.is_module:
         code = "random.dropout"
         rate = said(op, scene.case.backend.is_tensor).get("p")
-        message = f"dropout{'' if rate is None else f' with p = {words(rate.value)}'} is on in {line(op)}: "
-        message += "the reference drops nothing"
-        fix = fixing.not_dropping(op, f"dropout(..., training=self.training) in {line(op)}")
+        message = phrase(
+            "dropout{rate} is on in {line}: ",
+            rate="" if rate is None else phrase(" with p = {words}", words=words(rate.value)),
+            line=line(op),
+        )
+        message += phrase("the reference drops nothing")
+        fix = fixing.not_dropping(op, phrase("dropout(..., training=self.training) in {line}", line=line(op)))
     elif op.name in RANDOM:
         code = "random.source"
-        message = f"the port adds random numbers of its own ({chain(ops)} in {line(op)}), the reference none"
+        message = phrase(
+            "the port adds random numbers of its own ({chain} in {line}), the reference none",
+            chain=chain(ops),
+            line=line(op),
+        )
     return Proof(code, message, fix, score, op.where)
 
 
@@ -70,17 +102,25 @@ def missing_proof(
     """Of one op of the reference that is missing, or of several in a row."""
     op = ops[-1]
     scalar = said(op, scene.case.reference_backend.is_tensor).get("scalar")
-    value = f" with {words(scalar.value)}" if scalar is not None and len(ops) == 1 else ""
+    value = phrase(" with {words}", words=words(scalar.value)) if scalar is not None and len(ops) == 1 else ""
     if op.name == "setitem" and (index := indexed(op.args[1])) is not None:
-        value = f" at [{index}]"
+        value = phrase(" at [{index}]", index=index)
     code = "op.missing"
     if any(hides(scene.reference, each) for each in ops):
         code = "op.mask"
     elif len(ops) == 1 and op.name in SCALING and scalar is not None:
         code = "op.scale"
-    place = "" if where is None else f" in {line(where)}"
-    message = f"the reference applies {chain(ops)}{value} ({line(op)}), the port does not{place}"
-    fix = missing_fix(scene, ops, gap, f"apply {chain(ops)}{value}{place}")
+    place = "" if where is None else phrase(" in {line}", line=line(where))
+    message = phrase(
+        "the reference applies {chain}{value} ({line}), the port does not{place}",
+        chain=chain(ops),
+        value=value,
+        line=line(op),
+        place=place,
+    )
+    fix = missing_fix(
+        scene, ops, gap, phrase("apply {chain}{value}{place}", chain=chain(ops), value=value, place=place)
+    )
     if isinstance(fix, fixing.Line) and where is None:
         where = Where(op.name, fix.patch.file, fix.patch.line)
     elif isinstance(fix, fixing.Line) and where is not None and fix.patch.file == where.file:
@@ -92,8 +132,13 @@ def lacking_proof(scene: Scene, mine: Op, theirs: Op, key: Key, score: float) ->
     """An op that is handed a tensor less than in the reference."""
     shape = list(scene.reference.values[key].shape)
     code = "op.bias" if len(shape) == 1 else "op.missing"
-    message = f"{mine.name} takes a tensor {shape} more in the reference ({line(theirs)}) than in the port"
-    fix = f"pass the tensor {shape} to {mine.name} in {line(mine)}"
+    message = phrase(
+        "{name} takes a tensor {shape} more in the reference ({line}) than in the port",
+        name=mine.name,
+        shape=shape,
+        line=line(theirs),
+    )
+    fix = phrase("pass the tensor {shape} to {name} in {line}", shape=shape, name=mine.name, line=line(mine))
     return Proof(code, message, fix, score, mine.where, theirs.where)
 
 
@@ -102,17 +147,21 @@ def mask_proof(scene: Scene, gap: Gap, where: Where | None, score: float) -> Pro
     right = covered(scene.reference.values[gap.reference]).reshape(mine.shape)
     differing = int((mine != right).sum())
     if differing == mine.size:
-        how = "means the opposite"
-        fix = "invert the mask"
+        how = phrase("means the opposite")
+        fix = phrase("invert the mask")
     else:
-        how = f"differs at {differing} of {mine.size} places"
-        fix = "mask the places that the reference masks"
-    message = (
-        f"the mask {how}: {int(mine.sum())} of {mine.size} places in the port, "
-        f"{'the other ' if differing == mine.size else ''}{int(right.sum())} in the reference"
+        how = phrase("differs at {differing} of {size} places", differing=differing, size=mine.size)
+        fix = phrase("mask the places that the reference masks")
+    message = phrase(
+        "the mask {how}: {count} of {size} places in the port, {other}{reference} in the reference",
+        how=how,
+        count=int(mine.sum()),
+        size=mine.size,
+        other=phrase("the other ") if differing == mine.size else "",
+        reference=int(right.sum()),
     )
     made = scene.reference.producers.get(gap.reference)
-    place = "" if where is None else f" in {line(where)}"
+    place = "" if where is None else phrase(" in {line}", line=line(where))
     fix = mask_fix(scene, gap, fix + place)
     return Proof("op.mask", message, fix, score, where, None if made is None else made.where)
 
@@ -124,12 +173,17 @@ def hidden_proof(
     mine = next(
         (op for op in own if any(is_mask(scene.port.values[key]) for key in op.inputs.values())), own[0]
     )
-    how = "otherwise or at another point" if covering else "nowhere"
-    message = (
-        f"the reference masks by {hiding.spelled} ({line(hiding)}: {chain(others)}), "
-        f"the port {how} ({line(mine)}: {chain(own)})"
+    how = phrase("otherwise or at another point") if covering else phrase("nowhere")
+    message = phrase(
+        "the reference masks by {spelled} ({line}: {chain}), the port {how} ({own_line}: {own_chain})",
+        spelled=hiding.spelled,
+        line=line(hiding),
+        chain=chain(others),
+        how=how,
+        own_line=line(mine),
+        own_chain=chain(own),
     )
-    fix = f"mask in {line(mine)} as the reference does: {chain(others)}"
+    fix = phrase("mask in {line} as the reference does: {chain}", line=line(mine), chain=chain(others))
     return Proof("op.mask", message, fix, score, mine.where, hiding.where)
 
 
@@ -146,15 +200,35 @@ def order_proof(
     """
     place = where or op.where
     if names is None:
-        message = f"{op.name} takes its tensors in another order: {listed(order)} in the reference"
-        fix = f"in {line(place)} pass the tensors to {op.name} in the order {listed(order)}"
+        message = phrase(
+            "{name} takes its tensors in another order: {reference} in the reference",
+            name=op.name,
+            reference=listed(order),
+        )
+        fix = phrase(
+            "in {line} pass the tensors to {name} in the order {order}",
+            line=line(place),
+            name=op.name,
+            order=listed(order),
+        )
         fix = fixing.ordered(op, list(op.inputs), order, fix)
     elif len(names[0]) > 1:
-        message = f"{', '.join(names[0])} in the port, {', '.join(names[1])} in the reference"
-        fix = f"in {line(place)} apply {', '.join(names[1])} in this order"
+        message = phrase(
+            "{port} in the port, {reference} in the reference",
+            port=joined(", ", names[0]),
+            reference=joined(", ", names[1]),
+        )
+        fix = phrase("in {line} apply {names} in this order", line=line(place), names=joined(", ", names[1]))
     else:
-        message = f"{op.spelled} takes {names[0][0]}; in the reference {names[1][0]}"
-        fix = f"in {line(place)} pass to {op.spelled} {names[1][0]}"
+        message = phrase(
+            "{spelled} takes {port}; in the reference {reference}",
+            spelled=op.spelled,
+            port=names[0][0],
+            reference=names[1][0],
+        )
+        fix = phrase(
+            "in {line} pass to {spelled} {names}", line=line(place), spelled=op.spelled, names=names[1][0]
+        )
     return Proof("op.order", message, fix, score, place, None if other is None else other.where)
 
 
@@ -162,17 +236,25 @@ def exchanged_proof(scene: Scene, one: tuple[Gap, Op], other: tuple[Gap, Op], sc
     """Two ops of which each takes what the other should."""
     given = [source_of(scene, gap.port, gap.made) for gap, _ in (one, other)]
     users = [user for _, user in (one, other)]
-    message = (
-        f"{users[0].spelled} takes {given[0]} and {users[1].spelled} {given[1]}; "
-        "in the reference it is the other way round"
+    message = phrase(
+        "{spelled} takes {given} and {users_spelled} {given2}; in the reference it is the other way round",
+        spelled=users[0].spelled,
+        given=given[0],
+        users_spelled=users[1].spelled,
+        given2=given[1],
     )
-    places = " and ".join(dict.fromkeys(map(line, users)))
-    fix = f"exchange {given[0]} and {given[1]} in {places}"
+    places = joined(" and ", dict.fromkeys(map(line, users)))
+    fix = phrase("exchange {given} and {given2} in {places}", given=given[0], given2=given[1], places=places)
     there = one[0].other_user
     where = min(users, key=lambda op: op.index).where
     made = one[0].made
     if made is not None and made is other[0].made:  # given out the wrong way round, not taken
-        where, fix = made.where, f"exchange {given[0]} and {given[1]} in {line(made)}"
+        where, fix = (
+            made.where,
+            phrase(
+                "exchange {given} and {given2} in {line}", given=given[0], given2=given[1], line=line(made)
+            ),
+        )
         slots = [slot for gap, _ in (one, other) for slot, key in made.outputs.items() if key == gap.port]
         fix = fixing.exchanged_parts(made, slots, fix)
     return Proof("op.order", message, fix, score, where, None if there is None else there.where)
@@ -182,24 +264,30 @@ def source_of(scene: Scene, key: Key, made: Op | None) -> str:
     """Where a value of the port comes from, in words."""
     if made is not None and len(made.outputs) > 1:
         slot = next((slot for slot, output in made.outputs.items() if output == key), "?")
-        return f"output {slot} of {made.spelled}"
+        return phrase("output {slot} of {spelled}", slot=slot, spelled=made.spelled)
     if made is not None:
-        return f"what {made.spelled} gives"
+        return phrase("what {spelled} gives", spelled=made.spelled)
     backend, wanted = scene.case.backend, scene.port.values[key]
     for entry in backend.state(scene.case.module):
         array = backend.to_array(entry.value)
         if array.shape == wanted.shape and np.array_equal(array, wanted):
             return f"self.{entry.path}"
-    return "an input"
+    return phrase("an input")
 
 
 def early_proof(mine: Op, theirs: Op, where: Where, score: float) -> Proof:
     """An op that both sides have, at another point of the way."""
-    message = (
-        f"{mine.spelled} is applied at another point in the port ({line(mine)}) than in the reference "
-        f"({line(theirs)})"
+    message = phrase(
+        "{spelled} is applied at another point in the port ({line}) than in the reference ({there})",
+        spelled=mine.spelled,
+        line=line(mine),
+        there=line(theirs),
     )
-    fix = f"apply {theirs.name} where the reference does: {line(where)} has it in another order"
+    fix = phrase(
+        "apply {name} where the reference does: {line} has it in another order",
+        name=theirs.name,
+        line=line(where),
+    )
     return Proof("op.order", message, fix, score, where, theirs.where)
 
 
@@ -207,8 +295,19 @@ def replaced_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
     code = "op.activation" if {mine.name, theirs.name} <= POINTWISE else "op.kind"
     if {mine.name, theirs.name} in ({"sum", "mean"}, SCALING):
         code = "op.scale"
-    message = f"{mine.spelled} in the port ({line(mine)}), {theirs.spelled} in the reference ({line(theirs)})"
-    fix = f"apply {theirs.name} instead of {mine.name} in {line(mine)}"
+    message = phrase(
+        "{port} in the port ({line}), {reference} in the reference ({there})",
+        port=mine.spelled,
+        line=line(mine),
+        reference=theirs.spelled,
+        there=line(theirs),
+    )
+    fix = phrase(
+        "apply {name} instead of {mine_name} in {line}",
+        name=theirs.name,
+        mine_name=mine.name,
+        line=line(mine),
+    )
     arguments = told(theirs, scene.case.reference_backend.is_tensor)
     owner = spelled_path(scene.case.node.path), scene.case.module
     fix = fixing.called(mine, scene.case.backend.name, theirs.name, arguments, fix, owner)
@@ -217,11 +316,15 @@ def replaced_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
 
 def formula_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof:
     """Another function of the same value, written by hand."""
-    message = (
-        f"another function of the same value: {chain(own)} in the port ({line(own[-1])}), "
-        f"{chain(others)} in the reference ({line(others[-1])})"
+    message = phrase(
+        "another function of the same value: {port} in the port ({line}), {reference} in the "
+        "reference ({there})",
+        port=chain(own),
+        line=line(own[-1]),
+        reference=chain(others),
+        there=line(others[-1]),
     )
-    fix = f"compute {chain(others)} instead in {line(own[-1])}"
+    fix = phrase("compute {chain} instead in {line}", chain=chain(others), line=line(own[-1]))
     names, wanted = ([ROOTS.get(op.name, op.name) for op in ops] for ops in (own, others))
     code = "op.order" if names != wanted and sorted(names) == sorted(wanted) else "op.activation"
     return Proof(code, message, fix, score, own[0].where, others[-1].where)
@@ -234,9 +337,15 @@ def moved_proof(
     joining = next((op for op in reversed(own) if op.name in ("concat", "stack")), None)
     place = joining.where if joining is not None else where or (own or others)[-1].where
     there = None if not others else others[-1].where
-    mine, theirs = chain(own) or "nothing", chain(others) or "nothing"
-    message = f"the right values in wrong places: {mine} in the port, {theirs} in the reference"
-    fix = moved_fix(scene, gap, own, f"arrange the values in {line(place)} as the reference does")
+    mine, theirs = chain(own) or phrase("nothing"), chain(others) or phrase("nothing")
+    message = phrase(
+        "the right values in wrong places: {port} in the port, {reference} in the reference",
+        port=mine,
+        reference=theirs,
+    )
+    fix = moved_fix(
+        scene, gap, own, phrase("arrange the values in {line} as the reference does", line=line(place))
+    )
     if isinstance(fix, fixing.Line):
         place = replace(place, file=fix.patch.file, line=fix.patch.line)
     names, wanted = {op.name for op in own}, {op.name for op in others}
@@ -255,13 +364,21 @@ def moved_proof(
 
 def taken_proof(own: list[Op], others: list[Op], moved: bool, score: float) -> Proof:
     """Parts of the same values, taken and joined otherwise; ``moved``: the same parts in other places."""
-    message = (
-        f"the same values taken apart and joined otherwise: {chain(own)} in the port ({lines(own)}), "
-        f"{chain(others)} in the reference ({lines(others)})"
+    message = phrase(
+        "the same values taken apart and joined otherwise: {port} in the port ({lines}), "
+        "{reference} in the reference ({there})",
+        port=chain(own),
+        lines=lines(own),
+        reference=chain(others),
+        there=lines(others),
     )
-    fix = f"take and join the values in {lines(own)} as the reference does: {chain(others)}"
-    joined = {"concat", "stack"} & {op.name for op in (*own, *others)}
-    code = "op.order" if joined else "layout.permuted" if moved else "op.kind"
+    fix = phrase(
+        "take and join the values in {lines} as the reference does: {chain}",
+        lines=lines(own),
+        chain=chain(others),
+    )
+    are_joined = {"concat", "stack"} & {op.name for op in (*own, *others)}
+    code = "op.order" if are_joined else "layout.permuted" if moved else "op.kind"
     return Proof(code, message, fix, score, own[0].where, others[0].where)
 
 
@@ -271,8 +388,15 @@ def split_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
     right = scene.reference.values[next(iter(theirs.outputs.values()))].shape
     multiplied = any(each.name in PRODUCTS for each in scene.suspects)
     code = "config.heads" if multiplied else "config.groups"
-    message = f"{mine.name} makes {list(shape)} in the port, {list(right)} in the reference"
-    fix = split_fix(mine, shape, right, f"reshape to {list(right)} in {line(mine)}")
+    message = phrase(
+        "{name} makes {port} in the port, {reference} in the reference",
+        name=mine.name,
+        port=list(shape),
+        reference=list(right),
+    )
+    fix = split_fix(
+        mine, shape, right, phrase("reshape to {right} in {line}", right=list(right), line=line(mine))
+    )
     return Proof(code, message, fix, score, mine.where, theirs.where)
 
 
@@ -299,7 +423,7 @@ def masks(log: Log, op: Op) -> bool:
 
 def chain(ops: Sequence[Op]) -> str:
     """The ops in a row, each once."""
-    return ", ".join(dict.fromkeys(op.spelled for op in ops))
+    return joined(", ", dict.fromkeys(op.spelled for op in ops))
 
 
 def line(op: Op | Where) -> str:
@@ -310,7 +434,11 @@ def lines(ops: Sequence[Op]) -> str:
     """From the first line to the last, of the file that the last is in."""
     numbers = [op.line for op in ops if op.file == ops[-1].file and op.line is not None]
     first = min(numbers, default=None)
-    return line(ops[-1]) if first in (None, ops[-1].line) else f"{line(ops[-1])}, from {first} on"
+    return (
+        line(ops[-1])
+        if first in (None, ops[-1].line)
+        else phrase("{line}, from {first} on", line=line(ops[-1]), first=first)
+    )
 
 
 def listed(order: tuple[int, ...]) -> str:

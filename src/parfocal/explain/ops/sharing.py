@@ -18,6 +18,7 @@ from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.scopes import is_in_method
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
+from parfocal.phrases import joined, phrase
 from parfocal.replay.repeat import Repeated
 
 MOST = 6  # other modules that are asked
@@ -48,8 +49,14 @@ def in_shared_code(case: Case, fix: str) -> str:
     line = _for_some(fix.patch, needing, [other.module for other in spoilt])
     if line is not None:
         return line
-    paths = ", ".join(dict.fromkeys(place(other.node) for other in spoilt))
-    return f"write {fix.patch.new} in {fix.patch.place} for {place(case.node)} alone: it is right for {paths}"
+    paths = joined(", ", dict.fromkeys(place(other.node) for other in spoilt))
+    return phrase(
+        "write {new} in {place} for {case_place} alone: it is right for {paths}",
+        new=fix.patch.new,
+        place=fix.patch.place,
+        case_place=place(case.node),
+        paths=paths,
+    )
 
 
 def _better(

@@ -18,6 +18,7 @@ from parfocal.explain.ops.proofs import argument_proof, line
 from parfocal.explain.ops.remakes import giving, retelling
 from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.values import laid_out
+from parfocal.phrases import phrase
 
 Solve = Callable[[Array, Array], Array]
 FINEST = 1e-6  # single precision knows a number up to that share of it
@@ -108,12 +109,17 @@ def other_constant(scene: Scene, gap: Gap) -> Iterator[Proof]:
     if score > scene.case.limit:
         return
     own, others = (shown(log.values[key]) for log, key in _both(scene, gap))
-    message = (
-        f"{mine.name} gives {own} in the port ({line(mine)}), {theirs.name} {others} in the reference "
-        f"({line(theirs)})"
+    message = phrase(
+        "{name} gives {port} in the port ({line}), {theirs_name} {reference} in the reference ({there})",
+        name=mine.name,
+        port=own,
+        line=line(mine),
+        theirs_name=theirs.name,
+        reference=others,
+        there=line(theirs),
     )
     arguments = told(theirs, scene.case.reference_backend.is_tensor)
-    fix = f"make {others} in {line(mine)}"
+    fix = phrase("make {others} in {line}", others=others, line=line(mine))
     fix = fixing.called(mine, scene.case.backend.name, theirs.name, arguments, fix)
     yield Proof("config.other", message, fix, score, mine.where, theirs.where)
 

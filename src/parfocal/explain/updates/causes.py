@@ -15,19 +15,20 @@ from parfocal.explain.updates.rules import Moment, updated
 from parfocal.explain.updates.settings import code_of, differences, same
 from parfocal.explain.updates.solving import Evidence, SideUpdate, get, solve, with_settings
 from parfocal.judge.verdict import Cause
+from parfocal.phrases import phrase
 
 Written = Callable[[str, Mapping[str, Any]], str]  # how an optimizer of the port is written
 EFFECT = 1e-6  # of an update: what a setting has to change to count
 # What a rule does where no setting says anything.
 DEFAULTS = {"lr": 1.0, "bias_correction": True, "amsgrad": False, "nesterov": False, "added_decay": 0.0}
 NAMES = {
-    "added_decay": "a decay of the gradient, besides the one apart from it,",
-    "weight_decay": "the weight decay",
-    "decay": "the form of weight decay",
-    "lr": "the factor on the learning rate",
-    "epsilon_place": "the place of epsilon (of the root)",
-    "bias_correction": "whether moments are corrected for their start at zero",
-    "kind": "the rule of update",
+    "added_decay": phrase("a decay of the gradient, besides the one apart from it,"),
+    "weight_decay": phrase("the weight decay"),
+    "decay": phrase("the form of weight decay"),
+    "lr": phrase("the factor on the learning rate"),
+    "epsilon_place": phrase("the place of epsilon (of the root)"),
+    "bias_correction": phrase("whether moments are corrected for their start at zero"),
+    "kind": phrase("the rule of update"),
 }
 
 
@@ -54,16 +55,21 @@ def _as_said(update: SideUpdate) -> bool:
 
 def _frozen(wrong: Sequence[Evidence]) -> Cause | None:
     """Parameters that only one side moves."""
-    for side, other in (("port", "reference"), ("reference", "port")):
+    for side, other in ((phrase("port"), phrase("reference")), (phrase("reference"), phrase("port"))):
         still = [
             each.path for each in wrong if not _moves(getattr(each, side)) and _moves(getattr(each, other))
         ]
         if still:
-            message = f"{_places(still)} is not updated in the {side}, and is in the {other}"
+            message = phrase(
+                "{places} is not updated in the {side}, and is in the {other}",
+                places=_places(still),
+                side=side,
+                other=other,
+            )
             fix = (
-                "give the port's optimizer all parameters that the reference's has"
+                phrase("give the port's optimizer all parameters that the reference's has")
                 if side == "port"
-                else f"leave {_places(still)} out of the port's optimizer"
+                else phrase("leave {places} out of the port's optimizer", places=_places(still))
             )
             return Cause("optim.lr_group", message, fix, 0.0)
     return None
@@ -74,8 +80,9 @@ def _moves(update: SideUpdate) -> bool:
 
 
 def _places(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return f"{paths[0]}{more}"
+    if len(paths) == 1:
+        return paths[0]
+    return phrase("{names} and {count} more", names=paths[0], count=len(paths) - 1)
 
 
 def _by_settings(wrong: Sequence[Evidence], every: Sequence[Evidence], written: Written) -> list[Cause]:
@@ -123,17 +130,23 @@ def _share(then: Array, now: Array, whole: Array) -> float:
 
 
 def _told(name: str, ours: Any, theirs: Any, where: Sequence[Evidence], of: int, written: Written) -> Cause:
-    few = f" of {_places([each.path for each in where])}" if len(where) < of else ""
+    few = phrase(" of {places}", places=_places([each.path for each in where])) if len(where) < of else ""
     title = NAMES.get(name, name)
-    message = f"{title}{few} is {_value(ours)} in the reference and {_value(theirs)} in the port"
+    message = phrase(
+        "{title}{few} is {reference} in the reference and {port} in the port",
+        title=title,
+        few=few,
+        reference=_value(ours),
+        port=_value(theirs),
+    )
     first = where[0]
     kind = first.reference.kind if name in ("kind", "decay", "momentum") else first.port.kind
     line = written(kind, _to_write(name, ours, first.reference.settings))
-    fix = f"write {line}"
+    fix = phrase("write {line}", line=line)
     if name == "epsilon_place":
         fix = _smaller_epsilon(first, written)
     elif few:
-        fix += f" for {_places([each.path for each in where])}"
+        fix += phrase(" for {places}", places=_places([each.path for each in where]))
     after = first.reference.score()
     return Cause(code_of(name), message, fix, 0.0 if after is None else min(after, LIMIT))
 
@@ -153,7 +166,7 @@ def _smaller_epsilon(evidence: Evidence, written: Written) -> str:
     """Inside and outside of a root are the same for an epsilon too small to matter."""
     epsilon = float(evidence.reference.settings.get("epsilon", 0.0))
     line = written(evidence.port.kind, {"epsilon": epsilon**2})
-    return f"write {line}: inside of the root epsilon counts as its square does outside"
+    return phrase("write {line}: inside of the root epsilon counts as its square does outside", line=line)
 
 
 def _value(value: Any) -> str:
@@ -197,18 +210,21 @@ def _one_by_one(hidden: Sequence[Evidence], every: Sequence[Evidence], written: 
 
 
 def _shown(name: str, value: Any, where: Sequence[Evidence], of: int, written: Written) -> Cause:
-    few = f" of {_places([each.path for each in where])}" if len(where) < of else ""
+    few = phrase(" of {places}", places=_places([each.path for each in where])) if len(where) < of else ""
     first = where[0]
     right = DEFAULTS.get(name) if name in DEFAULTS else get(first.reference.settings, name)
     said = get(first.port.settings, name)
-    message = (
-        f"{NAMES.get(name, name)}{few} is {_value(right)} in the reference; the port's updates, computed "
-        f"again, show {_value(value)}"
+    message = phrase(
+        "{title}{few} is {reference} in the reference; the port's updates, computed again, show {value}",
+        title=NAMES.get(name, name),
+        few=few,
+        reference=_value(right),
+        value=_value(value),
     )
     if name != "lr" and said is not None and not same(said, value):
-        message += f", whatever its optimizer says ({_value(said)})"
+        message += phrase(", whatever its optimizer says ({value})", value=_value(said))
     line = written(first.port.kind, _to_write(name, right, first.reference.settings))
-    fix = f"make the port's update that of {line}"
+    fix = phrase("make the port's update that of {line}", line=line)
     expected = updated(first.port.kind, with_settings(first.port.settings, {name: value}), first.port.moment)
     after = 0.0 if expected is None else distance(first.port.outcome, expected, first.port.floor())
     return Cause(code_of(name), message, fix, after)

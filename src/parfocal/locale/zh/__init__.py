@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+from parfocal.locale.zh.explain import TEXTS as _EXPLAIN
+from parfocal.locale.zh.explain_backward import TEXTS as _BACKWARD
+from parfocal.locale.zh.explain_layers import TEXTS as _LAYERS
+from parfocal.locale.zh.explain_ops import TEXTS as _OPS
 from parfocal.locale.zh.ranks import TEXTS as _RANKS
+from parfocal.locale.zh.recorded_runs import TEXTS as _RECORDED_RUNS
 from parfocal.locale.zh.report import TEXTS as _REPORT
+from parfocal.locale.zh.weights import TEXTS as _WEIGHTS
+from parfocal.locale.zh.workflow import TEXTS as _WORKFLOW
 
-TABLES = {"report": _REPORT, "ranks": _RANKS}
+TABLES = {
+    "report": _REPORT,
+    "weights": _WEIGHTS,
+    "workflow": _WORKFLOW,
+    "workflow.recorded_runs": _RECORDED_RUNS,
+    "ranks": _RANKS,
+    "explain": _EXPLAIN,
+    "explain.layers": _LAYERS,
+    "explain.ops": _OPS,
+    "explain.backward": _BACKWARD,
+}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 TEXTS = {
-    "reference": "参考模型",
-    "port": "移植模型",
     "rank with the others": "进程间比较",
     "ranks with each other": "进程间比较",
     "parameter {path} of rank {rank}": "进程 {rank} 的参数 {path}",

@@ -85,6 +85,7 @@ TEXTS = {
     "data": "数据",
     "metric": "评估指标",
     "init": "初始化",
+    "module": "模块",
     # why something was not compared
     "{what} of {where} ({reason})": "{where} 的{what}（{reason}）",
     "only the reference has it": "仅参考模型有",
@@ -122,6 +123,7 @@ TEXTS = {
     "metrics": "评估指标",
     "optimizer slot": "优化器状态",
     "optimizer slots": "优化器状态",
+    "outputs": "输出",
     "parameter": "参数",
     "parameters": "参数",
     "parameter gradient": "参数梯度",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Divergence
+from parfocal.phrases import phrase
 from parfocal.report.coverage import LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, CallErrors
 from parfocal.workflow.recorded_runs.forward import blame_around, finite, inherited_from, own_errors
@@ -40,7 +41,9 @@ def one_sided(pair: StepPair) -> tuple[LeftOut, ...]:
         (Reason.ONLY_PORT, pair.reference, pair.port),
     )
     return tuple(
-        LeftOut("gradients", reason) for reason, own, other in sides if other.went_back and not own.went_back
+        LeftOut(phrase("gradients"), reason)
+        for reason, own, other in sides
+        if other.went_back and not own.went_back
     )
 
 
@@ -80,6 +83,6 @@ def _between(pair: StepPair) -> Iterator[tuple[CallErrors, Divergence]]:
             ]
         )
         if own.parent is not None and each.returned.error > JUMP * right:
-            what = f"gradient of output {each.returned.slot}"
+            what = phrase("gradient of output {slot}", slot=each.returned.slot)
             yield each, blame_around(pair, "backward", each, what, each.returned, right)
             return

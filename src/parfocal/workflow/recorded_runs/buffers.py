@@ -29,11 +29,11 @@ NAMES = {"_mean": "running_mean", "_variance": "running_var"}
 
 def compare_buffers(pair: StepPair, diverged: bool) -> Outcome:
     if pair.tolerance is not None:
-        left = LeftOut("buffers", Reason.NOT_ASKED, "not judged by a fixed tolerance")
+        left = LeftOut(phrase("buffers"), Reason.NOT_ASKED, phrase("not judged by a fixed tolerance"))
         return Outcome(left_out=(left,) if pair.reference.buffers or pair.port.buffers else ())
     if bool(pair.reference.buffers) != bool(pair.port.buffers):
         reason = Reason.ONLY_REFERENCE if pair.reference.buffers else Reason.ONLY_PORT
-        return Outcome(left_out=(LeftOut("buffers", reason),))
+        return Outcome(left_out=(LeftOut(phrase("buffers"), reason),))
     statistics = list(_statistics(pair))
     divergences, findings = judged(statistics, None, JUMP)
     broadcast = _broadcast(pair) if divergences else None

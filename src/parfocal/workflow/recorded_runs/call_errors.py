@@ -10,6 +10,7 @@ from parfocal.judge.floors import EPSILON
 from parfocal.judge.metrics import Comparison
 from parfocal.matching.pairing import CallPair
 from parfocal.matching.weightless import BY_PLACE
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace, Value
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.tensors import Distances, tie_values
@@ -66,7 +67,11 @@ def errors_of(
     for slot, value in tied.items():
         apart = distances.between(own.outputs[slot].data, value.data, judged=True)
         if apart.error >= errors.made:
-            errors.made, errors.comparison, errors.what = apart.error, apart.comparison, f"output {slot}"
+            errors.made, errors.comparison, errors.what = (
+                apart.error,
+                apart.comparison,
+                phrase("output {slot}", slot=slot),
+            )
     if given and own.outputs and not tied:
         errors.made, errors.what = math.inf, "output"
         errors.problems.append(_other_shapes(own.outputs, given))
@@ -129,7 +134,9 @@ def jump(given: float, made: float, epsilon: float = EPSILON["float32"]) -> floa
 
 def _other_shapes(own: Mapping[str, Value], given: Mapping[str, Value]) -> str:
     shapes = [[list(value.data.shape) for value in values.values()] for values in (own, given)]
-    return f"shapes {shapes[0]} in the port, {shapes[1]} in the reference"
+    return phrase(
+        "shapes {port} in the port, {reference} in the reference", port=shapes[0], reference=shapes[1]
+    )
 
 
 def _add_backward(

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Divergence, Finding, PairResult, Site
+from parfocal.judge.verdict import Divergence, Finding, PairResult, Site, side_name
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import INCOMPLETE, Report, Step
 from parfocal.run.reader import Run, load_run
@@ -106,8 +107,16 @@ def _left_incomplete(reference: Run, port: Run, gathered: _Gathered) -> Iterator
         (True, "port", port, gathered.steps[1]),
     ):
         if not run.complete and is_port not in told:
-            last = f"after step {max(steps)}" if steps else "before its first step"
-            yield Finding(INCOMPLETE, f"the {name}'s run ends {last}, and was not closed: {run.path}")
+            last = phrase("after step {max}", max=max(steps)) if steps else phrase("before its first step")
+            yield Finding(
+                INCOMPLETE,
+                phrase(
+                    "the {name}'s run ends {last}, and was not closed: {path}",
+                    name=side_name(name),
+                    last=last,
+                    path=run.path,
+                ),
+            )
 
 
 def _steps_of(launches: Launches, gathered: _Gathered) -> Iterator[Steps]:
@@ -172,7 +181,11 @@ class _Gathered:
         if together and 0 not in (each.rank for side in (ours, theirs) if side for each in side.calls):
             return
         for reason, side, other in ((Reason.ONLY_REFERENCE, theirs, ours), (Reason.ONLY_PORT, ours, theirs)):
-            left = None if side is not None or other is None else LeftOut(f"step {other.step}", reason)
+            left = (
+                None
+                if side is not None or other is None
+                else LeftOut(phrase("step {step}", step=other.step), reason)
+            )
             if left is not None and left not in self.left_out:
                 self.left_out.append(left)
 
@@ -199,7 +212,11 @@ class _Gathered:
 
     def report(self, reference: Run, port: Run) -> Report:
         names = [
-            f"{run.header.model_class or run.path.name} ({run.header.framework} run)"
+            phrase(
+                "{model} ({framework} run)",
+                model=run.header.model_class or run.path.name,
+                framework=run.header.framework,
+            )
             for run in (reference, port)
         ]
         return Report(

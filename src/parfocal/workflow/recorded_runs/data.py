@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.verdict import Divergence
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Data, Value
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP
@@ -33,9 +34,9 @@ def compare_data(pair: StepPair, diverged: bool) -> Outcome:
     left_out = (
         (
             LeftOut(
-                f"{abs(calls[0] - calls[1])} of the calls of the model",
+                phrase("{count} of the calls of the model", count=abs(calls[0] - calls[1])),
                 Reason.UNPAIRED,
-                f"{calls[0]} in the reference, {calls[1]} in the port",
+                phrase("{reference} in the reference, {port} in the port", reference=calls[0], port=calls[1]),
             ),
         )
         if calls[0] != calls[1]
@@ -60,7 +61,7 @@ def _judge(pair: StepPair, slot: str, own: Data, other: Data) -> Divergence | No
         "data",
         reference,
         port,
-        f"input {slot} of the model",
+        phrase("input {slot} of the model", slot=slot),
         apart.comparison,
         size,
         apart.error / unit if unit else float("inf"),
@@ -72,11 +73,13 @@ def _judge(pair: StepPair, slot: str, own: Data, other: Data) -> Divergence | No
 
 def _other_shapes(pair: StepPair, own: Mapping[str, Value], other: Mapping[str, Value]) -> Divergence:
     shapes = [", ".join(str(list(value.data.shape)) for value in side.values()) for side in (other, own)]
-    message = f"shapes {shapes[0]} in the reference, {shapes[1]} in the port"
+    message = phrase(
+        "shapes {reference} in the reference, {port} in the port", reference=shapes[0], port=shapes[1]
+    )
     return Divergence(
         "data",
         *pair.sites(),
-        "inputs of the model",
+        phrase("inputs of the model"),
         None,
         NOTHING,
         float("inf"),

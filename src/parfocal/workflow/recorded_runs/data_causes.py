@@ -17,6 +17,7 @@ from parfocal.judge.sketch import relative_distance, sketch
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Cause
 from parfocal.matching.values import SAME, distance
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Data
 from parfocal.run.reader import Run
 from parfocal.run.records import CallRecord, TensorValue
@@ -51,16 +52,18 @@ def _order(observed: Array, expected: Array) -> Cause | None:
     axis, order = found.axis, found.order
     reverse = order == tuple(reversed(range(len(order))))
     if axis > 0 and reverse and len(order) <= CHANNELS:
-        message = f"the {len(order)} channels (axis {axis}) are reversed in the port"
-        fix = f"reverse axis {axis} of the port's input: RGB against BGR"
+        message = phrase(
+            "the {count} channels (axis {axis}) are reversed in the port", count=len(order), axis=axis
+        )
+        fix = phrase("reverse axis {axis} of the port's input: RGB against BGR", axis=axis)
         return Cause("data.channel_order", message, fix, 0.0)
     shown = ", ".join(map(str, order[:8])) + (", ..." if len(order) > 8 else "")
-    what = "samples" if axis == 0 else f"slices along axis {axis}"
-    message = f"the {what} are the reference's in another order: [{shown}]"
+    what = phrase("samples") if axis == 0 else phrase("slices along axis {axis}", axis=axis)
+    message = phrase("the {what} are the reference's in another order: [{shown}]", what=what, shown=shown)
     fix = (
-        "feed both sides the same batches: seed or switch off shuffling"
+        phrase("feed both sides the same batches: seed or switch off shuffling")
         if axis == 0
-        else (f"take the reference's order along axis {axis}")
+        else (phrase("take the reference's order along axis {axis}", axis=axis))
     )
     return Cause("data.order", message, fix, 0.0)
 
@@ -107,9 +110,16 @@ def _normalisation(scales: list[float], offsets: list[float], axis: int | None) 
     def told(numbers: list[float]) -> str:
         return ", ".join(f"{number:.6g}" for number in numbers)
 
-    where = "" if axis is None else f" for each channel (axis {axis})"
-    message = f"the port's input is the reference's times {told(scales)} plus {told(offsets)}{where}"
-    return Cause("data.normalisation", message, "normalise the port's input as the reference's is", 0.0)
+    where = "" if axis is None else phrase(" for each channel (axis {axis})", axis=axis)
+    message = phrase(
+        "the port's input is the reference's times {scales} plus {offsets}{where}",
+        scales=told(scales),
+        offsets=told(offsets),
+        where=where,
+    )
+    return Cause(
+        "data.normalisation", message, phrase("normalise the port's input as the reference's is"), 0.0
+    )
 
 
 def _affine_sketch(pair: StepPair, own: Data, other: Data) -> Cause | None:
@@ -131,9 +141,11 @@ def _some_order(own: Data, other: Data) -> Cause | None:
     """Sketches tell that the values are the same in another order, not which order."""
     if distance(own.fingerprint, other.fingerprint) > SAME:
         return None
-    message = "the port's input has the reference's values in another order"
-    fix = "feed both sides the same batches: seed or switch off shuffling"
-    reversed_channels = Cause("data.channel_order", message, "see that channels are not reversed", 0.0)
+    message = phrase("the port's input has the reference's values in another order")
+    fix = phrase("feed both sides the same batches: seed or switch off shuffling")
+    reversed_channels = Cause(
+        "data.channel_order", message, phrase("see that channels are not reversed"), 0.0
+    )
     return Cause("data.order", message, fix, 0.0, (reversed_channels,))
 
 
@@ -143,10 +155,20 @@ def _other_batch(pair: StepPair, own: Data) -> Cause | None:
         if (call.step, call.rank) == (pair.step, pair.rank) or not _is_same(pair, own, data, tensors):
             continue
         if call.rank != pair.rank:
-            message = f"rank {pair.rank} of the port has the data of the reference's rank {call.rank}"
-            return Cause("dist.sampler", message, "give each rank the reference's share of the data", 0.0)
-        message = f"the port's batch of step {pair.step} is the reference's of step {call.step}"
-        fix = "feed both sides the same batches: seed or switch off shuffling"
+            message = phrase(
+                "rank {rank} of the port has the data of the reference's rank {other}",
+                rank=pair.rank,
+                other=call.rank,
+            )
+            return Cause(
+                "dist.sampler", message, phrase("give each rank the reference's share of the data"), 0.0
+            )
+        message = phrase(
+            "the port's batch of step {step} is the reference's of step {other}",
+            step=pair.step,
+            other=call.step,
+        )
+        fix = phrase("feed both sides the same batches: seed or switch off shuffling")
         return Cause("data.order", message, fix, 0.0)
     return None
 
@@ -180,6 +202,6 @@ def _other_samples(pair: StepPair, observed: Array) -> Cause | None:
         if batch is not None:
             missing -= {row.tobytes() for row in batch}
         if not missing and len(wanted) > 1:
-            message = "the port's samples are the reference's, put together to other batches"
-            return Cause("data.order", message, "feed both sides the same batches", 0.0)
+            message = phrase("the port's samples are the reference's, put together to other batches")
+            return Cause("data.order", message, phrase("feed both sides the same batches"), 0.0)
     return None

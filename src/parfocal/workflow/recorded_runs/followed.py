@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score
 from parfocal.judge.metrics import Comparison
-from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of
+from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of, tensor_words
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
 from parfocal.workflow.recorded_runs.call_errors import CallErrors
 from parfocal.workflow.recorded_runs.ops import at_its_op
@@ -55,11 +56,16 @@ def followed_divergences(pair: StepPair) -> Iterator[Divergence]:
 
 def _divergence(pair: StepPair, errors: CallErrors, found: OwnError) -> Divergence:
     ours, theirs = inner = _nodes(pair, errors)
-    what = f"{found.side} {found.slot}"
+    what = tensor_words(found.side, found.slot)
     sites = ours.site, theirs.site
     if found.side == "input":  # the enclosing calls, at the lines that call this one
         ours, theirs = _around(pair.reference.trace, ours), _around(pair.port.trace, theirs)
-        what = f"{what} of {inner[1].path}, {made_by_the_code_of(theirs.path)}"
+        what = phrase(
+            "{what} of {path}, {made_by_the_code_of}",
+            what=what,
+            path=inner[1].path,
+            made_by_the_code_of=made_by_the_code_of(theirs.path),
+        )
         sites = (
             Site(ours.path, ours.kind, None, inner[0].file, inner[0].line),
             Site(theirs.path, theirs.kind, None, inner[1].file, inner[1].line),

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
-from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of
+from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of, side_name, tensor_words
+from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node, Trace
 from parfocal.workflow.recorded_runs.batch_statistics import statistics_cause
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, Arrived, CallErrors, jump
@@ -37,14 +38,14 @@ def own_errors(errors: CallErrors, pair: StepPair, phase: str) -> Iterator[Diver
     epsilon = _epsilon(own)
     if phase == "forward":
         given, made, comparison = errors.given, errors.made, errors.comparison
-        what, message = errors.what, "; ".join(errors.problems)
+        what, message = errors.what, joined("; ", errors.problems)
     else:
         given, made, comparison = (
             errors.backward_given,
             errors.backward_made or 0.0,
             errors.backward_comparison,
         )
-        what, message = "gradient of an input", _backward_message(errors)
+        what, message = phrase("gradient of an input"), _backward_message(errors)
     given = max(given, errors.weights)
     grown = jump(given, made, epsilon)
     if grown > pair.limit:
@@ -79,8 +80,11 @@ def _size(relative: float, comparison: Comparison | None) -> Size:
 
 def _backward_message(errors: CallErrors) -> str:
     if errors.stopped:
-        return f"no gradient goes on from here in the {errors.stopped}: it is stopped here or further up"
-    return "what came back from every use of this tensor is one sum: look at the code around too"
+        return phrase(
+            "no gradient goes on from here in the {side}: it is stopped here or further up",
+            side=side_name(errors.stopped),
+        )
+    return phrase("what came back from every use of this tensor is one sum: look at the code around too")
 
 
 def _between(pair: StepPair) -> Iterator[tuple[CallErrors, Divergence]]:
@@ -98,7 +102,12 @@ def _between(pair: StepPair) -> Iterator[tuple[CallErrors, Divergence]]:
             ]
         )
         if own.parent is not None and min(each.made, finite(each.taken.error)) > JUMP * right:
-            yield each, blame_around(pair, "forward", each, f"input {each.taken.slot}", each.taken, right)
+            yield (
+                each,
+                blame_around(
+                    pair, "forward", each, tensor_words("input", each.taken.slot), each.taken, right
+                ),
+            )
             return
 
 
@@ -121,7 +130,12 @@ def blame_around(
         phase,
         sites[0],
         sites[1],
-        f"{what} of {inner[1].path}, {made_by_the_code_of(outer[1].path)}",
+        phrase(
+            "{what} of {path}, {made_by_the_code_of}",
+            what=what,
+            path=inner[1].path,
+            made_by_the_code_of=made_by_the_code_of(outer[1].path),
+        ),
         arrived.comparison,
         _size(right, arrived.comparison),
         arrived.error / right,

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
-from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.judge.verdict import Cause, Divergence, Site, side_name
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Data
 from parfocal.report.coverage import Compared
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, CallErrors
@@ -44,7 +45,7 @@ class ParameterError:
         comparison, score, noise = self.comparison, self.error / self.given, NOTHING
         if comparison is not None and math.isfinite(score):
             noise = Size(comparison.rmse / score, comparison.max_abs / score)
-        what = f"gradient of the parameter {self.tie.name}"
+        what = phrase("gradient of the parameter {name}", name=self.tie.name)
         return Divergence(
             "gradient",
             *sites_of(self.tie),
@@ -94,8 +95,10 @@ def _scaled_throughout(
     reduced = reduction_cause(pair, factor)
     if reduced is not None:
         return reduced
-    message = f"every gradient of the port is {factor:.6g} times the reference's"
-    return Cause("grad.scale", message, f"divide the port's gradients by {factor:.6g}", 0.0)
+    message = phrase("every gradient of the port is {factor} times the reference's", factor=f"{factor:.6g}")
+    return Cause(
+        "grad.scale", message, phrase("divide the port's gradients by {factor}", factor=f"{factor:.6g}"), 0.0
+    )
 
 
 def _factor(pair: StepPair, tie: ParameterTie) -> float | None:
@@ -152,7 +155,7 @@ def _given(errors: CallErrors) -> float:
 
 def _one_sided(tie: ParameterTie, data: Data, given: float, side: str) -> ParameterError:
     """A gradient of zeros and none at all are the same."""
-    message = f"no gradient arrives in the {side}: frozen, or not used"
+    message = phrase("no gradient arrives in the {side}: frozen, or not used", side=side_name(side))
     if data.fingerprint.l1 == 0.0:
         return ParameterError(tie, 0.0, given, 0.0)
     finite = given if math.isfinite(given) else 1.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from parfocal.judge.verdict import Finding
+from parfocal.judge.verdict import Finding, side_name
+from parfocal.phrases import phrase
 from parfocal.report.report import INCOMPLETE
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.steps import RecordedStep
@@ -20,14 +21,25 @@ def interruptions(pair: StepPair) -> Iterator[Finding]:
 
 
 def _told(name: str, side: RecordedStep, following: str | None) -> str:
-    rank = f" of rank {side.rank}" if side.run.header.ranks > 1 else ""
+    rank = phrase(" of rank {rank}", rank=side.rank) if side.run.header.ranks > 1 else ""
     place = following
     error = ""
     if side.interruption is not None:
         error = f" ({side.interruption.error})"
         place = side.interruption.path
-    where = f", in {place or 'the model'}" if place is not None else ", outside of the model"
-    return f"the {name}'s run{rank} ends at step {side.step}{where}{error}: compared as far as it goes"
+    where = (
+        phrase(", in {place}", place=place or phrase("the model"))
+        if place is not None
+        else phrase(", outside of the model")
+    )
+    return phrase(
+        "the {name}'s run{rank} ends at step {step}{where}{error}: compared as far as it goes",
+        name=side_name(name),
+        rank=rank,
+        step=side.step,
+        where=where,
+        error=error,
+    )
 
 
 def _next_call(pair: StepPair, side: int) -> str | None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from parfocal.errors import InputError
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 from parfocal.report.coverage import LeftOut, Reason
 from parfocal.run.reader import Run
 from parfocal.workflow.recorded_runs.gathering import gather_ranks, same_calls
@@ -49,7 +51,7 @@ class Launches:
         if whole and counts[0] != counts[1]:
             return Launches(reference, port, (reference.ranks, port.ranks), True)
         left_out = tuple(
-            LeftOut(f"rank {rank}", reason)
+            LeftOut(phrase("rank {rank}", rank=rank), reason)
             for reason, run, other in (
                 (Reason.ONLY_REFERENCE, port, reference),
                 (Reason.ONLY_PORT, reference, port),
@@ -79,7 +81,11 @@ class Launches:
             return ()
         sides = ((self.reference, ours, "reference"), (self.port, theirs, "port"))
         return tuple(
-            LeftOut(f"ranks of the {name}", Reason.IMPOSSIBLE, "they do not call the same layers as rank 0")
+            LeftOut(
+                phrase("ranks of the {name}", name=side_name(name)),
+                Reason.IMPOSSIBLE,
+                phrase("they do not call the same layers as rank 0"),
+            )
             for run, records, name in sides
             if not same_calls([build_step(run, rank, each) for rank, each in records.ranks.items()])
         )

@@ -9,6 +9,7 @@ from parfocal.capture.recorder import PROOF
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.run.records import Leaf, TensorValue, ValueRecord
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP
@@ -27,7 +28,7 @@ def compare_logs(pair: StepPair, diverged: bool) -> Outcome:
                 found.append(divergence)
     common = len(ours.keys() & theirs.keys())
     left_out = tuple(
-        LeftOut(f"logged value {name}", reason)
+        LeftOut(phrase("logged value {name}", name=name), reason)
         for reason, mine, other in (
             (Reason.ONLY_REFERENCE, ours, theirs),
             (Reason.ONLY_PORT, theirs, ours),
@@ -56,15 +57,20 @@ def _judge(pair: StepPair, name: str, own: Leaf, other: Leaf) -> Divergence | No
         given = max(given, unit)
     elif _is_number(own) and _is_number(other):
         error = _relative(float(own), float(other))  # type: ignore[arg-type]
-        message = f"{other} in the reference, {own} in the port"
+        message = phrase("{reference} in the reference, {port} in the port", reference=other, port=own)
     elif own == other:
         return None
     else:
-        error, message = math.inf, f"{_told(other)} in the reference, {_told(own)} in the port"
+        error, message = (
+            math.inf,
+            phrase(
+                "{reference} in the reference, {port} in the port", reference=_told(other), port=_told(own)
+            ),
+        )
     if error <= JUMP * given:
         return None
     noise = Size(given, given) if math.isfinite(error) else NOTHING
-    what = f"logged value {name}"
+    what = phrase("logged value {name}", name=name)
     return Divergence(
         "metric",
         *pair.sites(),
@@ -101,4 +107,8 @@ def _finite(error: float) -> float:
 
 
 def _told(value: Leaf) -> str:
-    return f"a tensor of {list(value.shape)}" if isinstance(value, TensorValue) else repr(value)
+    return (
+        phrase("a tensor of {shape}", shape=list(value.shape))
+        if isinstance(value, TensorValue)
+        else repr(value)
+    )

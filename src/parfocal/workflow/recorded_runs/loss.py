@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.judge.verdict import Cause, Divergence
+from parfocal.judge.verdict import Cause, Divergence, side_name
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Data, Value
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import JUMP
@@ -26,7 +27,7 @@ def compare_loss(pair: StepPair, diverged: bool) -> Outcome:
         if ours is theirs:
             return NOTHING_FOUND
         reason = Reason.ONLY_PORT if ours is None else Reason.ONLY_REFERENCE
-        return Outcome(left_out=(LeftOut("the loss", reason),))
+        return Outcome(left_out=(LeftOut(phrase("the loss"), reason),))
     compared = (Compared("losses", 1),)
     unit = _unit(pair, ours)
     apart = abs(theirs - ours)
@@ -36,7 +37,9 @@ def compare_loss(pair: StepPair, diverged: bool) -> Outcome:
         wrong = apart > JUMP * unit
     if not wrong and math.isnan(ours) == math.isnan(theirs):
         return Outcome(compared=compared)
-    message = f"{ours:.9g} in the reference, {theirs:.9g} in the port"
+    message = phrase(
+        "{reference} in the reference, {port} in the port", reference=f"{ours:.9g}", port=f"{theirs:.9g}"
+    )
     found = Divergence(
         "loss",
         *pair.sites(),
@@ -89,15 +92,23 @@ def _explain(pair: StepPair, ours: float, theirs: float) -> Cause | None:
     times = max(abs(ratio), 1 / abs(ratio))
     for count, meaning in _counts(pair):
         if count > 1 and abs(times / count - 1) < WHOLE and ratio > 0:
-            message = (
-                f"the loss of the {larger} is {count} times that of the {smaller}, which is the number of "
-                f"{meaning}: a sum against a mean"
+            message = phrase(
+                "the loss of the {larger} is {count} times that of the {smaller}, which is the number of "
+                "{meaning}: a sum against a mean",
+                larger=side_name(larger),
+                count=count,
+                smaller=side_name(smaller),
+                meaning=meaning,
             )
-            return Cause("loss.reduction", message, "reduce the port's loss as the reference's", 0.0)
+            return Cause("loss.reduction", message, phrase("reduce the port's loss as the reference's"), 0.0)
     factors = {round(factor, 5) for factor in _gradient_factors(pair)}
     if len(factors) == 1 and abs(factors.pop() / ratio - 1) < WHOLE:
-        message = f"the loss of the port and its gradient are {ratio:.6g} times the reference's"
-        return Cause("loss.weight", message, f"divide the port's loss by {ratio:.6g}", 0.0)
+        message = phrase(
+            "the loss of the port and its gradient are {ratio} times the reference's", ratio=f"{ratio:.6g}"
+        )
+        return Cause(
+            "loss.weight", message, phrase("divide the port's loss by {ratio}", ratio=f"{ratio:.6g}"), 0.0
+        )
     return None
 
 
@@ -105,13 +116,13 @@ def _counts(pair: StepPair) -> Iterator[tuple[int, str]]:
     for _, reference in _outputs(pair):
         shape = reference.data.shape
         if shape:
-            yield shape[0], "samples in the batch"
-            yield math.prod(shape[:-1]), "rows of the output"
-            yield math.prod(shape), "elements of the output"
-            yield shape[-1], "classes"
-            yield math.prod(shape[1:]), "elements of a sample"
+            yield shape[0], phrase("samples in the batch")
+            yield math.prod(shape[:-1]), phrase("rows of the output")
+            yield math.prod(shape), phrase("elements of the output")
+            yield shape[-1], phrase("classes")
+            yield math.prod(shape[1:]), phrase("elements of a sample")
     calls = len(pair.roots)
-    yield calls, "calls of the model in the step"
+    yield calls, phrase("calls of the model in the step")
 
 
 def _gradient_factors(pair: StepPair) -> Iterator[float]:
@@ -145,7 +156,7 @@ def compare_entering(pair: StepPair, diverged: bool) -> Outcome:
             Divergence(
                 "backward",
                 *pair.sites(),
-                "gradient that enters the model from the loss",
+                phrase("gradient that enters the model from the loss"),
                 apart.comparison,
                 NOTHING,
                 apart.error / unit,
@@ -162,7 +173,13 @@ def _explain_entering(pair: StepPair, own: Data, other: Data) -> Cause | None:
     factor = factor_between(pair, own, other)
     if factor is None:
         return None
-    message = (
-        f"the gradient that enters the port is {factor:.6g} times that of the reference, the loss is the same"
+    message = phrase(
+        "the gradient that enters the port is {factor} times that of the reference, the loss is the same",
+        factor=f"{factor:.6g}",
     )
-    return Cause("grad.scale", message, f"divide what the port goes backward from by {factor:.6g}", 0.0)
+    return Cause(
+        "grad.scale",
+        message,
+        phrase("divide what the port goes backward from by {factor}", factor=f"{factor:.6g}"),
+        0.0,
+    )

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.matching.values import SAME, distance
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Data, Node
 from parfocal.run.records import CallRecord, Leaf, Structure, TensorValue
 from parfocal.workflow.recorded_runs.call_errors import JUMP
@@ -32,7 +33,7 @@ def at_its_op(pair: StepPair, divergence: Divergence, ours: Node, theirs: Node) 
                 divergence,
                 reference=_site(divergence.reference, other),
                 port=_site(divergence.port, own),
-                what=f"{divergence.what}, by {own.op}",
+                what=phrase("{what}, by {op}", what=divergence.what, op=own.op),
             )
     return divergence
 

@@ -6,6 +6,7 @@ import math
 
 from parfocal.judge.floors import Size
 from parfocal.judge.verdict import Cause, Divergence
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
@@ -29,15 +30,19 @@ def compare_clipping(pair: StepPair, diverged: bool) -> Outcome:
     compared = (Compared("gradient norms", 1),)
     if abs(shares[1] - shares[0]) <= NORM * max(shares):
         return Outcome(compared=compared)
-    message = (
-        f"the reference's update is made with a gradient of norm {used[0]:.6g} of {came[0]:.6g}, "
-        f"the port's with {used[1]:.6g} of {came[1]:.6g}"
+    message = phrase(
+        "the reference's update is made with a gradient of norm {used} of {came}, the port's "
+        "with {port_used} of {port_came}",
+        used=f"{used[0]:.6g}",
+        came=f"{came[0]:.6g}",
+        port_used=f"{used[1]:.6g}",
+        port_came=f"{came[1]:.6g}",
     )
-    cause = Cause("grad.clip", message, "clip the port's gradients as the reference's", math.nan)
+    cause = Cause("grad.clip", message, phrase("clip the port's gradients as the reference's"), math.nan)
     found = Divergence(
         "gradient",
         *pair.sites(),
-        "norm of the gradients after clipping",
+        phrase("norm of the gradients after clipping"),
         None,
         Size(NORM, NORM),
         abs(shares[1] - shares[0]) / (NORM * max(shares)),
@@ -63,17 +68,19 @@ def compare_rate(pair: StepPair, diverged: bool) -> Outcome:
         if ours is theirs:
             return NOTHING_FOUND
         reason = Reason.ONLY_PORT if ours is None else Reason.ONLY_REFERENCE
-        return Outcome(left_out=(LeftOut("learning rate", reason),))
+        return Outcome(left_out=(LeftOut(phrase("learning rate"), reason),))
     compared = (Compared("learning rates", 1),)
     if _close(ours, theirs):
         return Outcome(compared=compared)
     again = "lr" in pair.memory.causes
     pair.memory.causes.add("lr")
-    message = f"{ours:.9g} in the reference, {theirs:.9g} in the port"
+    message = phrase(
+        "{reference} in the reference, {port} in the port", reference=f"{ours:.9g}", port=f"{theirs:.9g}"
+    )
     found = Divergence(
         "lr",
         *pair.sites(),
-        "learning rate",
+        phrase("learning rate"),
         None,
         Size(RATE * abs(ours), RATE * abs(ours)),
         abs(theirs - ours) / (RATE * max(abs(ours), abs(theirs))),
@@ -90,19 +97,32 @@ def _explain(pair: StepPair, ours: float, theirs: float) -> Cause:
     left, right = _rates(pair.reference), _rates(pair.port)
     common = sorted(left.keys() & right.keys())
     if len({right[step] for step in common}) == 1 and len({left[step] for step in common}) > 1:
-        message = f"the port's learning rate stays at {theirs:.6g} while the reference's changes"
-        return Cause("lr.constant", message, "step the port's schedule as the reference's", 0.0)
-    for steps, words in ((1, "ahead of"), (-1, "behind")):
+        message = phrase(
+            "the port's learning rate stays at {rate} while the reference's changes", rate=f"{theirs:.6g}"
+        )
+        return Cause("lr.constant", message, phrase("step the port's schedule as the reference's"), 0.0)
+    for steps, message in (
+        (1, phrase("the port's learning rate is one step ahead of the reference's")),
+        (-1, phrase("the port's learning rate is one step behind the reference's")),
+    ):
         shifted = [step for step in common if step + steps in left]
         if len(shifted) > 1 and all(_close(right[step], left[step + steps]) for step in shifted):
-            message = f"the port's learning rate is one step {words} the reference's"
-            return Cause("lr.offset", message, "step the port's schedule where the reference's is", 0.0)
+            return Cause(
+                "lr.offset", message, phrase("step the port's schedule where the reference's is"), 0.0
+            )
     scaled = rate_cause(pair, ours, theirs)
     if scaled is not None:
         return scaled
-    factor = f" ({theirs / ours:.6g} times)" if ours else ""
-    message = f"the learning rate is {ours:.6g} in the reference and {theirs:.6g} in the port{factor}"
-    return Cause("lr.value", message, f"set the port's learning rate to {ours:.9g}", 0.0)
+    factor = phrase(" ({factor} times)", factor=f"{theirs / ours:.6g}") if ours else ""
+    message = phrase(
+        "the learning rate is {reference} in the reference and {port} in the port{factor}",
+        reference=f"{ours:.6g}",
+        port=f"{theirs:.6g}",
+        factor=factor,
+    )
+    return Cause(
+        "lr.value", message, phrase("set the port's learning rate to {rate}", rate=f"{ours:.9g}"), 0.0
+    )
 
 
 def _rates(side: RecordedStep) -> dict[int, float]:

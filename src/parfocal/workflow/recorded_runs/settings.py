@@ -11,6 +11,7 @@ from parfocal.backends.vocabulary import KINDS
 from parfocal.backends.vocabulary.settings import common_name
 from parfocal.explain.causes import code_of, number, spelled_path
 from parfocal.judge.verdict import Cause, Finding
+from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 from parfocal.report.coverage import Compared
 from parfocal.weights.settings import differing, told_once
@@ -60,7 +61,12 @@ def _set_otherwise(ours: Node, theirs: Node) -> Iterator[Cause]:
     left, right = common_settings(ours), common_settings(theirs)
     path = spelled_path(theirs.path)
     for name in differing_names(left, right):
-        message = f"{name} is {_told(left[name])} in the reference and {_told(right[name])} in the port"
+        message = phrase(
+            "{name} is {reference} in the reference and {port} in the port",
+            name=name,
+            reference=_told(left[name]),
+            port=_told(right[name]),
+        )
         yield Cause(code_of(name, theirs.kind), message, f"{path}: {name} = {_told(left[name])}", math.nan)
 
 
@@ -79,19 +85,41 @@ def _told(value: Any) -> str:
 def _drawn(ours: Node, theirs: Node) -> Iterator[Cause]:
     path = spelled_path(theirs.path)
     if ours.training != theirs.training:
-        modes = ["training" if node.training else "evaluation" for node in (ours, theirs)]
-        message = f"{path} is in {modes[1]} mode in the port, in {modes[0]} mode in the reference"
-        fix = f"set the mode of {path} as in the reference"
+        modes = [phrase("training") if node.training else phrase("evaluation") for node in (ours, theirs)]
+        message = phrase(
+            "{path} is in {port} mode in the port, in {reference} mode in the reference",
+            path=path,
+            port=modes[1],
+            reference=modes[0],
+        )
+        fix = phrase("set the mode of {path} as in the reference", path=path)
         yield Cause("mode.training", message, fix, math.nan, facts=tuple(modes))
     elif theirs.training and theirs.kind.startswith(RANDOM) and theirs.settings.get("p"):
-        message = f"{path} drops at random with p = {theirs.settings['p']}: no two runs draw the same"
+        message = phrase(
+            "{path} drops at random with p = {rate}: no two runs draw the same",
+            path=path,
+            rate=theirs.settings["p"],
+        )
         facts = (theirs.kind, str(theirs.settings["p"]))
-        yield Cause("random.dropout", message, "record both runs with dropout off", math.nan, facts=facts)
+        yield Cause(
+            "random.dropout", message, phrase("record both runs with dropout off"), math.nan, facts=facts
+        )
 
 
 def _precision(ours: Node, theirs: Node) -> Iterator[Cause]:
     dtypes = [sorted({value.data.dtype for value in node.outputs.values()}) for node in (ours, theirs)]
     if dtypes[0] != dtypes[1] and dtypes[0] and dtypes[1]:
-        told = [", ".join(each) for each in dtypes]
-        message = f"{spelled_path(theirs.path)} gives {told[1]} in the port, {told[0]} in the reference"
-        yield Cause("dtype.precision", message, f"compute it in {told[0]}", math.nan, facts=tuple(told))
+        told = [joined(", ", each) for each in dtypes]
+        message = phrase(
+            "{spelled_path} gives {port} in the port, {reference} in the reference",
+            spelled_path=spelled_path(theirs.path),
+            port=told[1],
+            reference=told[0],
+        )
+        yield Cause(
+            "dtype.precision",
+            message,
+            phrase("compute it in {dtype}", dtype=told[0]),
+            math.nan,
+            facts=tuple(told),
+        )

@@ -6,6 +6,7 @@ import math
 
 from parfocal.judge.floors import Size
 from parfocal.judge.verdict import Divergence
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import JUMP
 from parfocal.workflow.recorded_runs.forward import inherited_from
@@ -20,7 +21,7 @@ def compare_slots(pair: StepPair, diverged: bool) -> Outcome:
         return NOTHING_FOUND
     if not ours or not theirs:
         reason = Reason.ONLY_REFERENCE if ours else Reason.ONLY_PORT
-        return Outcome(left_out=(LeftOut("optimizer state", reason),))
+        return Outcome(left_out=(LeftOut(phrase("optimizer state"), reason),))
     found: list[Divergence] = []
     count = 0
     for tie in pair.parameters:
@@ -47,7 +48,7 @@ def _judge(pair: StepPair, tie: ParameterTie, slot: str) -> Divergence | None:
     return Divergence(
         "optimizer",
         *sites_of(tie),
-        f"{slot} of the parameter {tie.name}",
+        phrase("{slot} of the parameter {name}", slot=slot, name=tie.name),
         apart.comparison,
         Size(given, given),
         apart.error / given if math.isfinite(apart.error) else math.inf,

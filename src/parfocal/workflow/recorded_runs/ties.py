@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from parfocal.judge.verdict import Cause
+from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.parameters import ParameterTie
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 
@@ -17,10 +18,23 @@ def tied_otherwise(tie: ParameterTie, reference: RecordedStep, port: RecordedSte
     if bool(ours) == bool(theirs):
         return None
     if theirs:
-        message = f"{tie.port} is the same tensor as {theirs[0]} in the port, and not so in the reference"
-        return Cause("weight.tied", message, f"give {tie.port} a parameter of its own", 0.0)
-    message = f"{tie.reference} is the same tensor as {ours[0]} in the reference, and not so in the port"
-    return Cause("weight.tied", message, f"make {tie.port} the same parameter as in the reference", 0.0)
+        message = phrase(
+            "{port} is the same tensor as {theirs} in the port, and not so in the reference",
+            port=tie.port,
+            theirs=theirs[0],
+        )
+        return Cause("weight.tied", message, phrase("give {port} a parameter of its own", port=tie.port), 0.0)
+    message = phrase(
+        "{reference} is the same tensor as {ours} in the reference, and not so in the port",
+        reference=tie.reference,
+        ours=ours[0],
+    )
+    return Cause(
+        "weight.tied",
+        message,
+        phrase("make {port} the same parameter as in the reference", port=tie.port),
+        0.0,
+    )
 
 
 def _other_names(ties: Mapping[str, str], path: str) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from parfocal.judge.floors import EPSILON, Size
 from parfocal.judge.verdict import Divergence, Finding
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.gradients import parameter_errors, sites_of
@@ -67,12 +68,16 @@ def compare_updates(pair: StepPair, diverged: bool) -> Outcome:
     cause = explain_updates(pair, settings, [each.evidence for each in moved], diverged)
     worst = max(wrong or moved, key=lambda each: each.score, default=None)
     if worst is None:
-        sites, what, score, noise = pair.sites(), "settings of the optimizer", math.inf, 0.0
+        sites, what, score, noise = pair.sites(), phrase("settings of the optimizer"), math.inf, 0.0
     else:
         first = min(wrong or moved, key=lambda each: -each.score)
         sites, score, noise = sites_of(first.evidence.tie), first.score, first.allowed
-        what = f"update of the parameter {first.evidence.tie.name}"
-    others = f"so are the updates of {len(wrong) - 1} more parameters" if len(wrong) > 1 else ""
+        what = phrase("update of the parameter {name}", name=first.evidence.tie.name)
+    others = (
+        phrase("so are the updates of {count} more parameters", count=len(wrong) - 1)
+        if len(wrong) > 1
+        else ""
+    )
     found = Divergence(
         "optimizer",
         *sites,
@@ -96,12 +101,12 @@ def _left_out(pair: StepPair) -> tuple[LeftOut, ...]:
     ]
     if sides[0] != sides[1]:
         reason = Reason.ONLY_REFERENCE if sides[0] else Reason.ONLY_PORT
-        return (LeftOut("updates of parameters", reason),)
+        return (LeftOut(phrase("updates of parameters"), reason),)
     paths = tuple(sorted(pair.memory.unordered))
     if not paths:
         return ()
-    words = "their values differ from the start, or lie in another order"
-    return (LeftOut("updates of parameters", Reason.IMPOSSIBLE, words, paths),)
+    words = phrase("their values differ from the start, or lie in another order")
+    return (LeftOut(phrase("updates of parameters"), Reason.IMPOSSIBLE, words, paths),)
 
 
 def _remember_gradients(pair: StepPair) -> None:

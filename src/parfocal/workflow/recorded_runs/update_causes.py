@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parfocal.judge.verdict import Cause
+from parfocal.brief import some
+from parfocal.judge.verdict import Cause, side_name
+from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.pair import StepPair, Vector
 from parfocal.workflow.recorded_runs.parameters import ParameterTie
 from parfocal.workflow.recorded_runs.update_settings import DifferingSetting
@@ -92,7 +94,11 @@ def explain_updates(
 
 
 def _as_set(setting: DifferingSetting) -> Cause:
-    fix = f"set {setting.name} of the port's optimizer to {setting.reference!r}"
+    fix = phrase(
+        "set {name} of the port's optimizer to {reference}",
+        name=setting.name,
+        reference=repr(setting.reference),
+    )
     return Cause(setting.code, setting.message, fix, math.nan)
 
 
@@ -105,10 +111,14 @@ def _frozen(evidence: Sequence[Evidence]) -> Cause | None:
             if not np.any(getattr(each, side).update) and np.any(getattr(each, other).update)
         ]
         if still:
-            more = f" and {len(still) - 1} more" if len(still) > 1 else ""
-            message = f"{still[0]}{more} is not updated in the {side}"
+            message = phrase(
+                "{places} is not updated in the {side}", places=some(still, 1), side=side_name(side)
+            )
             return Cause(
-                "optim.lr_group", message, f"see that the {side}'s optimizer has all parameters", 0.0
+                "optim.lr_group",
+                message,
+                phrase("see that the {side}'s optimizer has all parameters", side=side_name(side)),
+                0.0,
             )
     return None
 
@@ -119,20 +129,27 @@ def _by_factors(pair: StepPair, evidence: Sequence[Evidence]) -> Cause | None:
     if ours is None or theirs is None:
         return None
     if _differ(ours.momentum, theirs.momentum):
-        return _told("optim.momentum", "momentum", ours.momentum, theirs.momentum)
+        return _told("optim.momentum", phrase("momentum"), ours.momentum, theirs.momentum)
     if _differ(ours.decay, theirs.decay):
-        return _told("optim.weight_decay", "weight decay", ours.decay, theirs.decay)
+        return _told("optim.weight_decay", phrase("weight decay"), ours.decay, theirs.decay)
     rates = [side.end.learning_rate if side.end is not None else None for side in (pair.reference, pair.port)]
     known = rates[1] / rates[0] if rates[0] and rates[1] else 1.0  # told by the learning rate
     if _differ(ours.rate * known, theirs.rate):
-        return _told("optim.update", "learning rate in effect", ours.rate, theirs.rate)
+        return _told("optim.update", phrase("learning rate in effect"), ours.rate, theirs.rate)
     return None
 
 
 def _told(code: str, name: str, ours: float, theirs: float) -> Cause:
-    shown = f"{ours:.4g} in the reference and {theirs:.4g} in the port"
-    message = f"the updates, computed again, show a {name} of {shown}"
-    return Cause(code, message, f"make the {name} of the port's update {ours:.4g}", 0.0)
+    shown = phrase(
+        "{reference} in the reference and {port} in the port", reference=f"{ours:.4g}", port=f"{theirs:.4g}"
+    )
+    message = phrase("the updates, computed again, show a {name} of {shown}", name=name, shown=shown)
+    return Cause(
+        code,
+        message,
+        phrase("make the {name} of the port's update {ours}", name=name, ours=f"{ours:.4g}"),
+        0.0,
+    )
 
 
 def _differ(ours: float, theirs: float) -> bool:
@@ -183,10 +200,14 @@ def _by_decay(pair: StepPair, evidence: Sequence[Evidence]) -> Cause | None:
     if explained < WHOLE * left:
         return None
     rate = pair.reference.end.learning_rate if pair.reference.end is not None else None
-    amount = f": a weight decay of {abs(factor) / rate:.4g} more" if rate else ""
+    amount = phrase(": a weight decay of {abs} more", abs=f"{abs(factor) / rate:.4g}") if rate else ""
     side, other = ("reference", "port") if factor > 0 else ("port", "reference")
-    message = (
-        f"the updates differ by {abs(factor):.4g} of the weights: the {side} shrinks them more{amount}, "
-        f"the {other} does not"
+    message = phrase(
+        "the updates differ by {abs} of the weights: the {side} shrinks them more{amount}, the "
+        "{other} does not",
+        abs=f"{abs(factor):.4g}",
+        side=side_name(side),
+        amount=amount,
+        other=side_name(other),
     )
-    return Cause("optim.weight_decay", message, "decay the port's weights as the reference's", 0.0)
+    return Cause("optim.weight_decay", message, phrase("decay the port's weights as the reference's"), 0.0)

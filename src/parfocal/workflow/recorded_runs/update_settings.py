@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from parfocal.brief import some
 from parfocal.explain.updates.settings import code_of, differences
+from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.parameters import ParameterTie
 from parfocal.workflow.recorded_runs.steps import UpdateSettings
@@ -29,12 +31,18 @@ class DifferingSetting:
     @property
     def message(self) -> str:
         few = len(self.ties) < self.of
-        where = f" of {self.ties[0].name}{_more(self.ties)}" if few else " of the optimizer"
-        return f"{self.name}{where} is {self.reference!r} in the reference and {self.port!r} in the port"
-
-
-def _more(ties: tuple[ParameterTie, ...]) -> str:
-    return f" and {len(ties) - 1} more" if len(ties) > 1 else ""
+        where = (
+            phrase(" of {places}", places=some([tie.name for tie in self.ties], 1))
+            if few
+            else phrase(" of the optimizer")
+        )
+        return phrase(
+            "{name}{where} is {reference} in the reference and {port} in the port",
+            name=self.name,
+            where=where,
+            reference=repr(self.reference),
+            port=repr(self.port),
+        )
 
 
 def differing_settings(pair: StepPair) -> list[DifferingSetting]:

@@ -13,6 +13,7 @@ from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding
 from parfocal.matching.values import distance
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Data
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import JUMP, jump
@@ -23,7 +24,7 @@ from parfocal.workflow.recorded_runs.rank_causes import weights_cause
 from parfocal.workflow.recorded_runs.tensors import Apart, Arrangement
 from parfocal.workflow.recorded_runs.ties import tied_otherwise
 
-COPY = "copy the reference's weights into the port: pf.transfer, or parfocal convert"
+COPY = phrase("copy the reference's weights into the port: pf.transfer, or parfocal convert")
 DIFFERENT = 1e-4  # relative difference from which on two parameters do not hold the same values
 EQUAL = 1e-5  # up to which fingerprints are those of the same values: nothing was computed with them
 
@@ -55,7 +56,7 @@ def _missing(pair: StepPair) -> tuple[LeftOut, ...]:
         (True, False): Reason.ONLY_REFERENCE,
         (False, True): Reason.ONLY_PORT,
     }.get((bool(pair.reference.parameters), bool(pair.port.parameters)))
-    return () if reason is None else (LeftOut("parameters", reason),)
+    return () if reason is None else (LeftOut(phrase("parameters"), reason),)
 
 
 def _is_seen(pair: StepPair, tie: ParameterTie) -> bool:
@@ -68,7 +69,7 @@ def _is_seen(pair: StepPair, tie: ParameterTie) -> bool:
 
 def _finding(divergence: Divergence) -> Finding:
     words = divergence.cause.message if divergence.cause is not None else divergence.message
-    message = f"{words}; what is computed with it is the same"
+    message = phrase("{words}; what is computed with it is the same", words=words)
     return Finding("run.weights", message, divergence.reference, divergence.port)
 
 
@@ -76,7 +77,12 @@ def _judge(pair: StepPair, tie: ParameterTie) -> Divergence | None:
     apart = pair.weight_error(tie)
     cause = None
     if not tie.port:
-        cause = Cause("weight.missing", f"the port has no parameter for {tie.reference}", COPY, 0.0)
+        cause = Cause(
+            "weight.missing",
+            phrase("the port has no parameter for {reference}", reference=tie.reference),
+            COPY,
+            0.0,
+        )
         apart = Apart(math.inf)
     elif apart is not None:
         cause = tied_otherwise(tie, pair.reference, pair.port) if apart.error > DIFFERENT else None
@@ -87,7 +93,7 @@ def _judge(pair: StepPair, tie: ParameterTie) -> Divergence | None:
     return Divergence(
         "weights",
         *sites_of(tie),
-        f"parameter {tie.name}",
+        phrase("parameter {name}", name=tie.name),
         apart.comparison,
         noise,
         apart.error / EQUAL,
@@ -112,9 +118,18 @@ def _explain(pair: StepPair, tie: ParameterTie, apart: Apart) -> Cause | None:
         if path != tie.reference and moments.before is not None and _same_values(own, moments.before)
     ]
     if belongs and own.fingerprint.minimum != own.fingerprint.maximum:
-        message = f"{tie.port} has the values that belong to {belongs[0]}, not those of {tie.reference}"
+        message = phrase(
+            "{port} has the values that belong to {belongs}, not those of {reference}",
+            port=tie.port,
+            belongs=belongs[0],
+            reference=tie.reference,
+        )
     else:
-        message = f"{tie.port} has other values than {tie.reference} of the reference"
+        message = phrase(
+            "{port} has other values than {reference} of the reference",
+            port=tie.port,
+            reference=tie.reference,
+        )
     return Cause("weight.mismatched", message, COPY, 0.0)
 
 
@@ -129,12 +144,23 @@ def _other_order(pair: StepPair, tie: ParameterTie, own: Data, other: Data) -> C
     Sketches tell only that the order is another: then the likelier comes first.
     """
     permuted = Cause(
-        "weight.permuted", f"{tie.port} has the values of {tie.reference} in another order", COPY, 0.0
+        "weight.permuted",
+        phrase(
+            "{port} has the values of {reference} in another order", port=tie.port, reference=tie.reference
+        ),
+        COPY,
+        0.0,
     )
     if len(own.shape) != 2 or own.shape[0] != own.shape[1]:
         return permuted
-    message = f"{tie.port} is a square matrix that lies the wrong way round: {tie.reference} transposed"
-    transposed = Cause("weight.transposed", message, f"transpose {tie.port} when it is copied", 0.0)
+    message = phrase(
+        "{port} is a square matrix that lies the wrong way round: {reference} transposed",
+        port=tie.port,
+        reference=tie.reference,
+    )
+    transposed = Cause(
+        "weight.transposed", message, phrase("transpose {port} when it is copied", port=tie.port), 0.0
+    )
     arrays = pair.port.tensors.array(own), pair.reference.tensors.array(other)
     if arrays[0] is None or arrays[1] is None:
         return replace(transposed, alternatives=(permuted,))

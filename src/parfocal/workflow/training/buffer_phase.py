@@ -15,6 +15,7 @@ from parfocal.backends.protocol import Array
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Site
+from parfocal.phrases import phrase
 from parfocal.workflow.training.carrying import Carrier
 from parfocal.workflow.training.found import Found
 from parfocal.workflow.training.judging import Noise
@@ -85,7 +86,7 @@ class BufferPhase:
                         "buffer",
                         Site(self.carrier.name(path), "buffer"),
                         Site(path, "buffer"),
-                        f"buffer {path}",
+                        phrase("buffer {path}", path=path),
                         compare_arrays(observed, np.ascontiguousarray(expected)),
                         verdict.floor,
                         verdict.score,

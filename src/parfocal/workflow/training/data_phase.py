@@ -12,7 +12,8 @@ from parfocal.explain.samples import apart, cause_of
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.layouts import fit
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.judge.verdict import Cause, Divergence, Site, tensor_words
+from parfocal.phrases import phrase
 from parfocal.workflow.training.batches import Batch, arrays_of
 
 LIMIT = 4.0  # in units of rounding
@@ -27,7 +28,7 @@ def compare_inputs(
         if _is_shared(mine, yours):
             continue
         for number, (expected, observed) in enumerate(zip(arrays_of(mine), arrays_of(yours), strict=False)):
-            what = f"{name} {number}" if name == "input" else name
+            what = tensor_words("input", str(number)) if name == "input" else phrase("label")
             found = _difference(what, observed, expected, sites, step)
             if found is not None:
                 yield ("data", what), found
@@ -77,8 +78,10 @@ def _cause(observed: Array, expected: Array) -> Cause | None:
         return None
     order = _permutation(observed, expected)
     if order is not None:
-        message = f"the port's batch has the reference's samples in another order ({order[:6]} ...)"
-        return Cause("data.order", message, "give both sides one order of samples", 0.0)
+        message = phrase(
+            "the port's batch has the reference's samples in another order ({order} ...)", order=order[:6]
+        )
+        return Cause("data.order", message, phrase("give both sides one order of samples"), 0.0)
     pairs = [
         (expected[n], observed[n]) for n in range(len(expected)) if apart(expected[n], observed[n]) > LIMIT
     ]

@@ -10,6 +10,7 @@ from parfocal.brief import brief
 from parfocal.capture.determinism import dropping
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.phrases import phrase
 from parfocal.report.report import Report
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.sides import TrainingSide
@@ -35,10 +36,18 @@ def dropout_differences(
     asked = [_asked(side, batch, mode) for side, batch in zip(sides, pair, strict=True)]
     if asked[0] == asked[1]:
         return []
-    message = f"dropout at rates {brief(asked[0])} in the reference and {brief(asked[1])} in the port"
-    cause = Cause("random.dropout", message, f"drop at rates {brief(asked[0])} in the port", math.nan)
+    message = phrase(
+        "dropout at rates {reference} in the reference and {port} in the port",
+        reference=brief(asked[0]),
+        port=brief(asked[1]),
+    )
+    cause = Cause(
+        "random.dropout", message, phrase("drop at rates {port} in the port", port=brief(asked[0])), math.nan
+    )
     ours, theirs = (Site("", type(side.model).__name__) for side in sides)
-    return [Divergence("forward", ours, theirs, "what is dropped", None, NOTHING, math.inf, cause=cause)]
+    return [
+        Divergence("forward", ours, theirs, phrase("what is dropped"), None, NOTHING, math.inf, cause=cause)
+    ]
 
 
 def _asked(side: TrainingSide, batch: Batch, mode: Mode) -> list[float]:

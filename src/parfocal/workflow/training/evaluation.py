@@ -7,9 +7,11 @@ import math
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.brief import some
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.phrases import phrase
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.buffer_phase import BufferPhase
 from parfocal.workflow.training.sides import Arrays, TrainingSide
@@ -36,22 +38,31 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
     shares = {slot: _share(wrong[slot], array) for slot, array in right.items() if slot in wrong}
     slot = max(shares, key=lambda each: shares[each])
     first, count = next(iter(variances.counts.items()))
-    more = f" and {len(variances.counts) - 1} more" if len(variances.counts) > 1 else ""
-    message = (
-        f"the running variance of {first}{more} is divided by n on one side and by n - 1 on the other, "
-        f"a factor of {count / (count - 1):.6g} at n of about {count}: equal in training, and in evaluation "
-        f"the outputs differ by {np.abs(wrong[slot] - right[slot]).max():.3g}"
+    layers = some(list(variances.counts), 1)
+    message = phrase(
+        "the running variance of {layers} is divided by n on one side and by n - 1 on the "
+        "other, a factor of {factor} at n of about {count}: equal in training, and in evaluation "
+        "the outputs differ by {largest}",
+        layers=layers,
+        factor=f"{count / (count - 1):.6g}",
+        count=count,
+        largest=f"{np.abs(wrong[slot] - right[slot]).max():.3g}",
     )
     finding = Finding("buffer.running_variance", message)
     if shares[slot] <= TOLD:
         return None, finding
-    fix = f"multiply a batch's variance by {count} / {count - 1} before it goes into {first}{more}"
+    fix = phrase(
+        "multiply a batch's variance by {count} / {less} before it goes into {layers}",
+        count=count,
+        less=count - 1,
+        layers=layers,
+    )
     cause = Cause("buffer.running_variance", message, fix, 0.0)
     divergence = Divergence(
         "buffer",
         Site(phase.carrier.name(first), "buffer"),
         Site(first, "buffer"),
-        "outputs in evaluation after the training" + (f" {slot}" if slot else ""),
+        phrase("outputs in evaluation after the training") + (f" {slot}" if slot else ""),
         compare_arrays(wrong[slot], right[slot]),
         NOTHING,
         math.inf,

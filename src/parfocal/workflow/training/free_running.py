@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.judge.verdict import Finding
+from parfocal.phrases import phrase
 from parfocal.report.report import Curve
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.judging import moved
@@ -112,13 +113,19 @@ class FreeRunning:
             return None
         horizon, seen = horizon_of(losses, self.nudged.losses)
         count = len(self.nudged.losses)
-        start = "chaos horizon: the reference against itself, moved by one unit in the last place, "
+        start = phrase("chaos horizon: the reference against itself, moved by one unit in the last place, ")
         if horizon is None:
-            words = f"does not part within the {count} steps that were tried"
+            words = phrase("does not part within the {count} steps that were tried", count=count)
         elif seen:
-            words = f"parts at step {horizon}: from there on two correct trainings part as well"
+            words = phrase(
+                "parts at step {horizon}: from there on two correct trainings part as well", horizon=horizon
+            )
         else:
-            words = f"parts about step {horizon}, as its difference grew over the first {count} steps"
+            words = phrase(
+                "parts about step {horizon}, as its difference grew over the first {count} steps",
+                horizon=horizon,
+                count=count,
+            )
         return Finding("training.horizon", start + words)
 
 

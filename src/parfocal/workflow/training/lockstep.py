@@ -14,6 +14,7 @@ from parfocal.backends.protocol import Mode
 from parfocal.capture.determinism import no_dropout
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Cause, Finding
+from parfocal.phrases import phrase
 from parfocal.report.report import Report
 from parfocal.weights.plan import Plan
 from parfocal.workflow.training.batches import Batch
@@ -147,16 +148,29 @@ class Lockstep:
             right = self.passes.carrier.carry(path, ours.get) if path in self.passes.carrier.pieces else None
             if right is None or path not in theirs or not _close(theirs[path] - before, right):
                 return None
-        message = "the port's gradients are those of this step and of steps before: they are not cleared"
-        return Cause("grad.accumulated", message, "clear the port's gradients after every update", 0.0)
+        message = phrase(
+            "the port's gradients are those of this step and of steps before: they are not cleared"
+        )
+        return Cause(
+            "grad.accumulated", message, phrase("clear the port's gradients after every update"), 0.0
+        )
 
     def _other_count(self) -> Cause | None:
         """The port adds up the gradients of more or fewer batches."""
         ours, theirs = self.reference.accumulate, self.port.accumulate
         if ours == theirs:
             return None
-        message = f"an update uses the gradients of {ours} batches in the reference, of {theirs} in the port"
-        return Cause("grad.accumulated", message, f"add up the gradients of {ours} batches in the port", 0.0)
+        message = phrase(
+            "an update uses the gradients of {ours} batches in the reference, of {port} in the port",
+            ours=ours,
+            port=theirs,
+        )
+        return Cause(
+            "grad.accumulated",
+            message,
+            phrase("add up the gradients of {ours} batches in the port", ours=ours),
+            0.0,
+        )
 
     def _explain_loss(self, pair: tuple[Batch, Batch]) -> None:
         """Why the losses of one output differ, in value or in gradient."""
@@ -186,8 +200,11 @@ class Lockstep:
         found.note(
             Finding(
                 "training.kinks",
-                f"at step {step} gradients or outputs differ by more than rounding alone; every call is "
-                "right on what it was given, so that values on a kink went different ways",
+                phrase(
+                    "at step {step} gradients or outputs differ by more than rounding alone; every call is "
+                    "right on what it was given, so that values on a kink went different ways",
+                    step=step,
+                ),
             )
         )
 

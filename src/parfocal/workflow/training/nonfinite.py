@@ -8,8 +8,12 @@ import numpy as np
 
 from parfocal.backends.protocol import Call
 from parfocal.capture.tree import flatten
+from parfocal.judge.verdict import side_name, tensor_words
+from parfocal.phrases import phrase
 from parfocal.workflow.training.batches import Batch, arrays_of
 from parfocal.workflow.training.sides import TrainingSide
+
+_ROLES = {"parameter": phrase("parameter"), "buffer": phrase("buffer")}
 
 
 def first_nonfinite(side: TrainingSide, batch: Batch) -> str:
@@ -17,21 +21,33 @@ def first_nonfinite(side: TrainingSide, batch: Batch) -> str:
     backend = side.backend
     for entry in side.entries:
         if not _finite(backend.to_array(entry.value, copy=False)):
-            return f"the {entry.role} {entry.path} of the {side.words}"
+            return phrase(
+                "the {role} {path} of the {side}",
+                role=_ROLES.get(entry.role, entry.role),
+                path=entry.path,
+                side=side_name(side.words),
+            )
     for number, array in enumerate(arrays_of(batch.inputs)):
         if not _finite(array):
-            return f"input {number} of the {side.words}"
+            return phrase("input {number} of the {side}", number=number, side=side_name(side.words))
     found: list[str] = []
 
     def on_exit(call: Call, output: Any) -> None:
         for slot, leaf in flatten(output).leaves.items():
             if not found and backend.is_tensor(leaf) and not _finite(backend.to_array(leaf)):
-                what = f"output{f' {slot}' if slot else ''}"
-                found.append(f"the {what} of {call.path or 'the whole model'} of the {side.words}")
+                what = tensor_words("output", slot) if slot else phrase("output")
+                found.append(
+                    phrase(
+                        "the {what} of {path} of the {side}",
+                        what=what,
+                        path=call.path or phrase("the whole model"),
+                        side=side_name(side.words),
+                    )
+                )
 
     with backend.no_grad(), backend.watch(side.model, on_exit=on_exit):
         side.forward(batch)
-    return found[0] if found else f"the loss of the {side.words} itself"
+    return found[0] if found else phrase("the loss of the {side} itself", side=side_name(side.words))
 
 
 def _finite(array: Any) -> bool:

@@ -16,7 +16,8 @@ from parfocal.errors import InputError
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.layouts import Layout
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Divergence, Site
+from parfocal.judge.verdict import Divergence, Site, side_name
+from parfocal.phrases import phrase
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.carrying import Carrier
 from parfocal.workflow.training.data_phase import compare_inputs
@@ -145,16 +146,20 @@ class Passes:
         observed, expected = np.array(own, np.float32), np.array(value, np.float32)
         if not math.isfinite(own):
             where = first_nonfinite(self.port, batch)
-            message = f"the port's loss is {own}; the first that is not finite is {where}"
+            message = phrase(
+                "the port's loss is {own}; the first that is not finite is {where}", own=own, where=where
+            )
             verdict = Verdict(math.inf, NOTHING, True)
-            self._report("loss", ("loss",), "the loss", observed, expected, verdict, message)
+            self._report("loss", ("loss",), phrase("the loss"), observed, expected, verdict, message)
             return
         verdict = self.noise.judge(
             ("loss",), observed, expected, lambda results: np.array(results.loss, np.float32), of_loss=True
         )
-        message = f"{value:.7g} in the reference, {own:.7g} in the port"
+        message = phrase(
+            "{reference} in the reference, {port} in the port", reference=f"{value:.7g}", port=f"{own:.7g}"
+        )
         self._count("losses")
-        self._report("loss", ("loss",), "the loss", observed, expected, verdict, message)
+        self._report("loss", ("loss",), phrase("the loss"), observed, expected, verdict, message)
 
     def _enter(self, slot: str, right: Array, gradient: Any) -> Any:
         """The gradient that enters the model: judged, and from here on the reference's."""
@@ -169,7 +174,7 @@ class Passes:
             return None if found is None else layout.apply(found)
 
         verdict = self.noise.judge(("entering", slot), observed, expected, again, of_loss=True)
-        what = "gradient of the loss by output" + (f" {slot}" if slot else "")
+        what = phrase("gradient of the loss by output") + (f" {slot}" if slot else "")
         self._report("backward", ("entering", slot), what, observed, expected, verdict)
         return side.backend.cast(side.backend.from_array(expected), side.backend.dtype(gradient))
 
@@ -223,7 +228,7 @@ class Passes:
             )
             if verdict.wrong:
                 self._report(
-                    *("gradient", ("gradient", path), f"gradient of {path}"),
+                    *("gradient", ("gradient", path), phrase("gradient of {path}", path=path)),
                     *(observed, np.ascontiguousarray(expected), verdict),
                     inherited=inherited,
                 )
@@ -234,12 +239,20 @@ class Passes:
             return
         side = "port" if expected is not None else "reference"
         self.wrong.add("gradient")
-        message = f"the {side} has no gradient there, the other has"
+        message = phrase("the {side} has no gradient there, the other has", side=side_name(side))
         noise = Size(0.0, 0.0)
         self.found.add(
             ("gradient", path),
             Divergence(
-                *("gradient", *self._sites(), f"gradient of {path}", None, noise, math.inf, message),
+                *(
+                    "gradient",
+                    *self._sites(),
+                    phrase("gradient of {path}", path=path),
+                    None,
+                    noise,
+                    math.inf,
+                    message,
+                ),
                 step=self.step,
             ),
         )

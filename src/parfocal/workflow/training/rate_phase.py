@@ -13,6 +13,7 @@ from parfocal.explain.rates import Rates, cause_of, distance, rounding
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.phrases import phrase
 from parfocal.report.report import Curve
 
 LIMIT = 4.0  # in units of rounding
@@ -32,7 +33,7 @@ def rate_differences(
         floor = rounding(ours)
         apart = np.flatnonzero(~(np.abs(theirs - ours) <= LIMIT * floor))
         first = int(apart[0])
-        where = "" if everywhere else f" of {some(paths, NAMED)}"
+        where = "" if everywhere else phrase(" of {paths}", paths=some(paths, NAMED))
         cause = None
         if explain:
             cause = (
@@ -44,8 +45,15 @@ def rate_differences(
             "lr",
             Site("" if everywhere else paths[0], names[0]),
             Site("" if everywhere else paths[0], names[1]),
-            f"learning rate{where}: {ours[first]:.7g} in the reference, {theirs[first]:.7g} in the port; "
-            f"{len(apart)} of {len(ours)} steps differ",
+            phrase(
+                "learning rate{where}: {reference} in the reference, {port} in the port; {wrong} of "
+                "{count} steps differ",
+                where=where,
+                reference=f"{ours[first]:.7g}",
+                port=f"{theirs[first]:.7g}",
+                wrong=len(apart),
+                count=len(ours),
+            ),
             compare_arrays(theirs, ours),
             Size(float(floor.mean()), float(floor.max())),
             distance(theirs, ours),
@@ -87,23 +95,33 @@ def _uniform(wrong: Sequence[tuple[list[str], Array, Array]]) -> bool:
 
 def _of_group(paths: Sequence[str], ours: Array, theirs: Array, first: int) -> Cause:
     right, wrong = float(ours[first]), float(theirs[first])
-    message = (
-        f"the learning rate of {some(list(paths), NAMED)} is {number(right)} in the reference and "
-        f"{number(wrong)} in the port; that of other parameters agrees"
+    message = phrase(
+        "the learning rate of {paths} is {reference} in the reference and {port} in the port; "
+        "that of other parameters agrees",
+        paths=some(list(paths), NAMED),
+        reference=number(right),
+        port=number(wrong),
     )
-    factor = f", {number(right / wrong)} times what it is" if wrong else ""
-    fix = (
-        f"give these parameters a rate of {number(right)} in the port{factor}: a group's rate may be a "
-        "factor on the optimizer's own, not a rate"
+    factor = phrase(", {right} times what it is", right=number(right / wrong)) if wrong else ""
+    fix = phrase(
+        "give these parameters a rate of {port} in the port{factor}: a group's rate may be a "
+        "factor on the optimizer's own, not a rate",
+        port=number(right),
+        factor=factor,
     )
     return Cause("optim.lr_group", message, fix, 0.0)
 
 
 def _other(ours: Array, theirs: Array, first: int) -> Cause:
-    message = (
-        f"from step {first} on the learning rate is {number(float(ours[first]))} in the reference and "
-        f"{number(float(theirs[first]))} in the port"
+    message = phrase(
+        "from step {first} on the learning rate is {reference} in the reference and {port} in the port",
+        first=first,
+        reference=number(float(ours[first])),
+        port=number(float(theirs[first])),
     )
     return Cause(
-        "lr.value", message, f"make the port's learning rate {number(float(ours[first]))} there", np.nan
+        "lr.value",
+        message,
+        phrase("make the port's learning rate {ours} there", ours=number(float(ours[first]))),
+        np.nan,
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from parfocal.judge.verdict import Divergence
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage
 from parfocal.report.report import Curve, Report
 from parfocal.workflow.training.judging import END_LIMIT
@@ -67,5 +68,10 @@ def _told(lockstep: Lockstep, key: object, divergence: Divergence) -> Divergence
     steps = lockstep.found.steps.get(key, 1)
     if steps < 2:
         return divergence
-    again = f"so it is at {steps} of {len(lockstep.losses)} steps"
-    return replace(divergence, message=f"{divergence.message}; {again}" if divergence.message else again)
+    again = phrase("so it is at {steps} of {count} steps", steps=steps, count=len(lockstep.losses))
+    return replace(
+        divergence,
+        message=phrase("{message}; {again}", message=divergence.message, again=again)
+        if divergence.message
+        else again,
+    )

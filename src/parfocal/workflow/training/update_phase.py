@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.brief import some
 from parfocal.explain.clipping import Clip, clip_of
 from parfocal.explain.updates.causes import EFFECT, effect_of, explain_updates
 from parfocal.explain.updates.floors import LIMIT, UpdateFloor, distance, rule_floor, scale_floor
@@ -24,6 +25,7 @@ from parfocal.judge.floors import EPSILON, NOTHING, difference
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.phrases import phrase
 from parfocal.workflow.training.carrying import Carrier
 from parfocal.workflow.training.found import Found
 from parfocal.workflow.training.judging import nearly
@@ -127,8 +129,13 @@ class UpdatePhase:
             Divergence(
                 "gradient",
                 *self._sites(path),
-                f"gradients after clipping: norm {norms[0]:.6g} in the reference, {norms[1]:.6g} in the port "
-                f"(before: {_total(before):.6g})",
+                phrase(
+                    "gradients after clipping: norm {reference} in the reference, {port} in the port "
+                    "(before: {total})",
+                    reference=f"{norms[0]:.6g}",
+                    port=f"{norms[1]:.6g}",
+                    total=f"{_total(before):.6g}",
+                ),
                 compare_arrays(
                     observed[path].astype(expected[path].dtype), np.ascontiguousarray(expected[path])
                 ),
@@ -294,14 +301,18 @@ class UpdatePhase:
     ) -> None:
         first = max(wrong, key=lambda path: wrong[path][0])
         each, (measured, floor) = evidence[first], wrong[first]
-        more = f"so are the updates of {len(wrong) - 1} more parameters" if len(wrong) > 1 else ""
+        more = (
+            phrase("so are the updates of {count} more parameters", count=len(wrong) - 1)
+            if len(wrong) > 1
+            else ""
+        )
         for number, cause in enumerate(causes or [None]):
             self.found.add(
                 (*keys[0], str(number)),
                 Divergence(
                     "optimizer",
                     *self._sites(first),
-                    f"update of the parameter {first}",
+                    phrase("update of the parameter {first}", first=first),
                     compare_arrays(each.port.outcome.weight, each.reference.outcome.weight),
                     floor.weight,
                     measured,
@@ -359,22 +370,27 @@ def _total(arrays: Arrays) -> float:
 
 
 def _clip_cause(ours: Clip, theirs: Clip, port: TrainingSide) -> Cause:
-    message = f"the reference {ours.words}, the port {theirs.words}"
+    message = phrase("the reference {reference}, the port {port}", reference=ours.words, port=theirs.words)
     if ours.kind in ("value", "norm", "global_norm"):
         fix = port.backend.written_clip(ours.kind, ours.limit)
     else:
         fix = (
-            "leave the port's gradients as they are at this step"
+            phrase("leave the port's gradients as they are at this step")
             if ours.kind == "none"
-            else ("clip the port's gradients as the reference's")
+            else (phrase("clip the port's gradients as the reference's"))
         )
     return Cause("grad.clip", message, fix, 0.0)
 
 
 def _cleared_cause(paths: list[str], port: TrainingSide) -> Cause:
-    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    message = (
-        f"{paths[0]}{more} took no part in this step and has no gradient in the reference; in the port its "
-        "gradient is zero, so that momentum and decay go on moving it"
+    message = phrase(
+        "{places} took no part in this step and has no gradient in the reference; in the "
+        "port its gradient is zero, so that momentum and decay go on moving it",
+        places=some(paths, 1),
     )
-    return Cause("optim.update", message, f"write {port.backend.written_clearing()}", 0.0)
+    return Cause(
+        "optim.update",
+        message,
+        phrase("write {line}", line=port.backend.written_clearing()),
+        0.0,
+    )
