@@ -100,12 +100,14 @@ def _print_parameters(console: Console, match: Match) -> None:
 def _print_gaps(console: Console, match: Match) -> None:
     from rich.markup import escape
 
+    from parfocal.phrases import current_language
+
     if not match.gaps:
         console.print("\nno difference is known beyond names and defaults")
         return
     console.print("\ndifferences")
     for gap in match.gaps:
-        words = gap.words()
+        words = gap.words(current_language())
         console.print(f"  [bold]{escape(words.title)}[/] ({gap.id}, {gap.status.value})")
         for label, text in (
             ("torch", words.torch),

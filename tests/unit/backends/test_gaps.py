@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from parfocal.backends.gaps import GAPS, gaps_of
 from parfocal.backends.gaps.entry import Family, Gap, Status, Symptom, Wording
+from parfocal.locale.zh.gaps import GAPS as CHINESE
 from parfocal.report.gaps_page import page
 
 ROOT = Path(__file__).parents[3]
@@ -60,3 +63,26 @@ def test_the_page_is_made_from_the_table() -> None:
     text = page()
     assert (ROOT / "docs" / "gaps.md").read_text(encoding="utf-8") == text
     assert all(f"`{gap.id}`" in text for gap in GAPS)
+
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.=]*")
+
+
+def code_in(words: Wording) -> set[str]:
+    """Names of arguments, keys and functions: they are the same in every language."""
+    texts = (words.title, words.torch, words.paddle, words.seen, words.fix)
+    names = {found.rstrip(".") for text in texts for found in NAME.findall(text)}
+    return {name for name in names if set("_.=") & set(name)}
+
+
+@pytest.mark.parametrize("gap", GAPS, ids=lambda gap: gap.id)
+def test_the_chinese_words_keep_names_and_numbers(gap: Gap) -> None:
+    assert gap.chinese is not None
+    assert gap.words("zh") == gap.chinese
+    texts = (gap.chinese.title, gap.chinese.torch, gap.chinese.paddle, gap.chinese.seen, gap.chinese.fix)
+    assert all(any("\u4e00" <= each <= "\u9fff" for each in text) for text in texts)
+    assert code_in(gap.english) == code_in(gap.chinese)
+
+
+def test_chinese_words_of_no_difference_are_found() -> None:
+    assert set(CHINESE) == {gap.id for gap in GAPS}

@@ -6,6 +6,8 @@ entry in the file of its family and, where it can be run, one check in ``tests/p
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from parfocal.backends.gaps import (
     activations,
     data,
@@ -19,14 +21,21 @@ from parfocal.backends.gaps import (
     tensors,
     windows,
 )
-from parfocal.backends.gaps.entry import Gap
+from parfocal.backends.gaps.entry import Gap, Wording
+from parfocal.locale.zh.gaps import GAPS as _CHINESE
 
 _FAMILIES = (
     *(parameters, normalisation, windows, activations, losses, sequences),
     *(initialisation, optimizers, schedules, tensors, data),
 )
 
-GAPS: tuple[Gap, ...] = tuple(gap for family in _FAMILIES for gap in family.GAPS)
+
+def _in_both_languages(gap: Gap) -> Gap:
+    words = _CHINESE.get(gap.id)
+    return gap if words is None else replace(gap, chinese=Wording(*words))
+
+
+GAPS: tuple[Gap, ...] = tuple(_in_both_languages(gap) for family in _FAMILIES for gap in family.GAPS)
 
 
 def gaps_of(*names: str) -> list[Gap]:
