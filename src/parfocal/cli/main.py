@@ -33,6 +33,7 @@ from parfocal.cli import (
 )
 from parfocal.cli import map as mapping
 from parfocal.errors import ParfocalError
+from parfocal.phrases import current_language, phrase, translate
 
 WRONG_INPUT = 2
 OUR_MISTAKE = 3
@@ -89,7 +90,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except ParfocalError as error:
-        typer.echo(f"parfocal: {_cut(str(error))}", err=True)
+        typer.echo(f"parfocal: {_cut(_told(error))}", err=True)
         sys.exit(WRONG_INPUT)
     except Exception as error:  # noqa: BLE001  it is printed, and ends the command
         is_script = _is_of_a_script(error)
@@ -100,8 +101,19 @@ def main() -> None:
         traceback.print_exception(error)
         if is_script:
             sys.exit(1)  # as Python ends it
-        typer.echo("parfocal: a mistake of parfocal's own; please report it with the lines above", err=True)
+        ours = phrase("a mistake of parfocal's own; please report it with the lines above")
+        typer.echo(f"parfocal: {translate(ours, current_language())}", err=True)
         sys.exit(OUR_MISTAKE)
+
+
+def _told(error: ParfocalError) -> str:
+    """The error and its hint, in the language of the terminal as far as they are translated."""
+    language = current_language()
+    message = translate(error.message, language)
+    if not error.hint:
+        return message
+    hint = phrase("hint: {hint}", hint=error.hint)
+    return f"{message}\n  {translate(hint, language)}"
 
 
 def _is_of_a_script(error: Exception) -> bool:

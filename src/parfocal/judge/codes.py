@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from parfocal.phrases import phrase
+
 
 @dataclass(frozen=True, slots=True)
 class Code:
@@ -20,206 +22,292 @@ class Code:
 
 CODES: dict[str, Code] = {
     "weight.transposed": Code(
-        "A weight lies the other way round in the port.",
+        phrase("A weight lies the other way round in the port."),
         ("weights",),
-        "a square Linear loaded without transposing it",
+        phrase("a square Linear loaded without transposing it"),
     ),
     "weight.missing": Code(
-        "A weight of the reference has no counterpart in the port.",
+        phrase("A weight of the reference has no counterpart in the port."),
         ("weights",),
-        "a bias that the port does not have",
+        phrase("a bias that the port does not have"),
     ),
     "weight.extra": Code(
-        "A weight of the port has no counterpart in the reference.",
+        phrase("A weight of the port has no counterpart in the reference."),
         ("weights",),
-        "an affine norm where the reference has none",
+        phrase("an affine norm where the reference has none"),
     ),
     "weight.mismatched": Code(
-        "Corresponding weights have other values.", ("weights",), "one element edited after loading"
+        phrase("Corresponding weights have other values."),
+        ("weights",),
+        phrase("one element edited after loading"),
     ),
     "weight.permuted": Code(
-        "Weights are exchanged, or their parts are in another order.",
+        phrase("Weights are exchanged, or their parts are in another order."),
         ("weights",),
-        "q and k exchange their roles",
+        phrase("q and k exchange their roles"),
     ),
     "weight.tied": Code(
-        "Weights are shared on one side and not on the other.",
+        phrase("Weights are shared on one side and not on the other."),
         ("weights",),
-        "a head that is not tied to the embedding",
+        phrase("a head that is not tied to the embedding"),
     ),
     "weight.idle": Code(
-        "A weight without a counterpart takes no part in this run.",
+        phrase("A weight without a counterpart takes no part in this run."),
         ("weights",),
-        "an auxiliary head that only training uses",
+        phrase("an auxiliary head that only training uses"),
     ),
     "weight.computed": Code(
-        "A table that the port computes differs from the reference's.",
+        phrase("A table that the port computes differs from the reference's."),
         ("weights", "forward"),
-        "another base of rotary angles",
+        phrase("another base of rotary angles"),
     ),
-    "config.epsilon": Code("An epsilon differs.", ("forward", "backward"), "LayerNorm with 1e-6 for 1e-5"),
+    "config.epsilon": Code(
+        phrase("An epsilon differs."), ("forward", "backward"), phrase("LayerNorm with 1e-6 for 1e-5")
+    ),
     "config.momentum": Code(
-        "The momentum of running statistics differs.",
+        phrase("The momentum of running statistics differs."),
         ("buffer", "forward"),
-        "BatchNorm with momentum 0.1 where 0.9 is meant",
+        phrase("BatchNorm with momentum 0.1 where 0.9 is meant"),
     ),
     "config.stride": Code(
-        "A stride differs.", ("forward",), "stride 2 in the first instead of the second convolution"
-    ),
-    "config.padding": Code("A padding differs.", ("forward",), "padding 0 for 1"),
-    "config.dilation": Code("A dilation differs.", ("forward",), "dilation 1 for 2"),
-    "config.groups": Code(
-        "The number of groups differs.", ("forward",), "a dense for a depthwise convolution"
-    ),
-    "config.kernel": Code("The size of a kernel or window differs.", ("forward",), "a pool of 2 for 3"),
-    "config.heads": Code("Heads are split otherwise.", ("forward",), "4 heads of 16 for 8 of 8"),
-    "config.slope": Code("A slope differs.", ("forward",), "LeakyReLU with 0.01 for 0.2"),
-    "config.other": Code(
-        "Another setting of a layer differs.", ("forward", "backward"), "a temperature of 1 for 0.7"
-    ),
-    "op.activation": Code("Another activation function.", ("forward",), "ReLU for ReLU6"),
-    "op.approximation": Code(
-        "Another form of the same function.", ("forward",), "GELU by tanh for the exact one"
-    ),
-    "op.padding_mode": Code("Borders are filled otherwise.", ("forward",), "zeros for reflection"),
-    "op.pool_count": Code(
-        "A mean over a window counts the border otherwise.",
+        phrase("A stride differs."),
         ("forward",),
-        "exclusive=True for count_include_pad=True",
+        phrase("stride 2 in the first instead of the second convolution"),
     ),
-    "op.ceil_mode": Code("The size of an output is rounded otherwise.", ("forward",), "ceil_mode in a pool"),
+    "config.padding": Code(phrase("A padding differs."), ("forward",), phrase("padding 0 for 1")),
+    "config.dilation": Code(phrase("A dilation differs."), ("forward",), phrase("dilation 1 for 2")),
+    "config.groups": Code(
+        phrase("The number of groups differs."), ("forward",), phrase("a dense for a depthwise convolution")
+    ),
+    "config.kernel": Code(
+        phrase("The size of a kernel or window differs."), ("forward",), phrase("a pool of 2 for 3")
+    ),
+    "config.heads": Code(
+        phrase("Heads are split otherwise."), ("forward",), phrase("4 heads of 16 for 8 of 8")
+    ),
+    "config.slope": Code(phrase("A slope differs."), ("forward",), phrase("LeakyReLU with 0.01 for 0.2")),
+    "config.other": Code(
+        phrase("Another setting of a layer differs."),
+        ("forward", "backward"),
+        phrase("a temperature of 1 for 0.7"),
+    ),
+    "op.activation": Code(phrase("Another activation function."), ("forward",), phrase("ReLU for ReLU6")),
+    "op.approximation": Code(
+        phrase("Another form of the same function."), ("forward",), phrase("GELU by tanh for the exact one")
+    ),
+    "op.padding_mode": Code(
+        phrase("Borders are filled otherwise."), ("forward",), phrase("zeros for reflection")
+    ),
+    "op.pool_count": Code(
+        phrase("A mean over a window counts the border otherwise."),
+        ("forward",),
+        phrase("exclusive=True for count_include_pad=True"),
+    ),
+    "op.ceil_mode": Code(
+        phrase("The size of an output is rounded otherwise."), ("forward",), phrase("ceil_mode in a pool")
+    ),
     "op.align_corners": Code(
-        "Positions are taken from corners or from centres.", ("forward",), "grid_sample's default"
+        phrase("Positions are taken from corners or from centres."),
+        ("forward",),
+        phrase("grid_sample's default"),
     ),
-    "op.interpolation": Code("Another interpolation.", ("forward",), "nearest for bilinear"),
-    "op.axis": Code("An op goes along another axis.", ("forward",), "softmax over axis 1 for -1"),
+    "op.interpolation": Code(phrase("Another interpolation."), ("forward",), phrase("nearest for bilinear")),
+    "op.axis": Code(
+        phrase("An op goes along another axis."), ("forward",), phrase("softmax over axis 1 for -1")
+    ),
     "op.scale": Code(
-        "A factor differs or is missing.", ("forward", "backward"), "attention without its scale"
+        phrase("A factor differs or is missing."),
+        ("forward", "backward"),
+        phrase("attention without its scale"),
     ),
     "op.mask": Code(
-        "Other places are masked.", ("forward",), "True that means keep for True that means hide"
+        phrase("Other places are masked."),
+        ("forward",),
+        phrase("True that means keep for True that means hide"),
     ),
-    "op.missing": Code("The port does not apply an op.", ("forward",), "a residual that is not added"),
+    "op.missing": Code(
+        phrase("The port does not apply an op."), ("forward",), phrase("a residual that is not added")
+    ),
     "op.extra": Code(
-        "The port applies an op that the reference does not.", ("forward",), "a second normalisation"
+        phrase("The port applies an op that the reference does not."),
+        ("forward",),
+        phrase("a second normalisation"),
     ),
     "op.order": Code(
-        "Ops, parts or operands in another order.", ("forward",), "norm after the residual for norm before"
+        phrase("Ops, parts or operands in another order."),
+        ("forward",),
+        phrase("norm after the residual for norm before"),
     ),
-    "op.kind": Code("Another op or formula.", ("forward", "loss"), "a maximum for a mean"),
-    "op.bias": Code("A bias is added on one side only.", ("forward",), "Linear without its bias"),
+    "op.kind": Code(phrase("Another op or formula."), ("forward", "loss"), phrase("a maximum for a mean")),
+    "op.bias": Code(
+        phrase("A bias is added on one side only."), ("forward",), phrase("Linear without its bias")
+    ),
     "mode.training": Code(
-        "A layer is in training mode on one side only.", ("forward",), "a frozen BatchNorm"
+        phrase("A layer is in training mode on one side only."), ("forward",), phrase("a frozen BatchNorm")
     ),
     "random.dropout": Code(
-        "Something is dropped at random on one side only, or at another rate.",
+        phrase("Something is dropped at random on one side only, or at another rate."),
         ("forward",),
-        "dropout that stays on in eval mode",
+        phrase("dropout that stays on in eval mode"),
     ),
-    "random.source": Code("Random numbers of the port's own.", ("forward",), "noise added to a latent"),
+    "random.source": Code(
+        phrase("Random numbers of the port's own."), ("forward",), phrase("noise added to a latent")
+    ),
     "dtype.precision": Code(
-        "One side computes in lower precision.", ("forward", "backward"), "a softmax in float16"
+        phrase("One side computes in lower precision."),
+        ("forward", "backward"),
+        phrase("a softmax in float16"),
     ),
     "layout.permuted": Code(
-        "The same values with their axes in another order.", ("forward", "data"), "NHWC for NCHW"
+        phrase("The same values with their axes in another order."),
+        ("forward", "data"),
+        phrase("NHWC for NCHW"),
     ),
     "buffer.running_variance": Code(
-        "The running variance is divided by n on one side and by n - 1 on the other.",
+        phrase("The running variance is divided by n on one side and by n - 1 on the other."),
         ("buffer",),
-        "BatchNorm of the two frameworks",
+        phrase("BatchNorm of the two frameworks"),
     ),
     "buffer.momentum": Code(
-        "Running statistics are averaged with another weight.", ("buffer",), "momentum 0.99 for 0.9"
+        phrase("Running statistics are averaged with another weight."),
+        ("buffer",),
+        phrase("momentum 0.99 for 0.9"),
     ),
     "loss.reduction": Code(
-        "Sum, mean or none; or a mean over another number.", ("loss",), "a sum for a mean"
+        phrase("Sum, mean or none; or a mean over another number."), ("loss",), phrase("a sum for a mean")
     ),
     "loss.ignore_index": Code(
-        "Labels are ignored on one side only, or counted in the mean.",
+        phrase("Labels are ignored on one side only, or counted in the mean."),
         ("loss",),
-        "-100 counted in the denominator",
+        phrase("-100 counted in the denominator"),
     ),
-    "loss.label_smoothing": Code("Another label smoothing.", ("loss",), "0 for 0.1"),
-    "loss.weight": Code("Classes or samples weigh otherwise.", ("loss",), "no class weights"),
+    "loss.label_smoothing": Code(phrase("Another label smoothing."), ("loss",), phrase("0 for 0.1")),
+    "loss.weight": Code(phrase("Classes or samples weigh otherwise."), ("loss",), phrase("no class weights")),
     "loss.beta": Code(
-        "Where a smooth loss turns from square to straight differs.", ("loss",), "Huber for smooth L1"
+        phrase("Where a smooth loss turns from square to straight differs."),
+        ("loss",),
+        phrase("Huber for smooth L1"),
     ),
-    "loss.input": Code("The loss expects something else.", ("loss",), "probabilities for logits"),
+    "loss.input": Code(
+        phrase("The loss expects something else."), ("loss",), phrase("probabilities for logits")
+    ),
     "grad.scale": Code(
-        "A gradient is a multiple of the reference's.", ("backward", "gradient"), "a hook that halves it"
+        phrase("A gradient is a multiple of the reference's."),
+        ("backward", "gradient"),
+        phrase("a hook that halves it"),
     ),
     "grad.detached": Code(
-        "No gradient passes on one side.", ("backward", "gradient"), "a detach before a layer"
+        phrase("No gradient passes on one side."), ("backward", "gradient"), phrase("a detach before a layer")
     ),
     "grad.accumulated": Code(
-        "Gradients of more or fewer passes are added up.", ("gradient",), "gradients that are not cleared"
+        phrase("Gradients of more or fewer passes are added up."),
+        ("gradient",),
+        phrase("gradients that are not cleared"),
     ),
     "grad.clip": Code(
-        "Gradients are clipped otherwise.", ("gradient", "optimizer"), "by value for by global norm"
+        phrase("Gradients are clipped otherwise."),
+        ("gradient", "optimizer"),
+        phrase("by value for by global norm"),
     ),
     "grad.tie": Code(
-        "Equal values send their gradient different ways.", ("backward",), "the maximum of two equal numbers"
+        phrase("Equal values send their gradient different ways."),
+        ("backward",),
+        phrase("the maximum of two equal numbers"),
     ),
     "grad.function": Code(
-        "A function's own backward differs.", ("backward",), "a straight-through estimator"
+        phrase("A function's own backward differs."), ("backward",), phrase("a straight-through estimator")
     ),
-    "optim.kind": Code("Another rule of update.", ("optimizer",), "SGD for Adam"),
+    "optim.kind": Code(phrase("Another rule of update."), ("optimizer",), phrase("SGD for Adam")),
     "optim.weight_decay": Code(
-        "Weight decay differs: how much, coupled or not, for which parameters.",
+        phrase("Weight decay differs: how much, coupled or not, for which parameters."),
         ("optimizer",),
-        "L2 for decoupled decay",
+        phrase("L2 for decoupled decay"),
     ),
-    "optim.momentum": Code("Momentum, dampening or Nesterov differ.", ("optimizer",), "0.9 for 0.99"),
+    "optim.momentum": Code(
+        phrase("Momentum, dampening or Nesterov differ."), ("optimizer",), phrase("0.9 for 0.99")
+    ),
     "optim.epsilon": Code(
-        "The optimizer's epsilon differs, or its place.", ("optimizer",), "inside of the root for outside"
+        phrase("The optimizer's epsilon differs, or its place."),
+        ("optimizer",),
+        phrase("inside of the root for outside"),
     ),
-    "optim.betas": Code("The betas differ.", ("optimizer",), "0.95 for 0.999"),
+    "optim.betas": Code(phrase("The betas differ."), ("optimizer",), phrase("0.95 for 0.999")),
     "optim.lr_group": Code(
-        "A group of parameters has another rate.", ("optimizer", "lr"), "a factor taken for a rate"
+        phrase("A group of parameters has another rate."),
+        ("optimizer", "lr"),
+        phrase("a factor taken for a rate"),
     ),
     "optim.update": Code(
-        "The update differs in another way.", ("optimizer",), "parameters that are not updated"
+        phrase("The update differs in another way."),
+        ("optimizer",),
+        phrase("parameters that are not updated"),
     ),
-    "lr.value": Code("The learning rate differs.", ("lr",), "half the rate"),
+    "lr.value": Code(phrase("The learning rate differs."), ("lr",), phrase("half the rate")),
     "lr.offset": Code(
-        "The schedule is some steps early or late.", ("lr",), "stepped before the first update"
+        phrase("The schedule is some steps early or late."),
+        ("lr",),
+        phrase("stepped before the first update"),
     ),
     "lr.constant": Code(
-        "The learning rate never changes on one side.", ("lr",), "an optimizer that was given a number"
+        phrase("The learning rate never changes on one side."),
+        ("lr",),
+        phrase("an optimizer that was given a number"),
     ),
-    "lr.end": Code("The schedule ends at another value.", ("lr",), "end_lr=1e-4 for 0"),
-    "data.order": Code("The same samples in another order.", ("data",), "a loader that shuffles"),
+    "lr.end": Code(phrase("The schedule ends at another value."), ("lr",), phrase("end_lr=1e-4 for 0")),
+    "data.order": Code(
+        phrase("The same samples in another order."), ("data",), phrase("a loader that shuffles")
+    ),
     "data.length": Code(
-        "Another number of samples or another batch size.", ("data",), "a last batch that is dropped"
+        phrase("Another number of samples or another batch size."),
+        ("data",),
+        phrase("a last batch that is dropped"),
     ),
-    "data.normalisation": Code("A scale and an offset.", ("data",), "ImageNet's constants for 0.5"),
-    "data.channel_order": Code("Channels are reversed.", ("data",), "BGR for RGB"),
-    "data.resize": Code("Pictures are resampled otherwise.", ("data",), "antialiasing on one side"),
-    "data.crop": Code("Pictures are cut out elsewhere or mirrored.", ("data",), "a corner for the centre"),
-    "data.label": Code("Labels by another numbering.", ("data",), "classes from 1 for from 0"),
-    "metric.unit": Code("Percent for a fraction, or another factor.", ("metric",), "76.1 for 0.761"),
-    "metric.topk": Code("Hits are counted among another number.", ("metric",), "top 5 for top 1"),
-    "metric.value": Code("The metric differs in another way.", ("metric",), "batches weighed alike"),
-    "init.distribution": Code("Another distribution.", ("init",), "normal for uniform"),
-    "init.scale": Code("The same distribution with another scale.", ("init",), "Xavier for Kaiming"),
-    "init.bias": Code("A bias begins otherwise.", ("init",), "zeros for uniform"),
+    "data.normalisation": Code(
+        phrase("A scale and an offset."), ("data",), phrase("ImageNet's constants for 0.5")
+    ),
+    "data.channel_order": Code(phrase("Channels are reversed."), ("data",), phrase("BGR for RGB")),
+    "data.resize": Code(
+        phrase("Pictures are resampled otherwise."), ("data",), phrase("antialiasing on one side")
+    ),
+    "data.crop": Code(
+        phrase("Pictures are cut out elsewhere or mirrored."), ("data",), phrase("a corner for the centre")
+    ),
+    "data.label": Code(
+        phrase("Labels by another numbering."), ("data",), phrase("classes from 1 for from 0")
+    ),
+    "metric.unit": Code(
+        phrase("Percent for a fraction, or another factor."), ("metric",), phrase("76.1 for 0.761")
+    ),
+    "metric.topk": Code(
+        phrase("Hits are counted among another number."), ("metric",), phrase("top 5 for top 1")
+    ),
+    "metric.value": Code(
+        phrase("The metric differs in another way."), ("metric",), phrase("batches weighed alike")
+    ),
+    "init.distribution": Code(phrase("Another distribution."), ("init",), phrase("normal for uniform")),
+    "init.scale": Code(
+        phrase("The same distribution with another scale."), ("init",), phrase("Xavier for Kaiming")
+    ),
+    "init.bias": Code(phrase("A bias begins otherwise."), ("init",), phrase("zeros for uniform")),
     "dist.reduction": Code(
-        "Gradients of ranks are summed on one side and averaged on the other.",
+        phrase("Gradients of ranks are summed on one side and averaged on the other."),
         ("gradient",),
-        "a sum over 2 ranks",
+        phrase("a sum over 2 ranks"),
     ),
     "dist.batch_scale": Code(
-        "Rate or loss is scaled by the number of ranks on one side only.",
+        phrase("Rate or loss is scaled by the number of ranks on one side only."),
         ("lr", "loss"),
-        "a rate that is not multiplied",
+        phrase("a rate that is not multiplied"),
     ),
     "dist.batch_norm": Code(
-        "Statistics of a batch are of one rank on one side, of all ranks on the other.",
+        phrase("Statistics of a batch are of one rank on one side, of all ranks on the other."),
         ("forward",),
-        "BatchNorm for SyncBatchNorm",
+        phrase("BatchNorm for SyncBatchNorm"),
     ),
     "dist.sampler": Code(
-        "Ranks get another share of the data.", ("data",), "both ranks read the same samples"
+        phrase("Ranks get another share of the data."), ("data",), phrase("both ranks read the same samples")
     ),
-    "dist.rank": Code("Ranks have drifted apart.", ("weights", "gradient"), "buffers that are not broadcast"),
+    "dist.rank": Code(
+        phrase("Ranks have drifted apart."), ("weights", "gradient"), phrase("buffers that are not broadcast")
+    ),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from parfocal.locale.zh.cli import TEXTS as _CLI
+from parfocal.locale.zh.codes import TEXTS as _CODES
 from parfocal.locale.zh.explain import TEXTS as _EXPLAIN
 from parfocal.locale.zh.explain_backward import TEXTS as _BACKWARD
 from parfocal.locale.zh.explain_layers import TEXTS as _LAYERS
@@ -18,6 +20,8 @@ TABLES = {
     "workflow": _WORKFLOW,
     "workflow.recorded_runs": _RECORDED_RUNS,
     "ranks": _RANKS,
+    "cli": _CLI,
+    "codes": _CODES,
     "explain": _EXPLAIN,
     "explain.layers": _LAYERS,
     "explain.ops": _OPS,
