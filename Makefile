@@ -17,7 +17,7 @@ PORTABLE_TESTS ?= tests
 NUMBERS := tests/unit/judge tests/unit/native tests/compat/padiff/test_single_step.py \
            tests/pairs/align/test_floors.py tests/pairs/workflow/test_noise.py
 
-.PHONY: help demo browser test test-portable test-numbers lint format wheel bench bench-faults bench-recorded bench-training docs sweep clean
+.PHONY: help demo browser test test-portable test-numbers lint format wheel bench bench-faults bench-recorded bench-training screenshot docs sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -81,6 +81,9 @@ bench-training: $(READY)  ## planted mistakes in trainings, with clean twins, in
 
 bench-recorded: $(READY)  ## pairs of recorded runs with and without a mistake, into docs/recorded-runs.md
 	$(ON) env OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.recorded_runs
+
+screenshot: $(READY) browser  ## take the pictures of the HTML report that the documentation shows
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.browser.screenshot docs/images
 
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/python -m parfocal.report.codes_page > docs/codes.md

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from parfocal.attempts import STRICT
@@ -15,3 +16,8 @@ os.environ[VARIABLE] = "en"  # the language of the texts they pin, whatever the 
 # No test may fail because a machine is slow or busy.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The documentation uses the plugin's mark, also where parfocal is run without being installed."""
+    config.addinivalue_line("markers", "parfocal(seeds=N): of parfocal's own plugin")

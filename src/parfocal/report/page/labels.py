@@ -38,6 +38,7 @@ LABELS: dict[str, str] = {
     "limit": "上限",
     "Not compared": "未比较",
     "tolerance": "容差",
+    "outputs": "输出",
     # sections
     "Mistakes": "错误",
     "Models side by side": "两个模型对照",
@@ -97,6 +98,7 @@ LABELS: dict[str, str] = {
     "shape": "形状",
     "largest difference": "最大差异",
     "at": "位于",
+    "the two values there": "该处的两个值",
     "root mean square": "均方根",
     "relative (L2)": "相对 (L2)",
     "cosine": "余弦",

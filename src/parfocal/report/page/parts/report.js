@@ -71,7 +71,7 @@
     const source = button.parentElement.querySelector("pre");
     let answer = "Copied";
     try {
-      await navigator.clipboard.writeText(source.textContent);
+      await navigator.clipboard.writeText(source.innerText);
     } catch {
       getSelection().selectAllChildren(source);
       answer = document.execCommand("copy") ? "Copied" : "Copy by hand: the text is selected";
@@ -188,6 +188,8 @@
   };
   const pairs = (entries) => make("dl", { class: "facts" }, entries.filter((entry) => entry && entry[1] !== null && entry[1] !== "")
     .map(([name, value]) => [make("dt", {}, ...label(name)), make("dd", {}, ...(Array.isArray(value) ? value : [value]))]));
+  const figures = (entries) => make("dl", { class: "figures" }, entries.filter((entry) => entry[1] !== null)
+    .map(([name, value]) => make("div", {}, make("dt", {}, ...label(name)), make("dd", {}, ...(Array.isArray(value) ? value : [value])))));
   const details = (row) => {
     const [ours, theirs] = row.sides;
     const box = make("div", { class: "details" });
@@ -225,9 +227,10 @@
     if (each.error) {
       const error = each.error;
       const place = error.index && error.index.length ? [" ", ...label("at"), ` [${error.index.join(", ")}]`] : [];
-      box.append(pairs([
+      box.append(figures([
         ["tensor", `${error.dtype} ${error.shape.join("×")}`],
-        ["largest difference", [short(error.largest), ...place, ...(error.values[0] === null ? [] : [": ", ...label("reference"), ` ${error.values[0]}, `, ...label("port"), ` ${error.values[1]}`])]],
+        ["largest difference", [short(error.largest), ...place]],
+        ["the two values there", error.values[0] === null ? null : [`${error.values[0]} / ${error.values[1]}`]],
         ["root mean square", short(error.rms)], ["relative (L2)", short(error.relative)], ["cosine", short(error.cosine)],
         ["noise (rms)", short(each.noise)],
         ["differing elements", `${error.differing.toLocaleString("en")} / ${error.size.toLocaleString("en")}`],
@@ -324,7 +327,7 @@
     const line = (name, values, style) => ({ name: word(name), x, y: values.map((value) => { const n = number(value); return Number.isFinite(n) ? n : null; }), mode: each.reference.length > 1 ? "lines" : "markers", line: style });
     const shapes = each.horizon === null ? [] : [{ type: "line", xref: "x", yref: "paper", x0: each.horizon, x1: each.horizon, y0: 0, y1: 1, line: { color: colour("warn"), width: 1.5, dash: "dash" } }];
     const annotations = each.horizon === null ? [] : [{ x: each.horizon, y: 1, yref: "paper", xanchor: "left", yanchor: "top", showarrow: false, text: word("chaos horizon"), font: { color: colour("warn"), size: 11 } }];
-    return { data: [line("reference", each.reference, { color: colour("accent"), width: 3 }), line("port", each.port, { color: colour("bad"), width: 1.6, dash: "dash" })], layout: layout({ xaxis: axis(word("update")), yaxis: axis(""), shapes, annotations }) };
+    return { data: [line("reference", each.reference, { color: colour("accent"), width: 3 }), line("port", each.port, { color: colour("bad"), width: 1.6, dash: "dash" })], layout: layout({ xaxis: axis(word("update"), { tickformat: "d", ...(x.length < 9 ? { dtick: 1 } : {}) }), yaxis: axis(""), shapes, annotations }) };
   };
   const histogram = ([low, high, counts]) => {
     const width = (high - low) / counts.length;
