@@ -1,42 +1,94 @@
-"""``parfocal accept``: the acceptance folder of a reproduction, judged."""
+"""``parfocal accept``: the acceptance folder of a reproduction, written and judged."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from parfocal.cli.check import PROJECT
+from parfocal.errors import InputError
+
 if TYPE_CHECKING:
+    from parfocal.workflow.acceptance.layout import Spelling
     from parfocal.workflow.acceptance.verification import CheckpointResult, Verification
 
 
 def accept(
     verify: Annotated[
-        Path,
+        Path | None,
         typer.Option("--verify", metavar="FOLDER|ZIP", help="Judge this acceptance folder, whoever made it."),
-    ],
+    ] = None,
+    project: PROJECT = Path("."),
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The folder to write; its zip lies beside it.")
+    ] = None,
+    spelling: Annotated[
+        str, typer.Option("--spelling", help="torch (*_torch.npy, *_diff.log) or pytorch (the other).")
+    ] = "torch",
     partial: Annotated[
-        bool, typer.Option("--partial", help="Leave out checkpoints of which there is no file.")
+        bool, typer.Option("--partial", help="Leave out checkpoints that are not there, or not green.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Judge the files of the guide's five checkpoints. Exit status 0 accepted, 1 not, 2 a wrong call.
+    """Write the files of the guide's five checkpoints, or judge them. Exit status 0 accepted, 1 not, 2 wrong.
 
-    Both spellings of the guide are read, and folders made by hand with reprod_log.
+    With --verify both spellings of the guide are read, and folders made by hand with reprod_log.
     """
     from parfocal.workflow.acceptance.verification import verify as verify_folder
 
-    found = verify_folder(verify, partial=partial)
+    written = None
+    if verify is None:
+        written = _write(project, out, spelling_of(spelling), partial)
+    found = verify_folder(verify or written, partial=partial)  # type: ignore[arg-type]
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=2))
     else:
-        _print(found)
+        if written is not None:
+            typer.echo(f"wrote {written} and {written}.zip")
+        print_verification(found)
     raise typer.Exit(0 if found.ok else 1)
 
 
-def _print(found: Verification) -> None:
+def _write(project: Path, out: Path | None, spelling: Spelling, partial: bool) -> Path:
+    from parfocal.workflow.guide.accepting import FOLDER, write_acceptance
+    from parfocal.workflow.guide.settings import read_project
+
+    plan = read_project(project)
+    folder, _ = write_acceptance(
+        plan,
+        out or plan.folder / FOLDER,
+        spelling=spelling,
+        partial=partial,
+        write_log=write_difference_log,
+    )
+    return folder
+
+
+def spelling_of(name: str) -> Spelling:
+    from parfocal.workflow.acceptance.layout import Spelling
+
+    names = [each.value for each in Spelling]
+    if name not in names:
+        raise InputError(f"--spelling {name} is none of {', '.join(names)}")
+    return Spelling(name)
+
+
+def write_difference_log(reference: Path, port: Path, log: Path, threshold: float) -> None:
+    """As the old tool writes it: its lines, and its verdict by a fixed threshold."""
+    from parfocal.compat.reprod_log import ReprodDiffHelper
+
+    helper = ReprodDiffHelper()
+    helper.compare_info(helper.load_info(reference), helper.load_info(port))
+    with contextlib.redirect_stdout(io.StringIO()):
+        helper.report(path=log, diff_threshold=threshold)
+
+
+def print_verification(found: Verification) -> None:
     from rich.markup import escape
     from rich.table import Table
 

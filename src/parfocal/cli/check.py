@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -76,7 +76,7 @@ def print_checked(checked: Checked, *, when: bool = False) -> None:
     console = make_console()
     _print_steps(console, checked, when)
     for result in checked.results:
-        _print_problems(console, result)
+        _print_problems(console, checked, result)
     console.print()
     for each in checked.checkpoints:
         word = "[green]green[/]" if each.green else "[red]red[/]" if each.red else "open"
@@ -113,8 +113,10 @@ def _checkpoints() -> dict[str, str]:
     return {step.name: step.checkpoint for step in STEPS}
 
 
-def _print_problems(console: Console, result: StepResult) -> None:
+def _print_problems(console: Console, checked: Checked, result: StepResult) -> None:
     from rich.markup import escape
+
+    from parfocal.workflow.guide.texts import problem_lines
 
     def line(text: str) -> None:
         console.print(escape(text), soft_wrap=True)
@@ -132,19 +134,4 @@ def _print_problems(console: Console, result: StepResult) -> None:
     if len(result.problems) > SHOWN:
         line(f"  and {len(result.problems) - SHOWN} more")
     if result.report:
-        line(f"  all of it: {result.report}")
-
-
-def problem_lines(problem: Any) -> list[str]:
-    """One problem as it is told: where, what, the cause and the fix."""
-    score = problem["score"]
-    told = f", {score:.4g}x what is unavoidable" if isinstance(score, (int, float)) else ""
-    where = f"{problem['where']}: " if problem["where"] else ""
-    lines = [f"{problem['phase']}, step {problem['step']}: {where}{problem['what']}{told}"]
-    if problem["code"]:
-        lines.append(f"  cause {problem['code']}: {problem['message']}")
-    elif problem["message"]:
-        lines.append(f"  {problem['message']}")
-    if problem["fix"]:
-        lines.append(f"  fix   {problem['fix']}")
-    return lines
+        line(f"  all of it: {checked.project.folder / result.report}")

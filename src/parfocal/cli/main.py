@@ -26,6 +26,7 @@ from parfocal.cli import (
     describe,
     diff,
     doctor,
+    export,
     init,
     record,
     report,
@@ -59,6 +60,7 @@ app.command("init")(init.init)
 app.command("check")(check.check)
 app.command("status")(status.status)
 app.command("accept")(accept.accept)
+app.command("export")(export.export)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 

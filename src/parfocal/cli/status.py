@@ -19,9 +19,11 @@ def status(
     from parfocal.workflow.guide.checking import stand
     from parfocal.workflow.guide.settings import read_project
 
-    found = stand(read_project(project))
+    found, changed = stand(read_project(project))
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2))
+        typer.echo(json.dumps({**found.to_json(), "changed": list(changed)}, indent=2))
     else:
         print_checked(found, when=True)
+        if changed:
+            typer.echo(f"changed since they ran: {', '.join(changed)}; parfocal check runs them again")
     raise typer.Exit(found.status)

@@ -162,20 +162,24 @@ def _differences(given: Evidence) -> Found:
     for key, (first, second) in given.pairs.items():
         if key in other_unit or not first.size or not _finite(first, second):
             continue
-        allowed = given.checkpoint.threshold
-        if given.checkpoint.name == "train_align" and np.abs(first).max() > 1:
-            allowed *= 100  # in percent
+        allowed = allowed_difference(given.checkpoint, first)
         (row,) = compare_named({key: first}, {key: second}, method=["mean"], threshold=allowed)
-        if not row.passed and not _within_rounding(first, second):
+        if not row.passed and not within_rounding(first, second):
             found = {"key": key, "difference": short(row.values["mean"]), "threshold": f"{allowed:g}"}
             yield Kind.DIFFERENT, found
+
+
+def allowed_difference(checkpoint: Checkpoint, reference: Any) -> float:
+    """What the guide allows; of a trained metric in percent a hundred times as much."""
+    percent = checkpoint.name == "train_align" and np.size(reference) and np.abs(reference).max() > 1
+    return checkpoint.threshold * (100 if percent else 1)
 
 
 def _finite(first: Any, second: Any) -> bool:
     return bool(np.isfinite(first).all() and np.isfinite(second).all())
 
 
-def _within_rounding(first: Any, second: Any) -> bool:
+def within_rounding(first: Any, second: Any) -> bool:
     """The guide's 1e-6 is too strict for large values: they cannot agree better than they are rounded."""
     found = rounding_score(first, second)
     return found is not None and found <= LIMIT

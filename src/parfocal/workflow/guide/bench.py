@@ -12,7 +12,7 @@ from typing import Any
 from parfocal.report.report import Report
 from parfocal.run.storage import write_atomically
 from parfocal.workflow.guide.processes import BOTH, Workers
-from parfocal.workflow.guide.reports import problem_of, told_report
+from parfocal.workflow.guide.reports import told_report
 from parfocal.workflow.guide.settings import SIDES, Project
 from parfocal.workflow.guide.state import Store
 
@@ -68,9 +68,6 @@ class Bench:
 
     def told(self, report: Report) -> Told:
         return told_report(report, self.folder / "report")
-
-    def problems(self, report: Report) -> list[dict[str, Any]]:
-        return [problem_of(each) for each in report.divergences]
 
     def once(self, name: str, make: Callable[[Bench], dict[str, Any]]) -> dict[str, Any]:
         """What several steps have in common: made by the first of them, remembered for the others."""

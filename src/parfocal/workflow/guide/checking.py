@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -102,7 +103,9 @@ def check(
     ``force`` runs those that are asked for in any case, ``start`` all from a step on.
     """
     chosen = _chosen(wanted, start)
-    forced = {name for name in chosen if force or (start and NAMES.index(name) >= NAMES.index(start))}
+    forced = {name for name in wanted or NAMES if force} | {
+        name for name in chosen if start and NAMES.index(name) >= NAMES.index(start)
+    }
     store = Store(project)
     with Workers(project) as workers:
         workers.prepare()
@@ -113,7 +116,7 @@ def check(
         results: dict[str, StepResult] = {}
         ran = []
         for step in STEPS:
-            known = _known(step, store, keys, results, project)
+            known = _known(step, store, keys, results)
             if step.name in chosen and (known is None or step.name in forced or _again(known)):
                 known = _run(step, project, workers, store, keys, results, tell)
                 if known.status not in (Status.BLOCKED, Status.LEFT_OUT):
@@ -122,11 +125,31 @@ def check(
         return Checked(project, tuple(results.values()), tuple(ran), workers.way)
 
 
-def stand(project: Project) -> Checked:
-    """All steps as they were last run, without looking at what has changed since."""
+def look(project: Project) -> tuple[Checked, dict[str, Any]]:
+    """What is known of every step and still holds, and the versions of both sides; nothing is run."""
     store = Store(project)
-    results = tuple(store.read(step.name) or StepResult(step.name, Status.WAITING) for step in STEPS)
-    return Checked(project, results, ())
+    with Workers(project) as workers:
+        workers.prepare()
+        keys = _Keys(project, workers)
+        results: dict[str, StepResult] = {}
+        for step in STEPS:
+            hindered = _hindered(step, project, results)
+            known = _known(step, store, keys, results) or hindered
+            results[step.name] = known or StepResult(step.name, Status.WAITING)
+        return Checked(project, tuple(results.values()), (), workers.way), workers.versions
+
+
+def stand(project: Project) -> tuple[Checked, tuple[str, ...]]:
+    """All steps as they were last run, and those of which something has changed since."""
+    store = Store(project)
+    current, _ = look(project)
+    results, changed = [], []
+    for now in current.results:
+        old = store.read(now.name) if now.status is Status.WAITING else None
+        results.append(old or now)
+        if old is not None:
+            changed.append(now.name)
+    return Checked(project, tuple(results), (), current.way), tuple(changed)
 
 
 def _chosen(wanted: Sequence[str], start: str) -> set[str]:
@@ -179,14 +202,14 @@ def _again(known: StepResult) -> bool:
     return known.status is Status.ERROR
 
 
-def _known(
-    step: Step, store: Store, keys: _Keys, results: Mapping[str, StepResult], project: Project
-) -> StepResult | None:
+def _known(step: Step, store: Store, keys: _Keys, results: Mapping[str, StepResult]) -> StepResult | None:
     """What is remembered of a step, if all it depended on is as it was."""
     found = store.read(step.name)
     if found is None or found.key != keys.of(step, results):
         return None
-    if found.status is Status.PASSED and not all(Path(file).is_file() for file in found.values.values()):
+    if found.status is Status.PASSED and not all(
+        (keys.project.folder / file).is_file() for file in found.values.values()
+    ):
         return None
     if _stopping(step, results) is not None:
         return None
@@ -198,15 +221,8 @@ def _stopping(step: Step, results: Mapping[str, StepResult]) -> StepResult | Non
     return next((results[name] for name in step.needs if results[name].status is not Status.PASSED), None)
 
 
-def _run(
-    step: Step,
-    project: Project,
-    workers: Workers,
-    store: Store,
-    keys: _Keys,
-    results: Mapping[str, StepResult],
-    tell: Tell,
-) -> StepResult:
+def _hindered(step: Step, project: Project, results: Mapping[str, StepResult]) -> StepResult | None:
+    """Why a step cannot be run: it is given nothing, or one that it needs has not passed."""
     missing = [
         side.places[name] for name in step.factories for side in project.sides if name not in side.factories
     ]
@@ -216,9 +232,24 @@ def _run(
         told = f"not there: {', '.join(missing)}"
         return StepResult(step.name, Status.LEFT_OUT, message=told)
     stopping = _stopping(step, results)
-    if stopping is not None:
+    if stopping is not None and stopping.status is not Status.WAITING:
         told = f"needs {stopping.name}, which is {stopping.status.value}"
         return StepResult(step.name, Status.BLOCKED, message=told)
+    return None
+
+
+def _run(
+    step: Step,
+    project: Project,
+    workers: Workers,
+    store: Store,
+    keys: _Keys,
+    results: Mapping[str, StepResult],
+    tell: Tell,
+) -> StepResult:
+    hindered = _hindered(step, project, results)
+    if hindered is not None:
+        return hindered
     key, started = keys.of(step, results), time.time()
     common = {name: keys.of(work, results) for name, work in COMMON.items() if name == step.common}
     bench = Bench(project, workers, store, step.name, common, lambda doing: tell(step.name, doing))
@@ -250,7 +281,8 @@ def _result(step: Step, bench: Bench, judged: Judged) -> StepResult:
     if judged.values is not None:
         for side, found in zip(SIDES, judged.values, strict=True):
             path = bench.store.folder / "values" / f"{step.name}-{side}.safetensors"
-            values[side] = keep(dict(found), path)
+            keep(dict(found), path)
+            values[side] = relative(path, bench.project)
     return StepResult(
         step.name,
         Status.FAILED if told["problems"] else Status.PASSED,
@@ -258,9 +290,14 @@ def _result(step: Step, bench: Bench, judged: Judged) -> StepResult:
         findings=tuple(told["findings"]),
         score=_score(told),
         compared=_compared(told["compared"]),
-        report=told["report"],
+        report=relative(Path(told["report"]), bench.project),
         values=values,
     )
+
+
+def relative(path: Path, project: Project) -> str:
+    """As it is remembered: a project may be moved."""
+    return os.path.relpath(path, project.folder)
 
 
 def _score(told: Mapping[str, Any]) -> float | None:

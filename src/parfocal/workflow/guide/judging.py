@@ -15,15 +15,17 @@ import numpy as np
 
 from parfocal.attribution.measures import LIMIT
 from parfocal.backends.protocol import Array
+from parfocal.brief import some
+from parfocal.errors import EmptyComparisonError
 from parfocal.explain.initialisers import Fans
 from parfocal.explain.loss_causes import Arrays
 from parfocal.judge.floors import rounding_score
-from parfocal.report.report import Report
 from parfocal.weights.plan import Plan
 from parfocal.workflow.batches import load_batches
 from parfocal.workflow.data import compare_data
 from parfocal.workflow.guide.bench import Bench, Judged, Told
 from parfocal.workflow.guide.processes import JobError
+from parfocal.workflow.guide.reports import problem_of
 from parfocal.workflow.guide.settings import SIDES, Project
 from parfocal.workflow.guide.side import shared_inputs
 from parfocal.workflow.guide.values import keep, named_arrays, take
@@ -315,28 +317,39 @@ def judge_training(bench: Bench) -> Judged:
             bench.ask("record_training", side, batches=batches, run=run)
         told = bench.told(compare(*runs))
     ours, theirs = bench.ask_both("train", lambda side: {})
-    wanted = {**ours["metrics"][-1], **bench.project.benchmark}
-    reports = list(_trained_results(theirs["metrics"], wanted, bench.project))
+    wanted, reached = {**ours["metrics"][-1], **bench.project.benchmark}, theirs["metrics"][-1]
+    common = [name for name in wanted if name in reached]
+    if not common:
+        raise EmptyComparisonError(
+            f"no metric is on both sides: {some(list(wanted))} wanted, {some(list(reached))} in the port"
+        )
+    for name in common:
+        told["findings"].append(
+            {"code": "result", "message": _result_words(name, wanted, reached, bench.project)}
+        )
     if not told["problems"]:
-        told["problems"] = [problem for report in reports for problem in bench.problems(report)]
-    told["findings"] += [
-        {"code": each.code, "message": each.message} for report in reports for each in report.findings
-    ]
-    common = [name for name in wanted if name in theirs["metrics"][-1]]
-    return Judged(
-        told,
-        ({name: wanted[name] for name in common}, {name: theirs["metrics"][-1][name] for name in common}),
-    )
+        told["problems"] = list(
+            _result_problems({name: wanted[name] for name in common}, reached, bench.project)
+        )
+    return Judged(told, ({name: wanted[name] for name in common}, {name: reached[name] for name in common}))
 
 
-def _trained_results(
-    metrics: list[dict[str, float]], wanted: Mapping[str, float], project: Project
-) -> Iterator[Report]:
+def _result_problems(
+    wanted: Mapping[str, float], reached: Mapping[str, float], project: Project
+) -> Iterator[Problem]:
     """Each metric within what is allowed: a share, or that many percent where the metric is in percent."""
     for name, value in wanted.items():
-        if name in metrics[-1]:
-            allowed = project.within * (PERCENT if abs(value) > 1 else 1.0)
-            yield compare_result({name: [[each[name] for each in metrics]]}, {name: value}, allowed)
+        allowed = project.within * (PERCENT if abs(value) > 1 else 1.0)
+        report = compare_result({name: [reached[name]]}, {name: value}, allowed)
+        for found in report.divergences:
+            yield {**problem_of(found), "what": _result_words(name, wanted, reached, project)}
+
+
+def _result_words(
+    name: str, wanted: Mapping[str, float], reached: Mapping[str, float], project: Project
+) -> str:
+    source = "published" if name in project.benchmark else "in the reference"
+    return f"{name} is {reached[name]:.6g} after training, {wanted[name]:.6g} {source}"
 
 
 def _problem(

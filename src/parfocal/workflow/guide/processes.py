@@ -22,7 +22,7 @@ from parfocal.backends import registry
 from parfocal.errors import InputError, MissingFrameworkError, ParfocalError
 from parfocal.workflow.guide.settings import Project, SideSettings
 
-LAST_LINES = 12
+LAST_LINES = 30  # a framework's own words about a crash are a dozen
 STARTING = 120.0  # seconds in which an interpreter must answer at all
 BOTH = "both"
 
@@ -156,7 +156,8 @@ def _ending(status: int) -> str:
 
 def _last_lines(log: Path) -> str:
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()
+        text = log.read_text(encoding="utf-8", errors="replace")
+        lines = [line for line in text.splitlines() if line.strip()]
     except OSError:
         lines = []
     if not lines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -54,6 +55,8 @@ class Side:
             if not callable(found):
                 raise FactoryError(f"{self._words(name)} is {brief(found)}, not a function")
             self.loaded[name] = found
+            faulthandler.disable()  # a framework that was loaded now has put its own handlers in place:
+            faulthandler.enable()  # Python's lines come first
         return self.loaded[name]
 
     def make(self, name: str, *given: Any) -> Any:

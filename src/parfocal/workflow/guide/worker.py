@@ -21,12 +21,14 @@ from parfocal.errors import ParfocalError, TransferError
 
 
 def main(plan: str, names: list[str]) -> None:
+    orders = os.fdopen(os.dup(0), encoding="utf-8")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the user's code may read and close its own input
     os.dup2(2, 1)  # what is printed goes where errors go: to the log
     faulthandler.enable()
     warnings.filterwarnings("ignore", message="No ccache found", category=UserWarning)
     jobs: queue.Queue[dict[str, Any]] = queue.Queue()
-    threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
+    threading.Thread(target=_listen, args=(orders, jobs), daemon=True).start()
     folder = os.path.dirname(plan)
     os.chdir(folder)
     sys.path.insert(0, folder)
@@ -44,8 +46,8 @@ def main(plan: str, names: list[str]) -> None:
         _send(answers, answer)
 
 
-def _listen(jobs: queue.Queue[dict[str, Any]]) -> None:
-    for line in sys.stdin:
+def _listen(orders: IO[str], jobs: queue.Queue[dict[str, Any]]) -> None:
+    for line in orders:
         jobs.put(json.loads(line))
     os._exit(0)  # also in the midst of a job: nobody waits for it
 
@@ -86,7 +88,6 @@ def hello(frameworks: list[str]) -> dict[str, Any]:
 
     return {
         "python": platform.python_version(),
-        "executable": sys.executable,
         "parfocal": __version__,
         "numpy": numpy.__version__,
         "frameworks": {

@@ -1,0 +1,55 @@
+"""``parfocal export RUN_A RUN_B --guide DIR``: recorded runs as the guide's files and logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="The reference's recorded run.")],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="The port's recorded run.")],
+    guide: Annotated[
+        Path, typer.Option("--guide", metavar="DIR", help="The acceptance folder that is written.")
+    ],
+    spelling: Annotated[
+        str, typer.Option("--spelling", help="torch (*_torch.npy, *_diff.log) or pytorch (the other).")
+    ] = "torch",
+) -> None:
+    """Write the files of the guide's checkpoints. Exit status 0 accepted, 1 not, 2 a wrong call.
+
+    What the runs do not hold is told, and the folder says that it is a part.
+    """
+    from parfocal.cli.accept import print_verification, spelling_of, write_difference_log
+    from parfocal.run.reader import load_run
+    from parfocal.workflow.acceptance.recorded import values_of_runs
+    from parfocal.workflow.acceptance.verification import verify
+    from parfocal.workflow.acceptance.writing import write_folder
+
+    chosen = spelling_of(spelling)
+    found, missing = values_of_runs(run_a, run_b)
+    headers = [load_run(run).header for run in (run_a, run_b)]
+    folder, packed = write_folder(
+        guide,
+        found,
+        spelling=chosen,
+        write_log=write_difference_log,
+        texts={},
+        facts={
+            "versions": {
+                side: dict(header.versions)
+                for side, header in zip(("reference", "port"), headers, strict=True)
+            },
+            "commands": [list(header.command) for header in headers],
+            "spelling": chosen.value,
+            "partial": bool(missing),
+        },
+    )
+    typer.echo(f"wrote {folder} and {packed}")
+    for name, why in missing.items():
+        typer.echo(f"without {name}: {why}")
+    verified = verify(folder, partial=bool(missing))
+    print_verification(verified)
+    raise typer.Exit(0 if verified.ok else 1)

@@ -1,0 +1,106 @@
+"""``accept``: the acceptance folder of a project, from what its steps found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parfocal import __version__
+from parfocal.brief import some
+from parfocal.errors import InputError
+from parfocal.workflow.acceptance.layout import Spelling
+from parfocal.workflow.acceptance.writing import CheckpointValues, WriteLog, write_folder
+from parfocal.workflow.guide.checking import Checked, CheckpointState, look
+from parfocal.workflow.guide.settings import Project
+from parfocal.workflow.guide.state import Status
+from parfocal.workflow.guide.steps import STEPS
+from parfocal.workflow.guide.texts import text_of
+from parfocal.workflow.guide.values import take
+
+FOLDER = "acceptance"
+
+
+def write_acceptance(
+    project: Project,
+    out: Path,
+    *,
+    spelling: Spelling,
+    partial: bool,
+    write_log: WriteLog,
+) -> tuple[Path, Path]:
+    """Folder and zip; refused while a checkpoint is not green, unless ``partial``: then without it."""
+    checked, versions = look(project)
+    lacking = [each for each in checked.checkpoints if not each.green]
+    if lacking and (not partial or len(lacking) == len(checked.checkpoints)):
+        raise InputError(
+            f"not every checkpoint is green: {'; '.join(map(_words, lacking))}",
+            hint="parfocal check says what to do"
+            + ("" if partial else "; --partial writes the green ones, and says so inside"),
+        )
+    green = [each.name for each in checked.checkpoints if each.green]
+    return write_folder(
+        out,
+        [_values(project, checked, name) for name in green],
+        spelling=spelling,
+        write_log=write_log,
+        texts=_texts(project, checked, lacking),
+        facts={
+            "parfocal": __version__,
+            "numpy": np.__version__,
+            "versions": versions,
+            "way": checked.way,
+            "seed": project.seed,
+            "commit": commit_of(project.folder),
+            "spelling": spelling.value,
+            "partial": bool(lacking),
+            "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "steps": {result.name: result.status.value for result in checked.results},
+        },
+    )
+
+
+def _words(checkpoint: CheckpointState) -> str:
+    steps = [
+        f"{step.name} is {step.status.value}" for step in checkpoint.steps if step.status is not Status.PASSED
+    ]
+    return f"{checkpoint.name} ({some(steps)})"
+
+
+def _values(project: Project, checked: Checked, checkpoint: str) -> CheckpointValues:
+    step = next(each for each in STEPS if each.checkpoint == checkpoint and each.writes)
+    result = next(each for each in checked.results if each.name == step.name)
+    ours, theirs = (take(project.folder / result.values[side]) for side in ("reference", "port"))
+    return CheckpointValues(checkpoint, ours, theirs)
+
+
+def _texts(project: Project, checked: Checked, lacking: list[CheckpointState]) -> dict[str, str]:
+    """The report of all steps, and the whole report of each."""
+    head = f"Part of a submission, without {', '.join(each.name for each in lacking)}.\n\n" if lacking else ""
+    found = {
+        "report.txt": head + text_of(checked) + "\n",
+        "report.json": json.dumps(checked.to_json(), indent=2),
+    }
+    for result in checked.results:
+        path = project.folder / result.report
+        if result.report and path.is_file():
+            found[f"reports/{result.name}.txt"] = path.read_text(encoding="utf-8")
+    return found
+
+
+def commit_of(folder: Path) -> dict[str, Any] | None:
+    """The commit that the project's folder is at, and whether files in it are changed; None without git."""
+    try:
+        commit, changed = (
+            subprocess.run(
+                ["git", *arguments], cwd=folder, capture_output=True, text=True, check=True, timeout=30
+            ).stdout.strip()
+            for arguments in (("rev-parse", "HEAD"), ("status", "--porcelain", "--", "."))
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"id": commit, "changed": bool(changed)}
