@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from parfocal.cli.check import PROJECT
-from parfocal.errors import InputError
+from parfocal.workflow.acceptance.layout import Spelling
 
 if TYPE_CHECKING:
-    from parfocal.workflow.acceptance.layout import Spelling
     from parfocal.workflow.acceptance.verification import CheckpointResult, Verification
+
+SPELLING = Annotated[Spelling, typer.Option("--spelling", help="Which of the guide's two file names.")]
 
 
 def accept(
@@ -27,9 +28,7 @@ def accept(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder to write; its zip lies beside it.")
     ] = None,
-    spelling: Annotated[
-        str, typer.Option("--spelling", help="torch (*_torch.npy, *_diff.log) or pytorch (the other).")
-    ] = "torch",
+    spelling: SPELLING = Spelling.TOOL,
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave out checkpoints that are not there, or not green.")
     ] = False,
@@ -43,7 +42,7 @@ def accept(
 
     written = None
     if verify is None:
-        written = _write(project, out, spelling_of(spelling), partial)
+        written = _write(project, out, spelling, partial)
     found = verify_folder(verify or written, partial=partial)  # type: ignore[arg-type]
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=2))
@@ -67,15 +66,6 @@ def _write(project: Path, out: Path | None, spelling: Spelling, partial: bool) -
         write_log=write_difference_log,
     )
     return folder
-
-
-def spelling_of(name: str) -> Spelling:
-    from parfocal.workflow.acceptance.layout import Spelling
-
-    names = [each.value for each in Spelling]
-    if name not in names:
-        raise InputError(f"--spelling {name} is none of {', '.join(names)}")
-    return Spelling(name)
 
 
 def write_difference_log(reference: Path, port: Path, log: Path, threshold: float) -> None:

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from parfocal.cli.accept import SPELLING, print_verification, write_difference_log
+from parfocal.workflow.acceptance.layout import Spelling
+
 
 def export(
     run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="The reference's recorded run.")],
@@ -14,27 +17,23 @@ def export(
     guide: Annotated[
         Path, typer.Option("--guide", metavar="DIR", help="The acceptance folder that is written.")
     ],
-    spelling: Annotated[
-        str, typer.Option("--spelling", help="torch (*_torch.npy, *_diff.log) or pytorch (the other).")
-    ] = "torch",
+    spelling: SPELLING = Spelling.TOOL,
 ) -> None:
     """Write the files of the guide's checkpoints. Exit status 0 accepted, 1 not, 2 a wrong call.
 
     What the runs do not hold is told, and the folder says that it is a part.
     """
-    from parfocal.cli.accept import print_verification, spelling_of, write_difference_log
     from parfocal.run.reader import load_run
     from parfocal.workflow.acceptance.recorded import values_of_runs
     from parfocal.workflow.acceptance.verification import verify
     from parfocal.workflow.acceptance.writing import write_folder
 
-    chosen = spelling_of(spelling)
     found, missing = values_of_runs(run_a, run_b)
     headers = [load_run(run).header for run in (run_a, run_b)]
     folder, packed = write_folder(
         guide,
         found,
-        spelling=chosen,
+        spelling=spelling,
         write_log=write_difference_log,
         texts={},
         facts={
@@ -43,7 +42,7 @@ def export(
                 for side, header in zip(("reference", "port"), headers, strict=True)
             },
             "commands": [list(header.command) for header in headers],
-            "spelling": chosen.value,
+            "spelling": spelling.value,
             "partial": bool(missing),
         },
     )
