@@ -1,10 +1,11 @@
 """What an alignment costs, as ratios to the bare forward and backward of both models in one run.
 
-    python -m benchmarks.alignment [--rounds 3]
+    python -m benchmarks.alignment [--rounds 3] [--cpu]
 
 Times are the best of several rounds, interleaved with the bare runs; memory is the peak of a process
-of its own. Bars: a fixed tolerance at most 1.25x time and 1.4x memory, the full default at most 2.2x
-time and 1.8x memory.
+of its own. On a machine that is busy otherwise, wall time says little: ``--cpu`` counts the processor
+time of everything this process does instead, with one thread for the frameworks. Bars: a fixed tolerance
+at most 1.25x time and 1.4x memory, the full default at most 2.2x time and 1.8x memory.
 """
 
 from __future__ import annotations
@@ -68,15 +69,15 @@ def jobs(name: str, memory: str | None = None) -> dict[str, Callable[[], Any]]:
     }
 
 
-def times(name: str, rounds: int) -> dict[str, float]:
+def times(name: str, rounds: int, clock: Callable[[], float]) -> dict[str, float]:
     work = jobs(name)
     work["bare"]()  # the first run of each framework sets things up
     best = dict.fromkeys(WAYS, float("inf"))
     for _ in range(rounds):
         for way in WAYS:
-            start = time.perf_counter()
+            start = clock()
             work[way]()
-            best[way] = min(best[way], time.perf_counter() - start)
+            best[way] = min(best[way], clock() - start)
     return best
 
 
@@ -98,6 +99,7 @@ def child(name: str, way: str, memory: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cpu", action="store_true", help="processor time, one thread")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--child", nargs=3, metavar=("MODEL", "WAY", "MEMORY"))
     options = parser.parse_args()
@@ -105,9 +107,12 @@ def main() -> None:
     if options.child:
         child(*options.child)
         return
+    if options.cpu:
+        os.environ["OMP_NUM_THREADS"] = "1"  # read when the frameworks are loaded
+    clock = time.process_time if options.cpu else time.perf_counter
     print(f"{'model':<10} {'way':<22} {'time':>8} {'bar':>6} {'memory':>8} {'bar':>6}")
     for name in options.models.split(","):
-        best = times(name, options.rounds)
+        best = times(name, options.rounds, clock)
         with tempfile.TemporaryDirectory() as folder:
             peaks = {way: peak_of(name, way, None, folder)[0] for way in WAYS}
             for way in ("fixed", "full"):

@@ -109,7 +109,7 @@ def left_as_it_was(player: Player, mode: Mode) -> Iterator[Callable[[], None]]:
 
     def restore() -> None:
         # looked up again: a model may put a new tensor in a buffer's place
-        for path, tensor in backend.buffers(model):
+        for path, tensor in backend.buffers(model) if buffers else ():
             if path in buffers:
                 backend.write(tensor, buffers[path])
         backend.set_rng_state(state)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from itertools import count
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from parfocal.backends.protocol import Call, OnEnter, OnExit
@@ -64,8 +64,7 @@ class _Stack(threading.local):
         self.frames: list[Frame] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a watched module stands, and whether ops made by its code count as part of itself."""
 
     path: str

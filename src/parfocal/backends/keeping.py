@@ -8,6 +8,7 @@ has, in place: a count of its calls, a cache.
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,33 +38,31 @@ _CONTAINERS = (dict, list, set)  # that can be changed
 _EMPTY: dict[Any, Any] = {**{kind: kind for kind in _CONTAINERS}, OrderedDict: dict}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Noted:
     attributes: dict[str, Any]
     contents: list[tuple[Any, Any]]  # every dict, list and set in them, and a shallow copy
     plain: list[Any]  # tensors that are registered nowhere
     buffers: list[Any]
+    everything: tuple[list[str], list[int]]
 
     @property
     def tensors(self) -> list[int]:
         """Their identities."""
         return [id(tensor) for tensor in (*self.plain, *self.buffers)]
 
-    def is_still(self, attributes: dict[str, Any]) -> bool:
-        """Whether these are the very same values, and what can be changed holds the very same items."""
-        before = self.attributes
-        if attributes.keys() != before.keys():
-            return False
-        if list(map(id, map(before.get, attributes))) != list(map(id, attributes.values())):
-            return False
-        return all(map(_holds, *zip(*self.contents, strict=True))) if self.contents else True
+    def is_still(self, module: Any) -> bool:
+        """Whether all attributes are the very same, and what can be changed holds the very same items."""
+        return self.everything == _identities(module) and all(itertools.starmap(_holds, self.contents))
 
 
 class Kept:
     """Attributes of modules as they were when each was noted."""
 
-    def __init__(self, framework: Framework, model: Any) -> None:
+    def __init__(self, framework: Framework, model: Any, known: Kept | None = None) -> None:
+        """``known``: notes of the same modules made before, for those that are still like that."""
         self._framework = framework
+        self._known = {} if known is None else known._noted
         self._model = model
         self._registered: set[int] | None = None  # identities of its state, once they are asked for
         self._noted: dict[int, tuple[Any, _Noted, list[tuple[Any, Array]]]] = {}
@@ -71,6 +70,10 @@ class Kept:
     def note(self, module: Any) -> None:
         """Once: what it is like later does not count."""
         if id(module) not in self._noted:
+            known = self._known.get(id(module))
+            if known is not None and not known[2] and known[1].is_still(module):
+                self._noted[id(module)] = known
+                return
             noted = self._note(module)
             self._noted[id(module)] = module, noted, self._values(noted.plain)
 
@@ -84,7 +87,7 @@ class Kept:
     def put_back(self) -> None:
         """Modules that keep other tensors or values now get all they had: a length goes with the table."""
         for module, before, values in self._noted.values():
-            if not values and before.is_still(self._framework.plain_attributes(module)):
+            if not values and before.is_still(module):
                 continue
             now = self._note(module)
             changed = [each for each in values if not self._is_still(*each)]
@@ -136,17 +139,17 @@ class Kept:
                 found[name == BUFFERS].append(value)
         is_tensor = self._framework.is_tensor
         plain, buffers = (list(tensors_in(each, is_tensor, contents)) if each else [] for each in found)
-        return _Noted(attributes, contents, plain, buffers)
+        return _Noted(attributes, contents, plain, buffers, _identities(module))
 
 
 @contextmanager
-def attributes_kept(framework: Framework, model: Any) -> Iterator[None]:
+def attributes_kept(framework: Framework, model: Any) -> Iterator[Kept]:
     """Tensors that the model's modules come to keep meanwhile are gone on leaving."""
     kept = Kept(framework, model)
     for module in framework.modules(model).values():
         kept.note(module)
     try:
-        yield
+        yield kept
     finally:
         kept.put_back()
 
@@ -175,6 +178,12 @@ def _content(container: Any) -> Any:
     if kind not in _CONTAINERS:
         kind = next(each for each in _CONTAINERS if isinstance(container, each))
     return kind(container)
+
+
+def _identities(module: Any) -> tuple[list[str], list[int]]:
+    """The names of all attributes, also of those that every module has, and what they are; not the mode."""
+    attributes = {**vars(module), "training": None}
+    return list(attributes), list(map(id, attributes.values()))
 
 
 def _holds(container: Any, content: Any) -> bool:

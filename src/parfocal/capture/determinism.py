@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -88,17 +88,20 @@ def dropping(model: Any) -> dict[str, tuple[str, float]]:
     }
 
 
-def kept_scales(model: Any) -> dict[str, float]:
+def kept_scales(model: Any, paths: Collection[str]) -> dict[str, float]:
     """What becomes of a 1 that is kept, by path of a user's module that drops in train mode.
 
-    Of modules that take something else, or do something else besides, nothing is known.
+    ``paths``: of the modules that drop something. Of those that take something else, or do something else
+    besides, nothing is known.
     """
+    if not paths:
+        return {}
     backend = registry.of(model)
     found = {}
     restore = random_state(backend)
     try:
         for path, module in backend.modules(model).items():
-            if not backend.is_framework_layer(module) and _probabilities(backend, module):
+            if path in paths and not backend.is_framework_layer(module):
                 scale = _kept_scale(backend, module)
                 if scale is not None:
                     found[path] = scale

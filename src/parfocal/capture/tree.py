@@ -12,14 +12,13 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_DEPTH = 32  # deeper is taken for a leaf: a list that holds itself has no end
 BARE = "0"  # the slot of a value that is a leaf itself
 
 
-@dataclass(frozen=True, slots=True)
-class Flat:
+class Flat(NamedTuple):
     """The leaves of a value, and ``shape`` as in ``Structure``."""
 
     leaves: dict[str, Any]

@@ -47,6 +47,8 @@ class Layout:
         return self.permutation is not None and self.shape == shape
 
     def apply(self, array: Array) -> Array:
+        if self.shape == array.shape and self.permutation is None and self.words is None:
+            return array
         said = array if self.words is None else self.words.said(array)
         parts = said if self.split is None else said.reshape(self.split)
         moved = parts if self.permutation is None else parts.transpose(self.permutation)

@@ -45,4 +45,4 @@ def _price(node: Node) -> float:
     """Of the call itself; what calls give that make others was counted there."""
     if not node.is_leaf:
         return 1.0
-    return 1.0 + sum(prod(value.data.shape) for value in node.outputs.values()) / ELEMENTS
+    return 1.0 + sum([prod(value.data.shape) for value in node.outputs.values()]) / ELEMENTS

@@ -45,16 +45,25 @@ class Observer:
     """Watches one run.
 
     ``ledger`` None keeps fingerprints only. ``gradients``: whether those of the parameters are
-    kept; those at the calls are kept together with the tensors, in the ledger.
+    kept; those at the calls are kept together with the tensors, in the ledger. ``known``: what was noted of
+    its modules before.
     """
 
-    def __init__(self, backend: Backend, model: Any, ledger: Ledger | None, *, gradients: bool) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        model: Any,
+        ledger: Ledger | None,
+        *,
+        gradients: bool,
+        known: Kept | None = None,
+    ) -> None:
         self.backend = backend
         self.model = model
         self.ledger = ledger
         self.gradients = gradients
         self.trace = Trace()
-        self.kept = Kept(backend, model)  # each module as its first call found it
+        self.kept = Kept(backend, model, known)  # each module as its first call found it
         self.parameter_gradients: dict[str, Array] = {}
         self._sites = Sites((backend.name,))
         self._occurrences: dict[str, int] = {}

@@ -109,10 +109,9 @@ def align(
     def judged(resume_collections: Callable[[], None], *, reproducing: bool) -> Report:
         players = _players(reference, port, inputs, loss, backward)
         plan = find_plan(players, inputs, transfer, layers)
-        dropping = Dropping(
-            *(dropping_modules(reference), dropping_modules(port), mode),
-            (kept_scales(reference), kept_scales(port)),
-        )
+        dropped = dropping_modules(reference), dropping_modules(port)
+        scales = kept_scales(reference, dropped[0]), kept_scales(port, dropped[1])
+        dropping = Dropping(*dropped, mode, scales)
         differing = [] if transfer is not False else list(weight_differences(plan, *players))
         made = computed(plan, *players)
         alignment = Alignment(

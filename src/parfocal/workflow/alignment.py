@@ -131,6 +131,8 @@ class Alignment:
         self.budget = budget
         self.driving = Driving(backward=backward)
         self.effort = Effort(ALIGNING)  # of everything that is run
+        self._prices: dict[str, float] = {}  # of one run, by side
+        self._known: dict[str, Kept] = {}  # what was noted of its modules at first, by side
 
     @contextmanager
     def observed(self) -> Iterator[Observation]:
@@ -197,7 +199,11 @@ class Alignment:
     @contextmanager
     def _attributes_kept(self) -> Iterator[None]:
         ours, theirs = self.reference, self.port
-        with attributes_kept(ours.backend, ours.model), attributes_kept(theirs.backend, theirs.model):
+        with (
+            attributes_kept(ours.backend, ours.model) as mine,
+            attributes_kept(theirs.backend, theirs.model) as yours,
+        ):
+            self._known = {ours.side: mine, theirs.side: yours}
             yield
 
     def _led(self, view: View, ledger: Ledger) -> Led:
@@ -256,7 +262,8 @@ class Alignment:
         )
 
     def _observer(self, player: Player, ledger: Ledger | None) -> Observer:
-        return Observer(player.backend, player.model, ledger, gradients=self.backward)
+        known = self._known.get(player.side)
+        return Observer(player.backend, player.model, ledger, gradients=self.backward, known=known)
 
     def _observe(self, player: Player, observer: Observer) -> None:
         """One natural run: the trace, and what the model gives in full."""
@@ -274,8 +281,10 @@ class Alignment:
         player.natural = results
 
     def _charge(self, player: Player) -> None:
-        """For a run of the whole model."""
-        self.effort.charge(Prices(player.trace).of(0, backward=self.backward))
+        """For a run of the whole model: each costs as much as the first."""
+        if player.side not in self._prices:
+            self._prices[player.side] = Prices(player.trace).of(0, backward=self.backward)
+        self.effort.charge(self._prices[player.side])
 
     def _heard(self, player: Player, observer: Observer) -> AbstractContextManager[None]:
         """What functions are asked to drop, where they would."""
@@ -324,7 +333,8 @@ class Alignment:
         self, script: Mapping[int, Tie], partners: Partners, ledger: Ledger, lying: Lying
     ) -> tuple[Collector, Results, Layouts]:
         """The port again, led along the reference's values."""
-        port, results, kept = self.port, Results(), Kept(self.port.backend, self.port.model)
+        port, results = self.port, Results()
+        kept = Kept(port.backend, port.model, self._known.get(port.side))
         collector = Collector(partners, self.tolerance)
         led = script if self.reference.loss is not None else weighted(script, port.trace)
         follower = Follower(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _NEVER = 2**30  # collections of the middle generation
-_YOUNG = 10_000  # new objects: of some twenty calls, most of which are kept
+_YOUNG = 50_000  # new objects: of some 250 calls, most of which are kept
 
 
 @contextmanager
