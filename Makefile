@@ -29,7 +29,7 @@ $(READY): pyproject.toml compat-dist/pyproject.toml constraints.txt hatch_build.
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]' -e compat-dist
 	@touch $@
 
-demo: $(READY)  ## run the main job on bundled data
+demo: $(READY)  ## the main jobs on bundled data: two models, and AlexNet through all checkpoints
 	$(BIN)/python examples/demo.py
 
 browser:  ## Chromium, in which the tests look at the HTML report

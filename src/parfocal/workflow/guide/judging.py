@@ -28,7 +28,7 @@ from parfocal.workflow.guide.processes import JobError
 from parfocal.workflow.guide.reports import problem_of
 from parfocal.workflow.guide.settings import SIDES, Project
 from parfocal.workflow.guide.side import shared_inputs
-from parfocal.workflow.guide.values import keep, named_arrays, take
+from parfocal.workflow.guide.values import keep, named_arrays, named_outputs, take
 from parfocal.workflow.initialisation import InitialValues, compare_initial_values
 from parfocal.workflow.losses import LossResult, judge_losses
 from parfocal.workflow.metrics import compare_metric
@@ -45,7 +45,7 @@ def judge_model(bench: Bench) -> Judged:
     told = bench.compare("align_models") if bench.together else _models_apart(bench)
     inputs = named_arrays(shared_inputs(bench.project), "input")
     outputs = bench.ask_both("forward", lambda side: {"out": str(bench.folder / f"{side}.safetensors")})
-    values = [{**inputs, **named_arrays(take(each["output"]), "output")} for each in outputs]
+    values = [{**inputs, **named_outputs(take(each["output"]), inputs)} for each in outputs]
     return Judged(told, (values[0], values[1]))
 
 

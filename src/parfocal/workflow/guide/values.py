@@ -5,6 +5,7 @@ Nothing in such a file is executed when it is read.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,17 @@ def named_arrays(value: Any, name: str) -> dict[str, Array]:
     if len(leaves) == 1:
         return {name: next(iter(leaves.values()))}
     return {f"{name}.{slot}": leaf for slot, leaf in leaves.items()}
+
+
+def named_outputs(value: Any, taken: Collection[str] = ()) -> dict[str, Array]:
+    """The arrays of a model's output, under the names that it gives them unless these are ``taken``."""
+    found = named_arrays(value, "output")
+    if not isinstance(value, Mapping):
+        return found
+    names = [slot for slot, leaf in flatten(value).leaves.items() if isinstance(leaf, np.ndarray)]
+    if not set(names).isdisjoint(taken):
+        return found
+    return dict(zip(names, found.values(), strict=True))
 
 
 def joined(parts: list[Any]) -> Any:

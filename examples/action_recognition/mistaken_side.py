@@ -1,0 +1,7 @@
+"""The port's model before it was mended."""
+
+from network_paddle_mistaken import ActionNet
+
+
+def model():
+    return ActionNet(4)

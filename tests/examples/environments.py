@@ -1,0 +1,41 @@
+"""Virtual environments that lack a framework, made from the running one by links: nothing is installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import parfocal
+
+# How the names begin of what belongs to a framework in site-packages.
+BELONGING = {"torch": ("torch", "functorch"), "paddle": ("paddle",)}
+
+
+def make_environment(folder: Path, lacking: str) -> Path:
+    """A virtual environment with everything that this one has but a framework; returns its interpreter."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    packages = Path(
+        sysconfig.get_path("purelib", "venv", vars={"base": str(folder), "platbase": str(folder)})
+    )
+    for place in map(Path, sys.path):
+        if place.name not in ("site-packages", "dist-packages") or not place.is_dir():
+            continue
+        for entry in place.iterdir():
+            kept = not entry.name.lower().startswith(BELONGING[lacking]) and entry.suffix != ".pth"
+            if kept and not (packages / entry.name).exists():
+                (packages / entry.name).symlink_to(entry)
+    if not (packages / "parfocal").exists():
+        (packages / "parfocal.pth").write_text(f"{Path(parfocal.__file__).parents[1]}\n")
+    return python
+
+
+def has(python: Path, module: str) -> bool:
+    """Whether an interpreter can import a module."""
+    return (
+        subprocess.run([str(python), "-c", f"import {module}"], capture_output=True, check=False).returncode
+        == 0
+    )
