@@ -18,8 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from parfocal.attribution.excuses import SPELLING
-from parfocal.attribution.measures import LIMIT, Measure
+from parfocal.attribution.measures import LIMIT, Measure, Remark
 from parfocal.attribution.pairing_repairs import NEAR
 from parfocal.attribution.reach import Meeting, Reach, Spot, Wanted
 from parfocal.backends.protocol import Array
@@ -116,7 +115,7 @@ class _Search:
     def _is_suspect(self, spot: Spot, measure: Measure) -> bool:
         if measure.given or measure.relative is None or self.now.get(spot, LIMIT + 1.0) <= LIMIT:
             return False
-        wrong = measure.score > LIMIT or (measure.message == SPELLING and measure.port in self.backward)
+        wrong = measure.score > LIMIT or (measure.remark is Remark.SPELLING and measure.port in self.backward)
         own, other = self._nodes(spot)
         return wrong and measure.relative > CLEARLY and not (_is_fixed(own) and _is_fixed(other))
 

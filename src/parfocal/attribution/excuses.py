@@ -13,20 +13,17 @@ from typing import Any
 import numpy as np
 
 from parfocal.attribution.broken_ties import acquitted_of_chance
-from parfocal.attribution.measures import LIMIT, Asked, Measure
+from parfocal.attribution.measures import LIMIT, Asked, Measure, Remark
 from parfocal.attribution.players import Player
 from parfocal.backends.protocol import Array
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.judge.floors import NOTHING, coarser, difference, score, size_of
-from parfocal.phrases import phrase
 from parfocal.replay.precise import Precise
 from parfocal.replay.repeat import Repeated
 from parfocal.replay.trace import Data
 from parfocal.weights.plan import Entry
 from parfocal.weights.writer import Side, write
-
-SPELLING = phrase("differs from the reference's and makes no difference: what is done with it is the same")
 
 
 class Excuses:
@@ -43,7 +40,9 @@ class Excuses:
         if measure.tied:
             return acquitted_of_chance(measure, self.precise, self.players[0])
         if measure.score > LIMIT and not measure.given and self.of_spelling(measure):
-            return replace(measure, error=NOTHING, floor=NOTHING, message=SPELLING)
+            return replace(
+                measure, error=NOTHING, floor=NOTHING, message=Remark.SPELLING.words, remark=Remark.SPELLING
+            )
         return measure
 
     def of_weights(self, measure: Measure) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -46,9 +47,22 @@ _VIOLATION = Size(0.5, 0.5)
 
 
 CHANCE = phrase("on the same values the reference gives something else each time: it draws random numbers")
-ABSENT = {
-    side: phrase("no gradient arrives in the {side}", side=side_name(side)) for side in ("port", "reference")
-}
+
+
+class Remark(Enum):
+    """What is known of a tensor besides numbers, where others go by it; its words are in the message."""
+
+    NO_GRADIENT_IN_PORT = "port"
+    NO_GRADIENT_IN_REFERENCE = "reference"
+    SPELLING = "spelling"  # it differs, and what is done with it is the same
+
+    @property
+    def words(self) -> str:
+        if self is Remark.SPELLING:
+            return phrase(
+                "differs from the reference's and makes no difference: what is done with it is the same"
+            )
+        return phrase("no gradient arrives in the {side}", side=side_name(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +82,7 @@ class Measure:
     outside: int = 0  # calls that do not make it by themselves: what is that many levels around does
     tied: bool = False  # it shows only as long as equal values stay equal
     relative: float | None = None  # the error's norm over the reference's; None: nothing to compare
+    remark: Remark | None = None
     score: float = field(init=False, compare=False, repr=False)  # asked for many times
 
     def __post_init__(self) -> None:
@@ -76,12 +91,12 @@ class Measure:
     @property
     def absent(self) -> bool:
         """The port has no gradient there at all."""
-        return self.message == ABSENT["port"]
+        return self.remark is Remark.NO_GRADIENT_IN_PORT
 
     @property
     def unwanted(self) -> bool:
         """The reference has no gradient there at all."""
-        return self.message == ABSENT["reference"]
+        return self.remark is Remark.NO_GRADIENT_IN_REFERENCE
 
     @property
     def given(self) -> bool:
@@ -155,6 +170,7 @@ class Sighted(NamedTuple):
     floor: Size
     message: str = ""
     relative: float | None = None
+    remark: Remark | None = None
 
 
 class Collector:
@@ -173,8 +189,10 @@ class Collector:
         """Measures it; whether both arrays are equal, unless only a tolerance was asked about."""
         reference, slot = self.partners[sighting.order, sighting.side, sighting.slot]
         place = sighting.order, reference, sighting.side, sighting.slot, slot, sighting.direction
-        comparison, error, floor, message, relative = self.judged(sighting)
-        self.measures.append(Measure(*place, comparison, error, floor, message=message, relative=relative))
+        comparison, error, floor, message, relative, remark = self.judged(sighting)
+        self.measures.append(
+            Measure(*place, comparison, error, floor, message=message, relative=relative, remark=remark)
+        )
         return error.peak == 0.0 if self.tolerance is None else None
 
     def judged(self, sighting: Sighting) -> Sighted:
@@ -185,8 +203,8 @@ class Collector:
             assert present is not None
             if not np.any(present):
                 return Sighted(None, NOTHING, NOTHING)  # absent and all zero mean the same
-            side = "port" if observed is None else "reference"
-            return Sighted(None, infinite, NOTHING, ABSENT[side])
+            lacking = Remark.NO_GRADIENT_IN_PORT if observed is None else Remark.NO_GRADIENT_IN_REFERENCE
+            return Sighted(None, infinite, NOTHING, lacking.words, remark=lacking)
         if sighting.layout is None:
             message = phrase(
                 "shape {port} in the port, {reference} in the reference",
@@ -245,7 +263,7 @@ def refined(measure: Measure, precise: Precise) -> Measure:
     # what hangs on random numbers is chance, not noise
     if _repeats_itself(measure, asked, precise) or not precise.draws(asked.calls, asked.place):
         return acquitted
-    return replace(measure, message=CHANCE)
+    return replace(measure, message=CHANCE, remark=None)
 
 
 def handed_on(measure: Measure, trace: Trace) -> int:

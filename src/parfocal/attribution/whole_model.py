@@ -17,14 +17,13 @@ from functools import partial
 import numpy as np
 
 from parfocal.attribution.backward_order import guilty_paths
-from parfocal.attribution.measures import END_LIMIT, LARGE, LIMIT, Measure, judge_roughly
+from parfocal.attribution.measures import END_LIMIT, LARGE, LIMIT, Measure, Remark, judge_roughly
 from parfocal.attribution.players import Arrays, Driving, Player, Results, tied_outputs
 from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array
 from parfocal.judge.floors import EPSILON, NOTHING, Size, coarser, difference, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import side_name
 from parfocal.phrases import phrase
 from parfocal.replay.follow import Direction, Side
 from parfocal.replay.precise import Precise, Remainder, calls_of_owner, is_gone
@@ -118,11 +117,12 @@ class Ends:
         present = theirs if ours is None else ours
         if present is None or not np.any(present):
             return None
-        side = "reference" if ours is None else "port"
+        lacking = Remark.NO_GRADIENT_IN_REFERENCE if ours is None else Remark.NO_GRADIENT_IN_PORT
         measure = replace(
             _blank(),
             error=_INFINITE,
-            message=phrase("no gradient arrives in the {side}", side=side_name(side)),
+            message=lacking.words,
+            remark=lacking,
         )
         return End("gradient", entry.source, entry.target, measure)
 

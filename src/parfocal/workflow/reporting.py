@@ -190,7 +190,14 @@ def _leftovers(
     explained, owners = alignment.attempts.attempt(
         phrase("weights left over"),
         "",
-        partial(explained_leftovers, left, ours, theirs, alignment.plan.entries),
+        partial(
+            explained_leftovers,
+            left,
+            ours,
+            theirs,
+            alignment.plan.entries,
+            {doubt.targets[0] for doubt in alignment.plan.ambiguous},
+        ),
         unexplained,
     )
     inside = [

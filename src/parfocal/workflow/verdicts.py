@@ -24,8 +24,7 @@ from parfocal.attribution.backward_order import (
     starved_calls,
 )
 from parfocal.attribution.divisions import pieces_of
-from parfocal.attribution.excuses import SPELLING
-from parfocal.attribution.measures import END_LIMIT, LIMIT, Measure
+from parfocal.attribution.measures import END_LIMIT, LIMIT, Measure, Remark
 from parfocal.attribution.whole_model import End
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import (
@@ -371,13 +370,13 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
             phrase("ignore={pattern} matches the path of no call on either side", pattern=repr(pattern)),
         )
     for measure in observation.measures:
-        if measure.message == SPELLING:
+        if measure.remark is Remark.SPELLING:
             other, own = alignment.reference.trace.nodes[measure.reference], nodes[measure.port]
             message = phrase(
                 "input {slot} of {path} {spelling}",
                 slot=measure.slot,
                 path=own.path or phrase("the model"),
-                spelling=SPELLING,
+                spelling=measure.message,
             )
             yield Finding("input.spelling", message, other.site, own.site)
     yield from division_findings(observation.divided, alignment.reference.trace, alignment.port.trace)

@@ -10,7 +10,7 @@ import pytest
 
 from parfocal.attribution.divisions import Division
 from parfocal.attribution.ignoring import Ignored
-from parfocal.attribution.measures import ABSENT, END_LIMIT, LIMIT, Measure
+from parfocal.attribution.measures import END_LIMIT, LIMIT, Measure, Remark
 from parfocal.attribution.whole_model import End
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.verdict import Cause
@@ -323,7 +323,7 @@ def test_measures_without_a_number_are_infinite(floor):
 
 
 def absent(call, side):
-    return replace(measure(call, side, "backward", math.inf), message=ABSENT["port"])
+    return replace(measure(call, side, "backward", math.inf), remark=Remark.NO_GRADIENT_IN_PORT)
 
 
 def test_who_cuts_a_gradient_off_is_blamed_and_not_those_who_get_none():

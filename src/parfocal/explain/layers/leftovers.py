@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,12 +21,16 @@ Modules = tuple[Backend, Mapping[str, Any]]  # of one side, by path
 
 
 def explained_leftovers(
-    divergences: Iterable[Divergence], reference: Modules, port: Modules, entries: Iterable[Entry] = ()
+    divergences: Iterable[Divergence],
+    reference: Modules,
+    port: Modules,
+    entries: Iterable[Entry] = (),
+    ambiguous: Collection[str] = (),
 ) -> tuple[list[Divergence], frozenset[str]]:
     """Each with its cause, and the layers that were made otherwise: what is wrong in those follows.
 
     Where one layer is to blame for several, the first has the cause and the rest follow. ``entries``: weights
-    that do have a counterpart.
+    that do have a counterpart. ``ambiguous``: of the port, which could have several.
     """
     partners = {_owner(entry.target): _owner(entry.source) for entry in entries}
     known: set[str] = set()
@@ -44,7 +48,8 @@ def explained_leftovers(
             found = None if kind is None else (owner, kind)
         if found is not None:
             known.add(found[0])
-        explained.append(replace(each, cause=_without_counterpart(each) if found is None else found[1]))
+        alone = None if each.port is not None and each.port.path in ambiguous else _without_counterpart(each)
+        explained.append(replace(each, cause=alone if found is None else found[1]))
     return sorted(explained, key=lambda each: each.inherited), frozenset(known)
 
 
@@ -133,7 +138,7 @@ def _without_counterpart(divergence: Divergence) -> Cause | None:
     if divergence.port is None and divergence.reference is not None:
         fix = phrase("give the port what {path} of the reference is for", path=divergence.reference.path)
         return Cause("weight.missing", message, fix, 0.0)
-    if divergence.reference is None and divergence.port is not None and "counterpart" in divergence.what:
+    if divergence.reference is None and divergence.port is not None:
         fix = phrase(
             "leave {spelled_path} out, or give it to the reference too",
             spelled_path=spelled_path(divergence.port.path),
