@@ -17,6 +17,7 @@ from parfocal.backends import registry
 from parfocal.backends.protocol import Backend
 from parfocal.brief import brief
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -43,15 +44,17 @@ def arguments(inputs: Any, backend: Backend) -> Arguments:
     """``(args, kwargs)`` in the backend's own tensors, detached from the ones given."""
     if isinstance(inputs, Sides):
         raise InputError(
-            "pf.sides(...) stands inside other inputs or where one side's inputs are expected",
-            hint="pass pf.sides(for_reference, for_port) as the whole of inputs",
+            phrase("pf.sides(...) stands inside other inputs or where one side's inputs are expected"),
+            hint=phrase("pass pf.sides(for_reference, for_port) as the whole of inputs"),
         )
     converted = convert(inputs, backend)
     if type(converted) is tuple:
         return converted, {}
     if isinstance(converted, dict):
         if not all(isinstance(name, str) for name in converted):
-            raise InputError(f"keyword inputs need names, not {brief(list(converted))}")
+            raise InputError(
+                phrase("keyword inputs need names, not {converted}", converted=brief(list(converted)))
+            )
         return (), converted
     return (converted,), {}
 

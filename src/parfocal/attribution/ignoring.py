@@ -15,6 +15,7 @@ from parfocal.attribution.whole_model import End
 from parfocal.brief import brief
 from parfocal.errors import InputError
 from parfocal.matching.pairing import Pairing
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Trace
 
 
@@ -26,7 +27,8 @@ def patterns_of(ignore: object) -> tuple[str, ...]:
     if all(isinstance(pattern, str) for pattern in patterns):
         return patterns
     raise InputError(
-        f"ignore={brief(ignore)} is not a list of path patterns", hint='e.g. ignore=["head.*", "*.dropout"]'
+        phrase("ignore={ignore} is not a list of path patterns", ignore=brief(ignore)),
+        hint=phrase('e.g. ignore=["head.*", "*.dropout"]'),
     )
 
 

@@ -18,7 +18,9 @@ from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.layouts import Layout, fit
 from parfocal.judge.sketch import fingerprint
+from parfocal.judge.verdict import side_name
 from parfocal.matching.values import tie_slots
+from parfocal.phrases import phrase
 from parfocal.replay.observe import FLOATING, Drive
 from parfocal.replay.trace import Data, Trace, Value
 from parfocal.replay.user_errors import telling
@@ -167,28 +169,45 @@ class Driving:
     def _apply_loss(self, player: Player, output: Any) -> float:
         assert player.loss is not None
         backend = player.backend
-        with player.telling("the loss", "loss=(reference_loss, port_loss) gives each side its own"):
+        with player.telling(
+            phrase("the loss"), phrase("loss=(reference_loss, port_loss) gives each side its own")
+        ):
             loss = player.loss(output)
         if not backend.is_tensor(loss) or int(np.prod(backend.shape(loss))) != 1:
-            shape = f"a tensor {list(backend.shape(loss))}" if backend.is_tensor(loss) else brief(loss)
+            shape = (
+                phrase("a tensor {shape}", shape=list(backend.shape(loss)))
+                if backend.is_tensor(loss)
+                else brief(loss)
+            )
             raise InputError(
-                f"the loss of the {player.side} gives {shape}, not one number of {backend.name}",
-                hint="reduce it, e.g. with .mean()",
+                phrase(
+                    "the loss of the {side} gives {shape}, not one number of {name}",
+                    side=side_name(player.side),
+                    shape=shape,
+                    name=backend.name,
+                ),
+                hint=phrase("reduce it, e.g. with .mean()"),
             )
         value = float(backend.to_array(loss).reshape(-1)[0])
         if player.side == "reference" and not math.isfinite(value):
             raise InputError(
-                f"the loss of the reference is {value}", hint="a comparison with NaN or infinity says nothing"
+                phrase("the loss of the reference is {value}", value=value),
+                hint=phrase("a comparison with NaN or infinity says nothing"),
             )
         if self.backward:
             if not backend.requires_grad(loss):
                 raise InputError(
-                    f"the loss of the {player.side} depends on nothing trainable: "
-                    "there is nothing to go backward through",
+                    phrase(
+                        "the loss of the {side} depends on nothing trainable: there is nothing to go "
+                        "backward through",
+                        side=side_name(player.side),
+                    ),
                     hint=_off(backend)
-                    or "see that nothing is detached on the way to it, or pass backward=False",
+                    or phrase("see that nothing is detached on the way to it, or pass backward=False"),
                 )
-            with player.telling("the backward pass", "backward=False compares the forward pass alone"):
+            with player.telling(
+                phrase("the backward pass"), phrase("backward=False compares the forward pass alone")
+            ):
                 backend.backward([loss], [None])
         return value
 
@@ -198,14 +217,20 @@ class Driving:
         chosen = [slot for slot, leaf in leaves.items() if slot in seeds and backend.requires_grad(leaf)]
         if not chosen:
             raise InputError(
-                f"no output of the {player.side} depends on anything trainable: "
-                "there is nothing to go backward through",
-                hint=_off(backend) or "pass backward=False, or check that the parameters require gradients",
+                phrase(
+                    "no output of the {side} depends on anything trainable: there is nothing to go backward "
+                    "through",
+                    side=side_name(player.side),
+                ),
+                hint=_off(backend)
+                or phrase("pass backward=False, or check that the parameters require gradients"),
             )
         gradients = [
             backend.cast(backend.from_array(seeds[slot]), backend.dtype(leaves[slot])) for slot in chosen
         ]
-        with player.telling("the backward pass", "backward=False compares the forward pass alone"):
+        with player.telling(
+            phrase("the backward pass"), phrase("backward=False compares the forward pass alone")
+        ):
             backend.backward([leaves[slot] for slot in chosen], gradients)
 
     def _seeds(self, outputs: Arrays) -> Arrays:
@@ -233,19 +258,28 @@ class Driving:
 
 def _off(backend: Backend) -> str:
     """What to do where the user has switched gradients off altogether."""
-    return "" if backend.grad_enabled() else f"gradients of {backend.name} are off: align outside of no_grad"
+    return (
+        ""
+        if backend.grad_enabled()
+        else phrase("gradients of {name} are off: align outside of no_grad", name=backend.name)
+    )
 
 
 def _check_comparable(player: Player, output: Any, outputs: Arrays) -> None:
     if not outputs:
         raise EmptyComparisonError(
-            f"the {player.side} gives {_in_words(output)} with no {player.backend.name} tensor in it",
-            hint="return tensors, alone or in tuples, lists, dicts or dataclasses",
+            phrase(
+                "the {side} gives {in_words} with no {name} tensor in it",
+                side=side_name(player.side),
+                in_words=_in_words(output),
+                name=player.backend.name,
+            ),
+            hint=phrase("return tensors, alone or in tuples, lists, dicts or dataclasses"),
         )
     if player.side == "reference" and not any(array.dtype.name in FLOATING for array in outputs.values()):
         raise EmptyComparisonError(
-            "the reference gives no floating-point output, so there is nothing to compare",
-            hint="return the tensor that matters from forward",
+            phrase("the reference gives no floating-point output, so there is nothing to compare"),
+            hint=phrase("return the tensor that matters from forward"),
         )
 
 
@@ -259,21 +293,32 @@ def check_outputs(reference: Player, port: Player) -> None:
             _some(f"{slot} {list(array.shape)}" for slot, array in side.items()) for side in (ours, theirs)
         ]
         raise InputError(
-            f"the reference gives {len(ours)} outputs ({given[0]}), "
-            f"the port only {len(theirs)} ({given[1]}): nothing there stands for {lacking}",
-            hint=f"return {lacking} from the port too, or put a module around the reference "
-            f"whose forward returns only {_some(sorted(known)) or 'what the port returns'}",
+            phrase(
+                "the reference gives {count} outputs ({given}), the port only {port_count} ({port_given}): "
+                "nothing there stands for {lacking}",
+                count=len(ours),
+                given=given[0],
+                port_count=len(theirs),
+                port_given=given[1],
+                lacking=lacking,
+            ),
+            hint=phrase(
+                "return {lacking} from the port too, or put a module around the reference whose forward "
+                "returns only {some}",
+                lacking=lacking,
+                some=_some(sorted(known)) or phrase("what the port returns"),
+            ),
         )
 
 
 def _some(names: Iterable[str]) -> str:
     every = list(names)
-    more = [f"{len(every) - NAMED} more"] if len(every) > NAMED else []
+    more = [phrase("{count} more", count=len(every) - NAMED)] if len(every) > NAMED else []
     return ", ".join([*every[:NAMED], *more])
 
 
 def _in_words(output: Any) -> str:
-    return "None" if output is None else f"a {type(output).__qualname__}"
+    return "None" if output is None else phrase("a {qualname}", qualname=type(output).__qualname__)
 
 
 def tied_outputs(reference: Arrays, port: Arrays) -> dict[str, tuple[str, Layout]]:

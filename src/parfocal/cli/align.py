@@ -9,6 +9,7 @@ import typer
 
 from parfocal.cli.console import print_report
 from parfocal.errors import InputError, UnsupportedError
+from parfocal.phrases import joined, phrase
 
 
 def align(
@@ -89,7 +90,10 @@ def _reproduced(report: Any, folder: Path, reference: str, port: str, seed: int)
 def _wish_to_explain(said: str) -> bool | str:
     wishes: dict[str, bool | str] = {"yes": True, "no": False, "thorough": "thorough"}
     if said not in wishes:
-        raise InputError(f"--explain {said} is none of {', '.join(wishes)}", hint="e.g. --explain thorough")
+        raise InputError(
+            phrase("--explain {said} is none of {wishes}", said=said, wishes=joined(", ", wishes)),
+            hint=phrase("e.g. --explain thorough"),
+        )
     return wishes[said]
 
 

@@ -9,6 +9,7 @@ import typer
 
 from parfocal.cli.console import print_report
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 
 def compare(
@@ -45,6 +46,8 @@ def _layers(given: list[str]) -> dict[str, str]:
     for each in given:
         reference, equals, port = each.partition("=")
         if not equals:
-            raise InputError(f"--layers {each} is no pair", hint="--layers encoder.0=blocks.0")
+            raise InputError(
+                phrase("--layers {each} is no pair", each=each), hint="--layers encoder.0=blocks.0"
+            )
         found[reference] = port
     return found

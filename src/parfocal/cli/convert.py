@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from parfocal.errors import InputError, StorageError, TransferError
+from parfocal.phrases import phrase
 
 
 def convert(
@@ -43,8 +44,10 @@ def convert(
 
     if (port is None) == (template is None):
         raise InputError(
-            "give either --port or --template: one of them says what the result must look like",
-            hint="--port package.module:factory builds the model; --template FILE is a checkpoint of it",
+            phrase("give either --port or --template: one of them says what the result must look like"),
+            hint=phrase(
+                "--port package.module:factory builds the model; --template FILE is a checkpoint of it"
+            ),
         )
     try:
         found = write(checkpoint, _wanted(port, template), out, plan=plan, partial=partial)
@@ -56,7 +59,9 @@ def convert(
     try:
         _keep(found, save_plan)
     except StorageError as error:
-        raise StorageError(f"{error.message}; {out} itself is written", hint=error.hint) from error
+        raise StorageError(
+            phrase("{message}; {out} itself is written", message=error.message, out=out), hint=error.hint
+        ) from error
     typer.echo(json.dumps(_as_json(found, out), indent=2) if as_json else f"{found}\nwritten to {out}")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 if TYPE_CHECKING:
     from parfocal.judge.named import Row
@@ -61,8 +62,12 @@ def _load(first: Path, second: Path) -> tuple[dict[str, Any], dict[str, Any], tu
 
     if first.exists() and second.exists() and first.samefile(second):
         raise InputError(
-            f"{first} and {second} are one and the same: what is compared with itself never differs",
-            hint="give the file of the other side",
+            phrase(
+                "{first} and {second} are one and the same: what is compared with itself never differs",
+                first=first,
+                second=second,
+            ),
+            hint=phrase("give the file of the other side"),
         )
     if not (is_checkpoint(first) or is_checkpoint(second)):
         return load_arrays(first), load_arrays(second), ()

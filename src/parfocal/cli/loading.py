@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 from parfocal.workflow.input_descriptions import make_inputs, read_inputs
 from parfocal.workflow.loading import load_attribute, where_raised
 
@@ -20,16 +21,28 @@ def load_model(spec: str, option: str, seed: int | None = None) -> Any:
     """
     attribute, found = load_attribute(spec, option)
     if not callable(found) or (hasattr(found, "state_dict") and not isinstance(found, type)):
-        return _checked(found, f"{option} {spec}: {attribute} is")  # a model that is there already
+        return _checked(
+            found, phrase("{option} {spec}: {attribute} is", option=option, spec=spec, attribute=attribute)
+        )  # a model that is there already
     try:
         made = _build(found, seed)
     except (Exception, SystemExit) as error:
         where = where_raised(error, __file__)
         raise InputError(
-            f"{option} {spec}: {attribute}() raised {type(error).__name__}: {error}{where}",
-            hint="it must build the model without arguments",
+            phrase(
+                "{option} {spec}: {attribute}() raised {name}: {error}{where}",
+                option=option,
+                spec=spec,
+                attribute=attribute,
+                name=type(error).__name__,
+                error=error,
+                where=where,
+            ),
+            hint=phrase("it must build the model without arguments"),
         ) from error
-    return _checked(made, f"{option} {spec}: {attribute}() gives")
+    return _checked(
+        made, phrase("{option} {spec}: {attribute}() gives", option=option, spec=spec, attribute=attribute)
+    )
 
 
 def _checked(made: Any, words: str) -> Any:
@@ -37,13 +50,16 @@ def _checked(made: Any, words: str) -> Any:
     from parfocal.backends import registry
 
     if made is None:
-        raise InputError(f"{words} None", hint="return the model")
+        raise InputError(phrase("{words} None", words=words), hint=phrase("return the model"))
     try:
         is_model = registry.of(made).is_model(made)
     except InputError:
         is_model = False
     if not is_model:
-        raise InputError(f"{words} {_described(made)}, not a model", hint="name a function that builds one")
+        raise InputError(
+            phrase("{words} {described}, not a model", words=words, described=_described(made)),
+            hint=phrase("name a function that builds one"),
+        )
     return made
 
 
@@ -64,7 +80,9 @@ def given_inputs(command: str, described: list[str] | None, path: Path | None, s
     """Random ones as described, or those of a file."""
     if (path is None) == (not described):
         raise InputError(
-            f"{command} needs inputs: either --input (once per input) or --inputs FILE",
-            hint="e.g. --input x=float32[4,3,224,224]",
+            phrase(
+                "{command} needs inputs: either --input (once per input) or --inputs FILE", command=command
+            ),
+            hint=phrase("e.g. --input x=float32[4,3,224,224]"),
         )
     return read_inputs(path) if path is not None else make_inputs(described or [], seed)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from parfocal.errors import InputError, TransferError
+from parfocal.phrases import phrase
 
 if TYPE_CHECKING:
     from parfocal.run.reader import Run
@@ -82,9 +83,12 @@ def record(
         "exclude": tuple(exclude or ()),
     }
     if script is not None and str(script).startswith("-"):
-        raise InputError(f"record has no option {script}", hint="parfocal record --help lists them")
+        raise InputError(
+            phrase("record has no option {script}", script=script),
+            hint=phrase("parfocal record --help lists them"),
+        )
     if (script is None) == (model is None):
-        raise InputError("record needs either a script or --model", hint="parfocal record train.py")
+        raise InputError(phrase("record needs either a script or --model"), hint="parfocal record train.py")
     if script is not None:
         folder = record_script(script, context.args, out, steps=steps, **options)
     else:
@@ -120,7 +124,10 @@ def _convert(weights: Path, model: Any, out: Path, plan: Path | None, name: str)
         convert(weights, model, out, plan=plan)
     except TransferError as error:
         command = f"parfocal convert {weights} --port {name} --to {out.name} --save-plan plan.json"
-        hint = f"{command} writes a plan: see that it is right, then record with --plan plan.json"
+        hint = phrase(
+            "{command} writes a plan: see that it is right, then record with --plan plan.json",
+            command=command,
+        )
         raise TransferError(error.message, hint=hint, plan=error.plan) from error
 
 
@@ -141,13 +148,13 @@ def _record_model(model: Any, given: Any, mode: Any, out: Path, options: dict[st
         backend.recurrence_in_training(model),
         recording(model, out, **options) as recorder,
     ):
-        until = f"what ran until then is in {recorder.path}"
-        hint = "inputs without names go by position, named ones by keyword"
-        with telling("model", "the forward pass", modules, f"{hint}; {until}"):
+        until = phrase("what ran until then is in {path}", path=recorder.path)
+        hint = phrase("inputs without names go by position, named ones by keyword")
+        with telling("model", phrase("the forward pass"), modules, f"{hint}; {until}"):
             output = model(*args, **kwargs)
         if options["grads"]:
-            hint = "--no-grads records the forward pass alone"
-            with telling("model", "the backward pass", modules, f"{hint}; {until}"):
+            hint = phrase("--no-grads records the forward pass alone")
+            with telling("model", phrase("the backward pass"), modules, f"{hint}; {until}"):
                 _go_backward(backend, output)
     return recorder.path
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from parfocal.errors import InputError, StorageError
+from parfocal.phrases import joined, phrase
 
 if TYPE_CHECKING:
     from parfocal.report.report import Report
@@ -34,9 +35,14 @@ def report(
     from parfocal.report.formats import TEXTS
 
     if form not in (PAGE, *TEXTS):
-        raise InputError(f"--format {form} is none of {', '.join((PAGE, *TEXTS))}", hint="e.g. --format md")
+        raise InputError(
+            phrase("--format {form} is none of {value}", form=form, value=joined(", ", (PAGE, *TEXTS))),
+            hint=phrase("e.g. --format md"),
+        )
     if show and form != PAGE:
-        raise InputError(f"--open shows HTML, and --format is {form}", hint="leave out --format")
+        raise InputError(
+            phrase("--open shows HTML, and --format is {form}", form=form), hint=phrase("leave out --format")
+        )
     reports = _reports(sources)
     if form == PAGE:
         _write_pages(reports, output, show=show)
@@ -54,8 +60,12 @@ def _write_pages(reports: dict[str, Report], output: Path | None, *, show: bool)
 
     if output is not None and len(reports) > 1:
         raise InputError(
-            f"--output {output} is one file, and there are {len(reports)} reports",
-            hint="without it each page is written beside its report.json",
+            phrase(
+                "--output {output} is one file, and there are {count} reports",
+                output=output,
+                count=len(reports),
+            ),
+            hint=phrase("without it each page is written beside its report.json"),
         )
     for name, each in reports.items():
         source = Path(name)
@@ -72,7 +82,9 @@ def _write(target: Path, text: str) -> None:
     try:
         write_atomically(target, text.encode(errors="backslashreplace"))
     except OSError as error:
-        raise StorageError(f"cannot write {target}: {error.strerror}") from error
+        raise StorageError(
+            phrase("cannot write {target}: {strerror}", target=target, strerror=error.strerror)
+        ) from error
 
 
 def _reports(sources: list[Path]) -> dict[str, Report]:
@@ -100,10 +112,10 @@ def _saved(source: Path) -> list[Path]:
         return found
     if _is_run(source):
         raise InputError(
-            f"{source} is one recorded run, and a report is about two",
-            hint=f"parfocal report {source} THE_OTHER_RUN compares them",
+            phrase("{source} is one recorded run, and a report is about two", source=source),
+            hint=phrase("parfocal report {source} THE_OTHER_RUN compares them", source=source),
         )
     raise InputError(
-        f"there is no {SAVED} in {source} or below it",
-        hint="report.save(folder), parfocal align --save or parfocal compare --save write one",
+        phrase("there is no {saved} in {source} or below it", saved=SAVED, source=source),
+        hint=phrase("report.save(folder), parfocal align --save or parfocal compare --save write one"),
     )

@@ -31,7 +31,7 @@ def made_by_the_code_of(path: str) -> str:
 
 def side_name(side: str) -> str:
     """``reference`` or ``port``, as part of a sentence."""
-    return _MODELS[side]
+    return _MODELS.get(side, side)
 
 
 def tensor_words(side: str, slot: str) -> str:

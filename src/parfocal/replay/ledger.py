@@ -22,6 +22,7 @@ from parfocal.backends.checks import dtype_name
 from parfocal.backends.protocol import Array
 from parfocal.errors import InputError, StorageError
 from parfocal.native.library import LIBRARY
+from parfocal.phrases import phrase
 
 # By default, of all that is put aside one part in so many. Half of that is what a run holds by itself
 # until its gradients come back, so with the run of the port and the copies of gradients an alignment
@@ -41,7 +42,10 @@ def parse_amount(amount: str | int | None) -> int | None:
         return None
     found = _AMOUNT.fullmatch(str(amount))
     if found is None:
-        raise InputError(f"memory={amount!r} is not an amount of memory", hint='write e.g. memory="2GB"')
+        raise InputError(
+            phrase("memory={amount} is not an amount of memory", amount=repr(amount)),
+            hint=phrase('write e.g. memory="2GB"'),
+        )
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
@@ -147,8 +151,13 @@ class Ledger:
                 data, position = data[written:], position + written
         except OSError as error:
             raise StorageError(
-                f"cannot put {array.nbytes} bytes aside in {tempfile.gettempdir()}: {error.strerror}",
-                hint="free some space there, set TMPDIR to a larger disk, or raise memory=",
+                phrase(
+                    "cannot put {nbytes} bytes aside in {gettempdir}: {strerror}",
+                    nbytes=array.nbytes,
+                    gettempdir=tempfile.gettempdir(),
+                    strerror=error.strerror,
+                ),
+                hint=phrase("free some space there, set TMPDIR to a larger disk, or raise memory="),
             ) from error
         self._places[number] = (self._end, array.dtype)
         self._end = position
@@ -159,7 +168,13 @@ class Ledger:
         while data:
             read = os.preadv(self._file.fileno(), [data], offset)
             if not read:
-                raise StorageError(f"{len(data)} of {array.nbytes} bytes put aside cannot be read back")
+                raise StorageError(
+                    phrase(
+                        "{count} of {nbytes} bytes put aside cannot be read back",
+                        count=len(data),
+                        nbytes=array.nbytes,
+                    )
+                )
             data, offset = data[read:], offset + read
 
 

@@ -12,10 +12,14 @@ from typing import Any
 from parfocal.backends import registry
 from parfocal.brief import one_line
 from parfocal.errors import InputError, ParfocalError
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 
 RAISED = 240  # characters of what a model raised: that is all one has to go by
 _PLACE = re.compile(r"\s*\(at /\S+:\d+\)$")
-INPUTS_HINT = "a tuple is passed by position, a dict by keyword; pf.sides(a, b) gives each side its own"
+INPUTS_HINT = phrase(
+    "a tuple is passed by position, a dict by keyword; pf.sides(a, b) gives each side its own"
+)
 
 
 @contextmanager
@@ -35,10 +39,17 @@ def telling(
         path, kind, ours = _innermost(error.__traceback__, modules())
         if ours:
             raise
-        where = f" in {path or 'its own code'} ({kind})" if kind else ""
+        where = phrase(" in {path} ({kind})", path=path or phrase("its own code"), kind=kind) if kind else ""
         where += _line(error.__traceback__)
         raise InputError(
-            f"{what} of the {side} raised {type(error).__name__}{where}: {_words(error)}",
+            phrase(
+                "{what} of the {side} raised {name}{where}: {words}",
+                what=what,
+                side=side_name(side),
+                name=type(error).__name__,
+                where=where,
+                words=_words(error),
+            ),
             hint=hint() if callable(hint) else hint,
         ) from error
 
@@ -56,7 +67,7 @@ def _line(trace: TracebackType | None) -> str:
 
 def _words(error: BaseException) -> str:
     """The first line: frameworks add places in their own sources below."""
-    first = one_line(str(error), RAISED) or "(no message)"
+    first = one_line(str(error), RAISED) or phrase("(no message)")
     return _PLACE.sub("", first)
 
 

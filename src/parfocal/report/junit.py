@@ -48,7 +48,7 @@ def _suite(name: str, report: Report) -> ElementTree.Element:
             suite, "testcase", classname=classname, name=_clean(f"not compared: {left.what}")
         )
         ElementTree.SubElement(case, "skipped", message=_clean(words_of(left)))
-    ElementTree.SubElement(suite, "system-out").text = _clean(str(report))
+    ElementTree.SubElement(suite, "system-out").text = _clean(report.text(language="en"))
     for name, pattern in _COUNTED.items():
         suite.set(name, str(len(suite.findall(pattern))))
     return suite

@@ -3,50 +3,61 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 from parfocal.judge.verdict import Divergence
+from parfocal.phrases import current_language, joined, phrase, translate
 from parfocal.report.coverage import words_of
 from parfocal.report.mistakes import own_mistakes, place_of
 from parfocal.report.report import Report
-from parfocal.report.text import amount, headline, in_one_line
+from parfocal.report.text import amount, in_one_line, names, verdict
 
+Said: TypeAlias = Callable[[str], str]
 SHOWN = 20  # mistakes in the table; a comment has a size limit
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|#~$!@])")
 
 
-def to_markdown(report: Report) -> str:
-    verdict, _, names = headline(report).partition(": ")
-    lines = [f"### parfocal: {verdict}", "", escaped(names), ""]
+def to_markdown(report: Report, language: str | None = None) -> str:
+    """In the language of the terminal, or in ``language``."""
+    said = partial(translate, language=language or current_language())
+    lines = [f"### parfocal: {said(verdict(report))}", "", escaped(said(names(report))), ""]
     groups = own_mistakes(report.divergences)
     if groups:
-        lines += ["| where | what | cause |", "| --- | --- | --- |"]
-        lines += [_row(group, report) for group in groups[:SHOWN]]
+        lines += [said(phrase("| where | what | cause |")), "| --- | --- | --- |"]
+        lines += [_row(group, report, said) for group in groups[:SHOWN]]
         if len(groups) > SHOWN:
-            lines.append(f"| ... | {len(groups) - SHOWN} more | |")
+            lines.append(said(phrase("| ... | {count} more | |", count=len(groups) - SHOWN)))
         lines.append("")
-        lines += _fixes(groups[:SHOWN])
+        lines += _fixes(groups[:SHOWN], said)
     inherited = sum(each.inherited for each in report.divergences)
     if inherited:
-        lines += [f"Further differences that follow from these: {inherited}.", ""]
-    lines += [f"**Compared** {escaped(', '.join(map(amount, report.coverage.compared)) or 'nothing')}", ""]
+        lines += [said(phrase("Further differences that follow from these: {count}.", count=inherited)), ""]
+    compared = said(joined(", ", map(amount, report.coverage.compared)) or phrase("nothing"))
+    lines += [said(phrase("**Compared** {what}", what=escaped(compared))), ""]
     if report.coverage.left_out:
-        left = "; ".join(map(words_of, report.coverage.left_out))
-        lines += [f"**Not compared** {escaped(left)}", ""]
-    lines += _folded("The whole text", f"{report}")
+        left = said(joined("; ", map(words_of, report.coverage.left_out)))
+        lines += [said(phrase("**Not compared** {what}", what=escaped(left))), ""]
+    lines += _folded(said(phrase("The whole text")), report.text(language=language))
     return "\n".join(lines)
 
 
-def _row(group: list[Divergence], report: Report) -> str:
+def _row(group: list[Divergence], report: Report, said: Said) -> str:
     first, *more = group
     elsewhere = len({place_of(each) for each in more} - {place_of(first)})
-    where = _code(place_of(first)) + (f" and {elsewhere} more" if elsewhere else "")
-    cause = "" if first.cause is None else f"{_code(first.cause.code)} {escaped(first.cause.message)}"
-    return f"| {where} | {escaped(in_one_line(first, report))} | {cause} |"
+    where = _code(said(place_of(first)))
+    if elsewhere:
+        where = said(phrase("{place} and {count} more", place=where, count=elsewhere))
+    cause = "" if first.cause is None else f"{_code(first.cause.code)} {escaped(said(first.cause.message))}"
+    return f"| {where} | {escaped(said(in_one_line(first, report)))} | {cause} |"
 
 
-def _fixes(groups: list[list[Divergence]]) -> list[str]:
-    fixes = dict.fromkeys(group[0].cause.fix for group in groups if group[0].cause is not None)
-    return ["What to write:", "", *_fenced("\n".join(fixes), "python"), ""] if any(fixes) else []
+def _fixes(groups: list[list[Divergence]], said: Said) -> list[str]:
+    fixes = dict.fromkeys(said(group[0].cause.fix) for group in groups if group[0].cause is not None)
+    if not any(fixes):
+        return []
+    return [said(phrase("What to write:")), "", *_fenced("\n".join(fixes), "python"), ""]
 
 
 def _folded(title: str, text: str) -> list[str]:

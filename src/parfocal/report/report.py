@@ -156,7 +156,11 @@ class Report:
             for name, text in texts.items():  # whole or not at all
                 write_atomically(target / name, text.encode(errors="backslashreplace"))
         except OSError as error:
-            raise StorageError(f"cannot write the report to {target}: {error.strerror}") from error
+            raise StorageError(
+                phrase(
+                    "cannot write the report to {target}: {strerror}", target=target, strerror=error.strerror
+                )
+            ) from error
         return target
 
     def reproduce(
@@ -170,12 +174,14 @@ class Report:
         saved as they are now, so call this before the models are trained further.
         """
         if self.ok:
-            raise InputError("there is nothing to reproduce: the port is the same as the reference")
+            raise InputError(phrase("there is nothing to reproduce: the port is the same as the reference"))
         found = self.reproduction()
         if found is None:
             raise UnsupportedError(
-                "there is nothing that can be run apart from the models",
-                hint="only an explained mistake in weights, or in what a call computes, keeps or sends back",
+                phrase("there is nothing that can be run apart from the models"),
+                hint=phrase(
+                    "only an explained mistake in weights, or in what a call computes, keeps or sends back"
+                ),
             )
         return found.complete((reference, port), seed, self.divergences).save(folder)
 

@@ -150,12 +150,19 @@ def _cut(
 
 
 def headline(report: Report) -> str:
-    names = {"port": report.port_name, "reference": report.reference_name}
+    return phrase("{verdict}: {names}", verdict=verdict(report), names=names(report))
+
+
+def verdict(report: Report) -> str:
     if not report.ok:
-        return phrase("DIFFERENT: {port} against {reference}", **names)
+        return phrase("DIFFERENT")
     if any(each.code == INCOMPLETE for each in report.findings):
-        return phrase("SAME as far as recorded: {port} against {reference}", **names)
-    return phrase("SAME: {port} against {reference}", **names)
+        return phrase("SAME as far as recorded")
+    return phrase("SAME")
+
+
+def names(report: Report) -> str:
+    return phrase("{port} against {reference}", port=report.port_name, reference=report.reference_name)
 
 
 def _divergence(first: Divergence, report: Report) -> list[_Line]:

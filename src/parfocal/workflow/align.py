@@ -24,6 +24,8 @@ from parfocal.explain.allowance import THOROUGH
 from parfocal.inputs import arguments, split
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 from parfocal.replay.ledger import parse_amount
 from parfocal.report.report import Report
 from parfocal.weights.correspondence import correspond
@@ -95,7 +97,9 @@ def align(
             progress=progress,
         )
     if reference is port:
-        raise InputError("a model compared with itself is always the same", hint="pass two models")
+        raise InputError(
+            phrase("a model compared with itself is always the same"), hint=phrase("pass two models")
+        )
     _check_arguments(loss, tolerance, transfer, layers)
     _check_explain(explain)
     ignore = patterns_of(ignore)
@@ -149,8 +153,8 @@ def align(
 def _refuse_single_ops(level: str) -> None:
     if level != "modules":
         raise UnsupportedError(
-            f"align does not compare single ops yet (level={level!r})",
-            hint="compare modules, or record both sides with pf.record",
+            phrase("align does not compare single ops yet (level={level})", level=repr(level)),
+            hint=phrase("compare modules, or record both sides with pf.record"),
         )
 
 
@@ -161,8 +165,13 @@ def _without_values(*models: Any) -> InputError | None:
         empty = [each.path for each in backend.state(model) if backend.device(each.value) == "meta"]
         if empty:
             return InputError(
-                f"{len(empty)} tensors of the {words} are on the meta device, without values: {empty[0]} ...",
-                hint="load its weights, or make them: model.to_empty(device='cpu') and initialise",
+                phrase(
+                    "{count} tensors of the {words} are on the meta device, without values: {empty} ...",
+                    count=len(empty),
+                    words=side_name(words),
+                    empty=empty[0],
+                ),
+                hint=phrase("load its weights, or make them: model.to_empty(device='cpu') and initialise"),
             )
     return None
 
@@ -175,11 +184,12 @@ def _check_compared(observation: Observation, ignore: Sequence[str]) -> None:
         return  # not only the two models as a whole
     if ignore:
         raise EmptyComparisonError(
-            f"everything is ignored by {list(ignore)}, so nothing was compared", hint="ignore less"
+            phrase("everything is ignored by {ignore}, so nothing was compared", ignore=list(ignore)),
+            hint=phrase("ignore less"),
         )
     raise EmptyComparisonError(
-        "no call of the port could be paired with one of the reference, so nothing was compared",
-        hint="check that both are the same architecture, or say layers={reference path: port path}",
+        phrase("no call of the port could be paired with one of the reference, so nothing was compared"),
+        hint=phrase("check that both are the same architecture, or say layers={{reference path: port path}}"),
     )
 
 
@@ -187,31 +197,42 @@ def _check_arguments(loss: Any, tolerance: Any, transfer: Any, layers: Any) -> N
     losses = loss if isinstance(loss, tuple) else (loss, loss)
     if len(losses) != 2 or not all(each is None or callable(each) for each in losses):
         raise InputError(
-            f"loss={brief(loss)} is neither a function of the output nor a pair of such functions",
-            hint="e.g. loss=lambda output: output.mean(), or loss=(reference_loss, port_loss)",
+            phrase(
+                "loss={loss} is neither a function of the output nor a pair of such functions",
+                loss=brief(loss),
+            ),
+            hint=phrase("e.g. loss=lambda output: output.mean(), or loss=(reference_loss, port_loss)"),
         )
     if not (tolerance is None or isinstance(tolerance, Tolerance)):
         raise InputError(
-            f"tolerance={brief(tolerance)} is not a pf.Tolerance",
-            hint="e.g. tolerance=pf.Tolerance(rtol=1e-5, atol=1e-6)",
+            phrase("tolerance={tolerance} is not a pf.Tolerance", tolerance=brief(tolerance)),
+            hint=phrase("e.g. tolerance=pf.Tolerance(rtol=1e-5, atol=1e-6)"),
         )
     if not isinstance(transfer, (bool, str, os.PathLike, Plan)):
         raise InputError(
-            f"transfer={brief(transfer)} is neither True, False, a pf.Plan nor the path of one",
-            hint="transfer=True copies the reference's weights, transfer=False compares them",
+            phrase(
+                "transfer={transfer} is neither True, False, a pf.Plan nor the path of one",
+                transfer=brief(transfer),
+            ),
+            hint=phrase("transfer=True copies the reference's weights, transfer=False compares them"),
         )
     named = isinstance(layers, Mapping) and all(isinstance(path, str) for path in (*layers, *layers.values()))
     if not (layers is None or named):
         raise InputError(
-            f"layers={brief(layers)} is not a dict of paths", hint="layers={reference path: port path}"
+            phrase("layers={layers} is not a dict of paths", layers=brief(layers)),
+            hint="layers={reference path: port path}",
         )
 
 
 def _check_explain(explain: Any) -> None:
     if not (isinstance(explain, bool) or explain == THOROUGH):
         raise InputError(
-            f"explain={brief(explain)} is neither True, False nor {THOROUGH!r}",
-            hint="explain=True searches for causes for at most twice the work of the alignment",
+            phrase(
+                "explain={explain} is neither True, False nor {thorough}",
+                explain=brief(explain),
+                thorough=repr(THOROUGH),
+            ),
+            hint=phrase("explain=True searches for causes for at most twice the work of the alignment"),
         )
 
 
@@ -223,7 +244,11 @@ def _players(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) 
     ):
         backend = registry.of(model)
         if not backend.is_model(model):
-            raise InputError(f"the {words} is a {type(model).__name__}, not a model")
+            raise InputError(
+                phrase(
+                    "the {words} is a {name}, not a model", words=side_name(words), name=type(model).__name__
+                )
+            )
         players.append(Player(words, backend, model, _maker(backend, given, backward), own_loss))
     return players[0], players[1]
 
@@ -279,18 +304,26 @@ def _check_alive(player: Player) -> None:
     if not any(array.size for array in outputs.values()):
         shapes = ", ".join(str(list(array.shape)) for array in outputs.values())
         raise EmptyComparisonError(
-            f"the reference's outputs have no elements (shapes {shapes}), so there is nothing to compare",
-            hint="give a batch of at least one sample",
+            phrase(
+                "the reference's outputs have no elements (shapes {shapes}), so there is nothing to compare",
+                shapes=shapes,
+            ),
+            hint=phrase("give a batch of at least one sample"),
         )
     for slot, array in outputs.items():
         _check_finite(slot, array)
     if all(_dead(array) for array in outputs.values()):
         largest = max(float(np.abs(array.astype(np.float64)).max(initial=0.0)) for array in outputs.values())
         raise EmptyComparisonError(
-            f"the reference's outputs are all zero, constant or tiny (at most {largest:.3g}): "
-            "any weights would agree",
-            hint="load trained weights, or re-scale the random ones so that signals live "
-            "(e.g. normalisation weights to 1, larger initial weights)",
+            phrase(
+                "the reference's outputs are all zero, constant or tiny (at most {largest}): any weights "
+                "would agree",
+                largest=f"{largest:.3g}",
+            ),
+            hint=phrase(
+                "load trained weights, or re-scale the random ones so that signals live (e.g. "
+                "normalisation weights to 1, larger initial weights)"
+            ),
         )
 
 
@@ -298,8 +331,15 @@ def _check_finite(slot: str, array: Array) -> None:
     bad = int(np.size(array) - np.count_nonzero(np.isfinite(array.astype(np.float64))))
     if bad:
         raise InputError(
-            f"output {slot} of the reference has {bad} NaN or infinite values of {array.size}",
-            hint="check the reference's weights and the inputs: a comparison of NaN with NaN says nothing",
+            phrase(
+                "output {slot} of the reference has {bad} NaN or infinite values of {size}",
+                slot=slot,
+                bad=bad,
+                size=array.size,
+            ),
+            hint=phrase(
+                "check the reference's weights and the inputs: a comparison of NaN with NaN says nothing"
+            ),
         )
 
 

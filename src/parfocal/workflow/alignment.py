@@ -271,7 +271,7 @@ class Alignment:
         results = Results()
         hint = INPUTS_HINT if player is self.reference else self._hint
         try:
-            with player.telling("the forward pass", hint), self._heard(player, observer):
+            with player.telling(phrase("the forward pass"), hint), self._heard(player, observer):
                 player.trace = observer.run(*player.inputs(), self.driving.driver(player, results))
             self._charge(player)
             results.gradients = observer.parameter_gradients
@@ -346,7 +346,7 @@ class Alignment:
             whole=True,
         )
         try:
-            with port.telling("the forward pass on the reference's values"):
+            with port.telling(phrase("the forward pass on the reference's values")):
                 follower.run(port.model, *port.inputs(), self.driving.driver(port, results))
             results.buffers = port.buffers()
             self._charge(port)

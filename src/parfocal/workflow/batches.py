@@ -20,6 +20,7 @@ from parfocal.backends import registry
 from parfocal.backends.protocol import Array
 from parfocal.brief import brief
 from parfocal.errors import EmptyComparisonError, FileFormatError, InputError, StorageError
+from parfocal.phrases import phrase
 from parfocal.run.storage import write_atomically
 from parfocal.workflow.sample_streams import as_array
 
@@ -33,17 +34,17 @@ def save_batches(loader: Iterable[Any], path: str | Path, n: int) -> Path:
     A batch is an array or tensor, or a tuple, list or dict of such, nested as it likes.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise InputError(f"n={brief(n)} is not a number of batches")
+        raise InputError(phrase("n={n} is not a number of batches", n=brief(n)))
     target = Path(path)
     arrays: dict[str, Array] = {}
     structures = [
         _stored(batch, f"{index:06d}", arrays) for index, batch in enumerate(islice(iter(loader), n))
     ]
     if not structures:
-        raise EmptyComparisonError("the loader gave no batch, so there is nothing to save")
+        raise EmptyComparisonError(phrase("the loader gave no batch, so there is nothing to save"))
     if len(structures) < n:
         raise InputError(
-            f"the loader gave {len(structures)} batches, {n} were asked for",
+            phrase("the loader gave {count} batches, {n} were asked for", count=len(structures), n=n),
             hint=f"save_batches(loader, path, {len(structures)})",
         )
     data = save(arrays, metadata={"format": FORMAT, "batches": json.dumps(structures)})
@@ -51,7 +52,9 @@ def save_batches(loader: Iterable[Any], path: str | Path, n: int) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, data)
     except OSError as error:
-        raise StorageError(f"cannot write {target}: {error.strerror}") from error
+        raise StorageError(
+            phrase("cannot write {target}: {strerror}", target=target, strerror=error.strerror)
+        ) from error
     return target
 
 
@@ -67,16 +70,25 @@ def load_batches(path: str | Path, framework: str) -> list[Any]:
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
                 raise FileFormatError(
-                    f"{source} holds no batches: format {brief(metadata.get('format'))}, not {FORMAT!r}",
-                    hint="write it with pf.save_batches",
+                    phrase(
+                        "{source} holds no batches: format {get}, not {format}",
+                        source=source,
+                        get=brief(metadata.get("format")),
+                        format=repr(FORMAT),
+                    ),
+                    hint=phrase("write it with pf.save_batches"),
                 )
             return [_restored(each, file.get_tensor, convert) for each in json.loads(metadata["batches"])]
     except FileNotFoundError as error:
-        raise InputError(f"there is no file {source}") from error
+        raise InputError(phrase("there is no file {source}", source=source)) from error
     except (SafetensorError, KeyError, json.JSONDecodeError) as error:
-        raise FileFormatError(f"{source} is no file of batches: {error}") from error
+        raise FileFormatError(
+            phrase("{source} is no file of batches: {error}", source=source, error=error)
+        ) from error
     except OSError as error:
-        raise StorageError(f"cannot read {source}: {error.strerror}") from error
+        raise StorageError(
+            phrase("cannot read {source}: {strerror}", source=source, strerror=error.strerror)
+        ) from error
 
 
 def _stored(value: Any, place: str, arrays: dict[str, Array]) -> Any:
@@ -91,8 +103,12 @@ def _stored(value: Any, place: str, arrays: dict[str, Array]) -> Any:
     array = as_array(value)
     if array.dtype.kind not in "fiubcV":
         raise InputError(
-            f"batch {place} holds {brief(value)}, which cannot be saved as an array of numbers",
-            hint="save numbers: pictures as arrays, words as ids",
+            phrase(
+                "batch {place} holds {value}, which cannot be saved as an array of numbers",
+                place=place,
+                value=brief(value),
+            ),
+            hint=phrase("save numbers: pictures as arrays, words as ids"),
         )
     arrays[place] = np.ascontiguousarray(array).reshape(array.shape)  # a number stays one
     return {"array": place}

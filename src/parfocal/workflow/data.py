@@ -74,18 +74,25 @@ def compare_data(reference: Any, port: Any, *, samples: int | None = None) -> Re
     ``samples`` bounds how many are read of each side; without it all are, a few at a time.
     """
     if reference is port:
-        raise InputError("a dataset compared with itself is always the same", hint="pass two datasets")
+        raise InputError(
+            phrase("a dataset compared with itself is always the same"), hint=phrase("pass two datasets")
+        )
     if samples is not None and (isinstance(samples, bool) or not isinstance(samples, int) or samples < 1):
-        raise InputError(f"samples={samples!r} is not a number of samples")
+        raise InputError(phrase("samples={samples} is not a number of samples", samples=repr(samples)))
     sides = SampleStream(reference, "reference"), SampleStream(port, "port")
     reading = _read(sides, samples)
     if not min(reading.counts):
         empty = "reference" if not reading.counts[0] else "port"
-        raise EmptyComparisonError(f"the {empty} has no samples, so nothing was compared")
+        raise EmptyComparisonError(
+            phrase("the {empty} has no samples, so nothing was compared", empty=side_name(empty))
+        )
     if not reading.fields:
         raise EmptyComparisonError(
-            f"the samples have no field in common: {some(list(reading.names[0]))} in the reference, "
-            f"{some(list(reading.names[1]))} in the port"
+            phrase(
+                "the samples have no field in common: {reference} in the reference, {port} in the port",
+                reference=some(list(reading.names[0])),
+                port=some(list(reading.names[1])),
+            )
         )
     lengths = _length(sides, reading, samples)
     order = _order(sides, reading)

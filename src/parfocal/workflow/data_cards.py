@@ -13,6 +13,7 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.errors import EmptyComparisonError
 from parfocal.judge.comparison import to_plain
+from parfocal.phrases import phrase
 from parfocal.workflow.sample_streams import Sample, SampleStream
 
 SHAPES = 8  # distinct shapes that are listed
@@ -159,7 +160,7 @@ def data_card(dataset: Any) -> DataCard:
         ordered.update(digest)
         any_order = (any_order + int.from_bytes(digest, "little")) % 2**256
     if not count:
-        raise EmptyComparisonError("the dataset has no samples")
+        raise EmptyComparisonError(phrase("the dataset has no samples"))
     cards = tuple(gathered.card(name) for name, gathered in fields.items())
     return DataCard(stream.name, count, cards, ordered.hexdigest(), any_order.to_bytes(32, "big").hex())
 

@@ -18,7 +18,7 @@ from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.causes import number, spelled_path
 from parfocal.explain.initialisers import FAN_INITIALISERS, Drawn, Family, Fans, differ_in_scale, drawn
 from parfocal.judge.floors import NOTHING
-from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.judge.verdict import Cause, Divergence, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
@@ -52,9 +52,16 @@ def compare_init(reference: Factory, port: Factory, *, seeds: int = 8) -> Report
     Every corresponding parameter is a sample over ``seeds`` seeds: its family, its scale, its constant.
     """
     if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 2:
-        raise InputError(f"seeds={seeds!r}: at least two are needed to tell random numbers from fixed ones")
+        raise InputError(
+            phrase(
+                "seeds={seeds}: at least two are needed to tell random numbers from fixed ones",
+                seeds=repr(seeds),
+            )
+        )
     if reference is port:
-        raise InputError("a factory compared with itself is always the same", hint="pass two factories")
+        raise InputError(
+            phrase("a factory compared with itself is always the same"), hint=phrase("pass two factories")
+        )
     builds = [_Build(reference, "reference"), _Build(port, "port")]
     pairs = [(builds[0](number), builds[1](number)) for number in range(seeds)]
     ours, theirs = (initial_values([pair[side] for pair in pairs]) for side in (0, 1))
@@ -98,8 +105,8 @@ def compare_initial_values(ours: InitialValues, theirs: InitialValues, plan: Pla
     tensors = [_tensor(entry, ours, theirs) for entry in _compared(plan, ours, theirs)]
     if not tensors:
         raise EmptyComparisonError(
-            "the two models have no parameter in common, so there is nothing to compare",
-            hint="check that both factories build the same architecture",
+            phrase("the two models have no parameter in common, so there is nothing to compare"),
+            hint=phrase("check that both factories build the same architecture"),
         )
     limit = ALARMS / len(tensors)
     found = [each for tensor in tensors if (each := _difference(tensor, ours, theirs, limit)) is not None]
@@ -136,10 +143,17 @@ class _Build:
             model = self.factory()
         except TypeError as error:
             raise InputError(
-                f"the {self.side} cannot be built: {error}", hint="pass a function without arguments"
+                phrase("the {side} cannot be built: {error}", side=side_name(self.side), error=error),
+                hint=phrase("pass a function without arguments"),
             ) from error
         if not registry.of(model).is_model(model):
-            raise InputError(f"the {self.side}'s factory gives a {type(model).__name__}, not a model")
+            raise InputError(
+                phrase(
+                    "the {side}'s factory gives a {name}, not a model",
+                    side=side_name(self.side),
+                    name=type(model).__name__,
+                )
+            )
         return model
 
 

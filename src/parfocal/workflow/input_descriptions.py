@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 _INPUT = re.compile(
     r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<dtype>[a-z]+\d*)"
@@ -36,8 +37,10 @@ def make_inputs(descriptions: list[str], seed: int, option: str = "--input") -> 
         found = _INPUT.fullmatch(text.strip())
         if found is None:
             raise InputError(
-                f"{option} {text!r} is not understood",
-                hint="write name=dtype[shape], e.g. x=float32[4,3,224,224] or ids=int64[2,16]:0..1000",
+                phrase("{option} {text} is not understood", option=option, text=repr(text)),
+                hint=phrase(
+                    "write name=dtype[shape], e.g. x=float32[4,3,224,224] or ids=int64[2,16]:0..1000"
+                ),
             )
         shape = tuple(int(extent) for extent in found["shape"].split(",") if extent.strip())
         made.append((found["name"], _random(generator, found["dtype"], shape, found["range"], text, option)))
@@ -45,7 +48,13 @@ def make_inputs(descriptions: list[str], seed: int, option: str = "--input") -> 
     if all(name is None for name in names):
         return tuple(array for _, array in made)
     if None in names or len(set(names)) < len(names):
-        raise InputError(f"{option}: name all inputs once each, or none; the names are {names}")
+        raise InputError(
+            phrase(
+                "{option}: name all inputs once each, or none; the names are {names}",
+                option=option,
+                names=names,
+            )
+        )
     return dict(made)
 
 
@@ -63,7 +72,9 @@ def _random(
             return generator.uniform(*bounds, shape).astype(kind)
         return generator.standard_normal(shape).astype(kind)
     except (ValueError, OverflowError, MemoryError) as error:
-        raise InputError(f"{option} {text!r} cannot be made: {error}") from error
+        raise InputError(
+            phrase("{option} {text} cannot be made: {error}", option=option, text=repr(text), error=error)
+        ) from error
 
 
 def _numeric(dtype: str, text: str, option: str) -> Any:
@@ -74,7 +85,15 @@ def _numeric(dtype: str, text: str, option: str) -> Any:
     except TypeError:
         kind = np.dtype(object)
     if kind.kind not in "biufc":
-        raise InputError(f"{option} {text!r}: there is no dtype {dtype!r}", hint="e.g. float32, int64, bool")
+        raise InputError(
+            phrase(
+                "{option} {text}: there is no dtype {dtype}",
+                option=option,
+                text=repr(text),
+                dtype=repr(dtype),
+            ),
+            hint=phrase("e.g. float32, int64, bool"),
+        )
     return kind
 
 
@@ -84,7 +103,21 @@ def _bounds(limits: str | None, text: str, option: str) -> tuple[float, float] |
     try:
         low, high = (float(each) for each in limits.split("..", 1))
     except ValueError:
-        raise InputError(f"{option} {text!r}: the range {limits!r} is not low..high") from None
+        raise InputError(
+            phrase(
+                "{option} {text}: the range {limits} is not low..high",
+                option=option,
+                text=repr(text),
+                limits=repr(limits),
+            )
+        ) from None
     if not -inf < low < high < inf:
-        raise InputError(f"{option} {text!r}: the range {limits!r} is empty")
+        raise InputError(
+            phrase(
+                "{option} {text}: the range {limits} is empty",
+                option=option,
+                text=repr(text),
+                limits=repr(limits),
+            )
+        )
     return low, high

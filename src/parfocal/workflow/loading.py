@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from parfocal.errors import InputError, MissingFrameworkError, ParfocalError
+from parfocal.phrases import joined, phrase
 
 _folders: set[Path] = set()  # of the files that were loaded
 
@@ -19,11 +20,26 @@ def load_attribute(spec: str, option: str) -> tuple[str, Any]:
     """Name and value of what a spec names; ``option`` is where the user wrote it."""
     place, _, attribute = spec.rpartition(":")
     if not (place and attribute):
-        raise InputError(f"{option} {spec!r} is neither file.py:name nor package.module:name")
+        raise InputError(
+            phrase(
+                "{option} {spec} is neither file.py:name nor package.module:name",
+                option=option,
+                spec=repr(spec),
+            )
+        )
     module = _import(place, spec, option)
     found = getattr(module, attribute, None)
     if found is None:
-        raise InputError(f"{option} {spec}: {place} has no {attribute!r}", hint=_offered(module))
+        raise InputError(
+            phrase(
+                "{option} {spec}: {place} has no {attribute}",
+                option=option,
+                spec=spec,
+                place=place,
+                attribute=repr(attribute),
+            ),
+            hint=_offered(module),
+        )
     return attribute, found
 
 
@@ -34,7 +50,7 @@ def _offered(module: Any) -> str:
         for name, value in vars(module).items()
         if callable(value) and getattr(value, "__module__", None) == module.__name__
     ]
-    return f"it has {', '.join(own[:8])}" if own else ""
+    return phrase("it has {own}", own=joined(", ", own[:8])) if own else ""
 
 
 def _import(place: str, spec: str, option: str) -> Any:
@@ -45,7 +61,9 @@ def _import(place: str, spec: str, option: str) -> Any:
             return importlib.import_module(place)
         path = Path(place).resolve()
         if not path.is_file():
-            raise InputError(f"{option} {spec}: there is no file {place}")
+            raise InputError(
+                phrase("{option} {spec}: there is no file {place}", option=option, spec=spec, place=place)
+            )
         return _import_file(path)
     except InputError:
         raise
@@ -53,8 +71,16 @@ def _import(place: str, spec: str, option: str) -> Any:
         raise _missing(error, spec, option) from error
     except (Exception, SystemExit) as error:
         raise InputError(
-            f"{option} {spec}: importing {place} raised {type(error).__name__}: {error}{where_raised(error)}",
-            hint="run in the folder that has the module, with its dependencies installed",
+            phrase(
+                "{option} {spec}: importing {place} raised {name}: {error}{where_raised}",
+                option=option,
+                spec=spec,
+                place=place,
+                name=type(error).__name__,
+                error=error,
+                where_raised=where_raised(error),
+            ),
+            hint=phrase("run in the folder that has the module, with its dependencies installed"),
         ) from error
 
 
@@ -103,12 +129,22 @@ def _missing(error: ModuleNotFoundError, spec: str, option: str) -> ParfocalErro
 
     if error.name in registry.BUILTIN:
         return MissingFrameworkError(
-            f"{option} {spec} needs {registry.TITLES[error.name]}, which is not installed",
+            phrase(
+                "{option} {spec} needs {titles}, which is not installed",
+                option=option,
+                spec=spec,
+                titles=registry.TITLES[error.name],
+            ),
             hint=f"pip install 'parfocal[{error.name}]'",
         )
     return InputError(
-        f"{option} {spec}: there is no module named {error.name!r}",
-        hint="run in the folder that has the module, with its dependencies installed",
+        phrase(
+            "{option} {spec}: there is no module named {name}",
+            option=option,
+            spec=spec,
+            name=repr(error.name),
+        ),
+        hint=phrase("run in the folder that has the module, with its dependencies installed"),
     )
 
 

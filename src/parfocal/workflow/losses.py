@@ -23,7 +23,7 @@ from parfocal.inputs import Sides, split
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
-from parfocal.phrases import phrase
+from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
 
@@ -82,8 +82,13 @@ class LocalLoss:
         loss = self.function(*tensors)
         if not backend.is_tensor(loss):
             raise InputError(
-                f"the {self.words}'s loss gives {brief(loss)}, not a tensor of {backend.name}",
-                hint="return the loss as the framework's own tensor",
+                phrase(
+                    "the {words}'s loss gives {loss}, not a tensor of {name}",
+                    words=side_name(self.words),
+                    loss=brief(loss),
+                    name=backend.name,
+                ),
+                hint=phrase("return the loss as the framework's own tensor"),
             )
         value = backend.to_array(loss)
         if not learnt or not backend.requires_grad(loss):
@@ -106,9 +111,11 @@ def compare_loss(reference: Any, port: Any, *inputs: Any) -> Report:
     either framework, or ``pf.sides(...)`` where the two take different ones.
     """
     if reference is port:
-        raise InputError("a loss compared with itself is always the same", hint="pass two losses")
+        raise InputError(
+            phrase("a loss compared with itself is always the same"), hint=phrase("pass two losses")
+        )
     if not inputs:
-        raise EmptyComparisonError("no inputs were given, so there is no loss to compare")
+        raise EmptyComparisonError(phrase("no inputs were given, so there is no loss to compare"))
     given = [_arrays([split(each)[number] for each in inputs]) for number in (0, 1)]
     shared = not any(isinstance(each, Sides) for each in inputs)
     return judge_losses(
@@ -159,7 +166,7 @@ def _arrays(inputs: list[Any]) -> Arrays:
             continue
         backend = registry.of(value)
         if not backend.is_tensor(value):
-            raise InputError(f"a loss is given arrays and tensors, not {brief(value)}")
+            raise InputError(phrase("a loss is given arrays and tensors, not {value}", value=brief(value)))
         arrays.append(backend.to_array(value))
     return tuple(arrays)
 
@@ -172,7 +179,13 @@ def _learnt(inputs: Arrays) -> list[int]:
 
 def local_loss(function: Any, words: str, inputs: Arrays) -> LocalLoss:
     if not callable(function):
-        raise InputError(f"the {words} is {brief(function)}: not a loss that can be called")
+        raise InputError(
+            phrase(
+                "the {words} is {function}: not a loss that can be called",
+                words=side_name(words),
+                function=brief(function),
+            )
+        )
     try:
         return LocalLoss(words, function, registry.of(function))
     except InputError:
@@ -187,8 +200,12 @@ def local_loss(function: Any, words: str, inputs: Arrays) -> LocalLoss:
         else:
             return side
     raise InputError(
-        f"the {words}'s loss takes the tensors of no framework ({'; '.join(problems)})",
-        hint="call it by hand once: loss(prediction, label)",
+        phrase(
+            "the {words}'s loss takes the tensors of no framework ({problems})",
+            words=side_name(words),
+            problems=joined("; ", problems),
+        ),
+        hint=phrase("call it by hand once: loss(prediction, label)"),
     )
 
 

@@ -15,7 +15,7 @@ from parfocal.explain.metric_causes import ROUNDING, Metrics, Probe, apart, caus
 from parfocal.inputs import leaves
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Divergence, Site
+from parfocal.judge.verdict import Divergence, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
@@ -34,15 +34,20 @@ def compare_metric(reference: Function, port: Function, predictions: Any, labels
     that is the same whatever it is given says nothing, and is an error.
     """
     if reference is port:
-        raise InputError("a metric compared with itself is always the same", hint="pass two metrics")
+        raise InputError(
+            phrase("a metric compared with itself is always the same"), hint=phrase("pass two metrics")
+        )
     names = [getattr(each, "__name__", type(each).__name__) for each in (reference, port)]
     sides = _Metric(reference, "reference", names[0]), _Metric(port, "port", names[1])
     values = [side.of(predictions, labels) for side in sides]
     common = [name for name in values[0] if name in values[1]]
     if not common:
         raise EmptyComparisonError(
-            f"the metrics have no number in common: {some(list(values[0]))} in the reference, "
-            f"{some(list(values[1]))} in the port"
+            phrase(
+                "the metrics have no number in common: {reference} in the reference, {port} in the port",
+                reference=some(list(values[0])),
+                port=some(list(values[1])),
+            )
         )
     parts = [(predictions, labels), *_parts(predictions, labels)]
     table = [(part, sides[0].tried(*part), sides[1].tried(*part)) for part in parts]
@@ -89,7 +94,12 @@ class _Metric:
             return named_numbers(self.function(predictions, labels))
         except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             raise InputError(
-                f"the {self.side}'s metric raised {type(error).__name__}: {told(error)}"
+                phrase(
+                    "the {side}'s metric raised {name}: {error}",
+                    side=side_name(self.side),
+                    name=type(error).__name__,
+                    error=told(error),
+                )
             ) from error
 
     def tried(self, predictions: Any, labels: Any) -> Named | None:
@@ -188,6 +198,8 @@ def _check_alive(names: Sequence[str], table: Sequence[tuple[Any, Named | None, 
             return
     value = next(ours for _, ours, _ in table if ours is not None)[names[0]]
     raise EmptyComparisonError(
-        f"both metrics give {number(value)} whatever part of the predictions they are given",
-        hint="give predictions of which some are right and some are wrong",
+        phrase(
+            "both metrics give {value} whatever part of the predictions they are given", value=number(value)
+        ),
+        hint=phrase("give predictions of which some are right and some are wrong"),
     )

@@ -31,14 +31,19 @@ def compare_result(runs: Any, published: Any, within: float) -> Report:
     """
     if not isinstance(within, (int, float)) or not within > 0:
         raise InputError(
-            f"within={brief(within)} is not a distance", hint="e.g. within=0.15, in the metric's unit"
+            phrase("within={within} is not a distance", within=brief(within)),
+            hint=phrase("e.g. within=0.15, in the metric's unit"),
         )
     results = dict(runs) if isinstance(runs, Mapping) else {"value": runs}
     wanted = dict(published) if isinstance(published, Mapping) else {next(iter(results), "value"): published}
     common = [name for name in wanted if name in results]
     if not common:
         raise EmptyComparisonError(
-            f"no metric is in both: {some(list(results))} of the runs, {some(list(wanted))} published"
+            phrase(
+                "no metric is in both: {results} of the runs, {wanted} published",
+                results=some(list(results)),
+                wanted=some(list(wanted)),
+            )
         )
     read = {name: _curves(results[name]) for name in common}
     outcomes = [_result(name, read[name], float(wanted[name]), float(within)) for name in common]
@@ -75,13 +80,15 @@ def _curves(value: Any) -> list[list[float]]:
         ]
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{brief(value)} is neither a number, a row of numbers nor a row of curves"
+            phrase("{value} is neither a number, a row of numbers nor a row of curves", value=brief(value))
         ) from error
     if not curves or not all(curves):
-        raise EmptyComparisonError("there is no result of a run to compare")
+        raise EmptyComparisonError(phrase("there is no result of a run to compare"))
     bad = [curve[-1] for curve in curves if not math.isfinite(curve[-1])]
     if bad:
-        raise InputError(f"a result is {bad[0]}", hint="leave out runs that failed, and say so")
+        raise InputError(
+            phrase("a result is {bad}", bad=bad[0]), hint=phrase("leave out runs that failed, and say so")
+        )
     return curves
 
 

@@ -16,6 +16,8 @@ from parfocal.backends import registry
 from parfocal.backends.protocol import Array
 from parfocal.brief import brief, told
 from parfocal.errors import InputError
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 
 Sample = dict[str, Array]
 
@@ -30,8 +32,12 @@ class SampleStream:
     def __post_init__(self) -> None:
         if isinstance(self.source, (str, bytes)) or not (self.by_index or hasattr(self.source, "__iter__")):
             raise InputError(
-                f"the {self.side} is {brief(self.source)}: neither a dataset nor a loader",
-                hint="pass something with len() and an index, or something to iterate over",
+                phrase(
+                    "the {side} is {source}: neither a dataset nor a loader",
+                    side=side_name(self.side),
+                    source=brief(self.source),
+                ),
+                hint=phrase("pass something with len() and an index, or something to iterate over"),
             )
 
     @property
@@ -61,7 +67,13 @@ class SampleStream:
                 yield self.source[index]
             except Exception as error:
                 raise InputError(
-                    f"the {self.side} raised {type(error).__name__} at sample {index}: {told(error)}"
+                    phrase(
+                        "the {side} raised {name} at sample {index}: {error}",
+                        side=side_name(self.side),
+                        name=type(error).__name__,
+                        index=index,
+                        error=told(error),
+                    )
                 ) from error
 
     def _told(self, iterator: Iterator[Any]) -> Iterator[Any]:
@@ -73,7 +85,13 @@ class SampleStream:
                 return
             except Exception as error:
                 raise InputError(
-                    f"the {self.side} raised {type(error).__name__} at batch {index}: {told(error)}"
+                    phrase(
+                        "the {side} raised {name} at batch {index}: {error}",
+                        side=side_name(self.side),
+                        name=type(error).__name__,
+                        index=index,
+                        error=told(error),
+                    )
                 ) from error
             yield item
             index += 1
@@ -140,6 +158,8 @@ def as_array(value: Any) -> Array:
     except InputError:
         array = np.asarray(value)  # pictures know how
         if array.dtype == object:
-            raise InputError(f"a sample holds {brief(value)}, which is no array") from None
+            raise InputError(
+                phrase("a sample holds {value}, which is no array", value=brief(value))
+            ) from None
         return array
     return backend.to_array(value)

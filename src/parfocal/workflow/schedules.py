@@ -20,7 +20,7 @@ from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.rates import Rates, cause_of, distance, rounding
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Divergence, Site
+from parfocal.judge.verdict import Divergence, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Curve, Report
@@ -49,9 +49,14 @@ def compare_schedule(reference: Any, port: Any, steps: int) -> Report:
     metric is told one that improves for a third of the steps and then no more.
     """
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise InputError(f"steps={brief(steps)} is not a number of updates", hint="e.g. steps=1000")
+        raise InputError(
+            phrase("steps={steps} is not a number of updates", steps=brief(steps)),
+            hint=phrase("e.g. steps=1000"),
+        )
     if reference is port:
-        raise InputError("a schedule compared with itself is always the same", hint="pass two schedules")
+        raise InputError(
+            phrase("a schedule compared with itself is always the same"), hint=phrase("pass two schedules")
+        )
     return compare_rates(follow_schedule(reference, "reference", steps), follow_schedule(port, "port", steps))
 
 
@@ -117,15 +122,20 @@ def _schedule(value: Any, side: str, steps: int) -> _Schedule:
         if callable(value) and not isinstance(value, type):
             return _of_function(value)
         raise InputError(
-            f"the {side} is {brief(value)}: neither a scheduler, an optimizer, a pair of both nor a function",
-            hint="pass a scheduler, (optimizer, scheduler), or a function from update to rate",
+            phrase(
+                "the {side} is {value}: neither a scheduler, an optimizer, a pair of both nor a function",
+                side=side_name(side),
+                value=brief(value),
+            ),
+            hint=phrase("pass a scheduler, (optimizer, scheduler), or a function from update to rate"),
         ) from None
     if backend.is_optimizer(value):
         return _of_objects(value, backend.scheduler_of(value), side, steps)
     if backend.is_scheduler(value):
         return _of_objects(backend.optimizer_of(value), value, side, steps)
     raise InputError(
-        f"the {side} is a {type(value).__name__}, not a schedule", hint="pass a scheduler or an optimizer"
+        phrase("the {side} is a {name}, not a schedule", side=side_name(side), name=type(value).__name__),
+        hint=phrase("pass a scheduler or an optimizer"),
     )
 
 
@@ -137,7 +147,13 @@ def _of_function(function: Rate) -> _Schedule:
 def _of_objects(optimizer: Any, scheduler: Any, side: str, steps: int) -> _Schedule:
     backend = registry.of(optimizer if optimizer is not None else scheduler)
     if optimizer is not None and not backend.is_optimizer(optimizer):
-        raise InputError(f"the {side}'s pair begins with a {type(optimizer).__name__}, not an optimizer")
+        raise InputError(
+            phrase(
+                "the {side}'s pair begins with a {name}, not an optimizer",
+                side=side_name(side),
+                name=type(optimizer).__name__,
+            )
+        )
     if scheduler is None:
         rates = backend.optimizer_rates
         return _Schedule(
@@ -145,19 +161,31 @@ def _of_objects(optimizer: Any, scheduler: Any, side: str, steps: int) -> _Sched
         )
     if not backend.is_scheduler(scheduler):
         raise InputError(
-            f"the {side}'s pair ends with a {type(scheduler).__name__}, not a scheduler of its framework"
+            phrase(
+                "the {side}'s pair ends with a {name}, not a scheduler of its framework",
+                side=side_name(side),
+                name=type(scheduler).__name__,
+            )
         )
     belongs = backend.optimizer_of(scheduler)
     if optimizer is not None and belongs is not None and belongs is not optimizer:
         raise InputError(
-            f"the {side}'s {type(scheduler).__name__} belongs to another optimizer than the one beside it",
-            hint="make the scheduler from this optimizer",
+            phrase(
+                "the {side}'s {name} belongs to another optimizer than the one beside it",
+                side=side_name(side),
+                name=type(scheduler).__name__,
+            ),
+            hint=phrase("make the scheduler from this optimizer"),
         )
     held = None if optimizer is None else backend.scheduler_of(optimizer)
     if optimizer is not None and belongs is None and held is not None and held is not scheduler:
         raise InputError(
-            f"the {side}'s {type(optimizer).__name__} reads its rate from another scheduler",
-            hint="give the optimizer this scheduler",
+            phrase(
+                "the {side}'s {name} reads its rate from another scheduler",
+                side=side_name(side),
+                name=type(optimizer).__name__,
+            ),
+            hint=phrase("give the optimizer this scheduler"),
         )
     return _Schedule(
         type(scheduler).__name__,
@@ -189,12 +217,25 @@ def _followed(schedule: _Schedule, side: str, steps: int) -> Array:
                     schedule.step(step)
             except (ValueError, IndexError, ZeroDivisionError, TypeError, RuntimeError) as error:
                 raise InputError(
-                    f"the {side}'s {schedule.name} raised {type(error).__name__} at update {step}: {error}",
-                    hint=f"compare at most {step} steps, or make the schedule longer" if step else "",
+                    phrase(
+                        "the {side}'s {name} raised {type_name} at update {step}: {error}",
+                        side=side_name(side),
+                        name=schedule.name,
+                        type_name=type(error).__name__,
+                        step=step,
+                        error=error,
+                    ),
+                    hint=phrase("compare at most {step} steps, or make the schedule longer", step=step)
+                    if step
+                    else "",
                 ) from error
     curve = np.asarray(rows, dtype=np.float64)
     if not curve.size:
-        raise EmptyComparisonError(f"the {side}'s optimizer has no parameter groups, so no learning rate")
+        raise EmptyComparisonError(
+            phrase(
+                "the {side}'s optimizer has no parameter groups, so no learning rate", side=side_name(side)
+            )
+        )
     return curve
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 LARGEST = 2**32 - 1  # that NumPy takes
 
@@ -19,7 +20,9 @@ def seed(n: int) -> int:
     The streams of two frameworks differ all the same: share arrays, not seeds, where values must agree.
     """
     if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= LARGEST:
-        raise InputError(f"seed({n!r}): a seed is a whole number from 0 to {LARGEST}")
+        raise InputError(
+            phrase("seed({n}): a seed is a whole number from 0 to {largest}", n=repr(n), largest=LARGEST)
+        )
     random.seed(n)
     np.random.seed(n)
     for name in registry.names():

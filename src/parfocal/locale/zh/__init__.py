@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from parfocal.locale.zh.cli import TEXTS as _CLI
 from parfocal.locale.zh.codes import TEXTS as _CODES
+from parfocal.locale.zh.errors import TEXTS as _ERRORS
 from parfocal.locale.zh.explain import TEXTS as _EXPLAIN
 from parfocal.locale.zh.explain_backward import TEXTS as _BACKWARD
 from parfocal.locale.zh.explain_layers import TEXTS as _LAYERS
@@ -21,6 +22,7 @@ TABLES = {
     "workflow.recorded_runs": _RECORDED_RUNS,
     "ranks": _RANKS,
     "cli": _CLI,
+    "errors": _ERRORS,
     "codes": _CODES,
     "explain": _EXPLAIN,
     "explain.layers": _LAYERS,
