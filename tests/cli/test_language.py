@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from tests.cli.command import run_here
@@ -52,3 +53,13 @@ def test_an_error_in_english(monkeypatch, capsys, tmp_path):
 def test_the_differences_of_a_layer(chinese, capsys):
     done = run_here(chinese, capsys, "map", "torch.nn.BatchNorm2d")
     assert "BatchNorm 的 momentum 含义相反" in done.out
+
+
+def test_a_table_of_differences(chinese, capsys, tmp_path):
+    np.save(tmp_path / "a.npy", np.ones(3))
+    np.save(tmp_path / "b.npy", np.zeros(3))
+    done = run_here(
+        chinese, capsys, "diff", tmp_path / "a.npy", tmp_path / "b.npy", "--log", tmp_path / "log"
+    )
+    assert done.status == 1
+    assert done.out.splitlines()[-1] == "不一致：比较了 1 项，1 项超过 1e-06"

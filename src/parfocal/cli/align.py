@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from parfocal.cli.console import print_report
+from parfocal.cli.console import print_report, said
 from parfocal.errors import InputError, UnsupportedError
 from parfocal.phrases import joined, phrase
 
@@ -82,9 +82,9 @@ def _reproduced(report: Any, folder: Path, reference: str, port: str, seed: int)
     """The verdict stands whether or not there is a script to write."""
     try:
         written = report.reproduce(folder, reference=reference, port=port, seed=seed)
-        return f"wrote {written}: it fails until the fix is made"
+        return said(phrase("wrote {path}: it fails until the fix is made", path=written))
     except (InputError, UnsupportedError) as error:
-        return f"no script: {error}"
+        return said(phrase("no script: {error}", error=error))
 
 
 def _wish_to_explain(said: str) -> bool | str:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from parfocal.phrases import current_language, translate
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 160
 NARROWEST = 40
+
+
+def said(text: str) -> str:
+    """A phrase in the language of the terminal."""
+    return translate(text, current_language())
 
 
 def make_console(*, stderr: bool = False, pipe_width: int = PIPE_WIDTH) -> Console:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from parfocal.cli.console import said
 from parfocal.errors import InputError, StorageError, TransferError
 from parfocal.phrases import phrase
 
@@ -62,7 +63,10 @@ def convert(
         raise StorageError(
             phrase("{message}; {out} itself is written", message=error.message, out=out), hint=error.hint
         ) from error
-    typer.echo(json.dumps(_as_json(found, out), indent=2) if as_json else f"{found}\nwritten to {out}")
+    if as_json:
+        typer.echo(json.dumps(_as_json(found, out), indent=2))
+    else:
+        typer.echo(f"{found}\n{said(phrase('written to {out}', out=out))}")
 
 
 def _wanted(port: str | None, template: Path | None) -> Any:

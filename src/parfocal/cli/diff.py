@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from parfocal.errors import InputError
-from parfocal.phrases import phrase
+from parfocal.phrases import joined, phrase
 
 if TYPE_CHECKING:
     from parfocal.judge.named import Row
@@ -110,34 +110,41 @@ def _print_table(
     from rich.console import Console
     from rich.table import Table
 
-    from parfocal.cli.console import make_console
+    from parfocal.cli.console import make_console, said
 
     console: Console = make_console()
     methods = tuple(rows[0].verdicts)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("name", overflow="fold")
+    table.add_column(said(phrase("name")), overflow="fold")
     table.add_column("")
     for method in methods:
         table.add_column(method, justify="right")
-    table.add_column("largest difference", overflow="fold")
+    table.add_column(said(phrase("largest difference")), overflow="fold")
     shown = rows[:limit] if limit > 0 else rows
     for row in shown:
-        verdict = "[green]same[/]" if row.passed else "[red]DIFFERS[/]"
+        verdict = f"[green]{said(phrase('same'))}[/]" if row.passed else f"[red]{said(phrase('DIFFERS'))}[/]"
         numbers = [f"{row.values[method]:.3e}" if method in row.values else "-" for method in methods]
         table.add_row(
             _escape(_label(row)),
             verdict,
             *numbers,
-            _escape("; ".join(filter(None, (row.remark, _worst(row))))),
+            _escape(said(joined("; ", filter(None, (row.remark, _worst(row)))))),
         )
     console.print(table)
     if len(shown) < len(rows):
-        console.print(f"... and {len(rows) - len(shown)} more rows (--limit 0 shows all)")
+        more = phrase("... and {count} more rows (--limit 0 shows all)", count=len(rows) - len(shown))
+        console.print(said(more))
     for note in notes:
-        console.print(f"note: {_escape(note)}")
+        console.print(_escape(said(phrase("note: {note}", note=note))))
     failed = sum(not row.passed for row in rows)
-    summary = f"{len(rows)} compared, {failed} above {threshold:g}"
-    console.print(f"[green]same[/]: {summary}" if passed else f"[red]different[/]: {summary}")
+    summary = phrase(
+        "{count} compared, {failed} above {threshold}",
+        count=len(rows),
+        failed=failed,
+        threshold=f"{threshold:g}",
+    )
+    word = f"[green]{said(phrase('same'))}[/]" if passed else f"[red]{said(phrase('different'))}[/]"
+    console.print(said(phrase("{verdict}: {summary}", verdict=word, summary=summary)))
 
 
 def _worst(row: Row) -> str:
@@ -145,7 +152,13 @@ def _worst(row: Row) -> str:
     if comparison is None or comparison.max_index is None or not comparison.max_abs > 0:
         return ""
     place = ", ".join(map(str, comparison.max_index or ()))
-    return f"{comparison.max_abs:.3e} at [{place}]: {comparison.max_a:.6g} vs {comparison.max_b:.6g}"
+    return phrase(
+        "{difference} at [{place}]: {first} vs {second}",
+        difference=f"{comparison.max_abs:.3e}",
+        place=place,
+        first=f"{comparison.max_a:.6g}",
+        second=f"{comparison.max_b:.6g}",
+    )
 
 
 def _escape(text: str) -> str:

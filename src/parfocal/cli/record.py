@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from parfocal.cli.console import said
 from parfocal.errors import InputError, TransferError
 from parfocal.phrases import phrase
 
@@ -200,4 +201,5 @@ def _print_summary(run: Run, as_json: bool, wanted: Path) -> None:
             f"recorded {summary['model']} ({summary['framework']}) to {summary['path']}: {', '.join(counts)}"
         )
     if run.path.name != wanted.name:
-        typer.echo(f"parfocal: {wanted} was there already and is left as it was", err=True)
+        told = phrase("{path} was there already and is left as it was", path=wanted)
+        typer.echo(f"parfocal: {said(told)}", err=True)

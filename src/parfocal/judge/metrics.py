@@ -34,6 +34,7 @@ from parfocal.judge.shape import error_shape, layout_shape
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.totals import SideTotals, Totals
 from parfocal.judge.ulp import ulp_distances
+from parfocal.phrases import phrase
 
 __all__ = ["Comparison", "compare_arrays"]
 
@@ -255,7 +256,7 @@ def _incomparable(actual: Array, reference: Array, tolerance: Tolerance, shape: 
         a=sides[0],
         b=sides[1],
         comparable=False,
-        reason=f"shapes differ: {sides[0].shape} against {sides[1].shape}",
+        reason=phrase("shapes differ: {first} against {second}", first=sides[0].shape, second=sides[1].shape),
         arithmetic="integer" if dtype.kind in "iuO" else dtype_name(dtype),
         inputs_exact=True,
         tolerance=tolerance,

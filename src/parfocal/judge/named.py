@@ -17,6 +17,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.metrics import Comparison, compare_arrays
+from parfocal.phrases import joined, phrase
 
 Name = tuple[str, ...]
 
@@ -52,7 +53,7 @@ class Row:
         """What a reader must know although, or because, there is a number."""
         if self.problem or self.comparison is None:
             return self.problem
-        return "; ".join(filter(None, (self.note, _nonfinite(self.comparison))))
+        return joined("; ", filter(None, (self.note, _nonfinite(self.comparison))))
 
     @property
     def badness(self) -> float:
@@ -64,10 +65,15 @@ class Row:
 
 def _nonfinite(comparison: Comparison) -> str:
     if comparison.nonfinite_disagreeing:
-        return f"NaN or infinity on one side only at {comparison.nonfinite_disagreeing} places"
+        return phrase(
+            "NaN or infinity on one side only at {count} places",
+            count=comparison.nonfinite_disagreeing,
+        )
     if comparison.nonfinite_agreeing:
         count = comparison.nonfinite_agreeing
-        return f"NaN or infinity on both sides at {count} place{'s' * (count != 1)}"
+        if count == 1:
+            return phrase("NaN or infinity on both sides at 1 place")
+        return phrase("NaN or infinity on both sides at {count} places", count=count)
     return ""
 
 
@@ -98,7 +104,11 @@ def reshaped_alike(first: Array, second: Array) -> Array | None:
 
 def shape_note(first: Array, second: Array) -> str:
     """What is said of two such arrays."""
-    return f"shapes {first.shape} and {second.shape} differ by axes of length 1 only: compared by value"
+    return phrase(
+        "shapes {first} and {second} differ by axes of length 1 only: compared by value",
+        first=first.shape,
+        second=second.shape,
+    )
 
 
 def flatten(tree: Mapping[str, Any], prefix: Name = ()) -> Iterator[tuple[Name, Any]]:
@@ -139,13 +149,21 @@ def _row(
     methods: tuple[str, ...],
     threshold: float,
 ) -> Row:
-    for side, other in ((left, "first"), (right, "second")):
+    for side, lacking in ((left, phrase("missing in the first")), (right, phrase("missing in the second"))):
         if name not in side:
-            return Row(name, None, f"missing in the {other}", {}, dict.fromkeys(methods, False))
+            return Row(name, None, lacking, {}, dict.fromkeys(methods, False))
     ours, theirs = np.asarray(left[name]), np.asarray(right[name])
     if {ours.dtype.kind, theirs.dtype.kind} & set(_NOT_NUMBERS):
         same = bool(np.array_equal(ours, theirs))
-        problem = "" if same else f"not numbers: {left[name]!r:.40} and {right[name]!r:.40}"
+        problem = (
+            ""
+            if same
+            else phrase(
+                "not numbers: {first} and {second}",
+                first=f"{left[name]!r:.40}",
+                second=f"{right[name]!r:.40}",
+            )
+        )
         return Row(name, None, problem, dict.fromkeys(methods, 0.0), dict.fromkeys(methods, same))
     reshaped = reshaped_alike(ours, theirs)
     note = "" if reshaped is None else shape_note(ours, theirs)

@@ -132,7 +132,7 @@ def align(
             _check_alive(players[0])
             check_outputs(*players)
             _check_compared(observation, ignore)
-            alignment.tell("judging and explaining")
+            alignment.tell(phrase("judging and explaining"))
             if observation.has_more_than(limits_of(tolerance is not None)):
                 resume_collections()  # the search for causes runs the user's code over and over
             return report_of(

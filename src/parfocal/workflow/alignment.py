@@ -145,13 +145,13 @@ class Alignment:
             if self.tolerance is not None:
                 yield self._side_by_side(ledger)
                 return
-            self.tell("the reference runs under watch")
+            self.tell(phrase("the reference runs under watch"))
             self._observe(self.reference, self._observer(self.reference, ledger))
             with left_as_it_was(self.port, self.mode) as start_over:
-                self.tell("the port runs by itself")
+                self.tell(phrase("the port runs by itself"))
                 self._observe(self.port, self._observer(self.port, None))
                 start_over()
-                self.tell("pairing calls; the port runs along the reference's values")
+                self.tell(phrase("pairing calls; the port runs along the reference's values"))
                 view, led = self._led_as_it_should_be(View(self._pair()), ledger, start_over)
                 ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
                 ignored = self.ignored()
@@ -219,7 +219,7 @@ class Alignment:
             script, partners = script_for(pairing, *traces, lying.apart, other_shapes=False)
             collector, followed, layouts = self._follow(script, partners, ledger, lying)
         precise = self._precise(Script(script, layouts), ledger, pairing)
-        self.tell("measuring noise")
+        self.tell(phrase("measuring noise"))
         excuses = Excuses(precise, (self.reference, self.port), self.plan.entries)
         measures = refine(collector.measures, precise, excuses)
         return Led(script, followed, precise, measures)

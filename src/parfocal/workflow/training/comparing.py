@@ -16,6 +16,7 @@ from parfocal.brief import brief
 from parfocal.errors import EmptyComparisonError, InputError, UnsupportedError
 from parfocal.inputs import Sides, convert
 from parfocal.judge.tolerance import Tolerance
+from parfocal.phrases import phrase
 from parfocal.replay.ledger import parse_amount
 from parfocal.report.report import Report
 from parfocal.weights.plan import Plan
@@ -131,7 +132,11 @@ def run_training(
         lockstep.start_equal()
     with telling_progress(options.progress) as tell, lockstep:
         for step, group in enumerate(_grouped(stream, per_step)):
-            tell(f"step {step}" + ("" if steps is None else f" of {steps}"))
+            tell(
+                phrase("step {step}", step=step)
+                if steps is None
+                else phrase("step {step} of {steps}", step=step, steps=steps)
+            )
             lockstep.step(step, group)
         lockstep.finish()
         return report_of(lockstep)
