@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache, lru_cache
@@ -14,6 +15,7 @@ import pytest
 import parfocal
 from parfocal.locale import CHINESE, LANGUAGES, catalogue
 from parfocal.locale.zh import TABLES
+from parfocal.locale.zh.gaps import GAPS
 from parfocal.phrases import has_words
 from parfocal.report.coverage import NOUNS
 
@@ -117,8 +119,31 @@ def test_no_template_is_in_two_tables():
 
 
 def test_a_translation_is_not_the_english_one():
-    names = {"rank {rank}"}  # the word is the same in Chinese
-    assert {each for each, text in catalogue(CHINESE).items() if each == text} == names
+    assert [each for each, text in catalogue(CHINESE).items() if each == text] == []
+
+
+MISTAKES = {
+    "a narrow mark beside a Chinese character": re.compile("[\u4e00-\u9fff][,;:!?(]|[,;:] ?[\u4e00-\u9fff]"),
+    "a space beside a wide mark": re.compile(r"\s[，。；：）、]|[，。；：（、]\s(?!$)"),
+    "no space between Chinese and Latin": re.compile("[\u4e00-\u9fff][A-Za-z0-9]|[A-Za-z0-9][\u4e00-\u9fff]"),
+}
+
+
+def mistakes_in(text: str) -> list[str]:
+    told = re.sub(r"\{\{.*?\}\}", "", text)  # code with words in it
+    return [name for name, pattern in MISTAKES.items() if pattern.search(told)]
+
+
+def test_chinese_is_set_as_chinese():
+    texts = [*catalogue(CHINESE).values(), *(text for words in GAPS.values() for text in words)]
+    assert [text for text in texts if mistakes_in(text)] == []
+
+
+def test_wrong_setting_is_found():
+    assert mistakes_in("参考模型: 移植模型") == ["a narrow mark beside a Chinese character"]
+    assert mistakes_in("参考模型 ，移植模型") == ["a space beside a wide mark"]
+    assert mistakes_in("为Kaiming 分布") == ["no space between Chinese and Latin"]
+    assert mistakes_in("为 Kaiming 分布：{std}（标准差）") == []
 
 
 def test_incomplete_tables_are_found():

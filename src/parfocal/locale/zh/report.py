@@ -55,7 +55,7 @@ TEXTS = {
     "(the model)": "（整个模型）",
     "the model": "整个模型",
     "step {step}": "第 {step} 步",
-    "rank {rank}": "rank {rank}",
+    "rank {rank}": "进程 {rank}",
     "{count} more lines": "还有 {count} 行",
     "{count} more lines of differences": "还有 {count} 行差异",
     "{count} more lines of notes": "还有 {count} 行说明",
