@@ -345,6 +345,12 @@ class SchedulingBackend(TrainingBackend, Protocol):
     def needs_metric(self, scheduler: Any) -> bool:
         """Whether a step of the scheduler asks how well the training does."""
 
+    def schedule_state(self, scheduler: Any) -> Any:
+        """Where the scheduler stands, with its optimizer's rates, for ``set_schedule_state``."""
+
+    def set_schedule_state(self, scheduler: Any, state: Any) -> None:
+        """The scheduler goes on from there."""
+
     def schedule_kept(self, scheduler: Any) -> AbstractContextManager[None]:
         """The scheduler, and its optimizer's rates, are stepped meanwhile and put back exactly."""
 

@@ -81,6 +81,7 @@ NOUNS = {
         Noun(phrase("seed"), phrase("seeds")),
         Noun(phrase("settings of modules"), phrase("settings of modules")),
         Noun(phrase("step"), phrase("steps")),
+        Noun(phrase("step run freely"), phrase("steps run freely")),
         Noun(phrase("tensor"), phrase("tensors")),
         Noun(phrase("updates of parameters"), phrase("updates of parameters")),
         Noun(phrase("value"), phrase("values")),

@@ -80,7 +80,8 @@ def test_matching_settings_are_the_same_for_50_steps(name: str) -> None:
     report = compare(*CORRECT[name], steps=50)
     assert report.ok, report
     assert report.coverage.count("steps") == 50
-    assert report.coverage.count("updates of parameters") == 200
+    freely = report.coverage.count("steps run freely")
+    assert report.coverage.count("updates of parameters") >= 4 * (50 - freely)
 
 
 def test_a_normalised_model_is_the_same_for_50_steps() -> None:

@@ -328,7 +328,7 @@ def test_the_report_tells_the_chaos_horizon() -> None:
     assert wild.ok, wild
     assert [each.code for each in wild.findings] == ["training.horizon"]
     assert [each.name for each in wild.curves][-1] == "loss, each side by itself"
-    assert len(wild.curves[-1].port) == 10
+    assert len(wild.curves[-1].port) == 5
 
 
 def test_the_horizon_is_seen_or_follows_from_growth() -> None:

@@ -37,21 +37,27 @@ class Scheduling(Training):
     def needs_metric(self, scheduler: Any) -> bool:
         return isinstance(scheduler, paddle.optimizer.lr.ReduceOnPlateau)
 
-    @contextmanager
-    def schedule_kept(self, scheduler: Any) -> Iterator[None]:
+    def schedule_state(self, scheduler: Any) -> Any:
         chain = [scheduler]
         while self.is_scheduler(inner := getattr(chain[-1], "learning_rate", None)):
             chain.append(inner)  # a warm-up has the schedule that follows inside
-        before = [
-            {
-                key: value if self.is_scheduler(value) else copy.deepcopy(value)
-                for key, value in vars(each).items()
-            }
-            for each in chain
-        ]
+        return [(each, self._own_state(each)) for each in chain]
+
+    def _own_state(self, scheduler: Any) -> dict[str, Any]:
+        return {
+            key: value if self.is_scheduler(value) else copy.deepcopy(value)
+            for key, value in vars(scheduler).items()
+        }
+
+    def set_schedule_state(self, scheduler: Any, state: Any) -> None:
+        for each, values in state:
+            vars(each).clear()
+            vars(each).update(values)
+
+    @contextmanager
+    def schedule_kept(self, scheduler: Any) -> Iterator[None]:
+        before = self.schedule_state(scheduler)
         try:
             yield
         finally:
-            for each, values in zip(chain, before, strict=True):
-                vars(each).clear()
-                vars(each).update(values)
+            self.set_schedule_state(scheduler, before)

@@ -31,18 +31,25 @@ class Scheduling(Training):
     def needs_metric(self, scheduler: Any) -> bool:
         return isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
 
+    def schedule_state(self, scheduler: Any) -> Any:
+        groups = [
+            copy.deepcopy({key: value for key, value in group.items() if key != "params"})
+            for group in scheduler.optimizer.param_groups
+        ]
+        return copy.deepcopy(scheduler.state_dict()), groups
+
+    def set_schedule_state(self, scheduler: Any, state: Any) -> None:
+        own, groups = state
+        scheduler.load_state_dict(own)
+        for group, values in zip(scheduler.optimizer.param_groups, groups, strict=True):
+            group.update(values)
+
     @contextmanager
     def schedule_kept(self, scheduler: Any) -> Iterator[None]:
-        groups = scheduler.optimizer.param_groups
-        state = copy.deepcopy(scheduler.state_dict())
-        before = [
-            copy.deepcopy({key: value for key, value in group.items() if key != "params"}) for group in groups
-        ]
+        before = self.schedule_state(scheduler)
         try:
             with warnings.catch_warnings():  # about updates that were not made in between
                 warnings.filterwarnings("ignore", message=r".*lr_scheduler\.step\(\)")
                 yield
         finally:
-            scheduler.load_state_dict(state)
-            for group, values in zip(groups, before, strict=True):
-                group.update(values)
+            self.set_schedule_state(scheduler, before)

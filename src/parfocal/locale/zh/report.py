@@ -147,6 +147,8 @@ TEXTS = {
     "settings of modules": "模块设置",
     "step": "训练步",
     "steps": "训练步",
+    "step run freely": "自由运行的步",
+    "steps run freely": "自由运行的步",
     "tensor": "张量",
     "tensors": "张量",
     "updates of parameters": "参数更新",

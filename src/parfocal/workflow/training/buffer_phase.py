@@ -57,17 +57,19 @@ class BufferPhase:
                 continue
             self.compared += 1
             key = ("buffer", path)
+            momentum = self.momentum(path)
+            if path in self.variances.own and momentum is not None:
+                drift = self.variances.own[path] - before[path].astype(np.float64)
+                self.variances.own[path] = observed + (1 - momentum) * drift
+            if path in self.variances.counts:
+                continue
             verdict = self.noise.judge(
                 key,
                 observed,
                 np.ascontiguousarray(expected),
                 lambda results, path=path: self.carrier.carry(path, results.buffers.get),  # type: ignore[misc]
             )
-            momentum = self._momentum(path)
-            if path in self.variances.own and momentum is not None:
-                drift = self.variances.own[path] - before[path].astype(np.float64)
-                self.variances.own[path] = observed + (1 - momentum) * drift
-            if not verdict.wrong or path in self.variances.counts:
+            if not verdict.wrong:
                 continue
             is_variance = momentum is not None and "var" in self.carrier.name(path).rpartition(".")[2]
             count = (
@@ -96,7 +98,7 @@ class BufferPhase:
                 )
         return wrong
 
-    def _momentum(self, path: str) -> float | None:
+    def momentum(self, path: str) -> float | None:
         """The weight of a new value in the running statistics of the reference's layer."""
         source = self.carrier.name(path).rpartition(".")[0]
         module: Any = self.reference.backend.modules(self.reference.model).get(source)

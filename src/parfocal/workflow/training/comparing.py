@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -77,6 +77,7 @@ def compare_training(
             explain,
             memory,
             progress,
+            batches=len(batches) if isinstance(batches, Sized) else None,
         ),
     )
 
@@ -98,6 +99,7 @@ class TrainingOptions:
     explain: bool | str = True
     memory: str | int | None = None
     progress: bool | None = None
+    batches: int | None = None  # how many there are, where that is known
     look_always: bool = False  # into the calls of the first step, even where it does not part
     layers: Mapping[str, str] | None = None
     ignore: str | Sequence[str] = ()
@@ -125,19 +127,22 @@ def run_training(
     for number, each in enumerate(dropout_differences(sides, first, mode, look)):
         lockstep.found.add(("dropping", number), each)
     lockstep.look_always = options.look_always
-    lockstep.free = FreeRunning(ours, theirs, steps_to_run(steps))
+    known = steps if steps is not None or options.batches is None else options.batches // per_step
+    lockstep.free = FreeRunning(ours, theirs, steps_to_run(known))
     for number, each in enumerate(differing):
         lockstep.found.add(("weights", number), each)
     if differing:  # from here on the port has the reference's: the weights' own mistake is told
         lockstep.start_equal()
     with telling_progress(options.progress) as tell, lockstep:
-        for step, group in enumerate(_grouped(stream, per_step)):
+
+        def tell_step(step: int) -> None:
             tell(
                 phrase("step {step}", step=step)
                 if steps is None
                 else phrase("step {step} of {steps}", step=step, steps=steps)
             )
-            lockstep.step(step, group)
+
+        lockstep.run(_grouped(stream, per_step), tell_step)
         lockstep.finish()
         return report_of(lockstep)
 

@@ -21,14 +21,28 @@ from parfocal.workflow.training.judging import moved
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
 PARTED = 1e-3  # relative difference of two losses that are no longer the same
-LEAST, MOST, SHARE = 4, 64, 4  # steps that are run like this: one in four, within bounds
-UNKNOWN = 16  # of a training whose length is not known
+LEAST, MOST, SHARE = 3, 32, 8  # steps that are run like this: one in eight, within bounds
+UNKNOWN = 8  # of a training whose length is not known
 GROWN = 8.0  # times a difference must have grown to be said to grow
 SEED = 20240304
+Group = Sequence[tuple[Batch, Batch]]  # of one step
 
 
 def steps_to_run(steps: int | None) -> int:
     return UNKNOWN if steps is None else min(steps, max(LEAST, min(MOST, steps // SHARE)))
+
+
+def free_step(side: TrainingSide, batches: Sequence[Batch]) -> float:
+    """One step as a training of its own makes it; returns the loss of its last batch."""
+    value = math.nan
+    for batch in batches:
+        loss = side.loss_of(side.forward(batch), batch.label)
+        side.backward(loss)
+        value = float(side.backend.to_array(loss).reshape(-1)[0])
+    side.clip_gradients()
+    with side.telling("the optimizer's step"):
+        side.backend.optimizer_step(side.optimizer)
+    return value
 
 
 @dataclass(slots=True)
@@ -39,6 +53,7 @@ class OwnCourse:
     weights: Arrays = field(default_factory=dict)
     buffers: Arrays = field(default_factory=dict)
     state: Any = None
+    counters: dict[str, Any] = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)
 
     @staticmethod
@@ -47,29 +62,38 @@ class OwnCourse:
         if nudged:
             generator = np.random.default_rng(SEED)
             weights = {path: moved(array, generator) for path, array in weights.items()}
-        return OwnCourse(side, weights, buffers, side.backend.copied_optimizer_state(side.optimizer))
+        state = side.backend.copied_optimizer_state(side.optimizer)
+        return OwnCourse(side, weights, buffers, state, side.counters())
 
-    def step(self, batches: Sequence[Batch]) -> None:
-        with self.side.backend.gradients_kept(self.side.model):
-            self._step(batches)
+    def run(self, groups: Sequence[Sequence[Batch]], schedule: Any, metrics: Sequence[float]) -> None:
+        """One step for every group of batches; the rates are those from ``schedule`` on, None: as they are.
 
-    def _step(self, batches: Sequence[Batch]) -> None:
+        ``metrics``: what a schedule that asks how well the training does is told at every step.
+        """
         side, backend = self.side, self.side.backend
         kept = side.arrays("parameter", copy=True), side.arrays("buffer", copy=True)
         before = backend.exchange_optimizer_state(side.optimizer, self.state)
+        counters = side.counters()
+        side.set_counters(self.counters)
+        reached = None if schedule is None else backend.schedule_state(side.scheduler)
         try:
-            self._write(self.weights, self.buffers)
-            for batch in batches:
-                loss = side.loss_of(side.forward(batch), batch.label)
-                side.backward(loss)
-                value = float(backend.to_array(loss).reshape(-1)[0])
-            self.losses.append(value)
-            side.clip_gradients()
-            with side.telling("the optimizer's step"):
-                backend.optimizer_step(side.optimizer)
-            self.weights, self.buffers = side.arrays("parameter", copy=True), side.arrays("buffer", copy=True)
+            with backend.gradients_kept(side.model):
+                self._write(self.weights, self.buffers)
+                if schedule is not None:
+                    backend.set_schedule_state(side.scheduler, schedule)
+                for number, batches in enumerate(groups):
+                    self.losses.append(free_step(side, batches))
+                    if schedule is not None:
+                        side.step_schedule(metrics[number])
+                    backend.clear_gradients(side.model)
+                self.weights = side.arrays("parameter", copy=True)
+                self.buffers = side.arrays("buffer", copy=True)
         finally:
             self.state = backend.exchange_optimizer_state(side.optimizer, before)
+            self.counters = side.counters()
+            side.set_counters(counters)
+            if reached is not None:
+                backend.set_schedule_state(side.scheduler, reached)
             self._write(*kept)
 
     def _write(self, weights: Arrays, buffers: Arrays) -> None:
@@ -92,12 +116,20 @@ class FreeRunning:
         self.nudged = OwnCourse.of(self.reference, nudged=True)
         self.own = OwnCourse.of(self.port, nudged=False)
 
-    def step(self, number: int, batches: Sequence[tuple[Batch, Batch]]) -> None:
+    def step(self, number: int, batches: Group) -> None:
         """The rates are those of the step; the lockstep's own state is as it was afterwards."""
-        if number >= self.steps or self.nudged is None or self.own is None:
+        self.run(number, [batches], (None, None), [])
+
+    def run(
+        self, number: int, groups: Sequence[Group], schedules: tuple[Any, Any], metrics: Sequence[float]
+    ) -> None:
+        """Several steps from where the schedules stood."""
+        wanted = groups[: max(0, self.steps - number)]
+        if not wanted or self.nudged is None or self.own is None:
             return
-        self.nudged.step([pair[0] for pair in batches[: self.reference.accumulate]])
-        self.own.step([pair[1] for pair in batches[: self.port.accumulate]])
+        for at, course in enumerate((self.nudged, self.own)):
+            batches = [[pair[at] for pair in group[: course.side.accumulate]] for group in wanted]
+            course.run(batches, schedules[at], metrics)
 
     def curve(self, losses: Sequence[float]) -> Curve | None:
         if self.own is None or not self.own.losses:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +26,9 @@ from parfocal.workflow.training.free_running import FreeRunning
 from parfocal.workflow.training.judging import Noise
 from parfocal.workflow.training.loss_phase import loss_cause
 from parfocal.workflow.training.passes import Passes
+from parfocal.workflow.training.pending import Group, Pending
 from parfocal.workflow.training.sides import TrainingSide
+from parfocal.workflow.training.stretches import Stretches
 from parfocal.workflow.training.update_phase import UpdatePhase
 
 LOOKED_INTO = 4  # steps whose calls are aligned to explain a difference
@@ -53,6 +55,7 @@ class Lockstep:
     passes: Passes = field(init=False)
     buffers: BufferPhase = field(init=False)
     updates: UpdatePhase = field(init=False)
+    stretches: Stretches = field(init=False)
     free: FreeRunning | None = None
     last: tuple[Batch, Batch] | None = None
     variance_step: int | None = None  # at which a variance parted by convention
@@ -65,6 +68,7 @@ class Lockstep:
         self.passes = Passes(*sides, carrier, noise, self.found)
         self.buffers = BufferPhase(*sides, carrier, noise, self.found)
         self.updates = UpdatePhase(*sides, carrier, self.found, self.tolerance, self.explain)
+        self.stretches = Stretches(self.passes, self.buffers, self.updates)
 
     def __enter__(self) -> Lockstep:
         for side in (self.reference, self.port):
@@ -99,7 +103,31 @@ class Lockstep:
         """Give the port the reference's weights."""
         self.updates.lead_weights(self.reference.arrays("parameter"))
 
-    def step(self, number: int, batches: Sequence[tuple[Batch, Batch]]) -> None:
+    def run(self, given: Iterator[Group], tell: Callable[[int], None]) -> None:
+        """All steps, of which groups of batches are given: in lockstep, or several at once."""
+        number = 0
+        groups = Pending(given)
+        while taken := groups.take(self._wanted()):
+            if len(taken) > 1:
+                tell(number)
+                if self.stretches.run(number, taken, self.free):
+                    self.losses += self.stretches.losses
+                    self.last = taken[-1][0]
+                    number += len(taken)
+                else:
+                    groups.put_back(taken)
+                continue
+            tell(number)
+            self.step(number, taken[0])
+            self.stretches.note_lockstep()
+            number += 1
+
+    def _wanted(self) -> int:
+        """How many steps are made at once."""
+        free = self.tolerance is None and not self.found.divergences
+        return max(1, self.stretches.next_length() if free else 1)
+
+    def step(self, number: int, batches: Group) -> None:
         self.last = batches[0]
         before = self.port.arrays("buffer", copy=True)
         self.passes.run(number, batches)

@@ -49,7 +49,7 @@ class Passes:
         """Gradients of both sides are there afterwards, the port's still its own."""
         self.step, self.wrong, self.sums = step, set(), []
         self.noise.begin(self.reference.arrays("buffer", copy=True))
-        self.left = {path: array for path, array in self.port.gradients(copy=True).items() if array.any()}
+        self.left = {path: array.copy() for path, array in self.port.gradients().items() if array.any()}
         for number, (ours, theirs) in enumerate(batches):
             mine = self._forward(ours) if number < self.reference.accumulate else None
             if number < self.port.accumulate:
@@ -86,11 +86,11 @@ class Passes:
 
     def _follow(self, ours: Batch, theirs: Batch, mine: tuple[Arrays, float, Arrays, Batch] | None) -> None:
         side = self.port
-        for key, divergence in compare_inputs(ours, theirs, self._sites(), self.step):
+        for key, divergence in compare_inputs(ours, theirs, self.sites(), self.step):
             if not self.found.seen(key):
                 self.wrong.add("data")
                 self.found.add(key, divergence)
-        self._count("batches")
+        self.count("batches")
         output = side.forward(theirs)
         tensors = side.outputs(output)
         if mine is None:  # a batch more than the reference takes: only its gradient is of interest
@@ -139,7 +139,7 @@ class Passes:
 
         verdict = self.noise.judge(("output", name), observed, expected, again)
         what = "output" + (f" {slot}" if slot else "")
-        self._count("outputs")
+        self.count("outputs")
         self._report("forward", ("forward", name), what, observed, expected, verdict)
 
     def _judge_loss(self, own: float, value: float, batch: Batch) -> None:
@@ -158,7 +158,7 @@ class Passes:
         message = phrase(
             "{reference} in the reference, {port} in the port", reference=f"{value:.7g}", port=f"{own:.7g}"
         )
-        self._count("losses")
+        self.count("losses")
         self._report("loss", ("loss",), phrase("the loss"), observed, expected, verdict, message)
 
     def _enter(self, slot: str, right: Array, gradient: Any) -> Any:
@@ -196,7 +196,7 @@ class Passes:
             key,
             Divergence(
                 phase,
-                *self._sites(),
+                *self.sites(),
                 what,
                 compare_arrays(observed, expected) if observed.shape == expected.shape else None,
                 verdict.floor,
@@ -219,7 +219,7 @@ class Passes:
             if expected is None or observed is None:
                 self._one_sided(path, expected, observed)
                 continue
-            self._count("gradients")
+            self.count("gradients")
             verdict = self.noise.judge(
                 ("gradient", path),
                 observed,
@@ -246,7 +246,7 @@ class Passes:
             Divergence(
                 *(
                     "gradient",
-                    *self._sites(),
+                    *self.sites(),
                     phrase("gradient of {path}", path=path),
                     None,
                     noise,
@@ -257,8 +257,8 @@ class Passes:
             ),
         )
 
-    def _count(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
+    def count(self, what: str, by: int = 1) -> None:
+        self.counts[what] = self.counts.get(what, 0) + by
 
-    def _sites(self) -> tuple[Site, Site]:
+    def sites(self) -> tuple[Site, Site]:
         return Site("", type(self.reference.model).__name__), Site("", type(self.port.model).__name__)

@@ -44,6 +44,7 @@ def report_of(lockstep: Lockstep) -> Report:
             (
                 *(looked.coverage.compared[:1] if looked is not None else ()),
                 Compared("steps", len(lockstep.losses)),
+                *_freely(lockstep.stretches.run_freely),
                 *(Compared(what, count) for what, count in counts.items() if count),
             ),
             mode=lockstep.mode,
@@ -56,6 +57,11 @@ def report_of(lockstep: Lockstep) -> Report:
         limit=END_LIMIT,
         tolerance=lockstep.tolerance,
     )
+
+
+def _freely(count: int) -> tuple[Compared, ...]:
+    """Steps of which weights, slots and buffers were compared where a stretch of them ends."""
+    return (Compared("steps run freely", count),) if count else ()
 
 
 def _ordered(lockstep: Lockstep) -> list[tuple[object, Divergence]]:

@@ -21,6 +21,7 @@ from parfocal.replay.user_errors import INPUTS_HINT, telling
 from parfocal.workflow.training.batches import SIDES, Batch
 
 Arrays = dict[str, Array]
+PLAIN = (bool, int, float)
 
 
 @dataclass(slots=True)
@@ -148,6 +149,16 @@ class TrainingSide:
 
     def slots(self) -> dict[str, Arrays]:
         return self.backend.optimizer_state(self.optimizer, self.model)
+
+    def counters(self) -> dict[str, Any]:
+        """The plain numbers and flags that an optimizer of people's own keeps beside its tensors."""
+        return {name: value for name, value in vars(self.optimizer).items() if type(value) in PLAIN}
+
+    def set_counters(self, values: Mapping[str, Any]) -> None:
+        for name in self.counters().keys() - values.keys():
+            delattr(self.optimizer, name)
+        for name, value in values.items():
+            setattr(self.optimizer, name, value)
 
     def step_schedule(self, loss: float) -> None:
         if self.scheduler is None:

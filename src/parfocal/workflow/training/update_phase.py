@@ -33,7 +33,7 @@ from parfocal.workflow.training.sides import Arrays, TrainingSide
 
 CLIP_LIMIT = 64.0  # in units of rounding: norms are sums over all parameters, in any order
 RATE = 4 * EPSILON["float32"]  # relative: how far apart two rates may be and make the same update
-KEPT = 8  # steps for which the floor of an update is used again: settings and sizes change slowly
+KEPT = 8  # updates in lockstep for which a floor is used again: settings and sizes change slowly
 NEAR = 2.0  # units of a weight's own rounding below which no floor is computed
 # What a slot of the reference is called in the port, where it is kept with the rate in it.
 WITH_RATE = {"momentum": "momentum_with_lr"}
@@ -50,41 +50,51 @@ class UpdatePhase:
     tolerance: Tolerance | None
     explain: bool
     step: int = 0
+    updated: int = 0  # updates in lockstep so far
     counts: dict[str, int] = field(default_factory=dict)
     rates: list[tuple[dict[str, float], dict[str, float]]] = field(default_factory=list)
-    floors: dict[str, tuple[int, UpdateFloor]] = field(default_factory=dict)  # by path, with the step
+    floors: dict[str, tuple[int, UpdateFloor]] = field(default_factory=dict)  # by path, with the update
     # the slots of both sides after the last update, by the port's paths
     slots: tuple[dict[str, Arrays], dict[str, Arrays]] | None = None
     norms: list[tuple[float, float]] = field(default_factory=list)  # of gradients as the update uses them
 
     def run(self, step: int) -> None:
         self.step = step
-        self._lead_gradients(self.reference.gradients(copy=True))
-        self._clip()
+        self.updated += 1
+        gradients = self.reference.gradients(copy=True)
+        led = self._lead_gradients(gradients)
+        if self._clips():
+            led = self._clip(gradients)
         settings = self.reference.settings(), self.port.settings()
         rates = self._rates(*settings)
-        self._update(settings, rates)
+        self._update(settings, rates, led)
 
-    def _lead_gradients(self, gradients: Arrays) -> None:
-        """The port's gradients become the reference's, where both have one."""
+    def _clips(self) -> bool:
+        """Whether any side does something to its gradients before the update."""
+        return any(
+            side.clip is not None or side.backend.gradient_clip(side.optimizer) is not None
+            for side in (self.reference, self.port)
+        )
+
+    def _lead_gradients(self, gradients: Arrays) -> Arrays:
+        """The port's gradients become the reference's, where both have one; all that it has by then."""
+        led: Arrays = {}
         tensors = self.port.tensors("parameter")
         own = self.port.gradients()
         for path in self.carrier.parameters:
             right = self.carrier.carry(path, gradients.get)
             if right is not None:
-                self.port.backend.write_gradient(
-                    tensors[path], right.astype(own[path].dtype if path in own else right.dtype)
-                )
-            elif path in own and own[path].any():
-                self.port.backend.write_gradient(tensors[path], np.zeros_like(own[path]))
+                led[path] = right.astype(own[path].dtype if path in own else right.dtype, copy=False)
+                self.port.backend.write_gradient(tensors[path], led[path])
+            elif path in own:
+                led[path] = np.zeros_like(own[path])
+                if own[path].any():
+                    self.port.backend.write_gradient(tensors[path], led[path])
+        return led
 
-    def _clip(self) -> None:
-        before = self.reference.gradients(copy=True)
+    def _clip(self, before: Arrays) -> Arrays:
+        """Clips both sides and compares; the gradients that the update begins with."""
         ours, theirs = self.reference.clipped(), self.port.clipped()
-        if ours is None and theirs is None:
-            total = _total(before)
-            self.norms.append((total, total))
-            return
         after = before if ours is None else ours
         if ours is not None and self.reference.backend.gradient_clip(self.reference.optimizer) is not None:
             self._write_reference(after)
@@ -94,9 +104,9 @@ class UpdatePhase:
             path: array for path, array in (start if theirs is None else theirs).items() if path in expected
         }
         self.norms.append((_total(expected), _total(observed)))
-        self._count("gradient norms", 2)
+        self.count("gradient norms", 2)
         self._judge_clip(start, expected, observed)
-        self._lead_gradients(after)
+        return self._lead_gradients(after)
 
     def _write_reference(self, gradients: Arrays) -> None:
         for path, tensor in self.reference.tensors("parameter").items():
@@ -155,13 +165,15 @@ class UpdatePhase:
                 mine[path] = float(source["lr"])
         yours = {path: float(theirs[path]["lr"]) for path in mine}
         self.rates.append((mine, yours))
-        self._count("learning rates", len(mine))
+        self.count("learning rates", len(mine))
         return mine
 
-    def _update(self, settings: tuple[dict[str, Any], dict[str, Any]], rates: dict[str, float]) -> None:
+    def _update(
+        self, settings: tuple[dict[str, Any], dict[str, Any]], rates: dict[str, float], gradients: Arrays
+    ) -> None:
+        """``gradients``: what the port has."""
         port, reference = self.port, self.reference
         before = {path: array.copy() for path, array in port.arrays("parameter").items()}
-        gradients = port.gradients(copy=True)
         given, slots = self.slots or (self.carrier.carried_slots(reference.slots()), port.slots())
         present = reference.gradients()
         known = {
@@ -187,7 +199,7 @@ class UpdatePhase:
         for path in self.carrier.parameters:
             if path not in ours:
                 continue
-            self._count("updates of parameters")
+            self.count("updates of parameters")
             source = self.carrier.name(path)
             mine = dict(settings[0].get(source, {}))
             yours = dict(settings[1].get(path, {}))
@@ -217,7 +229,11 @@ class UpdatePhase:
 
     def _slots_after(self, rates: dict[str, float], theirs: dict[str, Arrays]) -> dict[str, Arrays]:
         """The reference's slots after the update, by the port's paths and names."""
-        found = self.carrier.carried_slots(self.reference.slots())
+        return self._with_rates(self.carrier.carried_slots(self.reference.slots()), rates, theirs)
+
+    def _with_rates(
+        self, found: dict[str, Arrays], rates: dict[str, float], theirs: dict[str, Arrays]
+    ) -> dict[str, Arrays]:
         for path, own in found.items():
             for name, other in WITH_RATE.items():
                 if name in own and other in theirs.get(path, {}):
@@ -284,12 +300,12 @@ class UpdatePhase:
         if measured <= NEAR:
             return measured, floor
         since, known = self.floors.get(each.path, (-KEPT, NO_FLOOR))
-        if self.step - since < KEPT and (again := distance(theirs, ours, floor | known)) <= LIMIT:
+        if self.updated - since < KEPT and (again := distance(theirs, ours, floor | known)) <= LIMIT:
             return again, floor | known
         for side in (each.reference, each.port):
             found = rule_floor(side.kind, side.settings, side.moment)
             floor = floor if found is None else floor | found
-        self.floors[each.path] = self.step, floor
+        self.floors[each.path] = self.updated, floor
         return distance(theirs, ours, floor), floor
 
     def _add(
@@ -333,6 +349,31 @@ class UpdatePhase:
             if path in buffers:
                 port.backend.write(tensor, buffers[path].astype(port.backend.dtype(tensor), copy=False))
 
+    def lead_all(self) -> None:
+        """The port goes on from the reference's weights, slots and buffers as they are."""
+        slots = self.carrier.carried_slots(self.reference.slots())
+        rates = self.rates[-1][0] if self.rates else {}
+        self._lead_state(
+            self.carrier.carried(self.carrier.parameters, self.reference.arrays("parameter")),
+            self._with_rates(slots, rates, self.port.slots()),
+        )
+        self.slots = None
+
+    def add_rates(self, rates: Sequence[tuple[dict[str, float], dict[str, float]]]) -> None:
+        """Note the rates of several steps, by the sides' own paths."""
+        names = {path: self.carrier.name(path) for path in self.carrier.parameters}
+        known: dict[tuple[int, int], tuple[dict[str, float], dict[str, float]]] = {}
+        for ours, theirs in rates:
+            key = id(ours), id(theirs)
+            if key not in known:  # most steps have the very same
+                both = [path for path, name in names.items() if name in ours and path in theirs]
+                known[key] = (
+                    {path: ours[names[path]] for path in both},
+                    {path: theirs[path] for path in both},
+                )
+            self.rates.append(known[key])
+            self.count("learning rates", len(known[key][0]))
+
     def lead_weights(self, weights: Arrays) -> None:
         """Give the port the reference's ``weights``."""
         self._write_weights(self.carrier.carried(self.carrier.parameters, weights))
@@ -342,7 +383,7 @@ class UpdatePhase:
         for path, array in weights.items():
             backend.write(tensors[path], array.astype(backend.dtype(tensors[path]), copy=False))
 
-    def _count(self, what: str, by: int = 1) -> None:
+    def count(self, what: str, by: int = 1) -> None:
         self.counts[what] = self.counts.get(what, 0) + by
 
     def _sites(self, path: str) -> tuple[Site, Site]:
