@@ -169,7 +169,7 @@ def test_what_is_counted_has_a_noun():
         for path in (SOURCES / "workflow").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call)
-        and (getattr(node.func, "id", "") == "Compared" or getattr(node.func, "attr", "") == "_count")
+        and (getattr(node.func, "id", "") == "Compared" or getattr(node.func, "attr", "") == "add_count")
         and isinstance(node.args[0], ast.Constant)
     }
     assert {"calls", "outputs"} <= told

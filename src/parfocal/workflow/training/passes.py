@@ -90,7 +90,7 @@ class Passes:
             if not self.found.seen(key):
                 self.wrong.add("data")
                 self.found.add(key, divergence)
-        self.count("batches")
+        self.add_count("batches")
         output = side.forward(theirs)
         tensors = side.outputs(output)
         if mine is None:  # a batch more than the reference takes: only its gradient is of interest
@@ -139,7 +139,7 @@ class Passes:
 
         verdict = self.noise.judge(("output", name), observed, expected, again)
         what = "output" + (f" {slot}" if slot else "")
-        self.count("outputs")
+        self.add_count("outputs")
         self._report("forward", ("forward", name), what, observed, expected, verdict)
 
     def _judge_loss(self, own: float, value: float, batch: Batch) -> None:
@@ -158,7 +158,7 @@ class Passes:
         message = phrase(
             "{reference} in the reference, {port} in the port", reference=f"{value:.7g}", port=f"{own:.7g}"
         )
-        self.count("losses")
+        self.add_count("losses")
         self._report("loss", ("loss",), phrase("the loss"), observed, expected, verdict, message)
 
     def _enter(self, slot: str, right: Array, gradient: Any) -> Any:
@@ -219,7 +219,7 @@ class Passes:
             if expected is None or observed is None:
                 self._one_sided(path, expected, observed)
                 continue
-            self.count("gradients")
+            self.add_count("gradients")
             verdict = self.noise.judge(
                 ("gradient", path),
                 observed,
@@ -257,7 +257,7 @@ class Passes:
             ),
         )
 
-    def count(self, what: str, by: int = 1) -> None:
+    def add_count(self, what: str, by: int = 1) -> None:
         self.counts[what] = self.counts.get(what, 0) + by
 
     def sites(self) -> tuple[Site, Site]:

@@ -145,9 +145,9 @@ class Stretches:
         self.failures = 0
         self.length = min(LONGEST, 2 * len(groups))
         self.run_freely += len(groups)
-        self.passes.count("batches", len(groups) * len(groups[0]))
-        self.passes.count("losses", len(groups))
-        self.updates.count("updates of parameters", len(self.passes.carrier.parameters))
+        self.passes.add_count("batches", len(groups) * len(groups[0]))
+        self.passes.add_count("losses", len(groups))
+        self.updates.add_count("updates of parameters", len(self.passes.carrier.parameters))
         self.updates.add_rates(self.rates)
         self._lead(starts[1], len(groups))
         if free is not None:

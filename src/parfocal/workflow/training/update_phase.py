@@ -104,7 +104,7 @@ class UpdatePhase:
             path: array for path, array in (start if theirs is None else theirs).items() if path in expected
         }
         self.norms.append((_total(expected), _total(observed)))
-        self.count("gradient norms", 2)
+        self.add_count("gradient norms", 2)
         self._judge_clip(start, expected, observed)
         return self._lead_gradients(after)
 
@@ -165,7 +165,7 @@ class UpdatePhase:
                 mine[path] = float(source["lr"])
         yours = {path: float(theirs[path]["lr"]) for path in mine}
         self.rates.append((mine, yours))
-        self.count("learning rates", len(mine))
+        self.add_count("learning rates", len(mine))
         return mine
 
     def _update(
@@ -199,7 +199,7 @@ class UpdatePhase:
         for path in self.carrier.parameters:
             if path not in ours:
                 continue
-            self.count("updates of parameters")
+            self.add_count("updates of parameters")
             source = self.carrier.name(path)
             mine = dict(settings[0].get(source, {}))
             yours = dict(settings[1].get(path, {}))
@@ -372,7 +372,7 @@ class UpdatePhase:
                     {path: theirs[path] for path in both},
                 )
             self.rates.append(known[key])
-            self.count("learning rates", len(known[key][0]))
+            self.add_count("learning rates", len(known[key][0]))
 
     def lead_weights(self, weights: Arrays) -> None:
         """Give the port the reference's ``weights``."""
@@ -383,7 +383,7 @@ class UpdatePhase:
         for path, array in weights.items():
             backend.write(tensors[path], array.astype(backend.dtype(tensors[path]), copy=False))
 
-    def count(self, what: str, by: int = 1) -> None:
+    def add_count(self, what: str, by: int = 1) -> None:
         self.counts[what] = self.counts.get(what, 0) + by
 
     def _sites(self, path: str) -> tuple[Site, Site]:
