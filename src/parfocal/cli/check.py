@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from parfocal.workflow.guide.state import StepResult
 
 COLOURS = {"passed": "green", "failed": "red", "error": "red"}
+HINDERED = ("blocked", "left out")  # why is told in the table
 SHOWN = 3  # problems of a step
 PROJECT = Annotated[
     Path,
@@ -101,7 +102,7 @@ def _print_steps(console: Console, checked: Checked, when: bool) -> None:
             result.name,
             f"[{colour}]{name}[/]{known}" if colour else name,
             "" if result.score is None else f"{result.score:.3g}",
-            ran if when else result.compared,
+            result.message if name in HINDERED else ran if when else result.compared,
             checkpoints[result.name],
         )
     console.print(table)
@@ -121,7 +122,7 @@ def _print_problems(console: Console, checked: Checked, result: StepResult) -> N
     def line(text: str) -> None:
         console.print(escape(text), soft_wrap=True)
 
-    if result.message:
+    if result.message and result.status.value not in HINDERED:
         line(f"\n{result.name} is {result.status.value}: {result.message}")
         if result.hint:
             line(f"  hint: {result.hint}")

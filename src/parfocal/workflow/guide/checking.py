@@ -221,15 +221,21 @@ def _stopping(step: Step, results: Mapping[str, StepResult]) -> StepResult | Non
     return next((results[name] for name in step.needs if results[name].status is not Status.PASSED), None)
 
 
+def _missing(step: Step, project: Project) -> list[str]:
+    """What a step needs and the file does not name; of one side where only that lacks it."""
+    found = []
+    for name in step.factories:
+        lacking = [side.name for side in project.sides if name not in side.factories]
+        if lacking:
+            found.append(name if len(lacking) == len(SIDES) else f"{lacking[0]}.{name}")
+    return [*found, *(["input.label"] if "label" in step.settings and not project.label else [])]
+
+
 def _hindered(step: Step, project: Project, results: Mapping[str, StepResult]) -> StepResult | None:
     """Why a step cannot be run: it is given nothing, or one that it needs has not passed."""
-    missing = [
-        side.places[name] for name in step.factories for side in project.sides if name not in side.factories
-    ]
-    if "label" in step.settings and not project.label:
-        missing.append(project.place("input.label"))
+    missing = _missing(step, project)
     if missing:
-        told = f"not there: {', '.join(missing)}"
+        told = f"{project.file} names no {', '.join(missing)}"
         return StepResult(step.name, Status.LEFT_OUT, message=told)
     stopping = _stopping(step, results)
     if stopping is not None and stopping.status is not Status.WAITING:
