@@ -21,6 +21,7 @@ ROOMS = {
 FILES = {
     "cli/doctor.py": "what is installed",
     "cli/map.py": "the table of counterparts of these two, shown",
+    "locale/zh/gaps.py": "the table of differences of these two, in Chinese",
     "report/mapping.py": "the table of counterparts of these two, in words",
     "report/gaps_page.py": "the table of differences of these two, in words",
     "run/npy.py": "formats of files",
