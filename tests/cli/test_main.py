@@ -91,10 +91,10 @@ def loaded_by(folder, *arguments):
     return done.stdout.splitlines()[-1]
 
 
-def test_help_and_diff_and_doctor_load_no_framework(tmp_path):
+def test_help_and_diff_load_no_framework(tmp_path):
     for name, value in (("a", 1), ("b", 2)):
         np.save(tmp_path / f"{name}.npy", np.full(3, value))
-    for arguments in (["--help"], ["diff", "a.npy", "b.npy", "--log", "diff.log"], ["doctor"]):
+    for arguments in (["--help"], ["diff", "a.npy", "b.npy", "--log", "diff.log"]):
         assert loaded_by(tmp_path, *arguments) == "loaded []", arguments
 
 
@@ -102,6 +102,12 @@ def test_the_check_above_can_fail(tmp_path):
     (tmp_path / "model.py").write_text("import torch\nbuild = torch.nn.Linear\n")
     found = loaded_by(tmp_path, "align", "model.py:build", "model.py:build", "--input", "float32[2]")
     assert "torch" in found
+
+
+def test_the_package_runs_as_a_module(tmp_path):
+    command = [sys.executable, "-m", "parfocal", "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == f"parfocal {parfocal.__version__}\n"
 
 
 def test_it_runs_as_a_module(tmp_path):
