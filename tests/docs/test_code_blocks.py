@@ -1,39 +1,88 @@
-"""Every Python block of the documentation runs, and every linked page exists."""
+"""Every Python and shell block of the documentation runs; translations have the same ones."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+from tests.docs.pages import ROOT, Block, blocks, original_of, originals, translations
+
+RUN = ("python", "bash")
+LEFT = ("text", "mermaid", "toml", "console", "")  # shown, not run
+STATUS = re.compile(r"# exit status (\d)$")
 
 
-def blocks() -> list[pytest.param]:
-    found = []
-    for page in PAGES:
-        for number, match in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8"))):
-            found.append(pytest.param(match[1], id=f"{page.stem}-{number}"))
-    return found
+def found(language: str) -> list[pytest.param]:
+    return [
+        pytest.param(block.code, id=f"{page.stem}-{number}")
+        for page in originals()
+        for number, block in enumerate(
+            each for each in blocks(page.read_text(encoding="utf-8")) if each.language == language
+        )
+    ]
 
 
-@pytest.mark.parametrize("code", blocks())
-def test_block_runs(code: str) -> None:
-    exec(compile(code, "<documentation>", "exec"), {"__name__": "__documentation__"})
+# What the compilers' own code is warned of.
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:Tensor do not have 'place' interface:UserWarning")
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
+@pytest.mark.parametrize("code", found("python"))
+def test_python_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "block.py"  # compilers read the source
+    file.write_text(code, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, str(file), "exec"), {"__name__": "__documentation__"})
+
+
+def run_line(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    programs = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    return subprocess.run(
+        ["bash", "-c", line],
+        cwd=folder,
+        env={**os.environ, "PATH": programs},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("code", found("bash"))
+def test_shell_commands_run(code: str, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for line in filter(None, code.splitlines()):
+        wanted = STATUS.search(line)
+        done = run_line(line, tmp_path)
+        assert done.returncode == (int(wanted[1]) if wanted else 0), f"{line}\n{done.stdout}{done.stderr}"
+
+
+def test_a_shell_command_that_fails_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="no-such-command"):
+        test_shell_commands_run("no-such-command\n", tmp_path)
 
 
 def test_there_are_blocks_to_run() -> None:
-    assert len(blocks()) >= 7
+    assert len(found("python")) >= 20
+    assert len(found("bash")) >= 3
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.stem)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in LINK.findall(page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+def test_every_block_has_a_known_language() -> None:
+    for page in (*originals(), *translations()):
+        for block in blocks(page.read_text(encoding="utf-8")):
+            assert block.language in (*RUN, *LEFT), (page.name, block)
+
+
+def runnable(page: Path) -> list[Block]:
+    return [block for block in blocks(page.read_text(encoding="utf-8")) if block.language in RUN]
+
+
+@pytest.mark.parametrize("page", translations(), ids=lambda page: page.name)
+def test_a_translation_has_the_same_blocks(page: Path) -> None:
+    assert runnable(page) == runnable(original_of(page))
 
 
 def test_readme_shows_exactly_the_two_commands_first() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import paddle
+from paddle.jit.dy2static.program_translator import StaticFunction
 
 from parfocal.backends import reading, tree
 from parfocal.backends.checks import check_mode
@@ -36,6 +37,11 @@ with paddle.utils.unique_name.guard():  # numbering layers is the user's
 def children(module: Any) -> Mapping[str, Any]:
     """A layer's named children, as registered."""
     return module._sub_layers
+
+
+def watched_children(layer: Any) -> Mapping[str, Any]:
+    """The children whose calls can be watched: none of a compiled layer, whose code runs as one program."""
+    return {} if isinstance(layer.forward, StaticFunction) else children(layer)
 
 
 class Models(Tensors):

@@ -12,10 +12,11 @@ from typing import Any
 
 import paddle
 
+from parfocal.backends import tree
 from parfocal.backends.calls import CallTracker, Place, own_hook
 from parfocal.backends.checks import check_backward
 from parfocal.backends.paddle import kinds, ops
-from parfocal.backends.paddle.models import Models
+from parfocal.backends.paddle.models import Models, watched_children
 from parfocal.backends.protocol import OnEnter, OnExit, OnOp
 from parfocal.native.library import lend_threads
 
@@ -35,7 +36,7 @@ class Watching(Models):
         on_op: OnOp | None = None,
     ) -> Iterator[None]:
         lend_threads(*_OPENMP)
-        modules = self.modules(model)
+        modules = tree.first_paths(model, watched_children)
         places = {
             id(module): Place(path, kinds.runs_framework_code(module)) for path, module in modules.items()
         }

@@ -5,6 +5,7 @@ What happens while a model runs is in ``watch.py``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +25,19 @@ _EVERY_MODULE_S = frozenset(vars(torch.nn.Module())) - {"_buffers", "_non_persis
 def children(module: Any) -> Mapping[str, Any]:
     """A module's named children, as registered."""
     return module._modules
+
+
+def watched_children(module: Any) -> Mapping[str, Any]:
+    """The children whose calls can be watched: none of a compiled module, whose code runs as one piece."""
+    return {} if is_compiled(module) else children(module)
+
+
+def is_compiled(module: Any) -> bool:
+    """By ``torch.compile(module)``, or in place by ``module.compile()``."""
+    compiler = sys.modules.get("torch._dynamo.eval_frame")  # loaded by whoever compiles
+    if compiler is None:
+        return False
+    return isinstance(module, compiler.OptimizedModule) or module._compiled_call_impl is not None
 
 
 class Models(Tensors):

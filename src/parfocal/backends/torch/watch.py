@@ -13,11 +13,12 @@ from typing import Any
 
 import torch
 
+from parfocal.backends import tree
 from parfocal.backends.calls import CallTracker, Place, own_hook
 from parfocal.backends.checks import check_backward
 from parfocal.backends.protocol import OnEnter, OnExit, OnOp
 from parfocal.backends.torch import kinds, ops
-from parfocal.backends.torch.models import Models
+from parfocal.backends.torch.models import Models, is_compiled, watched_children
 from parfocal.native.library import lend_threads
 
 # The threads that the kernels run on: of the library that came with PyTorch, or of the system's.
@@ -36,7 +37,7 @@ class Watching(Models):
         on_op: OnOp | None = None,
     ) -> Iterator[None]:
         lend_threads(*_OPENMP)
-        modules = self.modules(model)
+        modules = tree.first_paths(model, watched_children)
         places = {
             id(module): Place(path, kinds.runs_framework_code(module)) for path, module in modules.items()
         }
@@ -94,9 +95,13 @@ def _hooks(tracker: CallTracker) -> Callable[[Any], Iterator[Any]]:
         own_hook(each)
 
     def hook(module: Any) -> Iterator[Any]:
-        yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
-        yield module.register_forward_hook(end)
-        yield module.register_forward_hook(over, always_call=True)
+        # the compiler of a module that was compiled in place would go through its hooks, too
+        first, last, after = begin, end, over
+        if is_compiled(module):
+            first, last, after = (own_hook(torch.compiler.disable(each)) for each in (begin, end, over))
+        yield module.register_forward_pre_hook(first, prepend=True, with_kwargs=True)
+        yield module.register_forward_hook(last)
+        yield module.register_forward_hook(after, always_call=True)
 
     return hook
 
