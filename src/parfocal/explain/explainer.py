@@ -351,7 +351,14 @@ class Explainer:
         counterpart = self._reference_of.get(call)
         if counterpart is None:
             counterpart = seen.reference if seen.own else self._maker(seen)
-        others = [each for each in self._seen.get(call, ()) if each is not seen and each.relative is not None]
+        others = [
+            each
+            for each in self._seen.get(call, ())
+            if each is not seen
+            and each.relative is not None
+            # what the whole model is given was made by no call
+            and (each.port, each.side, each.direction) != (call, "input", "forward")
+        ]
         checks = tuple(_check(each) for each in (seen, *others))
         return Case(
             *(divergence, self.precise, call, counterpart, checks, self.limit, self.buffers),
