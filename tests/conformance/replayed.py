@@ -279,6 +279,4 @@ def followed(kit: Any, model: Any, values: np.ndarray, trace: Trace, ledger: Led
 
 
 def _with(sighting: Sighting, **changes: Any) -> Sighting:
-    from dataclasses import replace
-
-    return replace(sighting, **changes)
+    return sighting._replace(**changes)

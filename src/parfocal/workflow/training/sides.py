@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -151,14 +152,14 @@ class TrainingSide:
         return self.backend.optimizer_state(self.optimizer, self.model)
 
     def counters(self) -> dict[str, Any]:
-        """The plain numbers and flags that an optimizer of people's own keeps beside its tensors."""
-        return {name: value for name, value in vars(self.optimizer).items() if type(value) in PLAIN}
+        """The plain numbers and flags, or lists of them, that an optimizer keeps beside its tensors."""
+        return {name: deepcopy(value) for name, value in vars(self.optimizer).items() if _is_plain(value)}
 
     def set_counters(self, values: Mapping[str, Any]) -> None:
         for name in self.counters().keys() - values.keys():
             delattr(self.optimizer, name)
         for name, value in values.items():
-            setattr(self.optimizer, name, value)
+            setattr(self.optimizer, name, deepcopy(value))
 
     def step_schedule(self, loss: float) -> None:
         if self.scheduler is None:
@@ -285,3 +286,10 @@ def _scheduler(side: TrainingSide, given: Any) -> Any:
             hint="give the optimizer this scheduler",
         )
     return given
+
+
+def _is_plain(value: object) -> bool:
+    """A number or a flag, or a list or tuple of nothing else."""
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(map(_is_plain, value))
+    return type(value) in PLAIN
