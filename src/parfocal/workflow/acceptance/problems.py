@@ -271,12 +271,16 @@ def problems_of(given: Evidence) -> Iterator[Problem]:
             yield Problem(kind, values, given.checkpoint.name)
 
 
+# Both hold the metrics of one evaluation, a number or two that training may leave as they were.
+SAME_METRICS = frozenset({"metric", "train_align"})
+
+
 def copies_across(files: Iterable[tuple[str, Path]]) -> Iterator[Problem]:
-    """Files of different checkpoints that are byte for byte the same."""
+    """Files of different checkpoints that are byte for byte the same, where that cannot be by chance."""
     seen: dict[str, tuple[str, Path]] = {}
     for checkpoint, path in files:
         first, other = seen.setdefault(digest(path), (checkpoint, path))
-        if first != checkpoint:
+        if first != checkpoint and not {first, checkpoint} <= SAME_METRICS:
             yield Problem(Kind.COPY, {"file": path.name, "other": other.name}, checkpoint)
 
 

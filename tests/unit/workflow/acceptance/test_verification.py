@@ -202,6 +202,7 @@ CORRECT = {
         {"loss": np.array(LOSSES, "float32"), "lr": np.array([0.1, 0.1, 0.01])},
         {"loss": np.array(LOSSES, "float32"), "lr": np.array([0.1, 0.1, 0.01])},
     ),
+    "a metric that training leaves as it was": ("train_align", REFERENCE["metric"], PORT["metric"]),
     "a metric above one that is no percentage": ("metric", {"psnr": 28.4}, {"psnr": 28.4}),
 }
 
