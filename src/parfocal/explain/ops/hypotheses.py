@@ -16,7 +16,7 @@ from parfocal.explain.causes import Proof, number
 from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.arguments import Said, said
 from parfocal.explain.ops.names import LAYOUT, SCALING
-from parfocal.explain.ops.proofs import argument_proof, extra_proof, line, listed
+from parfocal.explain.ops.proofs import argument_proof, extra_proof, line, order_proof
 from parfocal.explain.ops.queries import can_take, equal, natural_factors, output_shape
 from parfocal.explain.ops.remakes import feeding, picking, reordering, retelling, scaling
 from parfocal.explain.ops.scene import Scene
@@ -55,19 +55,7 @@ def another_order(scene: Scene) -> Iterator[Proof]:
                 continue
             score = scene.try_remade(op, reordering(slots, order))
             if score <= scene.case.limit:
-                message = phrase(
-                    "{name} takes its tensors in another order: {reference} in the reference",
-                    name=op.name,
-                    reference=listed(order),
-                )
-                fix = phrase(
-                    "in {line} pass the tensors to {name} in the order {order}",
-                    line=line(op),
-                    name=op.name,
-                    order=listed(order),
-                )
-                fix = fixing.ordered(op, slots, order, fix)
-                yield Proof("op.order", message, fix, score, op.where)
+                yield order_proof(op, None, order, None, score)
                 return
 
 
