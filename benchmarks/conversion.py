@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import parfocal as pf
-from parfocal.weights.checkpoints.writing import WRITERS, Planned
+from parfocal.weights.checkpoints.writing import WRITERS, PlannedTensor
 
 WIDTH = 4096
 BAR = 3.0
@@ -61,17 +61,17 @@ def peak_growth() -> Iterator[Callable[[], int]]:
         thread.join()
 
 
-def tensors(framework: str, layers: int) -> list[Planned]:
+def tensors(framework: str, layers: int) -> list[PlannedTensor]:
     """A stack of [WIDTH, 4 * WIDTH] matrices and their way back, an embedding, biases, norms."""
     wide = (4 * WIDTH, WIDTH) if framework == "torch" else (WIDTH, 4 * WIDTH)
-    found = [Planned("embed.weight", (8000, WIDTH), np.dtype("float32"))]
+    found = [PlannedTensor("embed.weight", (8000, WIDTH), np.dtype("float32"))]
     for layer in range(layers):
         found += [
-            Planned(f"layers.{layer}.up.weight", wide, np.dtype("float32")),
-            Planned(f"layers.{layer}.up.bias", (4 * WIDTH,), np.dtype("float32")),
-            Planned(f"layers.{layer}.down.weight", wide[::-1], np.dtype("float32")),
-            Planned(f"layers.{layer}.down.bias", (WIDTH,), np.dtype("float32")),
-            Planned(f"layers.{layer}.norm.weight", (WIDTH,), np.dtype("float32")),
+            PlannedTensor(f"layers.{layer}.up.weight", wide, np.dtype("float32")),
+            PlannedTensor(f"layers.{layer}.up.bias", (4 * WIDTH,), np.dtype("float32")),
+            PlannedTensor(f"layers.{layer}.down.weight", wide[::-1], np.dtype("float32")),
+            PlannedTensor(f"layers.{layer}.down.bias", (WIDTH,), np.dtype("float32")),
+            PlannedTensor(f"layers.{layer}.norm.weight", (WIDTH,), np.dtype("float32")),
         ]
     return found
 
@@ -80,7 +80,7 @@ def make(path: Path, framework: str, layers: int) -> int:
     """Write random values; returns the bytes of the largest tensor."""
     planned = tensors(framework, layers)
 
-    def values(each: Planned) -> Any:
+    def values(each: PlannedTensor) -> Any:
         generator = np.random.Generator(np.random.SFC64(hash(each.name) % 2**32))
         return generator.random(each.shape, dtype=np.float32)
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.sweep.results import CODE, Scored
-from parfocal.attribution.measures import LIMIT, Asked, Measure, handed_on
-from parfocal.attribution.whole_model import End, are_led
+from parfocal.attribution.measures import LIMIT, Measure, Responsible, handed_on
+from parfocal.attribution.whole_model import WholeModelResult, are_led
 from parfocal.judge.floors import Size, coarser, score, size_of
-from parfocal.replay.precise import Precise, calls_of_owner
+from parfocal.replay.noise_floors import NoiseFloors, calls_of_owner
 from parfocal.replay.trace import Node
 from parfocal.workflow.alignment import Observation
 
@@ -29,7 +29,7 @@ def scores_of(observation: Observation) -> Iterator[Scored]:
     for measure in observation.measures:
         if math.isfinite(measure.error.rms) and not measure.given:
             placed = measure if measure.own else replace(measure, outside=handed_on(measure, trace))
-            asked = Asked.about(placed, precise)
+            asked = Responsible.about(placed, precise)
             todo.append((asked.port_calls, measure.direction, partial(_scored, placed, asked, precise)))
     for end in observation.parameters:
         if math.isfinite(end.measure.error.rms):
@@ -40,7 +40,7 @@ def scores_of(observation: Observation) -> Iterator[Scored]:
         yield score_it()
 
 
-def _scored(measure: Measure, asked: Asked, precise: Precise) -> Scored:
+def _scored(measure: Measure, asked: Responsible, precise: NoiseFloors) -> Scored:
     node = precise.reference.trace.nodes[asked.calls[0]]
     kind = node.kind if measure.own and _is_layer(node) else CODE
     found = 0.0
@@ -53,7 +53,7 @@ def _scored(measure: Measure, asked: Asked, precise: Precise) -> Scored:
     return Scored(kind, measure.direction, found, measure.reference, node.path)
 
 
-def _scored_parameter(end: End, precise: Precise) -> Scored:
+def _scored_parameter(end: WholeModelResult, precise: NoiseFloors) -> Scored:
     trace = precise.reference.trace
     calls = calls_of_owner(trace, end.reference)
     port_calls = calls_of_owner(precise.port.trace, end.port)
@@ -70,7 +70,9 @@ def _scored_parameter(end: End, precise: Precise) -> Scored:
     return Scored(kind, "parameter", found, node.order, end.reference)
 
 
-def _parameter_floor(end: End, precise: Precise, calls: list[int], port_calls: list[int]) -> Size:
+def _parameter_floor(
+    end: WholeModelResult, precise: NoiseFloors, calls: list[int], port_calls: list[int]
+) -> Size:
     floor = precise.moved(calls, end.reference) | precise.exact(calls, end.reference)
     return floor | precise.port_exact(port_calls, end.port)
 

@@ -9,7 +9,7 @@ import numpy as np
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import PairResult, RelativeError, Site
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
-from parfocal.report.report import Curve, Report, Step
+from parfocal.report.report import Curve, DepthPoint, Report
 from parfocal.weights.plan import Entry, Leftover, Plan
 from tests.unit.report.reports import CAUSE, NOTE, divergence, report
 
@@ -58,7 +58,7 @@ def whole(**changes: Any) -> Report:
         "pairs": pairs,
         "unpaired_reference": around,
         "unpaired_port": (*around, site("blocks.0.dropout", 4, "Dropout")),
-        "along": tuple(Step(each.port.path, each.forward or 0.0, 1e-7) for each in pairs[1:]),
+        "along": tuple(DepthPoint(each.port.path, each.forward or 0.0, 1e-7) for each in pairs[1:]),
         "findings": (NOTE,),
         "coverage": Coverage(
             (Compared("calls", 6, 7), Compared("steps", 4)),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.capture.tree import flatten
-from parfocal.replay.follow import Follower, Sighting, Tie
+from parfocal.replay.follow import Binding, ReplayFollower, Sighting
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import Observer
 from parfocal.replay.trace import Trace
@@ -271,9 +271,9 @@ def followed(kit: Any, model: Any, values: np.ndarray, trace: Trace, ledger: Led
         }
         sightings.append(_with(sighting, **arrays))
 
-    ties = {node.order: Tie(node.inputs, node.outputs, node.in_place) for node in trace.nodes}
+    ties = {node.order: Binding(node.inputs, node.outputs, node.in_place) for node in trace.nodes}
     run = Run(kit, model, values)
-    follower = Follower(kit.backend, ties, lambda data: ledger.get(data.stored), report, gradients=True)
+    follower = ReplayFollower(kit.backend, ties, lambda data: ledger.get(data.stored), report, gradients=True)
     follower.run(model, (run.input,), {}, run.drive)
     return sightings
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from parfocal.replay.ledger import Ledger
+from parfocal.replay.perturbing import Perturber
 from parfocal.replay.repeat import Repeater, own_script
-from parfocal.replay.shake import Shaker
 from tests.conformance.replayed import MODELS, ROWS, Run, bare, build, followed, observed
 
 pytestmark = pytest.mark.filterwarnings("ignore:When training, we now always track:UserWarning")
@@ -234,7 +234,7 @@ def test_shaking_moves_a_model_by_about_what_was_asked(kit, backend, name):
         trace, outcome = observed(kit, model, values, ledger)
         amounts = {node.order: 1e-4 for node in trace.nodes if node.is_leaf}
         run = Run(kit, model, values)
-        with backend.watch(model, None, Shaker(backend, trace, amounts).on_exit):
+        with backend.watch(model, None, Perturber(backend, trace, amounts).on_exit):
             run.drive(model(run.input))
         backend.clear_gradients(model)
     for slot, shaken in run.outputs.items():
@@ -251,7 +251,7 @@ def test_shaking_by_nothing_changes_nothing(kit, backend):
         model, values = build(kit, "branching")
         trace, outcome = observed(kit, model, values, ledger)
         run = Run(kit, model, values)
-        shaker = Shaker(backend, trace, {node.order: 0.0 for node in trace.nodes})
+        shaker = Perturber(backend, trace, {node.order: 0.0 for node in trace.nodes})
         with backend.watch(model, None, shaker.on_exit):
             run.drive(model(run.input))
         backend.clear_gradients(model)
@@ -265,7 +265,7 @@ def test_gradients_are_shaken_too_where_values_do_not_reach_them(kit, backend):
     with Ledger() as ledger:
         trace, outcome = observed(kit, model, ROWS, ledger)
         run = Run(kit, model, ROWS)
-        with backend.watch(model, None, Shaker(backend, trace, {1: 1e-3}).on_exit):
+        with backend.watch(model, None, Perturber(backend, trace, {1: 1e-3}).on_exit):
             run.drive(model(run.input))
         backend.clear_gradients(model)
     a, b = (np.frombuffer(side["layer.weight"], "float32") for side in (run.gradients, outcome.gradients))

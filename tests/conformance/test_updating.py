@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parfocal.explain.updates.rules import RULES, Moment, updated
+from parfocal.explain.updates.rules import RULES, BeforeUpdate, updated
 from tests.conformance.models import KITS, kit_for
 from tests.conformance.test_training import PAIRS, make, scale_model
 
@@ -47,7 +47,7 @@ def test_a_rule_computed_again_is_the_framework_s_own(kit: Any, kind: str) -> No
         settings = backend.optimizer_settings(optimizer, model)
         backend.optimizer_step(optimizer)
         for path, after in read(backend, model).items():
-            moment = Moment(before[path], given[path], slots.get(path, {}))
+            moment = BeforeUpdate(before[path], given[path], slots.get(path, {}))
             expected = updated(backend.optimizer_kind(optimizer), settings[path], moment)
             assert expected is not None
             assert after == pytest.approx(expected.weight, rel=2e-4, abs=2e-5), (kind, step, path)

@@ -19,7 +19,7 @@ from benchmarks.faults.catalogue import FAULTS
 from benchmarks.faults.scoring import Case
 
 import parfocal as pf
-from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.scopes import function_at
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
@@ -40,7 +40,7 @@ TURNS = 4  # a mistake may hide another
 
 def placed(fix: str) -> Patch | None:
     """The fix as a patch, its lines as they are told; None for a fix of the port itself."""
-    if not isinstance(fix, Line):
+    if not isinstance(fix, FixLine):
         return None
     found = [PLACED.match(line) for line in fix.splitlines()]
     lines = {int(each["line"]): each["statement"] for each in found if each is not None}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from parfocal.workflow.guide.settings import Project, read_project
 from parfocal.workflow.guide.starting import start_project
-from parfocal.workflow.guide.state import Status
+from parfocal.workflow.guide.state import StepStatus
 from tests.guide.bugs import Bug
 
-RED = (Status.FAILED, Status.ERROR)
+RED = (StepStatus.FAILED, StepStatus.ERROR)
 
 
 def toy(folder: Path, *, bug: Bug | None = None, together: bool = True, **changes: str) -> Project:

@@ -8,7 +8,7 @@ from parfocal.errors import InputError
 from parfocal.workflow.guide.checking import check
 from parfocal.workflow.guide.settings import read_project
 from parfocal.workflow.guide.starting import start_project
-from parfocal.workflow.guide.state import Status
+from parfocal.workflow.guide.state import StepStatus
 from tests.cli.command import run_here
 
 REFERENCE = """
@@ -51,12 +51,12 @@ def test_models_of_ones_own_give_a_verdict_without_further_code(own, monkeypatch
     project = read_project(own / "port")
     assert [side.framework for side in project.sides] == ["torch", "paddle"]
     states = {each.name: each for each in check(project, ["model", "loss"]).results}
-    assert states["model"].status is Status.PASSED
-    assert states["loss"].status is Status.LEFT_OUT
+    assert states["model"].status is StepStatus.PASSED
+    assert states["loss"].status is StepStatus.LEFT_OUT
     assert states["loss"].message == "parfocal.toml names no loss, input.label"
     (own / "theirs.py").write_text(PORT.replace("LayerNorm(12)", "LayerNorm(12, epsilon=1e-3)"))
     (failed,) = (each for each in check(project, ["model"]).results if each.name == "model")
-    assert failed.status is Status.FAILED
+    assert failed.status is StepStatus.FAILED
     assert failed.problems[0]["code"] == "config.epsilon"
 
 

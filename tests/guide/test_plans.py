@@ -7,7 +7,7 @@ import pytest
 from parfocal.workflow.guide.checking import check
 from parfocal.workflow.guide.jobs import train
 from parfocal.workflow.guide.settings import read_project
-from parfocal.workflow.guide.side import Side
+from parfocal.workflow.guide.side import GuideSide
 from tests.guide.projects import change, toy
 
 
@@ -54,7 +54,7 @@ def test_epochs_draw_other_random_numbers_from_the_same_seed(tmp_path, monkeypat
 
     def losses() -> list[float]:
         project = read_project(folder)
-        side = Side(project, next(each for each in project.sides if each.name == name))
+        side = GuideSide(project, next(each for each in project.sides if each.name == name))
         return [round(each, 5) for each in train(_with_own_weights(side), {})["losses"]]
 
     first = losses()
@@ -63,7 +63,7 @@ def test_epochs_draw_other_random_numbers_from_the_same_seed(tmp_path, monkeypat
     assert losses() == first
 
 
-def _with_own_weights(side: Side) -> Side:
+def _with_own_weights(side: GuideSide) -> GuideSide:
     from safetensors.numpy import save_file
 
     side.weights.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ import pytest
 
 from parfocal.workflow.guide.checking import check
 from parfocal.workflow.guide.settings import read_project
-from parfocal.workflow.guide.state import Status
+from parfocal.workflow.guide.state import StepStatus
 from parfocal.workflow.guide.steps import NAMES
 from tests.guide.projects import change, toy
 
@@ -33,11 +33,11 @@ def test_a_crash_is_told_with_the_last_lines_and_stops_only_what_needs_it(tmp_pa
     change(project.folder / "port_side.py", 'return {"top1"', f'{crash}"top1"')
     checked = check(read_project(project.folder), ["metric", "learning_rate"])
     result = metric_of(checked)
-    assert result.status is Status.ERROR
+    assert result.status is StepStatus.ERROR
     assert "was ended by SIGABRT during predict" in result.message
     assert "counting hits" in result.message
     assert "port_side.py" in result.message  # of the fault handler
-    assert {each.name for each in checked.results if each.status is Status.PASSED} == {
+    assert {each.name for each in checked.results if each.status is StepStatus.PASSED} == {
         "model",
         "evaluation_data",
         "learning_rate",
@@ -51,7 +51,7 @@ def test_a_hang_is_told_after_the_time_limit(tmp_path):
     change(project.folder / "port_side.py", "return _pictures(seed=1", hang)
     checked = check(read_project(project.folder), ["evaluation_data"])
     result = next(each for each in checked.results if each.name == "evaluation_data")
-    assert result.status is Status.ERROR
+    assert result.status is StepStatus.ERROR
     assert "did not finish read_data in 20 seconds" in result.message
     assert "waiting for data" in result.message
     assert "raise the limit at parfocal.toml:1: time_limit" in result.hint
@@ -99,7 +99,7 @@ def test_nothing_finished_is_lost_or_run_twice_after_a_kill(tmp_path):
         finished = now
     done = check(read_project(project.folder))
     assert done.status == 0
-    assert [each.status for each in done.results] == [Status.PASSED] * len(NAMES)
+    assert [each.status for each in done.results] == [StepStatus.PASSED] * len(NAMES)
     assert not set(done.ran) & finished.keys()
     assert not left_behind(project.folder)
 

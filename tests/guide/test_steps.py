@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from parfocal.workflow.guide.checking import Checked, check
+from parfocal.workflow.guide.checking import CheckedProject, check
 from parfocal.workflow.guide.settings import read_project
-from parfocal.workflow.guide.state import Status
+from parfocal.workflow.guide.state import StepStatus
 from parfocal.workflow.guide.steps import NAMES
 from tests.guide.bugs import BUGS, Bug
 from tests.guide.projects import RED, change, toy
@@ -16,11 +16,11 @@ OTHERS = tuple(bug for bug in BUGS if bug not in FIRST)
 APART = tuple(bug for bug in FIRST if bug.step in ("model", "metric", "loss", "learning_rate", "training"))
 
 
-def red_steps(checked: Checked) -> list[str]:
+def red_steps(checked: CheckedProject) -> list[str]:
     return [result.name for result in checked.results if result.status in RED]
 
 
-def first_code(checked: Checked, name: str) -> str:
+def first_code(checked: CheckedProject, name: str) -> str:
     (result,) = (each for each in checked.results if each.name == name)
     return str(result.problems[0]["code"])
 
@@ -32,7 +32,7 @@ def name_of(bug: Bug) -> str:
 @pytest.mark.parametrize("together", [True, False], ids=["together", "apart"])
 def test_the_clean_pair_is_green(tmp_path, together):
     checked = check(toy(tmp_path / "toy", together=together))
-    assert [result.status for result in checked.results] == [Status.PASSED] * len(NAMES)
+    assert [result.status for result in checked.results] == [StepStatus.PASSED] * len(NAMES)
     assert checked.ran == NAMES
     assert checked.way == ("together" if together else "apart")
     assert all(each.green for each in checked.checkpoints)
@@ -70,10 +70,10 @@ def test_a_failing_step_stops_those_that_need_it_and_mending_runs_only_what_chan
     project = toy(tmp_path / "toy", bug=bug)
     checked = check(project)
     states = {result.name: result for result in checked.results}
-    assert states["metric"].status is Status.FAILED
-    assert states["training"].status is Status.BLOCKED
+    assert states["metric"].status is StepStatus.FAILED
+    assert states["training"].status is StepStatus.BLOCKED
     assert states["training"].message == "needs metric, which is failed"
-    assert states["initialisation"].status is Status.PASSED
+    assert states["initialisation"].status is StepStatus.PASSED
     change(project.folder / "port_side.py", bug.wrong, bug.right)
     again = check(read_project(project.folder))
     assert again.status == 0

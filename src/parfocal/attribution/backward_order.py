@@ -107,7 +107,7 @@ def code_that_uses(measure: Measure, port: Trace, paired: Collection[int]) -> se
     return found
 
 
-class Users:
+class TensorUsers:
     """Which modules take a tensor as it is: its gradient comes from them."""
 
     def __init__(self, port: Trace) -> None:

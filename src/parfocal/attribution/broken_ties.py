@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.attribution.measures import LIMIT, Asked, Measure
-from parfocal.attribution.players import Player
+from parfocal.attribution.measures import LIMIT, Measure, Responsible
+from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Array, Call
 from parfocal.brief import told
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.judge.floors import difference, score
-from parfocal.replay.precise import Precise
+from parfocal.replay.noise_floors import NoiseFloors
 
 EQUAL = 1e-11  # relative distance of values that are equal in float64 but for the order of a sum
 
 
-def acquitted_of_chance(measure: Measure, precise: Precise, reference: Player) -> Measure:
+def acquitted_of_chance(measure: Measure, precise: NoiseFloors, reference: ModelSide) -> Measure:
     """The measure, with a floor of its own size where the ties behind it are chance."""
-    asked = Asked.about(measure, precise)
+    asked = Responsible.about(measure, precise)
     observed = precise.port_result(asked.port_calls, asked.port_place)
     try:
         exact = _in_float64(reference, measure)
@@ -63,7 +63,7 @@ def _lasting(recorded: Array, exact: Array) -> Array:
     return mask
 
 
-def _in_float64(player: Player, measure: Measure) -> Array | None:
+def _in_float64(player: ModelSide, measure: Measure) -> Array | None:
     """The tensor of the reference at the measure's place when the whole model computes in float64."""
     twin = player.twin("float64")
     found: list[Array] = []

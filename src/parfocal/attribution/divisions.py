@@ -20,15 +20,15 @@ from typing import NamedTuple
 
 from parfocal.attribution.measures import LIMIT, Measure, Remark
 from parfocal.attribution.pairing_repairs import NEAR
-from parfocal.attribution.reach import Meeting, Reach, Spot, Wanted
+from parfocal.attribution.reach import Reach, Spot, ValueMatch, WantedValue
 from parfocal.backends.protocol import Array
 from parfocal.matching.pairing import Pairing
 from parfocal.matching.values import CLOSE, distance
-from parfocal.replay.follow import Tie
+from parfocal.replay.follow import Binding
+from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.observe import FLOATING
-from parfocal.replay.precise import Precise
-from parfocal.replay.repeat import Repeater, Script
-from parfocal.replay.trace import Data, Node
+from parfocal.replay.repeat import Repeater, ReplayScript
+from parfocal.replay.trace import Node, TensorData
 
 CLEARLY = 1e-4  # of the value: work that is done elsewhere is no small difference
 ALMOST = 1e-3  # of the value: two values with a small mistake between them, where the mistake shows elsewhere
@@ -51,7 +51,7 @@ class Division:
     spots: tuple[Spot, ...]
     references: tuple[int, ...]  # the reference's calls there
     around: int = 0  # the port's call whose code does the rest
-    meeting: Meeting | None = None
+    meeting: ValueMatch | None = None
     made_by_port: bool = False
     is_right: bool = (
         False  # what is behind the border; otherwise something is wrong with the work that was moved
@@ -63,7 +63,7 @@ class Division:
         return any(side == "output" for _, side, _ in self.spots)
 
 
-class Divided(NamedTuple):
+class DividedWork(NamedTuple):
     """Calls that divide their work otherwise with the code around them.
 
     What ``giving`` calls of the reference and of the port give is made into the same by that code; what
@@ -75,11 +75,11 @@ class Divided(NamedTuple):
     taking: frozenset[int] = frozenset()
 
 
-NOT_DIVIDED = Divided()
+NOT_DIVIDED = DividedWork()
 
 
 def divisions(
-    pairing: Pairing, measures: Sequence[Measure], precise: Precise, known: Sequence[Division] = ()
+    pairing: Pairing, measures: Sequence[Measure], precise: NoiseFloors, known: Sequence[Division] = ()
 ) -> list[Division]:
     """All of them, those that are known first."""
     search = _Search(pairing, measures, precise, list(known))
@@ -90,7 +90,7 @@ def divisions(
 
 class _Search:
     def __init__(
-        self, pairing: Pairing, measures: Sequence[Measure], precise: Precise, known: list[Division]
+        self, pairing: Pairing, measures: Sequence[Measure], precise: NoiseFloors, known: list[Division]
     ) -> None:
         self.precise = precise
         self.found = known
@@ -138,7 +138,7 @@ class _Search:
         spots.sort(key=lambda each: (each[0], each[1] == "output"))
         return tuple(spots), tuple(dict.fromkeys(self._nodes(each)[1].order for each in spots))
 
-    def _data(self, spot: Spot) -> tuple[Data, Data]:
+    def _data(self, spot: Spot) -> tuple[TensorData, TensorData]:
         """What is there in the port when it runs by itself, and in the reference."""
         order, side, slot = spot
         node, tie = self.precise.port.trace.nodes[order], self.precise.port.script.ties[order]
@@ -206,7 +206,7 @@ class _Search:
         script, trace = self.precise.port.script, self.precise.port.trace
         ties = left_apart(script.ties, apart)
         wanted = {
-            n: Wanted(
+            n: WantedValue(
                 self.precise.recorded(self._data(border.spots[0])[1]),
                 frozenset({around, *(order for order, _, _ in border.spots)}),
             )
@@ -217,7 +217,7 @@ class _Search:
             *(self.precise.port.backend, trace.nodes, around, ties, spots, wanted, self.precise.recorded),
             layouts=script.layouts,
         )
-        return self._watched(self.precise.port.led_by(Script(ties, script.layouts)), around, reach)
+        return self._watched(self.precise.port.led_by(ReplayScript(ties, script.layouts)), around, reach)
 
     def _reference_trial(
         self, around: int, group: list[Division], values: Mapping[int, Array]
@@ -225,7 +225,7 @@ class _Search:
         """The reference's call, and its values that the port's values equal."""
         reference, repeater = self.references[around][0], self.precise.reference
         wanted = {
-            n: Wanted(value, frozenset({reference, *group[n].references})) for n, value in values.items()
+            n: WantedValue(value, frozenset({reference, *group[n].references})) for n, value in values.items()
         }
         spots = {spot: n for n in values for spot in self._reference_spots(group[n])}
         script = repeater.script
@@ -298,7 +298,7 @@ class _Search:
         return max(self.before[spot].relative or 0.0 for spot in border.spots if spot in self.before)
 
 
-Met = tuple[Meeting, bool]  # and whether the port's code makes it
+Met = tuple[ValueMatch, bool]  # and whether the port's code makes it
 
 
 def _by_group(trial: Reach | None, *, made_by_port: bool) -> defaultdict[int, list[Met]]:
@@ -319,11 +319,11 @@ def places_of(divided: Iterable[Division]) -> frozenset[Spot]:
     return frozenset(spot for each in divided for spot in each.spots)
 
 
-def calls_of(divided: Iterable[Division]) -> Divided:
+def calls_of(divided: Iterable[Division]) -> DividedWork:
     """The calls at such borders."""
     divided = list(divided)
     given = [each for each in divided if each.is_given]
-    return Divided(
+    return DividedWork(
         frozenset(order for each in given for order in each.references),
         *(
             frozenset(order for order, side, _ in places_of(divided) if side == wanted)
@@ -360,7 +360,7 @@ def left_open(pairing: Pairing, divided: Sequence[Division]) -> Pairing:
     )
 
 
-def _is_met(meeting: Meeting) -> bool:
+def _is_met(meeting: ValueMatch) -> bool:
     """Whether the value of one side is what becomes of the other side's: what was left out is done there."""
     return meeting.later and meeting.score <= NEAR
 
@@ -370,18 +370,18 @@ def _is_fixed(node: Node) -> bool:
     return node.framework_layer and node.kind != "Sequential"
 
 
-def _spots_of(order: int, tie: Tie) -> Iterator[Spot]:
+def _spots_of(order: int, tie: Binding) -> Iterator[Spot]:
     for slot in tie.inputs:
         yield order, "input", slot
     for slot in tie.outputs:
         yield order, "output", slot
 
 
-def _are_one(one: Data, other: Data) -> bool:
+def _are_one(one: TensorData, other: TensorData) -> bool:
     return one is other or distance(one.fingerprint, other.fingerprint) <= CLOSE
 
 
-def left_apart(ties: Mapping[int, Tie], apart: Collection[Spot]) -> dict[int, Tie]:
+def left_apart(ties: Mapping[int, Binding], apart: Collection[Spot]) -> dict[int, Binding]:
     """The same ties without these places."""
     orders = {order for order, _, _ in apart}
     return {

@@ -13,23 +13,25 @@ from typing import Any
 import numpy as np
 
 from parfocal.attribution.broken_ties import acquitted_of_chance
-from parfocal.attribution.measures import LIMIT, Asked, Measure, Remark
-from parfocal.attribution.players import Player
+from parfocal.attribution.measures import LIMIT, Measure, Remark, Responsible
+from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Array
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.judge.floors import NOTHING, coarser, difference, score, size_of
-from parfocal.replay.precise import Precise
-from parfocal.replay.repeat import Repeated
-from parfocal.replay.trace import Data
+from parfocal.replay.noise_floors import NoiseFloors
+from parfocal.replay.repeat import RepeatResult
+from parfocal.replay.trace import TensorData
 from parfocal.weights.plan import Entry
-from parfocal.weights.writer import Side, write
+from parfocal.weights.writer import WritableModel, write
 
 
 class Excuses:
     """Asks of one alignment; what a framework refuses to repeat excuses nothing."""
 
-    def __init__(self, precise: Precise, players: tuple[Player, Player], entries: Sequence[Entry]) -> None:
+    def __init__(
+        self, precise: NoiseFloors, players: tuple[ModelSide, ModelSide], entries: Sequence[Entry]
+    ) -> None:
         """``entries``: what the port's weights should be."""
         self.precise = precise
         self.players = players
@@ -47,7 +49,7 @@ class Excuses:
 
     def of_weights(self, measure: Measure) -> bool:
         """Whether the call is right once its weights are the reference's."""
-        asked = Asked.about(measure, self.precise)
+        asked = Responsible.about(measure, self.precise)
         path = self.precise.port.trace.nodes[asked.port_calls[0]].path
         repeated = self._repeat(asked.port_calls, self.precise.recorded, self._right_weights(path))
         observed = None if repeated is None else repeated.places.get(asked.port_place)
@@ -62,7 +64,7 @@ class Excuses:
         """Whether the call gives the same on the port's own input, forward and backward."""
         if measure.side != "input" or measure.direction != "forward" or measure.own:
             return False
-        asked = Asked.about(measure, self.precise)
+        asked = Responsible.about(measure, self.precise)
         given = self.precise.port_made(asked.port_calls[0], asked.port_place)
         tie = self.precise.port.script.ties.get(measure.port)
         layout = self.precise.port.script.layouts.get(asked.port_place[:3])
@@ -72,7 +74,7 @@ class Excuses:
         if given.size != np.prod(data.shape, dtype=int):
             return False
 
-        def supply(wanted: Data) -> Array:
+        def supply(wanted: TensorData) -> Array:
             return given.reshape(data.shape) if wanted is data else self.precise.recorded(wanted)
 
         # not led along inside: what becomes of the input there must come out
@@ -86,7 +88,7 @@ class Excuses:
             repeated.places.pop((measure.port, "input", measure.slot, "forward"), None)
         return _same(usual, own)
 
-    def _expected(self, asked: Asked) -> Array:
+    def _expected(self, asked: Responsible) -> Array:
         recorded = self.precise.at(asked.place)
         layout = self.precise.port.script.layouts.get(asked.port_place[:3])
         return recorded if layout is None else layout.apply(recorded)
@@ -96,19 +98,24 @@ class Excuses:
         prefix = f"{path}." if path else ""
 
         def prepare(twin: Any) -> None:
-            side = Side(port.backend, twin)
+            side = WritableModel(port.backend, twin)
             local = [
                 replace(entry, target=entry.target.removeprefix(prefix))
                 for entry in self.entries
                 if entry.target.startswith(prefix) and entry.target.removeprefix(prefix) in side.tensors
             ]
-            write(local, Side(reference.backend, reference.model), side)
+            write(local, WritableModel(reference.backend, reference.model), side)
 
         return prepare
 
     def _repeat(
-        self, calls: list[int], supply: Callable[[Data], Array], prepare: Any = None, *, inside: bool = True
-    ) -> Repeated | None:
+        self,
+        calls: list[int],
+        supply: Callable[[TensorData], Array],
+        prepare: Any = None,
+        *,
+        inside: bool = True,
+    ) -> RepeatResult | None:
         try:
             return self.precise.port.repeat(calls, None, supply, prepare, inside=inside)
         except ParfocalError as error:
@@ -120,7 +127,7 @@ class Excuses:
         return None
 
 
-def _same(usual: Repeated, own: Repeated) -> bool:
+def _same(usual: RepeatResult, own: RepeatResult) -> bool:
     """Whether two repetitions did the same everywhere but for rounding."""
     if usual.places.keys() != own.places.keys() or usual.parameters.keys() != own.parameters.keys():
         return False

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from parfocal.attribution.measures import LIMIT, Measure
-from parfocal.attribution.whole_model import End
+from parfocal.attribution.whole_model import WholeModelResult
 from parfocal.brief import brief
 from parfocal.errors import InputError
 from parfocal.matching.pairing import Pairing
@@ -33,7 +33,7 @@ def patterns_of(ignore: object) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
+class IgnoredCalls:
     """The calls of two traces whose path, on either side, matches one of the patterns."""
 
     patterns: Sequence[str]
@@ -59,7 +59,7 @@ class Ignored:
         """What would have been blamed."""
         return [measure for measure in measures if measure.score > LIMIT and self._blames(measure)]
 
-    def judged_parameters(self, ends: Iterable[End]) -> list[End]:
+    def judged_parameters(self, ends: Iterable[WholeModelResult]) -> list[WholeModelResult]:
         return [end for end in ends if not (self._owner(end.reference) or self._owner(end.port))]
 
     def _blames(self, measure: Measure) -> bool:

@@ -9,22 +9,22 @@ from parfocal.attribution.pairing_repairs import Places
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.matching.pairing import Pairing
 from parfocal.matching.values import tie_slots
-from parfocal.replay.follow import Side, Tie
+from parfocal.replay.follow import Binding, InputOrOutput
 from parfocal.replay.repeat import without_gradients
-from parfocal.replay.trace import Data, Node, Trace, Value
+from parfocal.replay.trace import Node, TensorData, Trace, Value
 
-Partners = dict[tuple[int, Side, str], tuple[int, str]]
+Partners = dict[tuple[int, InputOrOutput, str], tuple[int, str]]
 
 
 def script_for(
     pairing: Pairing, reference: Trace, port: Trace, apart: Places, *, other_shapes: bool = True
-) -> tuple[dict[int, Tie], Partners]:
+) -> tuple[dict[int, Binding], Partners]:
     """What to lead the port along, and whose tensor each of its own then is.
 
     ``apart``: what stays as the port makes it. ``other_shapes``: also along values of another shape
     than the port's own.
     """
-    script: dict[int, Tie] = {}
+    script: dict[int, Binding] = {}
     partners: Partners = {}
     for pair in pairing.pairs:
         own, other = port.nodes[pair.port], reference.nodes[pair.reference]
@@ -38,14 +38,14 @@ def script_for(
         outputs = tied(own.outputs, given, every)
         outputs = {slot: value for slot, value in outputs.items() if (pair.port, "output", slot) not in apart}
         inputs, taken = _own_shares(inputs, taken, _not_among(given, outputs))
-        script[pair.port] = Tie(inputs, outputs, own.in_place, replaces=replaces)
+        script[pair.port] = Binding(inputs, outputs, own.in_place, replaces=replaces)
         _note_partners(partners, pair.port, "input", inputs, pair.reference, taken)
         if pair.gives is not None:
             _note_partners(partners, pair.port, "output", outputs, pair.gives, given)
     return script, partners
 
 
-def weighted(script: Mapping[int, Tie], port: Trace) -> dict[int, Tie]:
+def weighted(script: Mapping[int, Binding], port: Trace) -> dict[int, Binding]:
     """The same where outputs are weighted and no loss is asked: what comes back to the model's outputs is the
     same on both sides by construction, but for what comes from an output that is made of another one.
     """
@@ -58,7 +58,7 @@ def weighted(script: Mapping[int, Tie], port: Trace) -> dict[int, Tie]:
 
 
 def _own_shares(
-    inputs: dict[str, Value], taken: Mapping[str, Value], handed: Collection[Data]
+    inputs: dict[str, Value], taken: Mapping[str, Value], handed: Collection[TensorData]
 ) -> tuple[dict[str, Value], Mapping[str, Value]]:
     """Both without the gradients of what the reference's call hands on, and the port's does not.
 
@@ -75,13 +75,13 @@ def _own_shares(
     )
 
 
-def _not_among(given: Mapping[str, Value], outputs: Mapping[str, Value]) -> list[Data]:
+def _not_among(given: Mapping[str, Value], outputs: Mapping[str, Value]) -> list[TensorData]:
     """What the reference's call gives that nothing of the port's is tied to."""
     known = {id(value) for value in outputs.values()}
     return [value.data for value in given.values() if id(value) not in known]
 
 
-def _are_one(one: Data, other: Data) -> bool:
+def _are_one(one: TensorData, other: TensorData) -> bool:
     return one is other or (one.shape == other.shape and one.fingerprint == other.fingerprint)
 
 
@@ -123,7 +123,7 @@ def _same_layers(own: Node, other: Node) -> bool:
 def _note_partners(
     partners: Partners,
     order: int,
-    side: Side,
+    side: InputOrOutput,
     tied: Mapping[str, Value],
     reference: int,
     values: Mapping[str, Value],

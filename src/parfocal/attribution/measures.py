@@ -24,8 +24,8 @@ from parfocal.judge.picture import picture_of
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import side_name
 from parfocal.phrases import phrase
-from parfocal.replay.follow import Direction, Side, Sighting
-from parfocal.replay.precise import Precise, Remainder
+from parfocal.replay.follow import Direction, InputOrOutput, Sighting
+from parfocal.replay.noise_floors import NoiseFloors, Remainder
 from parfocal.replay.repeat import Place, Repeater
 from parfocal.replay.trace import Trace
 
@@ -71,7 +71,7 @@ class Measure:
 
     port: int  # order of the port's call
     reference: int  # order of the reference's call it is compared with
-    side: Side
+    side: InputOrOutput
     slot: str
     reference_slot: str
     direction: Direction
@@ -114,7 +114,7 @@ class Measure:
         return self.outside + ((self.side == "output") != (self.direction == "forward"))
 
 
-class Judged(NamedTuple):
+class JudgedArrays(NamedTuple):
     """An array against another: all figures where they may be needed, the error, and the scale floor."""
 
     comparison: Comparison | None
@@ -125,7 +125,7 @@ class Judged(NamedTuple):
 
 def judge_arrays(
     observed: Array, expected: Array, tolerance: Tolerance | None, *, picture: bool = False
-) -> Judged:
+) -> JudgedArrays:
     """The port's array against the reference's of the same shape; with a ``picture`` of what differs."""
     judged = judge_roughly(observed, expected, tolerance)
     limit = LIMIT if tolerance is None else 1.0
@@ -137,32 +137,32 @@ def judge_arrays(
     return judged._replace(comparison=comparison)
 
 
-def judge_roughly(observed: Array, expected: Array, tolerance: Tolerance | None) -> Judged:
+def judge_roughly(observed: Array, expected: Array, tolerance: Tolerance | None) -> JudgedArrays:
     """Without all the figures, unless it takes those to judge."""
     found = apart(observed, expected, tolerance)
     if found is None:
         return _judge_fully(observed, expected, tolerance)
     if tolerance is not None:
-        return Judged(None, NOTHING, _VIOLATION, found.relative)
+        return JudgedArrays(None, NOTHING, _VIOLATION, found.relative)
     if not found.peak:
-        return Judged(None, NOTHING, NOTHING, found.relative)
+        return JudgedArrays(None, NOTHING, NOTHING, found.relative)
     epsilon = coarser(dtype_name(observed.dtype), dtype_name(expected.dtype))
     floor = Size(found.reference_rms * epsilon, found.reference_peak * epsilon)
-    return Judged(None, Size(found.rms, found.peak), floor, found.relative)
+    return JudgedArrays(None, Size(found.rms, found.peak), floor, found.relative)
 
 
-def _judge_fully(observed: Array, expected: Array, tolerance: Tolerance | None) -> Judged:
+def _judge_fully(observed: Array, expected: Array, tolerance: Tolerance | None) -> JudgedArrays:
     comparison = compare_arrays(observed, expected, tolerance=tolerance)
     if tolerance is not None:
         wrong = float(comparison.mismatched)
-        return Judged(comparison, Size(wrong, wrong), _VIOLATION, comparison.rel_l2)
+        return JudgedArrays(comparison, Size(wrong, wrong), _VIOLATION, comparison.rel_l2)
     error = error_of(comparison)
     epsilon = coarser(observed.dtype.name, expected.dtype.name)
     floor = size_of(expected) * epsilon if error.peak else NOTHING
-    return Judged(comparison, error, floor, comparison.rel_l2)
+    return JudgedArrays(comparison, error, floor, comparison.rel_l2)
 
 
-class Sighted(NamedTuple):
+class MeasuredSighting(NamedTuple):
     """What a sighting comes to."""
 
     comparison: Comparison | None
@@ -177,7 +177,7 @@ class Collector:
     """Takes sightings of the followed port and measures them."""
 
     def __init__(
-        self, partners: Mapping[tuple[int, Side, str], tuple[int, str]], tolerance: Tolerance | None
+        self, partners: Mapping[tuple[int, InputOrOutput, str], tuple[int, str]], tolerance: Tolerance | None
     ) -> None:
         self.partners = partners  # port's place -> reference's call and slot
         self.tolerance = tolerance
@@ -195,30 +195,30 @@ class Collector:
         )
         return error.peak == 0.0 if self.tolerance is None else None
 
-    def judged(self, sighting: Sighting) -> Sighted:
+    def judged(self, sighting: Sighting) -> MeasuredSighting:
         observed, expected = sighting.observed, sighting.expected
         infinite = Size(math.inf, math.inf)
         if observed is None or expected is None:
             present = expected if observed is None else observed
             assert present is not None
             if not np.any(present):
-                return Sighted(None, NOTHING, NOTHING)  # absent and all zero mean the same
+                return MeasuredSighting(None, NOTHING, NOTHING)  # absent and all zero mean the same
             lacking = Remark.NO_GRADIENT_IN_PORT if observed is None else Remark.NO_GRADIENT_IN_REFERENCE
-            return Sighted(None, infinite, NOTHING, lacking.words, remark=lacking)
+            return MeasuredSighting(None, infinite, NOTHING, lacking.words, remark=lacking)
         if sighting.layout is None:
             message = phrase(
                 "shape {port} in the port, {reference} in the reference",
                 port=list(observed.shape),
                 reference=list(expected.shape),
             )
-            return Sighted(None, infinite, NOTHING, message)
+            return MeasuredSighting(None, infinite, NOTHING, message)
         if self._beyond:
             judged = _judge_fully(observed, expected, self.tolerance)
         else:
             judged = judge_arrays(observed, expected, self.tolerance, picture=self._pictures < PICTURES)
             self._pictures += judged.comparison is not None
         self._beyond = self.tolerance is not None and judged.error != NOTHING
-        return Sighted(judged.comparison, judged.error, judged.floor, relative=judged.relative)
+        return MeasuredSighting(judged.comparison, judged.error, judged.floor, relative=judged.relative)
 
 
 def with_summed_floors(measures: Sequence[Measure], trace: Trace) -> list[Measure]:
@@ -242,7 +242,7 @@ def with_summed_floors(measures: Sequence[Measure], trace: Trace) -> list[Measur
     return summed
 
 
-def refined(measure: Measure, precise: Precise) -> Measure:
+def refined(measure: Measure, precise: NoiseFloors) -> Measure:
     """One question after the other, the cheap ones first, until the error is accounted for."""
     if measure.score <= LIMIT or not math.isfinite(measure.error.rms):
         return measure
@@ -251,7 +251,7 @@ def refined(measure: Measure, precise: Precise) -> Measure:
         return measure
     if not measure.outside and not measure.own:
         measure = replace(measure, outside=handed_on(measure, precise.port.trace))
-    asked = Asked.about(measure, precise)
+    asked = Responsible.about(measure, precise)
     acquitted = _acquitted(measure, asked, precise)
     large = acquitted.floor.rms > LARGE * measure.floor.rms
     if acquitted.score > LIMIT or not large:
@@ -283,7 +283,7 @@ def handed_on(measure: Measure, trace: Trace) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Responsible:
     """The calls that answer for a measure, and where in them it shows, on both sides."""
 
     calls: list[int]
@@ -292,7 +292,7 @@ class Asked:
     port_place: Place
 
     @classmethod
-    def about(cls, measure: Measure, precise: Precise) -> Asked:
+    def about(cls, measure: Measure, precise: NoiseFloors) -> Responsible:
         place = measure.reference, measure.side, measure.reference_slot, measure.direction
         port_place = measure.port, measure.side, measure.slot, measure.direction
         ours, theirs = precise.reference.trace, precise.port.trace
@@ -326,7 +326,7 @@ def _repeatable(port: Repeater, order: int) -> int:
     return order
 
 
-def _acquitted(measure: Measure, asked: Asked, precise: Precise) -> Measure:
+def _acquitted(measure: Measure, asked: Responsible, precise: NoiseFloors) -> Measure:
     """The measure with as much of a floor as it takes, if any is enough."""
     for question in (precise.moved, precise.exact):
         measure = replace(measure, floor=measure.floor | question(asked.calls, asked.place))
@@ -340,7 +340,7 @@ def _acquitted(measure: Measure, asked: Asked, precise: Precise) -> Measure:
     return replace(measure, floor=measure.floor | precise.port_floor(asked.port_calls, asked.port_place))
 
 
-def _is_no_rounded_sum(measure: Measure, asked: Asked, precise: Precise) -> bool:
+def _is_no_rounded_sum(measure: Measure, asked: Responsible, precise: NoiseFloors) -> bool:
     """Whether two sums of products, also when run by themselves, are so far apart that it is no rounding."""
     bound = BEYOND_ANY_SUM * measure.floor.rms
     kinds = {
@@ -353,11 +353,11 @@ def _is_no_rounded_sum(measure: Measure, asked: Asked, precise: Precise) -> bool
     return alone is not None and alone.rms > bound
 
 
-def _remainder(measure: Measure, asked: Asked, precise: Precise) -> Remainder:
+def _remainder(measure: Measure, asked: Responsible, precise: NoiseFloors) -> Remainder:
     return precise.remainder(asked.calls, asked.place, asked.port_calls, asked.port_place, measure.error)
 
 
-def _reconsidered(measure: Measure, acquitted: Measure, asked: Asked, precise: Precise) -> Measure:
+def _reconsidered(measure: Measure, acquitted: Measure, asked: Responsible, precise: NoiseFloors) -> Measure:
     """Whether so large a floor is one: the call may not be alone in making it, or a tie was broken.
 
     A hook on a tensor changes a gradient outside of the call whose gradient it is; such a call,
@@ -378,18 +378,18 @@ def _reconsidered(measure: Measure, acquitted: Measure, asked: Asked, precise: P
     return acquitted if tied.score <= LIMIT else tied
 
 
-def _repeats_itself(measure: Measure, asked: Asked, precise: Precise) -> bool:
+def _repeats_itself(measure: Measure, asked: Responsible, precise: NoiseFloors) -> bool:
     """Whether the reference's call, repeated as it was, gives what was recorded."""
     return score(precise.still(asked.calls, asked.place), measure.floor) <= LIMIT
 
 
-def _is_right_alone(measure: Measure, asked: Asked, precise: Precise) -> bool:
+def _is_right_alone(measure: Measure, asked: Responsible, precise: NoiseFloors) -> bool:
     """Whether the port's call gives what the reference's gives when it is given the same."""
     alone = _alone(asked, precise)
     return alone is not None and score(alone, measure.floor) <= LIMIT
 
 
-def _alone(asked: Asked, precise: Precise) -> Size | None:
+def _alone(asked: Responsible, precise: NoiseFloors) -> Size | None:
     """The error when the port's call runs by itself; None when that cannot be known."""
     observed = precise.port_result(asked.port_calls, asked.port_place)
     if observed is None:

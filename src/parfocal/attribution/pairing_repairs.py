@@ -17,26 +17,26 @@ import numpy as np
 from parfocal.attribution.measures import LIMIT, Measure, judge_arrays
 from parfocal.backends.protocol import Array
 from parfocal.judge.floors import score
-from parfocal.judge.layouts import Layout, Words, crosses, fit
+from parfocal.judge.layouts import Layout, MaskEncoding, crosses, fit
 from parfocal.judge.sketch import Fingerprint
 from parfocal.matching.dividing import may_divide_differently, run_after
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.matching.values import SAME, distance, tie_slots
-from parfocal.replay.follow import Side
+from parfocal.replay.follow import InputOrOutput
+from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.observe import FLOATING
-from parfocal.replay.precise import Precise
-from parfocal.replay.repeat import Layouts, Place, Script
-from parfocal.replay.trace import Data, Node, Value
+from parfocal.replay.repeat import Layouts, Place, ReplayScript
+from parfocal.replay.trace import Node, TensorData, Value
 
-Places = frozenset[tuple[int, Side, str]]
-Wording = Mapping[tuple[int, Side, str], Words]
+Places = frozenset[tuple[int, InputOrOutput, str]]
+Wording = Mapping[tuple[int, InputOrOutput, str], MaskEncoding]
 MUCH_LESS = 0.1  # of an error that is gone, but for others in the same call
 SHUT = -1e3  # what is added to a score that is not to count is at most this
 NEAR = 8 * LIMIT  # by the cheapest floor alone; the pair is measured properly afterwards
 
 
 @dataclass(frozen=True, slots=True)
-class Lying:
+class LayoutOverrides:
     """What is known of how tensors lie in the port: ``unmoved`` by identity, ``words`` of masks by place.
 
     ``apart``: places that are not compared, nor led along: one side's tensor has a mask in it and the
@@ -47,22 +47,22 @@ class Lying:
     words: Wording = field(default_factory=dict)
     apart: Places = frozenset()
 
-    def without(self, places: Places) -> Lying:
+    def without(self, places: Places) -> LayoutOverrides:
         """The same with more places that are not compared."""
         return replace(self, apart=self.apart | places)
 
 
-AS_SEEN = Lying()
+AS_SEEN = LayoutOverrides()
 
 
-def paired_otherwise(pairing: Pairing, measures: Collection[Measure], precise: Precise) -> Pairing:
+def paired_otherwise(pairing: Pairing, measures: Collection[Measure], precise: NoiseFloors) -> Pairing:
     """The pairing as it should have been, where two calls divide the work differently; else the same."""
     for look in (_fused_after_all, _gone_on_with_another, _taken_across_axes):
         pairing = look(pairing, measures, precise)
     return pairing
 
 
-def _fused_after_all(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
+def _fused_after_all(pairing: Pairing, measures: Iterable[Measure], precise: NoiseFloors) -> Pairing:
     """The pairing with such layers tied to the call whose output they really give."""
     suspects = {m.port: m for m in measures if m.own and m.direction == "forward" and m.score > LIMIT}
     paired = {pair.reference for pair in pairing.pairs}
@@ -79,7 +79,7 @@ def _fused_after_all(pairing: Pairing, measures: Iterable[Measure], precise: Pre
     return replace(pairing, pairs=pairs, unpaired_reference=left)
 
 
-def _real_end(pair: CallPair, suspect: Measure, precise: Precise, paired: set[int]) -> int | None:
+def _real_end(pair: CallPair, suspect: Measure, precise: NoiseFloors, paired: set[int]) -> int | None:
     """The reference's call that gives what the port's layer gives on the same inputs."""
     trace = precise.reference.trace
     call, other = trace.nodes[pair.reference], precise.port.trace.nodes[pair.port]
@@ -99,7 +99,7 @@ def _real_end(pair: CallPair, suspect: Measure, precise: Precise, paired: set[in
     return None
 
 
-def _gone_on_with_another(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
+def _gone_on_with_another(pairing: Pairing, measures: Iterable[Measure], precise: NoiseFloors) -> Pairing:
     """The pairing without outputs that both calls give and one side goes on without, taking another one.
 
     A router gives logits and the weights made from them, where the other side's layer gives the logits
@@ -131,7 +131,7 @@ def _others_go_on(call: Node, partner: Node) -> bool:
     return may_divide_differently(call, partner) and any(v.data.dtype in FLOATING for v in rest)
 
 
-def _taken_across_axes(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
+def _taken_across_axes(pairing: Pairing, measures: Iterable[Measure], precise: NoiseFloors) -> Pairing:
     """The pairing without calls of which one takes an image and the other windows of it.
 
     One side may divide an image inside of an attention, the other before it: no layout of axes makes the
@@ -145,7 +145,7 @@ def _taken_across_axes(pairing: Pairing, measures: Iterable[Measure], precise: P
     return _without(pairing, parted) if parted else pairing
 
 
-def arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: Precise) -> Pairing:
+def arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: NoiseFloors) -> Pairing:
     """The pairing without calls that take the reference's values in another arrangement, and rightly so.
 
     Where one side turns an image before a call, the call around, not led along inside, is right all the
@@ -169,7 +169,7 @@ def arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: P
     return _without(pairing, parted) if parted else pairing
 
 
-def _is_rearranged(measure: Measure, precise: Precise) -> bool:
+def _is_rearranged(measure: Measure, precise: NoiseFloors) -> bool:
     """Whether a call takes something else than the reference's, of the same size."""
     if measure.side != "input" or measure.direction != "forward" or measure.given or measure.score <= LIMIT:
         return False
@@ -177,7 +177,7 @@ def _is_rearranged(measure: Measure, precise: Precise) -> bool:
     return prod(own) == prod(other)
 
 
-def _shapes(measure: Measure, precise: Precise) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _shapes(measure: Measure, precise: NoiseFloors) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Of an input, in the reference and in the port."""
     own, other = _inputs(measure, precise)
     return other.shape, own.shape
@@ -192,14 +192,14 @@ def _without(pairing: Pairing, parted: set[int]) -> Pairing:
     )
 
 
-def _inputs(measure: Measure, precise: Precise) -> tuple[Data, Data]:
+def _inputs(measure: Measure, precise: NoiseFloors) -> tuple[TensorData, TensorData]:
     """What the call takes there, in the port and in the reference."""
     own = precise.port.trace.nodes[measure.port].inputs[measure.slot]
     other = precise.reference.trace.nodes[measure.reference].inputs[measure.reference_slot]
     return own.data, other.data
 
 
-def _tied_around(order: int, precise: Precise) -> int | None:
+def _tied_around(order: int, precise: NoiseFloors) -> int | None:
     """The next call around that is led along the reference's values."""
     trace, ties = precise.port.trace, precise.port.script.ties
     parent = trace.nodes[order].parent
@@ -208,7 +208,7 @@ def _tied_around(order: int, precise: Precise) -> int | None:
     return parent
 
 
-def _is_right_by_itself(order: int, precise: Precise) -> bool:
+def _is_right_by_itself(order: int, precise: NoiseFloors) -> bool:
     """Whether a call on the reference's values gives, and sends back, what the reference's does."""
     script = precise.port.script
     tie = script.ties[order]
@@ -216,7 +216,7 @@ def _is_right_by_itself(order: int, precise: Precise) -> bool:
         repeated = precise.port.repeat([order], None, precise.recorded, inside=False)
     except Exception:  # noqa: BLE001  whatever a framework raises for a trial
         return False
-    places: list[tuple[Place, Value, Data | None]] = [
+    places: list[tuple[Place, Value, TensorData | None]] = [
         *(((order, "output", slot, "forward"), value, value.data) for slot, value in tie.outputs.items()),
         *(((order, "input", slot, "backward"), value, value.gradient) for slot, value in tie.inputs.items()),
     ]
@@ -229,7 +229,7 @@ def _is_right_by_itself(order: int, precise: Precise) -> bool:
     return bool(judged) and all(score(each.error, each.floor) <= NEAR for each in judged)
 
 
-def lying_as_recorded(measures: Iterable[Measure], precise: Precise) -> frozenset[int]:
+def lying_as_recorded(measures: Iterable[Measure], precise: NoiseFloors) -> frozenset[int]:
     """Identities of tensors that were taken to lie otherwise, where a call is right if they do not."""
     script, nodes = precise.port.script, precise.port.trace.nodes
     suspects: dict[int, Measure] = {}
@@ -240,27 +240,29 @@ def lying_as_recorded(measures: Iterable[Measure], precise: Precise) -> frozense
             suspects.setdefault(guilty, measure)
     found: set[int] = set()
     for order, suspect in suspects.items():
-        moved: dict[tuple[int, Side, str], Data] = {
+        moved: dict[tuple[int, InputOrOutput, str], TensorData] = {
             (order, "input", slot): value.data
             for slot, value in (script.ties[order].inputs if order in script.ties else {}).items()
             if (layout := script.layouts.get((order, "input", slot))) and layout.keeps(value.data.shape)
         }
         plain: Layouts = {place: Layout(None, data.shape) for place, data in moved.items()}
-        if plain and _is_right(order, suspect, Script(script.ties, {**script.layouts, **plain}), precise):
+        if plain and _is_right(
+            order, suspect, ReplayScript(script.ties, {**script.layouts, **plain}), precise
+        ):
             found |= {id(data) for data in moved.values()}
     return frozenset(found)
 
 
-def said_otherwise(measures: Iterable[Measure], precise: Precise) -> Wording:
+def said_otherwise(measures: Iterable[Measure], precise: NoiseFloors) -> Wording:
     """Masks that are said otherwise in the port, where that is what the call there wants to be told.
 
     What one side keeps may be what the other drops, and what is true or false, or one or zero, for
     the one may be nothing or minus infinity to be added for the other.
     """
     script = precise.port.script
-    found: dict[tuple[int, Side, str], Words] = {}
+    found: dict[tuple[int, InputOrOutput, str], MaskEncoding] = {}
     for measure in measures:
-        place: tuple[int, Side, str] = (measure.port, "input", measure.slot)
+        place: tuple[int, InputOrOutput, str] = (measure.port, "input", measure.slot)
         wrong = measure.side == "input" and measure.direction == "forward" and measure.score > LIMIT
         if not wrong or place not in script.layouts or measure.given:
             continue
@@ -280,22 +282,22 @@ def said_otherwise(measures: Iterable[Measure], precise: Precise) -> Wording:
     return found
 
 
-def _wordings(own: Data, other: Data) -> Iterator[Words]:
+def _wordings(own: TensorData, other: TensorData) -> Iterator[MaskEncoding]:
     """How the other side's mask can be said in the words of this one."""
     word, said = _shutting(own), _shutting(other)
     if word is None or said is None:
         return
     if word != said:
-        yield Words(0.0, word, own.dtype)
-    yield Words(word, 0.0, own.dtype)
+        yield MaskEncoding(0.0, word, own.dtype)
+    yield MaskEncoding(word, 0.0, own.dtype)
 
 
-def _to_be_added(mask: Data) -> bool:
+def _to_be_added(mask: TensorData) -> bool:
     word = _shutting(mask)
     return word is not None and word < 0
 
 
-def _shutting(data: Data) -> float | None:
+def _shutting(data: TensorData) -> float | None:
     """What stands in a mask where no zero does; None for what is no mask."""
     mark = data.fingerprint
     if mark.minimum is None or mark.maximum is None:
@@ -312,12 +314,12 @@ def _shutting(data: Data) -> float | None:
     return mark.minimum if mark.maximum <= 0.0 and mark.minimum <= SHUT else None
 
 
-def masked_elsewhere(measures: Iterable[Measure], precise: Precise) -> Places:
+def masked_elsewhere(measures: Iterable[Measure], precise: NoiseFloors) -> Places:
     """Inputs that have a mask added in one side only, where the call is right: the other adds it inside."""
     script = precise.port.script
-    found: set[tuple[int, Side, str]] = set()
+    found: set[tuple[int, InputOrOutput, str]] = set()
     for measure in measures:
-        place: tuple[int, Side, str] = (measure.port, "input", measure.slot)
+        place: tuple[int, InputOrOutput, str] = (measure.port, "input", measure.slot)
         wrong = measure.side == "input" and measure.direction == "forward" and measure.score > LIMIT
         if not wrong or place not in script.layouts or measure.given:
             continue
@@ -331,7 +333,7 @@ def masked_elsewhere(measures: Iterable[Measure], precise: Precise) -> Places:
     return frozenset(found)
 
 
-def _handed_on(measure: Measure, precise: Precise) -> Iterator[tuple[int, Side, str]]:
+def _handed_on(measure: Measure, precise: NoiseFloors) -> Iterator[tuple[int, InputOrOutput, str]]:
     """Where the input is taken: by the call, and by those inside that both sides hand it on to."""
     own, other = (data.fingerprint for data in _inputs(measure, precise))
     ties = precise.port.script.ties
@@ -349,7 +351,7 @@ def _differ_by_a_mask(own: Array, other: Array) -> bool:
     return bool(shut.any()) and bool(np.allclose(own[~shut], other[~shut], rtol=1e-4, atol=1e-6))
 
 
-def _off(order: int, layouts: Layouts, precise: Precise) -> float:
+def _off(order: int, layouts: Layouts, precise: NoiseFloors) -> float:
     """How far what the call gives by itself is from what the reference's gives, as a share of that.
 
     A call that takes what the reference's does not is run within the next one around that does not.
@@ -361,7 +363,7 @@ def _off(order: int, layouts: Layouts, precise: Precise) -> float:
     if around is None:
         return inf
     fed = {slot: value for slot, value in ties[order].inputs.items() if (order, "input", slot) in layouts}
-    script = Script({around: ties[around], order: replace(ties[order], inputs=fed)}, layouts)
+    script = ReplayScript({around: ties[around], order: replace(ties[order], inputs=fed)}, layouts)
     try:
         repeated = precise.port.led_by(script).repeat([around], None, precise.recorded, backward=False)
     except Exception:  # noqa: BLE001  what a framework raises for inputs that cannot be
@@ -377,7 +379,7 @@ def _off(order: int, layouts: Layouts, precise: Precise) -> float:
     return max(shares, default=inf)
 
 
-def _is_right(order: int, suspect: Measure, script: Script, precise: Precise) -> bool:
+def _is_right(order: int, suspect: Measure, script: ReplayScript, precise: NoiseFloors) -> bool:
     """Whether the call gives what the reference's gives when its inputs lie as the script says."""
     repeater = precise.port.led_by(script)
     try:

@@ -18,12 +18,12 @@ from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.judge.floors import score
 from parfocal.judge.layouts import SAME, distance, fit
-from parfocal.replay.follow import Side, Supply, Tie
+from parfocal.replay.follow import Binding, InputOrOutput, Supply
 from parfocal.replay.repeat import Layouts, Place
 from parfocal.replay.trace import Node
 
-_NO_TIE = Tie({}, {})
-Spot = tuple[int, Side, str]  # order of a call, side, slot
+_NO_TIE = Binding({}, {})
+Spot = tuple[int, InputOrOutput, str]  # order of a call, side, slot
 Marks = dict[
     int, tuple[Any, dict[int, int]]
 ]  # identity -> the tensor, and steps since the value of each group
@@ -31,7 +31,7 @@ OPS = 16  # later than that, what is made of a value is no longer the same work:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class ValueMatch:
     """A value of the code that equals one of the other side: what made it, and how far apart they are."""
 
     op: str
@@ -44,7 +44,7 @@ class Meeting:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedValue:
     """A value of the other side to look for, in the code of some calls."""
 
     value: Array
@@ -61,15 +61,15 @@ class Reach:
     backend: Backend
     nodes: list[Node]
     start: int  # the call that is repeated
-    ties: Mapping[int, Tie]
+    ties: Mapping[int, Binding]
     spots: Mapping[Spot, int]
-    wanted: Mapping[int, Wanted]
+    wanted: Mapping[int, WantedValue]
     supply: Supply
     layouts: Layouts = field(default_factory=dict)  # how recorded values lie
     values: dict[int, Array] = field(default_factory=dict)  # of each group, as it was computed
     reached: dict[int, set[Spot]] = field(default_factory=dict)  # where values of a group get to
     scores: dict[Spot, float] = field(default_factory=dict)  # of every place that was compared
-    met: dict[tuple[int, bool], Meeting] = field(default_factory=dict)  # by group, earlier or later
+    met: dict[tuple[int, bool], ValueMatch] = field(default_factory=dict)  # by group, earlier or later
     # by identity of the tensors, which are kept alive: chosen values on their way, and what is made of
     # them, by how many ops
     _flowing: Marks = field(default_factory=dict)
@@ -180,7 +180,7 @@ class Reach:
         known = self.met.get((group, later))
         if known is None or apart < known.score:
             site = self._sites.find()
-            self.met[group, later] = Meeting(name, order, *site, apart, judged.relative, later)
+            self.met[group, later] = ValueMatch(name, order, *site, apart, judged.relative, later)
 
     def _owner(self, order: int | None) -> int | None:
         """The call whose code it is: one that is not led along is part of the code around it."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from parfocal.attribution.backward_order import Users, guilty_path, moment
+from parfocal.attribution.backward_order import TensorUsers, guilty_path, moment
 from parfocal.attribution.excuses import Excuses
 from parfocal.attribution.measures import LIMIT, Measure, refined, with_summed_floors
-from parfocal.replay.precise import Precise
+from parfocal.replay.noise_floors import NoiseFloors
 
 
-def refine(measures: Sequence[Measure], precise: Precise, excuses: Excuses) -> list[Measure]:
+def refine(measures: Sequence[Measure], precise: NoiseFloors, excuses: Excuses) -> list[Measure]:
     """The same measures with the full floor where the scale floor alone would accuse, unless they follow."""
     trace = precise.port.trace
     found = with_summed_floors(measures, precise.reference.trace)
-    users = Users(trace)
+    users = TensorUsers(trace)
     guilty: set[str] = set()
     for index in _in_order(found, precise):
         measure = found[index]
@@ -32,7 +32,7 @@ def refine(measures: Sequence[Measure], precise: Precise, excuses: Excuses) -> l
     return found
 
 
-def _in_order(measures: Sequence[Measure], precise: Precise) -> Iterable[int]:
+def _in_order(measures: Sequence[Measure], precise: NoiseFloors) -> Iterable[int]:
     """Those above the cheapest floor: forward as the tensors were made, then backward as they came back."""
     above = [index for index, measure in enumerate(measures) if measure.score > LIMIT]
     forward = [index for index in above if measures[index].direction == "forward"]

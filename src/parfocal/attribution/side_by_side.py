@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from parfocal.attribution.leading import script_for
-from parfocal.attribution.measures import Collector, Measure, Sighted
+from parfocal.attribution.measures import Collector, Measure, MeasuredSighting
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.pairing import Pairing
 from parfocal.replay.follow import Direction
-from parfocal.replay.trace import Data, Node, Trace
-from parfocal.replay.witness import Compared, Witness
+from parfocal.replay.trace import Node, TensorData, Trace
+from parfocal.replay.witness import Witness, WitnessResult
 
 Place = tuple[int, str]  # a call of the port, and a slot of what it gives
 
 
-class Comparison:
+class SideComparison:
     """Holds what the port gives against the reference's, while it runs and afterwards."""
 
     def __init__(self, tolerance: Tolerance) -> None:
@@ -41,9 +41,9 @@ class Comparison:
 
     def _outcomes(
         self, witness: Witness, own: Node, slot: str, other: Node, name: str
-    ) -> Iterator[tuple[Direction, Sighted]]:
+    ) -> Iterator[tuple[Direction, MeasuredSighting]]:
         mine, theirs = own.outputs[slot], other.outputs[name]
-        directions: list[tuple[Direction, Compared | None, Data | None, Data | None]] = [
+        directions: list[tuple[Direction, WitnessResult | None, TensorData | None, TensorData | None]] = [
             ("forward", witness.compared.get(id(mine.data)), mine.data, theirs.data),
             ("backward", witness.returned.get((own.order, slot)), mine.gradient, theirs.gradient),
         ]
@@ -53,7 +53,7 @@ class Comparison:
                 outcome = compared.outcome
             elif recorded is not None and data is not None and not mine.hidden:
                 outcome = witness.judge_later(own.order, slot, data, recorded, direction)
-            if isinstance(outcome, Sighted):
+            if isinstance(outcome, MeasuredSighting):
                 yield direction, outcome
 
 
@@ -65,7 +65,7 @@ def anchored_calls(paths: Mapping[str, str], reference: Trace) -> dict[str, list
     return {port: calls.get(path, []) for port, path in paths.items()}
 
 
-def _are_one(one: Data, other: Data) -> bool:
+def _are_one(one: TensorData, other: TensorData) -> bool:
     """Gradients have no fingerprints: there only the very same will do."""
     marked = one.fingerprint.maximum is not None
     return one is other or (marked and one.shape == other.shape and one.fingerprint == other.fingerprint)

@@ -18,16 +18,16 @@ import numpy as np
 
 from parfocal.attribution.backward_order import guilty_paths
 from parfocal.attribution.measures import END_LIMIT, LARGE, LIMIT, Measure, Remark, judge_roughly
-from parfocal.attribution.players import Arrays, Driving, Player, Results, tied_outputs
+from parfocal.attribution.sides import Arrays, Driving, ModelResults, ModelSide, tied_outputs
 from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array
 from parfocal.judge.floors import EPSILON, NOTHING, Size, coarser, difference, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.phrases import phrase
-from parfocal.replay.follow import Direction, Side
-from parfocal.replay.precise import Precise, Remainder, calls_of_owner, is_gone
-from parfocal.replay.shake import Shaker
+from parfocal.replay.follow import Direction, InputOrOutput
+from parfocal.replay.noise_floors import NoiseFloors, Remainder, calls_of_owner, is_gone
+from parfocal.replay.perturbing import Perturber
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
@@ -39,11 +39,11 @@ SHAKE = 8.0
 SUMMED = 0.2
 UNUSUAL = 32.0  # times the typical relative error: more is not carried on as it is
 _INFINITE = Size(math.inf, math.inf)
-_NOWHERE: tuple[int, int, Side, str, str, Direction] = -1, -1, "output", "", "", "forward"
+_NOWHERE: tuple[int, int, InputOrOutput, str, str, Direction] = -1, -1, "output", "", "", "forward"
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class WholeModelResult:
     """A result of the whole model, or a parameter's gradient."""
 
     phase: str  # "forward", "loss" or "gradient"
@@ -54,11 +54,11 @@ class End:
     follows: bool = False  # from a call that is guilty already
 
 
-class Ends:
+class WholeModelResults:
     """Judges the results of two players that have run."""
 
     def __init__(
-        self, reference: Player, port: Player, plan: Plan, driving: Driving, tolerance: Tolerance | None
+        self, reference: ModelSide, port: ModelSide, plan: Plan, driving: Driving, tolerance: Tolerance | None
     ) -> None:
         self.reference = reference
         self.port = port
@@ -66,7 +66,9 @@ class Ends:
         self.driving = driving
         self.tolerance = tolerance
 
-    def parameters(self, gradients: Arrays, precise: Precise, measures: Sequence[Measure]) -> list[End]:
+    def parameters(
+        self, gradients: Arrays, precise: NoiseFloors, measures: Sequence[Measure]
+    ) -> list[WholeModelResult]:
         """The gradients of the followed port: each layer's own, from exact inputs and output gradients.
 
         Those of a layer that is guilty by its ``measures`` follow from that: it is not asked again. Nor is
@@ -85,7 +87,7 @@ class Ends:
                 ends.append(self._in_full(found, LIMIT))
         return ends
 
-    def whole(self, measures: list[Measure], parameters: list[End]) -> list[End]:
+    def whole(self, measures: list[Measure], parameters: list[WholeModelResult]) -> list[WholeModelResult]:
         """Outputs, loss and gradients of the natural runs, against what rounding does to the whole model."""
         ends = list(self._raw(self.reference.natural, self.port.natural))
         if self.tolerance is not None:
@@ -102,14 +104,14 @@ class Ends:
             ends = self._without_vanishing(ends)
         return [self._in_full(end, END_LIMIT) for end in ends]
 
-    def _in_full(self, end: End, limit: float) -> End:
+    def _in_full(self, end: WholeModelResult, limit: float) -> WholeModelResult:
         """With all figures, where it is above the limit."""
         if end.measure.score <= limit or end.arrays is None or end.measure.comparison is not None:
             return end
         comparison = compare_arrays(*end.arrays, tolerance=self.tolerance)
         return replace(end, measure=replace(end.measure, comparison=comparison))
 
-    def _gradient(self, entry: Entry, reference: Arrays, port: Arrays) -> End | None:
+    def _gradient(self, entry: Entry, reference: Arrays, port: Arrays) -> WholeModelResult | None:
         ours, theirs = reference.get(entry.source), port.get(entry.target)
         if ours is not None and theirs is not None:
             arrays = views.apply(entry.target_view, theirs), views.apply(entry.source_view, ours)
@@ -124,14 +126,16 @@ class Ends:
             message=lacking.words,
             remark=lacking,
         )
-        return End("gradient", entry.source, entry.target, measure)
+        return WholeModelResult("gradient", entry.source, entry.target, measure)
 
-    def _end(self, phase: str, reference: str, port: str, arrays: tuple[Array, Array]) -> End:
+    def _end(self, phase: str, reference: str, port: str, arrays: tuple[Array, Array]) -> WholeModelResult:
         comparison, error, floor, relative = judge_roughly(*arrays, self.tolerance)
         measure = Measure(*_NOWHERE, comparison, error, floor, relative=relative)
-        return End(phase, reference, port, measure, arrays)
+        return WholeModelResult(phase, reference, port, measure, arrays)
 
-    def _refined(self, end: End, entry: Entry, precise: Precise, guilty_around: bool) -> End:
+    def _refined(
+        self, end: WholeModelResult, entry: Entry, precise: NoiseFloors, guilty_around: bool
+    ) -> WholeModelResult:
         measure = end.measure
         calls = calls_of_owner(self.reference.trace, entry.source)
         port_calls = calls_of_owner(self.port.trace, entry.target)
@@ -160,7 +164,7 @@ class Ends:
         return size_of(whole) * coarser(whole.dtype.name) * max(1.0, _summing(nodes, whole.shape))
 
     def _acquitted(
-        self, entry: Entry, measure: Measure, precise: Precise, calls: list[int], port_calls: list[int]
+        self, entry: Entry, measure: Measure, precise: NoiseFloors, calls: list[int], port_calls: list[int]
     ) -> Measure:
         """The measure with as much of a floor as it takes, if any is enough."""
         for question in (partial(precise.moved, once=True), precise.exact):
@@ -179,7 +183,7 @@ class Ends:
         return _with_floor(measure, precise.port_floor(port_calls, entry.target))
 
     def _is_made_by(
-        self, entry: Entry, measure: Measure, precise: Precise, calls: list[int], port_calls: list[int]
+        self, entry: Entry, measure: Measure, precise: NoiseFloors, calls: list[int], port_calls: list[int]
     ) -> bool:
         """Whether these calls alone make the gradient that was recorded, and the error that was seen."""
         if score(precise.still(calls, entry.source), measure.floor) > LIMIT:
@@ -191,7 +195,7 @@ class Ends:
         error = difference(views.apply(entry.target_view, alone), expected)
         return score(error, measure.floor) > LIMIT
 
-    def _raw(self, reference: Results, port: Results) -> Iterator[End]:
+    def _raw(self, reference: ModelResults, port: ModelResults) -> Iterator[WholeModelResult]:
         tied = tied_outputs(reference.outputs, port.outputs)
         for slot, (name, layout) in tied.items():
             expected = layout.apply(reference.outputs[name])
@@ -202,7 +206,7 @@ class Ends:
             message = phrase(
                 "shape {port} in the port, {reference} in the reference", port=shapes[0], reference=shapes[1]
             )
-            yield End("forward", name, slot, replace(_blank(), error=_INFINITE, message=message))
+            yield WholeModelResult("forward", name, slot, replace(_blank(), error=_INFINITE, message=message))
         if reference.loss is not None and port.loss is not None:
             yield self._end("loss", "loss", "loss", (_scalar(port.loss), _scalar(reference.loss)))
         for entry in self.plan.entries:
@@ -210,7 +214,7 @@ class Ends:
             if end is not None:
                 yield end
 
-    def _moved(self, end: End, shaken: Results) -> Size:
+    def _moved(self, end: WholeModelResult, shaken: ModelResults) -> Size:
         """How far shaking carries at this end."""
         natural = self.reference.natural
         if end.phase == "loss":
@@ -221,15 +225,15 @@ class Ends:
         )
         return NOTHING if before is None or after is None else difference(after, before)
 
-    def _shaken(self, measures: list[Measure]) -> Results:
+    def _shaken(self, measures: list[Measure]) -> ModelResults:
         """The reference's results when every layer is off by what a correct layer may be off."""
         player = self.reference
-        shaker = Shaker(player.backend, player.trace, _noise_amounts(player.trace.nodes, measures))
+        shaker = Perturber(player.backend, player.trace, _noise_amounts(player.trace.nodes, measures))
         with player.backend.watch(player.model, None, shaker.on_exit):
             return self._run(player)
 
-    def _run(self, player: Player) -> Results:
-        results = Results()
+    def _run(self, player: ModelSide) -> ModelResults:
+        results = ModelResults()
         player.backend.clear_gradients(player.model)
         args, kwargs = player.inputs()
         with attributes_kept(player.backend, player.model):
@@ -238,7 +242,7 @@ class Ends:
         player.backend.clear_gradients(player.model)
         return results
 
-    def _without_vanishing(self, ends: list[End]) -> list[End]:
+    def _without_vanishing(self, ends: list[WholeModelResult]) -> list[WholeModelResult]:
         """What is gone when both models compute in float64 was rounding, however far it was carried."""
         twins = self.reference.twin("float64"), self.port.twin("float64")
         exact = {
@@ -257,7 +261,7 @@ def _encloses(path: str, owner: str) -> bool:
     return path != owner and f"{owner}.".startswith(f"{path}." if path else "")
 
 
-def are_led(precise: Precise, calls: list[int]) -> bool:
+def are_led(precise: NoiseFloors, calls: list[int]) -> bool:
     """Whether all calls of the port are given the reference's output gradients."""
     ties = precise.port.script.ties
     return all(order in ties and bool(ties[order].outputs) for order in calls)
@@ -275,13 +279,15 @@ def _with_floor(measure: Measure, floor: Size) -> Measure:
     return replace(measure, floor=measure.floor | floor)
 
 
-def _lifted(end: End, floor: Size) -> End:
+def _lifted(end: WholeModelResult, floor: Size) -> WholeModelResult:
     if not math.isfinite(end.measure.error.rms):
         return end
     return replace(end, measure=_with_floor(end.measure, floor))
 
 
-def _carried(ends: list[End], measures: list[Measure], parameters: list[End]) -> list[End]:
+def _carried(
+    ends: list[WholeModelResult], measures: list[Measure], parameters: list[WholeModelResult]
+) -> list[WholeModelResult]:
     """What the layers' own errors, each within the noise, may add up to at the ends of the model.
 
     Nothing is amplified on the way, but for what a parameter's own layer makes of it: its floor says

@@ -64,7 +64,7 @@ class _Stack(threading.local):
         self.frames: list[Frame] = []
 
 
-class Place(NamedTuple):
+class ModulePosition(NamedTuple):
     """Where a watched module stands, and whether ops made by its code count as part of itself."""
 
     path: str
@@ -76,14 +76,16 @@ class Frame:
     """A call that is under way."""
 
     call: Call
-    place: Place
+    place: ModulePosition
     in_op: bool = False  # an op is under way: what it calls in turn is part of it
 
 
 class CallTracker:
     """The calls of one watch."""
 
-    def __init__(self, places: Mapping[int, Place], on_enter: OnEnter | None, on_exit: OnExit | None) -> None:
+    def __init__(
+        self, places: Mapping[int, ModulePosition], on_enter: OnEnter | None, on_exit: OnExit | None
+    ) -> None:
         self._places = places
         self._on_enter = on_enter
         self._on_exit = on_exit

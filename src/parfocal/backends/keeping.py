@@ -56,10 +56,10 @@ class _Noted:
         return self.everything == _identities(module) and all(itertools.starmap(_holds, self.contents))
 
 
-class Kept:
+class KeptAttributes:
     """Attributes of modules as they were when each was noted."""
 
-    def __init__(self, framework: Framework, model: Any, known: Kept | None = None) -> None:
+    def __init__(self, framework: Framework, model: Any, known: KeptAttributes | None = None) -> None:
         """``known``: notes of the same modules made before, for those that are still like that."""
         self._framework = framework
         self._known = {} if known is None else known._noted
@@ -143,9 +143,9 @@ class Kept:
 
 
 @contextmanager
-def attributes_kept(framework: Framework, model: Any) -> Iterator[Kept]:
+def attributes_kept(framework: Framework, model: Any) -> Iterator[KeptAttributes]:
     """Tensors that the model's modules come to keep meanwhile are gone on leaving."""
-    kept = Kept(framework, model)
+    kept = KeptAttributes(framework, model)
     for module in framework.modules(model).values():
         kept.note(module)
     try:

@@ -14,13 +14,13 @@ from typing import Any
 
 from parfocal.backends.protocol import Call, OpCall
 from parfocal.capture.floors import FloorPass
-from parfocal.capture.follow import Follower
-from parfocal.capture.gradients import Exchange, GradientWatch, Target
-from parfocal.capture.proof import Proof
+from parfocal.capture.follow import RunFollower
+from parfocal.capture.gradients import Exchange, GradientTarget, GradientWatch
+from parfocal.capture.proof import InertnessProof
 from parfocal.capture.session import Session, module_settings
 from parfocal.capture.sites import Sites
 from parfocal.capture.state import StateListener
-from parfocal.capture.tree import Flat, flatten, flatten_call, replace, replace_call
+from parfocal.capture.tree import FlatValue, flatten, flatten_call, replace, replace_call
 from parfocal.run.records import CallRecord, GradientRecord, Structure
 
 _NOTE = "record"
@@ -64,8 +64,8 @@ class CallListener:
         state: StateListener,
         *,
         grads: bool,
-        follower: Follower | None = None,
-        proof: Proof | None = None,
+        follower: RunFollower | None = None,
+        proof: InertnessProof | None = None,
     ) -> None:
         self._session = session
         self._state = state
@@ -217,7 +217,7 @@ class CallListener:
             self._await_gradients(call.note[_AGAIN], "output", flatten(output))
 
     def _feed(
-        self, follower: Follower, call: Call, order: int, inputs: Flat, kind: str
+        self, follower: RunFollower, call: Call, order: int, inputs: FlatValue, kind: str
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         """Exchange a call's inputs for those of the run that is followed."""
         session = self._session
@@ -226,11 +226,13 @@ class CallListener:
             session.log(f"{FOLLOWED}{order}", other.order)
         assert self._floors is not None
         self._floors.note_begin(call, order, inputs, other)
-        kept = Flat({slot: leaf for slot, leaf in inputs.leaves.items() if slot not in fed}, inputs.shape)
+        kept = FlatValue(
+            {slot: leaf for slot, leaf in inputs.leaves.items() if slot not in fed}, inputs.shape
+        )
         self._await_gradients(order, "input", kept)
         if self.gradients is not None:
             for slot, new in fed.items():
-                target = Target(order, "input", slot, session.steps.step)
+                target = GradientTarget(order, "input", slot, session.steps.step)
                 self.gradients.await_own(inputs.leaves[slot], new, target)
         return replace_call(call.args, call.kwargs, fed) if fed else None
 
@@ -241,7 +243,7 @@ class CallListener:
         return kind
 
     def _await_gradients(
-        self, order: int, side: str, flat: Flat, exchanges: Mapping[str, Exchange] = MappingProxyType({})
+        self, order: int, side: str, flat: FlatValue, exchanges: Mapping[str, Exchange] = MappingProxyType({})
     ) -> bool:
         """Await the gradients of a call's tensors; False when there are none to come."""
         if self.gradients is None:
@@ -249,11 +251,11 @@ class CallListener:
         awaited = False
         for slot, leaf in flat.leaves.items():
             if self._session.backend.is_tensor(leaf):
-                target = Target(order, side, slot, self._session.steps.step)
+                target = GradientTarget(order, side, slot, self._session.steps.step)
                 awaited |= self.gradients.await_gradient(leaf, target, exchanges.get(slot))
         return awaited
 
-    def _on_gradient(self, target: Target, gradient: Any, hidden: bool) -> None:
+    def _on_gradient(self, target: GradientTarget, gradient: Any, hidden: bool) -> None:
         session = self._session
         value = None
         if gradient is not None:

@@ -14,9 +14,9 @@ import numpy as np
 
 from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array, Call
-from parfocal.capture.follow import Follower
+from parfocal.capture.follow import RunFollower
 from parfocal.capture.session import Session
-from parfocal.capture.tree import Flat, flatten, flatten_call, replace, replace_call
+from parfocal.capture.tree import FlatValue, flatten, flatten_call, replace, replace_call
 from parfocal.judge.floors import EPSILON, difference
 from parfocal.run.records import CallRecord, FloorRecord
 
@@ -35,7 +35,7 @@ class _Made:
 class FloorPass:
     """Remembers the calls of one call of the model, and makes them once more."""
 
-    def __init__(self, session: Session, follower: Follower) -> None:
+    def __init__(self, session: Session, follower: RunFollower) -> None:
         self._session = session
         self._follower = follower
         self._begun: dict[int, int] = {}  # the watch's number of a call -> its place
@@ -59,14 +59,14 @@ class FloorPass:
         self._begun.clear()
         self._count = 0
 
-    def note_begin(self, call: Call, order: int, inputs: Flat, counterpart: CallRecord | None) -> None:
+    def note_begin(self, call: Call, order: int, inputs: FlatValue, counterpart: CallRecord | None) -> None:
         if call.depth == 0:
             self._forget()
         self._begun[call.order] = self._count
         self._made[self._count] = _Made(call.path, order, counterpart, self._arrays(inputs))
         self._count += 1
 
-    def _arrays(self, flat: Flat) -> dict[str, Array]:
+    def _arrays(self, flat: FlatValue) -> dict[str, Array]:
         backend = self._session.backend
         return {
             slot: backend.to_array(leaf)
@@ -74,7 +74,7 @@ class FloorPass:
             if backend.is_tensor(leaf) and backend.dtype(leaf) in EPSILON
         }
 
-    def note_end(self, call: Call, outputs: Flat) -> None:
+    def note_end(self, call: Call, outputs: FlatValue) -> None:
         """A call returned what its own code gives; of the outermost one the second time follows."""
         place = self._begun.pop(call.order, None)
         if place is None:
@@ -111,7 +111,7 @@ class FloorPass:
         fed = self._moved(outputs, made.counterpart.outputs.leaves)
         return replace(output, fed) if fed else None
 
-    def _record(self, order: int, side: str, arrays: dict[str, Array], flat: Flat) -> None:
+    def _record(self, order: int, side: str, arrays: dict[str, Array], flat: FlatValue) -> None:
         session = self._session
         for slot, first in arrays.items():
             leaf = flat.leaves.get(slot)
@@ -124,7 +124,7 @@ class FloorPass:
                     FloorRecord(order, side, slot, size.rms, size.peak, session.steps.step, session.rank)
                 )
 
-    def _moved(self, flat: Flat, leaves: Any) -> dict[str, Any]:
+    def _moved(self, flat: FlatValue, leaves: Any) -> dict[str, Any]:
         """The recorded values of a call's tensors, each moved by one unit in the last place."""
         backend = self._session.backend
         return {

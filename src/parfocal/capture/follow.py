@@ -19,7 +19,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.backends.vocabulary import KINDS
-from parfocal.capture.tree import Flat
+from parfocal.capture.tree import FlatValue
 from parfocal.errors import InputError
 from parfocal.judge.layouts import SAME, Layout, distance, fit, layouts, same_extents
 from parfocal.run.reader import Run, load_run
@@ -34,14 +34,14 @@ Exchange = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Counterpart:
+class FollowedCall:
     """The other run's call, and its place in the order of that run's step."""
 
     place: int
     record: CallRecord
 
 
-class Follower:
+class RunFollower:
     """Finds counterparts in one run and hands out their values."""
 
     def __init__(self, run: Run | str | PathLike[str], backend: Backend) -> None:
@@ -64,13 +64,13 @@ class Follower:
                 self._gradients.setdefault((gradient.call, gradient.slot), []).append(gradient)
         if not self._steps:
             raise InputError(f"the run in {self._run.path} has no calls to follow")
-        self._found: dict[int, Counterpart] = {}  # calls under way
+        self._found: dict[int, FollowedCall] = {}  # calls under way
         self._step: int | None = None
         self._used: set[int] = set()
         self._last = -1
 
     def begin(
-        self, call: Call, kind: str, inputs: Flat, step: int
+        self, call: Call, kind: str, inputs: FlatValue, step: int
     ) -> tuple[CallRecord | None, dict[str, Any]]:
         """The counterpart of a call that begins, and its inputs by slot."""
         if step != self._step:
@@ -85,7 +85,7 @@ class Follower:
         self._found[call.order] = found
         return found.record, self._exchanged(inputs, found.record.inputs.leaves)
 
-    def end(self, call: Call, outputs: Flat) -> tuple[dict[str, Any], dict[str, Exchange]]:
+    def end(self, call: Call, outputs: FlatValue) -> tuple[dict[str, Any], dict[str, Exchange]]:
         """What a call that returned is taken to have given, and what to make of its gradients."""
         found = self._found.pop(call.order, None)
         if found is None:
@@ -98,7 +98,7 @@ class Follower:
         }
         return self._exchanged(outputs, leaves), exchanges
 
-    def arrays(self, flat: Flat, leaves: Mapping[str, Any]) -> dict[str, Array]:
+    def arrays(self, flat: FlatValue, leaves: Mapping[str, Any]) -> dict[str, Array]:
         """The recorded values that stand for a call's tensors, laid out as those are, by their slots."""
         return {
             slot: self._side_by_side(tensor, leaves[other])[1]
@@ -107,12 +107,12 @@ class Follower:
 
     # Finding the counterpart.
 
-    def _find(self, call: Call, kind: str, inputs: Flat) -> Counterpart | None:
+    def _find(self, call: Call, kind: str, inputs: FlatValue) -> FollowedCall | None:
         records = self._steps.get(self._step or 0, [])
         expected = self._last + 1
         name = call.path.rpartition(".")[2]
         candidates = [
-            Counterpart(place, records[place])
+            FollowedCall(place, records[place])
             for place in range(max(0, expected - BEHIND), min(len(records), expected + AHEAD))
             if place not in self._used and may_correspond(records[place].kind, kind)
         ]
@@ -127,8 +127,8 @@ class Follower:
         return self._nearest(candidates, inputs, call.path, expected)
 
     def _nearest(
-        self, candidates: list[Counterpart], inputs: Flat, path: str, expected: int
-    ) -> Counterpart | None:
+        self, candidates: list[FollowedCall], inputs: FlatValue, path: str, expected: int
+    ) -> FollowedCall | None:
         """The first candidate of the same inputs; failing that the nearest, if it may be the one."""
         best, nearest = None, np.inf
         for candidate in candidates:
@@ -144,7 +144,7 @@ class Follower:
         fits = (each for each in candidates if each.record.path == path or each.place == expected)
         return next((each for each in fits if self._apart(inputs, each.record) is not None), None)
 
-    def _apart(self, inputs: Flat, record: CallRecord) -> float | None:
+    def _apart(self, inputs: FlatValue, record: CallRecord) -> float | None:
         """Relative distance of the inputs; None when they cannot be those of the same call."""
         own = [leaf for leaf in inputs.leaves.values() if self._backend.is_tensor(leaf)]
         pairs = self._pairs(inputs, record.inputs.leaves)
@@ -158,7 +158,7 @@ class Follower:
 
     # Exchanging values.
 
-    def _pairs(self, flat: Flat, leaves: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    def _pairs(self, flat: FlatValue, leaves: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
         """Own slot -> its tensor and the slot of the other run's tensor that stands for it.
 
         The same slot if it fits, else the first one that fits: arguments may be given by
@@ -183,7 +183,7 @@ class Follower:
         alike = same_extents(shape, value.shape) and bool(layouts(value.shape, shape))
         return own == other != "other" and value.ref is not None and alike
 
-    def _exchanged(self, flat: Flat, leaves: Mapping[str, Any]) -> dict[str, Any]:
+    def _exchanged(self, flat: FlatValue, leaves: Mapping[str, Any]) -> dict[str, Any]:
         exchanged = {}
         for slot, (tensor, other) in self._pairs(flat, leaves).items():
             live, arranged = self._side_by_side(tensor, leaves[other])

@@ -23,7 +23,7 @@ from parfocal.capture.overwrites import Overwrites, Sight
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class GradientTarget:
     """One place where a gradient is awaited."""
 
     call: int
@@ -33,7 +33,7 @@ class Target:
 
 
 # The target, the gradient (None says that none came), and whether it could not be observed.
-Arrived = Callable[[Target, Any, bool], None]
+Arrived = Callable[[GradientTarget, Any, bool], None]
 Exchange = Callable[[Any], Any]  # a gradient in, the one to use instead out (None: keep it)
 
 
@@ -41,7 +41,7 @@ Exchange = Callable[[Any], Any]  # a gradient in, the one to use instead out (No
 class _Share:
     """What one use of a tensor contributes to its gradient."""
 
-    target: Target
+    target: GradientTarget
     gradient: Any = None
 
     def take(self, gradient: Any) -> None:
@@ -56,7 +56,7 @@ class _Watched:
     version: int | None
     leaf: bool
     sight: Sight
-    targets: list[Target] = field(default_factory=list)
+    targets: list[GradientTarget] = field(default_factory=list)
     shares: list[_Share] = field(default_factory=list)
     exchange: Exchange | None = None
     arrived: int = 0  # how many gradients so far
@@ -69,12 +69,12 @@ class GradientWatch:
         self._backend = backend
         self._arrived = arrived
         self._known: dict[int, _Watched] = {}
-        self._awaited: dict[Target, Sight] = {}
+        self._awaited: dict[GradientTarget, Sight] = {}
         self._overwrites = Overwrites(backend)
         self._removers: list[Callable[[], None]] = []
         self._closed = False
 
-    def await_gradient(self, tensor: Any, target: Target, exchange: Exchange | None = None) -> bool:
+    def await_gradient(self, tensor: Any, target: GradientTarget, exchange: Exchange | None = None) -> bool:
         """Record the gradient of ``tensor`` as it is now; False for one outside autograd, which has none."""
         if not (self._backend.requires_grad(tensor) and self._backend.grad_enabled()):
             return False
@@ -90,7 +90,7 @@ class GradientWatch:
         self._awaited[target] = watched.sight
         return True
 
-    def await_own(self, tensor: Any, fed: Any, target: Target) -> None:
+    def await_own(self, tensor: Any, fed: Any, target: GradientTarget) -> None:
         """Record what one use alone sends back: ``fed`` was made from ``tensor`` for it.
 
         Other runs have the whole gradient of a tensor, so this one is recorded only where it is

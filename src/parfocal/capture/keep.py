@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend
-from parfocal.capture.tree import Flat
+from parfocal.capture.tree import FlatValue
 from parfocal.errors import UnsupportedError
 from parfocal.run.dtypes import dtype_name
 from parfocal.run.records import Leaf, Structure, TensorValue
@@ -51,7 +51,7 @@ class Keeper:
         self._ways = {False: keep, True: keep_turned or keep}
         self._known: dict[tuple[int, bool], _Kept] = {}
 
-    def structure(self, flat: Flat) -> Structure:
+    def structure(self, flat: FlatValue) -> Structure:
         """The leaves of a live value, kept."""
         return Structure({slot: self.leaf(value) for slot, value in flat.leaves.items()}, flat.shape)
 

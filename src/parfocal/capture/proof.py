@@ -17,8 +17,8 @@ from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.determinism import random_state
 from parfocal.capture.repeats import (
     Bits,
-    Repeat,
-    Start,
+    CallStart,
+    RepeatedCall,
     await_inputs,
     differing,
     left_behind,
@@ -90,19 +90,19 @@ class _Pending:
 
     where: str
     module: Any  # the live one
-    start: Start
-    alone: Repeat
+    start: CallStart
+    alone: RepeatedCall
     inputs: dict[str, Array]  # gradients that arrived, by slot
     outputs: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    start: Start
+    start: CallStart
     inputs: dict[str, Array]
 
 
-class Proof:
+class InertnessProof:
     """Compares the calls of one recording. ``watched`` records a copy of the model as this one is."""
 
     def __init__(self, backend: Backend, watched: Callable[[Any], AbstractContextManager[Any]]) -> None:
@@ -179,7 +179,7 @@ class Proof:
             self.running = False
             restore()
 
-    def _alone(self, start: Start, where: str) -> Repeat | None:
+    def _alone(self, start: CallStart, where: str) -> RepeatedCall | None:
         """The call made again without recording."""
         try:
             with self._backend.unwatched():

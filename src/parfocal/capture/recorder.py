@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from parfocal.capture.calls import CallListener
-from parfocal.capture.proof import Inertness, Proof
+from parfocal.capture.proof import Inertness, InertnessProof
 from parfocal.capture.session import Session
 from parfocal.capture.state import StateListener
 from parfocal.errors import InputError
@@ -29,7 +29,7 @@ class Recorder:
         calls: CallListener,
         state: StateListener,
         optimizers: Sequence[Any],
-        proof: Proof | None = None,
+        proof: InertnessProof | None = None,
     ) -> None:
         self._session = session
         self._calls = calls

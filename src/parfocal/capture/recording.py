@@ -21,9 +21,9 @@ from parfocal.backends.protocol import Array, Backend
 from parfocal.brief import brief
 from parfocal.capture.calls import CallListener
 from parfocal.capture.filters import make_filter
-from parfocal.capture.follow import Follower
+from parfocal.capture.follow import RunFollower
 from parfocal.capture.keep import Keep, Keeper
-from parfocal.capture.proof import Proof
+from parfocal.capture.proof import InertnessProof
 from parfocal.capture.recorder import Recorder
 from parfocal.capture.session import Session
 from parfocal.capture.state import StateListener, check_roles
@@ -96,7 +96,7 @@ def record(
             )
     roles = check_roles(state, bool(optimizers) or optimizer is LATER)
     chosen = make_filter(include, exclude, kinds, every)
-    follower = None if follow is None else Follower(follow, backend)
+    follower = None if follow is None else RunFollower(follow, backend)
     temporary = Path(tempfile.mkdtemp(prefix="parfocal-")) if path is None else None
     writer = _open_writer(path, temporary, _header(model, backend, level, tensors))
     marks = None
@@ -105,7 +105,9 @@ def record(
     keeper = Keeper(backend, *_keep(tensors, writer, max_bytes))
     session = Session(model, backend, writer, keeper, chosen, marks)
     states = StateListener(session, roles, optimizers)
-    proof = Proof(backend, partial(record, level=level, tensors=tensors, grads=grads)) if check else None
+    proof = (
+        InertnessProof(backend, partial(record, level=level, tensors=tensors, grads=grads)) if check else None
+    )
     calls = CallListener(session, states, grads=grads, follower=follower, proof=proof)
     recorder = Recorder(session, calls, states, optimizers, proof)
     try:

@@ -22,7 +22,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class CallStart:
     """What a call begins with: a copy of the module and of the arguments, and the generators' state."""
 
     module: Any
@@ -31,7 +31,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class RepeatedCall:
     """A call that was made again."""
 
     module: Any
@@ -40,7 +40,7 @@ class Repeat:
     input_gradients: dict[str, Array] = field(default_factory=dict)
 
 
-def start_of(backend: Backend, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Start:
+def start_of(backend: Backend, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallStart:
     """Remember what a call that is about to be made begins with."""
     try:
         twin = backend.copy_as(module, None)
@@ -49,10 +49,10 @@ def start_of(backend: Backend, module: Any, args: tuple[Any, ...], kwargs: dict[
             f"check=True makes every call again on a copy of the model: {error.message}",
             hint="record the model inside of a wrapper that cannot be copied, or record without check=True",
         ) from error
-    return Start(twin, _copied(backend, args, kwargs), random_state(backend))
+    return CallStart(twin, _copied(backend, args, kwargs), random_state(backend))
 
 
-def repeat(backend: Backend, start: Start, module: Any) -> Repeat:
+def repeat(backend: Backend, start: CallStart, module: Any) -> RepeatedCall:
     """Make a call again, by ``module``: a copy of the start's, which is there for more than one repeat.
 
     The random generators are left where the call left them.
@@ -62,7 +62,7 @@ def repeat(backend: Backend, start: Start, module: Any) -> Repeat:
     await_inputs(backend, args, kwargs, gradients.__setitem__)
     start.restore_random()
     output = module(*args, **kwargs)
-    return Repeat(module, output, left_behind(backend, module, output), gradients)
+    return RepeatedCall(module, output, left_behind(backend, module, output), gradients)
 
 
 def await_inputs(
@@ -93,7 +93,7 @@ def left_behind(backend: Backend, module: Any, output: Any) -> Bits:
     return found
 
 
-def send_back(backend: Backend, made: Repeat, gradients: Mapping[str, Any]) -> Bits:
+def send_back(backend: Backend, made: RepeatedCall, gradients: Mapping[str, Any]) -> Bits:
     """What gradients at the outputs become at the parameters and inputs of a repeated call.
 
     Each is the whole gradient of its output, what comes through other outputs included, so that it

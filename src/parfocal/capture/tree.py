@@ -18,7 +18,7 @@ MAX_DEPTH = 32  # deeper is taken for a leaf: a list that holds itself has no en
 BARE = "0"  # the slot of a value that is a leaf itself
 
 
-class Flat(NamedTuple):
+class FlatValue(NamedTuple):
     """The leaves of a value, and ``shape`` as in ``Structure``."""
 
     leaves: dict[str, Any]
@@ -35,18 +35,18 @@ class Container:
     change: Callable[[Any, list[Any]], Any]
 
 
-def flatten(value: Any) -> Flat:
+def flatten(value: Any) -> FlatValue:
     """Every leaf of a value under its slot."""
     leaves: dict[str, Any] = {}
     shape = _flatten(value, "", leaves, 0)
-    return Flat(leaves, shape)
+    return FlatValue(leaves, shape)
 
 
-def flatten_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Flat:
+def flatten_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> FlatValue:
     """The inputs of a call: slots begin with the position or the keyword."""
     if not kwargs and _are_bare(args):  # as most calls are made
         bare = dict(zip(_POSITIONS, args, strict=False))
-        return Flat(bare, ["tuple", [["tuple", list(bare)], ["dict", {}]]])
+        return FlatValue(bare, ["tuple", [["tuple", list(bare)], ["dict", {}]]])
     leaves: dict[str, Any] = {}
     names = _names([*range(len(args)), *kwargs]) if kwargs else list(map(str, range(len(args))))
     shapes = [
@@ -55,7 +55,7 @@ def flatten_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Flat:
     ]
     positional = ["tuple", shapes[: len(args)]]
     keyword = ["dict", dict(zip(names[len(args) :], shapes[len(args) :], strict=True))]
-    return Flat(leaves, ["tuple", [positional, keyword]])
+    return FlatValue(leaves, ["tuple", [positional, keyword]])
 
 
 def replace(value: Any, leaves: Mapping[str, Any]) -> Any:

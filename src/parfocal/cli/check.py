@@ -15,7 +15,7 @@ from parfocal.cli.console import make_console
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from parfocal.workflow.guide.checking import Checked
+    from parfocal.workflow.guide.checking import CheckedProject
     from parfocal.workflow.guide.state import StepResult
 
 COLOURS = {"passed": "green", "failed": "red", "error": "red"}
@@ -72,7 +72,7 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
         )
 
 
-def print_checked(checked: Checked, *, when: bool = False) -> None:
+def print_checked(checked: CheckedProject, *, when: bool = False) -> None:
     """The table of steps, what is wrong with them, and the checkpoints."""
     console = make_console()
     _print_steps(console, checked, when)
@@ -84,7 +84,7 @@ def print_checked(checked: Checked, *, when: bool = False) -> None:
         console.print(f"checkpoint {each.name:<12}{word}", soft_wrap=True)
 
 
-def _print_steps(console: Console, checked: Checked, when: bool) -> None:
+def _print_steps(console: Console, checked: CheckedProject, when: bool) -> None:
     from datetime import datetime
 
     from rich.table import Table
@@ -114,7 +114,7 @@ def _checkpoints() -> dict[str, str]:
     return {step.name: step.checkpoint for step in STEPS}
 
 
-def _print_problems(console: Console, checked: Checked, result: StepResult) -> None:
+def _print_problems(console: Console, checked: CheckedProject, result: StepResult) -> None:
     from rich.markup import escape
 
     from parfocal.workflow.guide.texts import problem_lines

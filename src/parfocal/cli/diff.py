@@ -13,7 +13,7 @@ from parfocal.errors import InputError
 from parfocal.phrases import joined, phrase
 
 if TYPE_CHECKING:
-    from parfocal.judge.named import Row
+    from parfocal.judge.named import NamedRow
 
 
 def diff(
@@ -81,11 +81,11 @@ def _load(first: Path, second: Path) -> tuple[dict[str, Any], dict[str, Any], tu
     return pair.first, pair.second, pair.notes
 
 
-def _label(row: Row) -> str:
+def _label(row: NamedRow) -> str:
     return "/".join(row.name) or "(array)"
 
 
-def _as_json(rows: Sequence[Row], threshold: float, passed: bool) -> dict[str, Any]:
+def _as_json(rows: Sequence[NamedRow], threshold: float, passed: bool) -> dict[str, Any]:
     return {
         "ok": passed,
         "threshold": threshold,
@@ -105,7 +105,7 @@ def _as_json(rows: Sequence[Row], threshold: float, passed: bool) -> dict[str, A
 
 
 def _print_table(
-    rows: Sequence[Row], threshold: float, limit: int, passed: bool, notes: Sequence[str]
+    rows: Sequence[NamedRow], threshold: float, limit: int, passed: bool, notes: Sequence[str]
 ) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -147,7 +147,7 @@ def _print_table(
     console.print(said(phrase("{verdict}: {summary}", verdict=word, summary=summary)))
 
 
-def _worst(row: Row) -> str:
+def _worst(row: NamedRow) -> str:
     comparison = row.comparison
     if comparison is None or comparison.max_index is None or not comparison.max_abs > 0:
         return ""

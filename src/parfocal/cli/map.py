@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from parfocal.backends.counterparts.lookup import Match, Side
+    from parfocal.backends.counterparts.lookup import ArgumentSide, Match
 
 
 def map_names(
@@ -139,7 +139,7 @@ def _print_table(console: Console, header: tuple[str, ...], rows: Sequence[tuple
     console.print(table)
 
 
-def _cells(side: Side | None) -> tuple[str, str]:
+def _cells(side: ArgumentSide | None) -> tuple[str, str]:
     return ("-", "") if side is None else (side.name, side.default or "")
 
 

@@ -22,7 +22,7 @@ from parfocal.compat.padiff.dump_tools import training_elements
 from parfocal.compat.padiff.interfaces.diff_utils import default_loss
 from parfocal.compat.padiff.pairing import pair_calls
 from parfocal.compat.padiff.partners import Partners, pair_slots, pair_units
-from parfocal.compat.padiff.report.report import Frame, Kept, ReportNode
+from parfocal.compat.padiff.report.report import Frame, KeptTensor, ReportNode
 from parfocal.compat.padiff.weight_init.copying import copy_weights, units_of
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.inputs import Sides, convert
@@ -236,7 +236,7 @@ def _compare_calls(pairs: list[CallPair], config: CompareConfig) -> bool:
         raise EmptyComparisonError("no call of the torch module has a counterpart in the paddle layer")
     forward = sorted(pairs, key=lambda pair: pair.torch.step)
     # A container's own input gradient is complete last, so backward is the reverse of how calls began.
-    stages: tuple[tuple[str, str, list[CallPair], Callable[[ReportNode], list[Kept | None]]], ...] = (
+    stages: tuple[tuple[str, str, list[CallPair], Callable[[ReportNode], list[KeptTensor | None]]], ...] = (
         ("Forward  Stagy", "forward", forward, lambda node: list(node.outputs)),
         ("Backward Stagy", "bacward", pairs[::-1], lambda node: list(node.input_gradients.values())),
     )
@@ -251,7 +251,7 @@ def _compare_calls(pairs: list[CallPair], config: CompareConfig) -> bool:
 
 
 def _difference(
-    first: Sequence[Kept | None], second: Sequence[Kept | None], config: CompareConfig
+    first: Sequence[KeptTensor | None], second: Sequence[KeptTensor | None], config: CompareConfig
 ) -> str | None:
     if len(first) != len(second):
         return f"\nnumber of tensors for compare is not equal, {len(first)} vs {len(second)}"

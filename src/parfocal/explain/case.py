@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from parfocal.attribution.divisions import NOT_DIVIDED, Divided
+from parfocal.attribution.divisions import NOT_DIVIDED, DividedWork
 from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
@@ -24,16 +24,16 @@ from parfocal.judge.layouts import fit
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, tensor_words
 from parfocal.phrases import phrase
-from parfocal.replay.follow import Direction, Listener, Side, Tie
-from parfocal.replay.precise import Precise
-from parfocal.replay.repeat import Place, Repeated, Repeater, Script
-from parfocal.replay.trace import Data, Node, Value
+from parfocal.replay.follow import Binding, Direction, InputOrOutput, Listener
+from parfocal.replay.noise_floors import NoiseFloors
+from parfocal.replay.repeat import Place, Repeater, RepeatResult, ReplayScript
+from parfocal.replay.trace import Node, TensorData, Value
 
 Prepare = Callable[[Any], Any]
 Buffers = tuple[Mapping[str, Array], Mapping[str, Array]]
 
 
-class Seen(Protocol):
+class MeasuredTensor(Protocol):
     """One measured tensor of a paired call, as the alignment keeps it."""
 
     @property
@@ -41,7 +41,7 @@ class Seen(Protocol):
     @property
     def reference(self) -> int: ...
     @property
-    def side(self) -> Side: ...
+    def side(self) -> InputOrOutput: ...
     @property
     def slot(self) -> str: ...
     @property
@@ -69,7 +69,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CallGroup:
     """Calls of the two sides that do the same work together: one of each side, or a run of them."""
 
     port: tuple[int, ...]
@@ -84,15 +84,15 @@ class Case:
     """
 
     divergence: Divergence
-    precise: Precise
+    precise: NoiseFloors
     call: int
     counterpart: int | None
     checks: tuple[Check, ...]
     limit: float
     buffers: Buffers = ({}, {})  # of the reference and of the port, before anything ran
     paired: Collection[int] = ()  # the reference's calls that have a partner
-    divided: Divided = NOT_DIVIDED
-    group: Group | None = None  # of calls that do together what the other side divides otherwise
+    divided: DividedWork = NOT_DIVIDED
+    group: CallGroup | None = None  # of calls that do together what the other side divides otherwise
     unjudged: Mapping[int, int] = field(
         default_factory=dict
     )  # calls whose outputs are not compared -> partners
@@ -101,7 +101,7 @@ class Case:
     allowance: Allowance | None = None  # of work that trials may be; None: as much as it takes
     problems: list[str] = field(default_factory=list)
     looked_up: dict[str, Any] = field(default_factory=dict)  # what hypotheses share
-    _baseline: Repeated | None = None
+    _baseline: RepeatResult | None = None
 
     @property
     def node(self) -> Node:
@@ -185,7 +185,7 @@ class Case:
         )
         return replace(self, checks=tuple(checks))
 
-    def supply(self, data: Data) -> Array:
+    def supply(self, data: TensorData) -> Array:
         assert data.stored is not None
         return self.precise.ledger.get(data.stored)
 
@@ -229,7 +229,7 @@ class Case:
                 floor |= question(calls, check.reference)
         return score(error, floor)
 
-    def score(self, repeated: Repeated | None, direction: Direction | None = None) -> float:
+    def score(self, repeated: RepeatResult | None, direction: Direction | None = None) -> float:
         """The worst score of what a twin computed, over all places of one direction."""
         if repeated is None:
             return math.inf
@@ -244,7 +244,7 @@ class Case:
                 return math.inf
         return max(scores, default=0.0 if wanted else math.inf)
 
-    def _where_made(self, check: Check, repeated: Repeated) -> Check:
+    def _where_made(self, check: Check, repeated: RepeatResult) -> Check:
         """What the call gives as another call inside gave it is looked at there."""
         order, side, slot, direction = check.port
         tie = self.precise.port.script.ties.get(order)
@@ -276,7 +276,7 @@ class Case:
         inside: bool = True,
         listener: Listener | None = None,
         forward_only: bool = False,
-    ) -> Repeated | None:
+    ) -> RepeatResult | None:
         """The port's call with a change; None when the framework refuses to compute that."""
         repeater, start = self.port_repeater(), self.start
         if start == self.call:
@@ -295,14 +295,14 @@ class Case:
         listener: Listener | None = None,
         forward_only: bool = False,
         start: int | None = None,
-    ) -> Repeated | None:
+    ) -> RepeatResult | None:
         """The reference's call with a change; ``start``: as part of a call around it."""
         if self.counterpart is None:
             return None
         repeater, call = self.precise.reference, self.counterpart if start is None else start
         return self._repeat(repeater, call, prepare, on_op, inside, listener, forward_only)
 
-    def repeat(self, repeater: Repeater, call: int, dtype: str | None = None) -> Repeated | None:
+    def repeat(self, repeater: Repeater, call: int, dtype: str | None = None) -> RepeatResult | None:
         """A call by a repeater of its own: on other values, given other arguments, or in another dtype."""
         return self._repeat(repeater, call, None, None, True, None, dtype=dtype)
 
@@ -374,7 +374,7 @@ class Case:
 
         return reach
 
-    def baseline(self) -> Repeated | None:
+    def baseline(self) -> RepeatResult | None:
         """The port's call as it is."""
         if self._baseline is None:
             self._baseline = self.run()
@@ -392,17 +392,17 @@ class Case:
         changed = False
         for check in self.checks:
             order, side, slot, _ = check.port
-            tie = ties.get(order, Tie({}, {}))
+            tie = ties.get(order, Binding({}, {}))
             if is_kept(check.port) or slot in (tie.inputs if side == "input" else tie.outputs):
                 continue
             value = _value(self.precise.reference.trace.nodes[check.reference[0]], check.reference)
             inputs = {**tie.inputs, slot: value} if side == "input" else tie.inputs
             outputs = {**tie.outputs, slot: value} if side == "output" else tie.outputs
-            ties[order] = Tie(inputs, outputs, tie.in_place)
+            ties[order] = Binding(inputs, outputs, tie.in_place)
             changed = True
         if not changed:
             return usual
-        return usual.led_by(Script(ties, usual.script.layouts))
+        return usual.led_by(ReplayScript(ties, usual.script.layouts))
 
     def _repeat(
         self,
@@ -414,8 +414,8 @@ class Case:
         listener: Listener | None,
         forward_only: bool = False,
         dtype: str | None = None,
-    ) -> Repeated | None:
-        def supply(data: Data) -> Array:
+    ) -> RepeatResult | None:
+        def supply(data: TensorData) -> Array:
             return self.supply(data).astype(dtype) if "float" in data.dtype else self.supply(data)
 
         twins: list[Any] = []
@@ -463,7 +463,7 @@ def is_telling(array: Array) -> bool:
     return array.size >= 8 and bool(np.ptp(array.astype(np.float64)) > 0)
 
 
-def blamed(seen: Seen, nodes: Sequence[Node]) -> int:
+def blamed(seen: MeasuredTensor, nodes: Sequence[Node]) -> int:
     """The port's call that made the error: itself, or the one around it."""
     order = seen.port
     for _ in range(seen.levels):

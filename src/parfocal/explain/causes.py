@@ -56,7 +56,7 @@ def code_of(setting: str, kind: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class OpLine:
     """An op's own line, when it is nearer to the mistake than the module's."""
 
     op: str | None
@@ -74,8 +74,8 @@ class Proof:
     message: str
     fix: str
     score: float
-    port: Where | None = None
-    reference: Where | None = None
+    port: OpLine | None = None
+    reference: OpLine | None = None
     facts: tuple[str, ...] = ()  # of a message that names a module: what it says without that
 
 
@@ -85,7 +85,7 @@ def cause(proofs: list[Proof]) -> Cause:
     return replace(first, alternatives=tuple(others))
 
 
-def nearer(site: Site | None, where: Where | None, nodes: Sequence[Node]) -> Site | None:
+def nearer(site: Site | None, where: OpLine | None, nodes: Sequence[Node]) -> Site | None:
     """A site at an op's own line, and in the module whose code that is; ``nodes``: the calls of its model."""
     if site is None or where is None:
         return site

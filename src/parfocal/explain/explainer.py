@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from parfocal.attempts import Attempts
-from parfocal.attribution.divisions import NOT_DIVIDED, Divided
+from parfocal.attribution.divisions import NOT_DIVIDED, DividedWork
 from parfocal.backends.protocol import Array
 from parfocal.explain import fused_layers
 from parfocal.explain.allowance import Allowance
 from parfocal.explain.backward import equals, functions, gradients
-from parfocal.explain.case import Buffers, Case, Check, Seen, blamed
-from parfocal.explain.causes import Proof, Where, cause, nearer, number
+from parfocal.explain.case import Buffers, Case, Check, MeasuredTensor, blamed
+from parfocal.explain.causes import OpLine, Proof, cause, nearer, number
 from parfocal.explain.describing import described
 from parfocal.explain.fixes.constructing import in_the_constructor
 from parfocal.explain.layers import (
@@ -41,8 +41,8 @@ from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of
 from parfocal.matching.pairing import Pairing
 from parfocal.matching.spans import starts_of_runs
 from parfocal.phrases import joined, phrase
-from parfocal.replay.follow import Direction, Side
-from parfocal.replay.precise import Precise
+from parfocal.replay.follow import Direction, InputOrOutput
+from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.repeat import Place
 from parfocal.weights.plan import Entry
 
@@ -85,14 +85,14 @@ class Explainer:
 
     def __init__(
         self,
-        precise: Precise,
+        precise: NoiseFloors,
         pairing: Pairing,
-        seen: Sequence[Seen],
+        seen: Sequence[MeasuredTensor],
         limit: float,
         doubtful: Collection[str] = (),
         buffers: Buffers = ({}, {}),
         entries: Sequence[Entry] = (),
-        divided: Divided = NOT_DIVIDED,
+        divided: DividedWork = NOT_DIVIDED,
         *,
         reproducing: bool = False,
         attempts: Attempts | None = None,
@@ -117,22 +117,22 @@ class Explainer:
         self._reference_of = {pair.port: pair.reference for pair in pairing.pairs}
         self._paired = frozenset(pair.reference for pair in pairing.pairs)
         self._unjudged = fused_layers.unjudged(pairing, divided)
-        self._divided = Divided(
+        self._divided = DividedWork(
             divided.reference_giving | set(self._unjudged.values()),
             divided.giving | self._unjudged.keys(),
             divided.taking,
         )
         self._starts = starts_of_runs(pairing)
-        self._groups = fused_layers.Groups(pairing, precise.reference.trace, precise.port.trace)
+        self._groups = fused_layers.CallGroups(pairing, precise.reference.trace, precise.port.trace)
         self._found: dict[int, list[Divergence]] = {}  # explained, by call
         self._left: dict[int, frozenset[Place]] = {}  # what is wrong in a call besides what was explained
         self._callers: set[str] = set()  # to blame for what another call is given
         self._nothing_more: set[tuple[object, ...]] = set()  # a line of a loop is looked at in one round
-        self._seen: dict[int, list[Seen]] = {}
+        self._seen: dict[int, list[MeasuredTensor]] = {}
         for each in seen:
             self._seen.setdefault(blamed(each, precise.port.trace.nodes), []).append(each)
 
-    def explain(self, divergence: Divergence, seen: Seen) -> Divergence:
+    def explain(self, divergence: Divergence, seen: MeasuredTensor) -> Divergence:
         """The divergence with its cause, or with what its error looks like."""
         path = "" if divergence.port is None else divergence.port.path
         if not self.allowance.begin(path):
@@ -141,7 +141,7 @@ class Explainer:
             phrase("the cause"), path, lambda: self._with_cause(divergence, seen), divergence
         )
 
-    def _with_cause(self, divergence: Divergence, seen: Seen) -> Divergence:
+    def _with_cause(self, divergence: Divergence, seen: MeasuredTensor) -> Divergence:
         case = self._case(divergence, seen)
         if case.node.path in self.doubtful:
             return divergence
@@ -170,7 +170,7 @@ class Explainer:
                 return explained
         return self._described(divergence, case)
 
-    def _around(self, case: Case, seen: Seen) -> tuple[Divergence, Case] | None:
+    def _around(self, case: Case, seen: MeasuredTensor) -> tuple[Divergence, Case] | None:
         """A call that is given another shape, and is right when it is given the reference's: who calls it
         is to blame.
         """
@@ -182,7 +182,7 @@ class Explainer:
         shapes = zip(case.node.inputs.items(), other.inputs.items(), strict=False)
         for (slot, mine), (other_slot, theirs) in shapes:
             if mine.data.shape != theirs.data.shape:
-                handed = Handed(seen.port, case.counterpart or 0, slot, other_slot)
+                handed = MisshapenInput(seen.port, case.counterpart or 0, slot, other_slot)
                 node = self.precise.port.trace.nodes[parent]
                 site = Site(node.path, node.kind, None, case.node.file, case.node.line, node.settings)
                 what = phrase(
@@ -200,7 +200,7 @@ class Explainer:
                 return divergence, self._case(divergence, handed)
         return None
 
-    def further(self, divergence: Divergence, seen: Seen) -> Divergence | None:
+    def further(self, divergence: Divergence, seen: MeasuredTensor) -> Divergence | None:
         """Another mistake of code that has one already; None when it follows from that one.
 
         Every stretch of code between two calls starts from the reference's values, so what is still
@@ -326,7 +326,7 @@ class Explainer:
             proof = replace(proof, fix=fix)
         return proof if proof.port is not None else replace(proof, port=self._place(case))
 
-    def _place(self, case: Case) -> Where | None:
+    def _place(self, case: Case) -> OpLine | None:
         return self.attempts.attempt(phrase("the ops"), case.node.path, partial(place, case), None)
 
     def _asked(self, hypothesis: Hypothesis, case: Case) -> list[Proof]:
@@ -345,7 +345,7 @@ class Explainer:
             reference=nearer(divergence.reference, first.reference, precise.reference.trace.nodes),
         )
 
-    def _case(self, divergence: Divergence, seen: Seen) -> Case:
+    def _case(self, divergence: Divergence, seen: MeasuredTensor) -> Case:
         call = self._starts.get(seen.port, blamed(seen, self.precise.port.trace.nodes))
         call = self._sent_back_to(call) if seen.direction == "backward" else call
         counterpart = self._reference_of.get(call)
@@ -375,7 +375,7 @@ class Explainer:
             call = nodes[call].parent or 0
         return call
 
-    def _maker(self, seen: Seen) -> int | None:
+    def _maker(self, seen: MeasuredTensor) -> int | None:
         """The reference's call whose own code makes what another is given: not one that only hands it on."""
         nodes = self.precise.reference.trace.nodes
         parent = nodes[seen.reference].parent
@@ -388,14 +388,14 @@ class Explainer:
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class MisshapenInput:
     """What a call is given, where nothing could be measured: another shape than the reference's."""
 
     port: int
     reference: int
     slot: str
     reference_slot: str
-    side: Side = "input"
+    side: InputOrOutput = "input"
     direction: Direction = "forward"
     relative: float | None = None
     floor: Size = NOTHING
@@ -428,7 +428,7 @@ def _of_update(proof: Proof, case: Case) -> Proof:
     return replace(proof, code="buffer.momentum", message=message)
 
 
-def _check(seen: Seen) -> Check:
+def _check(seen: MeasuredTensor) -> Check:
     return Check(
         (seen.port, seen.side, seen.slot, seen.direction),
         (seen.reference, seen.side, seen.reference_slot, seen.direction),

@@ -11,30 +11,30 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from parfocal.attribution.divisions import Divided
+from parfocal.attribution.divisions import DividedWork
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.vocabulary import ACTIVATIONS
-from parfocal.explain.case import Case, Check, Group
-from parfocal.explain.causes import Proof, Where, spelled_path
+from parfocal.explain.case import CallGroup, Case, Check
+from parfocal.explain.causes import OpLine, Proof, spelled_path
 from parfocal.explain.layers.mirror import solved_setting
 from parfocal.explain.layers.settings import differing_settings, rebuilt
 from parfocal.explain.ops.explaining import ops, place, scene_of
-from parfocal.explain.ops.gaps import Gap, ways_through
 from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.mismatches import Mismatch, ways_through
 from parfocal.explain.ops.names import name_of_kind
-from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.judge.floors import coarser
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.matching.spans import starts_of_runs
 from parfocal.phrases import phrase
-from parfocal.replay.follow import Tie
-from parfocal.replay.repeat import Place, Script
+from parfocal.replay.follow import Binding
+from parfocal.replay.repeat import Place, ReplayScript
 from parfocal.replay.trace import Node, Trace
 
 _OPENED = "fused layer opened"  # in what hypotheses of one case share
 
 
-class Groups:
+class CallGroups:
     """All of one pairing."""
 
     def __init__(self, pairing: Pairing, reference: Trace, port: Trace) -> None:
@@ -43,7 +43,7 @@ class Groups:
         self._pairs: dict[int, CallPair] = {pair.port: pair for pair in pairing.pairs}
         self._starts = starts_of_runs(pairing)
 
-    def of(self, order: int) -> Group | None:
+    def of(self, order: int) -> CallGroup | None:
         """The group of a call of the port; None: two calls that stand for each other, and no more."""
         pair = self._pairs.get(order)
         if pair is None:
@@ -54,7 +54,7 @@ class Groups:
         reference = _leaves_between(self._reference, pair.reference, last)
         if len(port) == len(reference) == 1 and not self._is_opened(port[0], reference[0]):
             return None
-        return Group(port, reference)
+        return CallGroup(port, reference)
 
     def _is_opened(self, port: int, reference: int) -> bool:
         """Whether one of two layers with the same weights is more than the framework's own."""
@@ -62,7 +62,7 @@ class Groups:
         return any(not node.framework_layer for node in nodes) and any(node.is_leaf for node in nodes)
 
 
-def unjudged(pairing: Pairing, divided: Divided) -> dict[int, int]:
+def unjudged(pairing: Pairing, divided: DividedWork) -> dict[int, int]:
     """The port's calls that have a partner and give something else than it does."""
     return {
         pair.port: pair.reference
@@ -151,7 +151,7 @@ def first_half(case: Case) -> Iterator[Proof]:
                 return
 
 
-def _half(case: Case, mine: Op, counterpart: int, gap: Gap, scene: Scene) -> Case:
+def _half(case: Case, mine: Op, counterpart: int, gap: Mismatch, scene: OpComparison) -> Case:
     """The layer by itself, and what the reference's code makes in its place."""
     assert mine.call is not None
     node = case.precise.reference.trace.nodes[counterpart]
@@ -169,17 +169,17 @@ def _half(case: Case, mine: Op, counterpart: int, gap: Gap, scene: Scene) -> Cas
     )
 
 
-def place_in_pieces(case: Case) -> Where | None:
+def place_in_pieces(case: Case) -> OpLine | None:
     """The line of the half that is wrong, whatever the cause."""
     opened = opened_case(case)
     where = None if opened is None else place(opened)
     return None if opened is None or where is None else _in(opened, where)
 
 
-def _in(opened: Case, where: Where | None) -> Where:
+def _in(opened: Case, where: OpLine | None) -> OpLine:
     """With the module whose code it is: where nothing else is said, the one around the calls."""
     node = opened.node
-    where = where or Where(None, node.file, node.line)
+    where = where or OpLine(None, node.file, node.line)
     return where if where.module is not None else replace(where, module=node.path, kind=node.kind)
 
 
@@ -191,12 +191,12 @@ def opened_case(case: Case) -> Case | None:
     return found
 
 
-def _opened(case: Case, group: Group) -> Case | None:
+def _opened(case: Case, group: CallGroup) -> Case | None:
     ours, theirs = case.precise.reference.trace, case.precise.port.trace
     call, counterpart = _around(theirs, group.port), _around(ours, group.reference)
     if call is None or counterpart is None or case.direction != "forward":
         return None
-    divided = Divided(
+    divided = DividedWork(
         case.divided.reference_giving | set(group.reference),
         case.divided.giving | set(group.port),
         case.divided.taking,
@@ -209,7 +209,7 @@ def _opened(case: Case, group: Group) -> Case | None:
         call=call,
         counterpart=counterpart,
         precise=case.precise.with_port(
-            case.precise.port.led_by(Script(_untied(script.ties, inside), script.layouts))
+            case.precise.port.led_by(ReplayScript(_untied(script.ties, inside), script.layouts))
         ),
         checks=(check,),
         divided=divided,
@@ -263,7 +263,7 @@ def _around(trace: Trace, orders: tuple[int, ...]) -> int | None:
     return around
 
 
-def _untied(ties: Mapping[int, Tie], orders: list[int]) -> dict[int, Tie]:
+def _untied(ties: Mapping[int, Binding], orders: list[int]) -> dict[int, Binding]:
     """What these calls give is left as it is; what they take is not."""
     left = {order: replace(ties[order], outputs={}) for order in orders if order in ties}
     return {

@@ -22,7 +22,7 @@ CLOSE = 4.0  # standard errors that a fitted scale may be off
 COARSEST = 0.1  # and never more than this share
 
 
-class Family(Enum):
+class InitialiserFamily(Enum):
     CONSTANT = "constant"
     FIXED = "fixed"  # the same numbers from every seed
     UNIFORM = "uniform"
@@ -41,11 +41,11 @@ class Fans:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class InitialDraws:
     """What is known of a tensor's first values, over all seeds."""
 
     values: Array  # flat, float64
-    family: Family
+    family: InitialiserFamily
     mean: float
     std: float
     name: str  # the initialiser's, or the family with its numbers
@@ -57,49 +57,57 @@ class Drawn:
         return phrase("{name} (std {std})", name=self.name, std=number(self.std))
 
 
-def drawn(samples: list[Array], fans: Fans | None) -> Drawn:
+def drawn(samples: list[Array], fans: Fans | None) -> InitialDraws:
     """One array a seed, all of one tensor."""
     values = np.concatenate([sample.reshape(-1) for sample in samples]).astype(np.float64)
     mean, std = float(values.mean()), float(values.std())
     family = _family(samples, values, mean, std)
     known = None if fans is None else _initialiser(family, values, mean, std, fans)
     if known is not None:
-        return Drawn(values, family, mean, std, known, by_fans=True)
-    return Drawn(values, family, mean, std, _name(family, values, mean, std))
+        return InitialDraws(values, family, mean, std, known, by_fans=True)
+    return InitialDraws(values, family, mean, std, _name(family, values, mean, std))
 
 
-def _family(samples: list[Array], values: Array, mean: float, std: float) -> Family:
+def _family(samples: list[Array], values: Array, mean: float, std: float) -> InitialiserFamily:
     if np.ptp(values) == 0.0:
-        return Family.CONSTANT
+        return InitialiserFamily.CONSTANT
     if len(samples) > 1 and all(np.array_equal(sample, samples[0]) for sample in samples[1:]):
-        return Family.FIXED
+        return InitialiserFamily.FIXED
     if values.size < ENOUGH:
-        return Family.OTHER
+        return InitialiserFamily.OTHER
     error = math.sqrt(24 / values.size)  # of the kurtosis of normal numbers
     kurtosis = float(stats.kurtosis(values, fisher=False))
     reach = float(np.abs(values - mean).max()) / std
     if abs(kurtosis - 1.8) < max(0.05, CLOSE * error / 3) and reach < math.sqrt(3) * 1.05:
-        return Family.UNIFORM
+        return InitialiserFamily.UNIFORM
     if abs(kurtosis - 3.0) < max(0.1, CLOSE * error):
         expected = stats.norm.isf(1 / values.size)
-        return Family.TRUNCATED if values.size > 500 and reach < 0.7 * expected else Family.NORMAL
-    return Family.TRUNCATED if kurtosis < 3.0 and reach < 2.6 and kurtosis > 2.0 else Family.OTHER
+        return (
+            InitialiserFamily.TRUNCATED
+            if values.size > 500 and reach < 0.7 * expected
+            else InitialiserFamily.NORMAL
+        )
+    return (
+        InitialiserFamily.TRUNCATED
+        if kurtosis < 3.0 and reach < 2.6 and kurtosis > 2.0
+        else InitialiserFamily.OTHER
+    )
 
 
-def _scales(fans: Fans) -> dict[tuple[Family, str], float]:
+def _scales(fans: Fans) -> dict[tuple[InitialiserFamily, str], float]:
     """The standard deviation of every initialiser that goes by the tensor's fans."""
     into, out = max(fans.into, 1.0), max(fans.out, 1.0)
     if fans.bias:
-        return {(Family.UNIFORM, phrase("uniform by fan-in")): 1 / math.sqrt(3 * into)}
+        return {(InitialiserFamily.UNIFORM, phrase("uniform by fan-in")): 1 / math.sqrt(3 * into)}
     return {
-        (Family.UNIFORM, phrase("Kaiming uniform, a=√5")): 1 / math.sqrt(3 * into),
-        (Family.UNIFORM, phrase("Xavier uniform")): math.sqrt(2 / (into + out)),
-        (Family.UNIFORM, phrase("Kaiming uniform")): math.sqrt(2 / into),
-        (Family.UNIFORM, phrase("Kaiming uniform by fan-out")): math.sqrt(2 / out),
-        (Family.NORMAL, phrase("Kaiming normal")): math.sqrt(2 / into),
-        (Family.NORMAL, phrase("Xavier normal")): math.sqrt(2 / (into + out)),
-        (Family.NORMAL, phrase("Kaiming normal by fan-out")): math.sqrt(2 / out),
-        (Family.NORMAL, phrase("normal by fan-in")): math.sqrt(1 / into),
+        (InitialiserFamily.UNIFORM, phrase("Kaiming uniform, a=√5")): 1 / math.sqrt(3 * into),
+        (InitialiserFamily.UNIFORM, phrase("Xavier uniform")): math.sqrt(2 / (into + out)),
+        (InitialiserFamily.UNIFORM, phrase("Kaiming uniform")): math.sqrt(2 / into),
+        (InitialiserFamily.UNIFORM, phrase("Kaiming uniform by fan-out")): math.sqrt(2 / out),
+        (InitialiserFamily.NORMAL, phrase("Kaiming normal")): math.sqrt(2 / into),
+        (InitialiserFamily.NORMAL, phrase("Xavier normal")): math.sqrt(2 / (into + out)),
+        (InitialiserFamily.NORMAL, phrase("Kaiming normal by fan-out")): math.sqrt(2 / out),
+        (InitialiserFamily.NORMAL, phrase("normal by fan-in")): math.sqrt(1 / into),
     }
 
 
@@ -112,9 +120,9 @@ def _is_centred(values: Array, mean: float, std: float) -> bool:
     return abs(mean) < CLOSE * std / math.sqrt(values.size)
 
 
-def _initialiser(family: Family, values: Array, mean: float, std: float, fans: Fans) -> str | None:
+def _initialiser(family: InitialiserFamily, values: Array, mean: float, std: float, fans: Fans) -> str | None:
     """The name of the initialiser that goes by the fans and has this scale."""
-    if family in (Family.CONSTANT, Family.FIXED) or not _is_centred(values, mean, std):
+    if family in (InitialiserFamily.CONSTANT, InitialiserFamily.FIXED) or not _is_centred(values, mean, std):
         return None
     error = min(COARSEST, CLOSE / math.sqrt(values.size))
     for (kind, name), expected in _scales(fans).items():
@@ -123,27 +131,27 @@ def _initialiser(family: Family, values: Array, mean: float, std: float, fans: F
     return None
 
 
-def _name(family: Family, values: Array, mean: float, std: float) -> str:
-    if family is Family.CONSTANT:
+def _name(family: InitialiserFamily, values: Array, mean: float, std: float) -> str:
+    if family is InitialiserFamily.CONSTANT:
         return phrase("constant {values}", values=number(float(values[0])))
-    if family is Family.FIXED:
+    if family is InitialiserFamily.FIXED:
         return phrase("fixed numbers (std {std})", std=number(std))
     centred = _is_centred(values, mean, std)
     low, high = (float(f"{edge:.2g}") for edge in (values.min(), values.max()))
     texts = {
-        Family.UNIFORM: phrase("uniform, {low} to {high}", low=number(low), high=number(high)),
-        Family.NORMAL: phrase(
+        InitialiserFamily.UNIFORM: phrase("uniform, {low} to {high}", low=number(low), high=number(high)),
+        InitialiserFamily.NORMAL: phrase(
             "normal, {which}std {std}",
             which="" if centred else phrase("mean {mean}, ", mean=f"{mean:.2g}"),
             std=f"{std:.2g}",
         ),
-        Family.TRUNCATED: phrase(
+        InitialiserFamily.TRUNCATED: phrase(
             "truncated normal, std {std}, within {low} to {high}",
             std=f"{std:.2g}",
             low=number(low),
             high=number(high),
         ),
-        Family.OTHER: phrase(
+        InitialiserFamily.OTHER: phrase(
             "random, {which}std {std}",
             which="" if centred else phrase("mean {mean}, ", mean=f"{mean:.2g}"),
             std=f"{std:.2g}",
@@ -152,7 +160,7 @@ def _name(family: Family, values: Array, mean: float, std: float) -> str:
     return texts[family]
 
 
-def differ_in_scale(ours: Drawn, theirs: Drawn) -> tuple[float, float]:
+def differ_in_scale(ours: InitialDraws, theirs: InitialDraws) -> tuple[float, float]:
     """How likely two samples are of one distribution, as they are and brought to one scale: two p-values."""
     as_drawn = float(stats.ks_2samp(ours.values, theirs.values, method="asymp").pvalue)
     if not (ours.std and theirs.std):

@@ -31,17 +31,17 @@ Evaluate = Callable[[Arrays], Array | None]  # None: it cannot be had of these i
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LossSample:
     inputs: Arrays
     reference: Array
     port: Array
 
 
 @dataclass(frozen=True, slots=True)
-class Losses:
+class LossPair:
     """The two sides on the same samples, and how to compute them on others."""
 
-    samples: Sequence[Sample]
+    samples: Sequence[LossSample]
     reference: Evaluate
     port: Evaluate
 
@@ -52,16 +52,16 @@ def near(a: Array | float | None, b: Array | float | None) -> bool:
     return bool(np.allclose(a, b, rtol=CLOSE, atol=CLOSE * 1e-3))
 
 
-def cause_of(losses: Losses) -> Cause | None:
+def cause_of(losses: LossPair) -> Cause | None:
     """The first hypothesis that holds on every sample."""
     return next((cause for make in HYPOTHESES for cause in make(losses)), None)
 
 
-def _everywhere(losses: Losses, value: Callable[[Sample], Array | float | None]) -> bool:
+def _everywhere(losses: LossPair, value: Callable[[LossSample], Array | float | None]) -> bool:
     return all(near(value(sample), sample.port) for sample in losses.samples)
 
 
-def _reduced(losses: Losses) -> Iterator[Cause]:
+def _reduced(losses: LossPair) -> Iterator[Cause]:
     """One side gives a number for every element."""
     for ours, theirs, sides in (
         ("reference", "port", phrase("port")),
@@ -93,7 +93,7 @@ def _reduced(losses: Losses) -> Iterator[Cause]:
 NOT_NEGATIVE = phrase("labels that are not negative")
 
 
-def _counts(sample: Sample) -> dict[str, float]:
+def _counts(sample: LossSample) -> dict[str, float]:
     """Everything that a loss may be divided by."""
     first, last = sample.inputs[0], sample.inputs[-1]
     counts = {
@@ -106,7 +106,7 @@ def _counts(sample: Sample) -> dict[str, float]:
     return counts
 
 
-def _ratio(losses: Losses) -> Iterator[Cause]:
+def _ratio(losses: LossPair) -> Iterator[Cause]:
     """A sum for a mean, or a mean over another number of things."""
     if any(np.ndim(sample.reference) or np.ndim(sample.port) for sample in losses.samples):
         return
@@ -137,7 +137,7 @@ def _ratio(losses: Losses) -> Iterator[Cause]:
                 return
 
 
-def _other_count(mine: str, right: str, sample: Sample) -> Array | None:
+def _other_count(mine: str, right: str, sample: LossSample) -> Array | None:
     counts = _counts(sample)
     return sample.reference * counts[right] / counts[mine] if counts[mine] else None
 
@@ -158,7 +158,7 @@ def _transformed(name: str, inputs: Arrays) -> Arrays:
         return (TRANSFORMS[name](first.astype(np.float64)).astype(first.dtype), *inputs[1:])
 
 
-def _input(losses: Losses) -> Iterator[Cause]:
+def _input(losses: LossPair) -> Iterator[Cause]:
     """One side applies a function to its first input that the other expects to have been applied."""
     for name in TRANSFORMS:
         if all(near(losses.port(_transformed(name, s.inputs)), s.reference) for s in losses.samples):
@@ -184,7 +184,7 @@ def _input(losses: Losses) -> Iterator[Cause]:
             return
 
 
-def _axes(losses: Losses) -> Iterator[Cause]:
+def _axes(losses: LossPair) -> Iterator[Cause]:
     """Classes along another axis."""
     if any(sample.inputs[0].ndim < 3 for sample in losses.samples):
         return
@@ -197,7 +197,7 @@ def _axes(losses: Losses) -> Iterator[Cause]:
         yield Cause("loss.input", message, phrase("write axis=1 in the port's loss"), 0.0)
 
 
-def _labels(losses: Losses) -> Iterator[Cause]:
+def _labels(losses: LossPair) -> Iterator[Cause]:
     """A label that one side leaves out."""
     labels = losses.samples[0].inputs[-1]
     if labels.dtype.kind not in "iu" or len(losses.samples[0].inputs) < 2:
@@ -236,7 +236,7 @@ def _without(label: int, inputs: Arrays) -> Arrays | None:
     return tuple(each[keep] for each in inputs)
 
 
-def _smoothing(losses: Losses) -> Iterator[Cause]:
+def _smoothing(losses: LossPair) -> Iterator[Cause]:
     found = [
         identify_smoothing([(s.inputs, getattr(s, side)) for s in losses.samples])
         for side in ("reference", "port")
@@ -254,7 +254,7 @@ def _smoothing(losses: Losses) -> Iterator[Cause]:
         )
 
 
-def _weights(losses: Losses) -> Iterator[Cause]:
+def _weights(losses: LossPair) -> Iterator[Cause]:
     inputs = losses.samples[0].inputs
     if class_losses(inputs) is None:
         return
@@ -268,7 +268,7 @@ def _weights(losses: Losses) -> Iterator[Cause]:
     yield Cause("loss.weight", message, phrase("give the port's loss the weights {right}", right=right), 0.0)
 
 
-def _distance(losses: Losses) -> Iterator[Cause]:
+def _distance(losses: LossPair) -> Iterator[Cause]:
     """Losses of the difference of two arrays: L1, L2, smooth L1, Huber."""
     right, wrong = (
         identify_distance([(s.inputs, getattr(s, side)) for s in losses.samples])
@@ -290,10 +290,10 @@ def _distance(losses: Losses) -> Iterator[Cause]:
     )
 
 
-Hypothesis = Callable[[Losses], Iterator[Cause]]
+Hypothesis = Callable[[LossPair], Iterator[Cause]]
 
 
-def _factor(losses: Losses) -> Iterator[Cause]:
+def _factor(losses: LossPair) -> Iterator[Cause]:
     """One number that the port's loss is multiplied by, on every sample."""
     first = losses.samples[0]
     if len(losses.samples) < 2 or np.ndim(first.reference) or not first.reference:

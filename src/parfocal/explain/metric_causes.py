@@ -27,7 +27,7 @@ BATCHES = (2, 4, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 256, 512, 1000, 1024)
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class MetricProbe:
     """Part of the predictions and labels, and what both metrics make of it."""
 
     predictions: Any
@@ -40,10 +40,10 @@ Metric = Callable[[Any, Any], float | None]  # None: it cannot be had of these p
 
 
 @dataclass(frozen=True, slots=True)
-class Metrics:
+class MetricPair:
     """The two sides on the same probes."""
 
-    probes: Sequence[Probe]
+    probes: Sequence[MetricProbe]
     reference: Metric  # computes again
     port: Metric
 
@@ -56,12 +56,12 @@ def apart(a: float, b: float) -> float:
     return abs(a - b) / (ROUNDING * scale) if np.isfinite(scale) else np.inf
 
 
-def cause_of(metrics: Metrics, limit: float) -> Cause | None:
+def cause_of(metrics: MetricPair, limit: float) -> Cause | None:
     """The first hypothesis that holds on every probe."""
     return next((cause for make in HYPOTHESES for cause in make(metrics, limit)), None)
 
 
-def _fits(metrics: Metrics, of_probe: Callable[[Probe], float | None], limit: float) -> bool:
+def _fits(metrics: MetricPair, of_probe: Callable[[MetricProbe], float | None], limit: float) -> bool:
     """Whether a number computed from each probe is the port's, on all of them, and not always the same."""
     values = [of_probe(probe) for probe in metrics.probes]
     return all(
@@ -70,7 +70,7 @@ def _fits(metrics: Metrics, of_probe: Callable[[Probe], float | None], limit: fl
     )
 
 
-def _unit(metrics: Metrics, limit: float) -> Iterator[Cause]:
+def _unit(metrics: MetricPair, limit: float) -> Iterator[Cause]:
     for factor, (port, reference) in UNITS.items():
         if _fits(metrics, partial(_times, factor), limit):
             message = phrase(
@@ -83,7 +83,7 @@ def _unit(metrics: Metrics, limit: float) -> Iterator[Cause]:
             yield Cause("metric.unit", message, phrase("{verb} in the port's metric", verb=verb), 0.0)
 
 
-def _complement(metrics: Metrics, limit: float) -> Iterator[Cause]:
+def _complement(metrics: MetricPair, limit: float) -> Iterator[Cause]:
     for whole in (1.0, 100.0):
         if _fits(metrics, partial(_rest, whole), limit):
             message = phrase(
@@ -97,15 +97,15 @@ def _complement(metrics: Metrics, limit: float) -> Iterator[Cause]:
             )
 
 
-def _times(factor: float, probe: Probe) -> float:
+def _times(factor: float, probe: MetricProbe) -> float:
     return probe.reference * factor
 
 
-def _rest(whole: float, probe: Probe) -> float:
+def _rest(whole: float, probe: MetricProbe) -> float:
     return whole - probe.reference
 
 
-def _factor(metrics: Metrics, limit: float) -> Iterator[Cause]:
+def _factor(metrics: MetricPair, limit: float) -> Iterator[Cause]:
     probe = max(metrics.probes, key=lambda each: abs(each.reference))
     if probe.reference == 0 or len(metrics.probes) < 3:
         return
@@ -122,7 +122,7 @@ def _factor(metrics: Metrics, limit: float) -> Iterator[Cause]:
         )
 
 
-def _formula(metrics: Metrics, limit: float) -> Iterator[Cause]:
+def _formula(metrics: MetricPair, limit: float) -> Iterator[Cause]:
     """Both sides are well-known metrics, and not the same one."""
     right, wrong = (_name_of(metrics, side, limit) for side in ("reference", "port"))
     if right is None or wrong is None or right == wrong:
@@ -132,7 +132,7 @@ def _formula(metrics: Metrics, limit: float) -> Iterator[Cause]:
     yield Cause(code, message, phrase("compute {right} in the port's metric", right=right), 0.0)
 
 
-def _name_of(metrics: Metrics, side: str, limit: float) -> str | None:
+def _name_of(metrics: MetricPair, side: str, limit: float) -> str | None:
     for name, formula in FORMULAS.items():
         values = [formula(*_arrays(probe)) for probe in metrics.probes]
         for unit in (1.0, 100.0):
@@ -144,13 +144,13 @@ def _name_of(metrics: Metrics, side: str, limit: float) -> str | None:
     return None
 
 
-def _arrays(probe: Probe) -> tuple[Array, Array]:
+def _arrays(probe: MetricProbe) -> tuple[Array, Array]:
     predictions, labels = np.asarray(probe.predictions), np.asarray(probe.labels)
     column = labels.ndim == 2 and labels.shape[1] == 1 and predictions.shape != labels.shape
     return predictions, labels[:, 0] if column else labels
 
 
-def _ignoring(metrics: Metrics, limit: float) -> Iterator[Cause]:
+def _ignoring(metrics: MetricPair, limit: float) -> Iterator[Cause]:
     """A label that one side leaves out."""
     everything = max(metrics.probes, key=lambda each: np.asarray(each.labels).size)
     labels = np.asarray(everything.labels)
@@ -179,7 +179,7 @@ def _ignoring(metrics: Metrics, limit: float) -> Iterator[Cause]:
             return
 
 
-def _without(metric: Metric, label: int, probe: Probe) -> float | None:
+def _without(metric: Metric, label: int, probe: MetricProbe) -> float | None:
     labels, predictions = np.asarray(probe.labels), np.asarray(probe.predictions)
     keep = labels != label
     if labels.shape[:1] != predictions.shape[:1] or not keep.any():
@@ -189,7 +189,7 @@ def _without(metric: Metric, label: int, probe: Probe) -> float | None:
     return metric(predictions[keep], labels[keep]) if predictions.shape == labels.shape else None
 
 
-def _fits_reference(metrics: Metrics, label: int, limit: float) -> bool:
+def _fits_reference(metrics: MetricPair, label: int, limit: float) -> bool:
     """Whether the port's metric, without this label, is the reference's."""
     values = [_without(metrics.port, label, probe) for probe in metrics.probes]
     return all(
@@ -198,13 +198,13 @@ def _fits_reference(metrics: Metrics, label: int, limit: float) -> bool:
     )
 
 
-def _batched(metrics: Metrics, limit: float) -> Iterator[Cause]:
+def _batched(metrics: MetricPair, limit: float) -> Iterator[Cause]:
     """The mean over batches, each with the same weight; or the last batch left out."""
     for size in BATCHES:
         long = [probe for probe in metrics.probes if len(probe.labels) % size and len(probe.labels) > size]
         if len(long) < 2:
             continue
-        uneven = Metrics(long, metrics.reference, metrics.port)
+        uneven = MetricPair(long, metrics.reference, metrics.port)
         if _fits(uneven, partial(_mean_of_batches, metrics.reference, size), limit):
             message = phrase(
                 "the port averages over batches of {size} and weighs a last, smaller one like the others",
@@ -223,17 +223,17 @@ def _batched(metrics: Metrics, limit: float) -> Iterator[Cause]:
             return
 
 
-def _mean_of_batches(metric: Metric, size: int, probe: Probe) -> float | None:
+def _mean_of_batches(metric: Metric, size: int, probe: MetricProbe) -> float | None:
     starts = range(0, len(probe.labels), size)
     values = [metric(probe.predictions[at : at + size], probe.labels[at : at + size]) for at in starts]
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if len(known) == len(values) else None
 
 
-def _full_batches(metric: Metric, size: int, probe: Probe) -> float | None:
+def _full_batches(metric: Metric, size: int, probe: MetricProbe) -> float | None:
     count = len(probe.labels) // size * size
     return metric(probe.predictions[:count], probe.labels[:count])
 
 
-Hypothesis = Callable[[Metrics, float], Iterator[Cause]]
+Hypothesis = Callable[[MetricPair, float], Iterator[Cause]]
 HYPOTHESES: tuple[Hypothesis, ...] = (_unit, _complement, _formula, _ignoring, _batched, _factor)

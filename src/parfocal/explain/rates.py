@@ -25,7 +25,7 @@ CANCELLED = 64 * EPSILON["float64"]  # of the largest rate: what is left of a co
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class RatePair:
     """The learning rate of every update on both sides, and what is known of the port's."""
 
     reference: Array
@@ -52,7 +52,7 @@ def distance(port: Array, reference: Array) -> float:
     return float(np.nanmax(apart)) if np.isfinite(port).all() else np.inf
 
 
-def cause_of(rates: Rates, limit: float) -> Cause | None:
+def cause_of(rates: RatePair, limit: float) -> Cause | None:
     """The first hypothesis that makes the curves one; the others that do as alternatives."""
     found = [each for make in HYPOTHESES for each in make(rates, limit)]
     return replace(found[0], alternatives=tuple(found[1:])) if found else None
@@ -62,7 +62,7 @@ def _is_constant(curve: Array, limit: float) -> bool:
     return distance(curve, np.full_like(curve, curve[0])) <= limit
 
 
-def _constant(rates: Rates, limit: float) -> Iterator[Cause]:
+def _constant(rates: RatePair, limit: float) -> Iterator[Cause]:
     still = [_is_constant(side, limit) for side in (rates.reference, rates.port)]
     if rates.steps < 2 or still[0] == still[1]:
         return
@@ -92,7 +92,7 @@ def _span(curve: Array) -> str:
     return phrase("{first} to {last}", first=number(float(curve[0])), last=number(float(curve[-1])))
 
 
-def _shifted(rates: Rates, limit: float) -> Iterator[Cause]:
+def _shifted(rates: RatePair, limit: float) -> Iterator[Cause]:
     """The same curve some steps earlier or later."""
     for by in range(1, min(FURTHEST, rates.steps - FEW) + 1):
         for early in (True, False):
@@ -119,7 +119,7 @@ def _shifted(rates: Rates, limit: float) -> Iterator[Cause]:
             return
 
 
-def _stretched(rates: Rates, limit: float) -> Iterator[Cause]:
+def _stretched(rates: RatePair, limit: float) -> Iterator[Cause]:
     """One side goes by updates and the other by epochs of so many updates."""
     for every in range(2, min(MOST, rates.steps // 2) + 1):
         held = np.arange(rates.steps) // every
@@ -147,7 +147,7 @@ def _stretched(rates: Rates, limit: float) -> Iterator[Cause]:
             return
 
 
-def _scaled(rates: Rates, limit: float) -> Iterator[Cause]:
+def _scaled(rates: RatePair, limit: float) -> Iterator[Cause]:
     used = np.abs(rates.reference) > 0
     if not used.any() or not np.abs(rates.port[used]).any():
         return
@@ -170,7 +170,7 @@ def _scaled(rates: Rates, limit: float) -> Iterator[Cause]:
     )
 
 
-def _ending(rates: Rates, limit: float) -> Iterator[Cause]:
+def _ending(rates: RatePair, limit: float) -> Iterator[Cause]:
     """The same way from the same start to another end: the two differ by a multiple of the way gone."""
     ends = [float(side[-1]) for side in (rates.reference, rates.port)]
     peak = int(np.argmax(np.abs(rates.reference)))
@@ -201,7 +201,7 @@ def _jumps(curve: Array) -> list[int]:
     return [int(at) + 1 for at in np.flatnonzero(np.abs(np.diff(curve)) > floor)]
 
 
-def _milestones(rates: Rates, limit: float) -> Iterator[Cause]:
+def _milestones(rates: RatePair, limit: float) -> Iterator[Cause]:
     """Two curves in steps: at other updates, or by another factor."""
     ours, theirs = _jumps(rates.reference), _jumps(rates.port)
     if not ours or not theirs or any(np.diff(jumps).min(initial=2) < 2 for jumps in (ours, theirs)):
@@ -233,7 +233,7 @@ def _milestones(rates: Rates, limit: float) -> Iterator[Cause]:
         )
 
 
-def _warming(rates: Rates, limit: float) -> Iterator[Cause]:
+def _warming(rates: RatePair, limit: float) -> Iterator[Cause]:
     """Different at the beginning only."""
     apart = np.abs(rates.port - rates.reference) / np.maximum(rounding(rates.reference), 1e-300)
     wrong = np.flatnonzero(apart > limit)
@@ -249,7 +249,7 @@ def _warming(rates: Rates, limit: float) -> Iterator[Cause]:
     yield Cause("lr.value", message, fix, 0.0)
 
 
-Hypothesis = Callable[[Rates, float], Iterator[Cause]]
+Hypothesis = Callable[[RatePair, float], Iterator[Cause]]
 # In order of how much they say: what explains every point by one number goes first.
 HYPOTHESES: tuple[Hypothesis, ...] = (
     _constant,

@@ -18,13 +18,13 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
-from parfocal.explain.reproducing import Taken
+from parfocal.explain.reproducing import ExtractedLayer
 from parfocal.explain.scripting import Kind, Rebuilding, Watched, is_inside
 from parfocal.judge.floors import NOTHING, coarser, difference, size_of
 from parfocal.judge.verdict import Divergence
-from parfocal.replay.follow import Direction, Side
+from parfocal.replay.follow import Direction, InputOrOutput
 from parfocal.replay.observe import FLOATING
-from parfocal.replay.repeat import Repeated, Repeater, Script
+from parfocal.replay.repeat import Repeater, RepeatResult, ReplayScript
 from parfocal.replay.trace import Node, Value
 from parfocal.weights import views
 from parfocal.weights.plan import Entry
@@ -114,9 +114,9 @@ def _spans(kind: type, file: str, line: int) -> bool:
     return first <= line < first + len(text)
 
 
-def _taken(repeater: Repeater, call: int) -> Taken:
+def _taken(repeater: Repeater, call: int) -> ExtractedLayer:
     node = repeater.trace.nodes[call]
-    return Taken(repeater.backend, repeater.modules[node.path], node)
+    return ExtractedLayer(repeater.backend, repeater.modules[node.path], node)
 
 
 def _both(case: Case, calls: tuple[int, int]) -> tuple[tuple[str, Repeater, int], ...]:
@@ -174,7 +174,7 @@ def _alone(repeater: Repeater, call: int, case: Case) -> Repeater:
         slot: Value(value.data, None, backward and value.data.dtype in FLOATING)
         for slot, value in tie.inputs.items()
     }
-    return repeater.led_by(Script({call: replace(tie, inputs=inputs)}, repeater.script.layouts))
+    return repeater.led_by(ReplayScript({call: replace(tie, inputs=inputs)}, repeater.script.layouts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +183,10 @@ class Candidate:
 
     kind: Kind
     slots: tuple[str, str]
-    expected: Callable[[Repeated], Array | None]
-    observed: Callable[[Repeated], Array | None]
+    expected: Callable[[RepeatResult], Array | None]
+    observed: Callable[[RepeatResult], Array | None]
 
-    def judged(self, reference: Repeated, exact: Repeated, port: Repeated) -> Watched | None:
+    def judged(self, reference: RepeatResult, exact: RepeatResult, port: RepeatResult) -> Watched | None:
         expected, precise, observed = self.expected(reference), self.expected(exact), self.observed(port)
         if self.kind != "output":  # where nothing came back
             expected = np.zeros_like(observed) if expected is None and observed is not None else expected
@@ -225,11 +225,11 @@ def _gradients(case: Case, calls: tuple[int, int], entries: Sequence[Entry]) -> 
             )
 
 
-def _of_parameter(path: str, repeated: Repeated) -> Array | None:
+def _of_parameter(path: str, repeated: RepeatResult) -> Array | None:
     return repeated.parameters.get(path)
 
 
-def _joined(parts: Sequence[Entry], repeated: Repeated) -> Array | None:
+def _joined(parts: Sequence[Entry], repeated: RepeatResult) -> Array | None:
     """The reference's gradients as the port's parameter has them."""
     sources = [repeated.parameters.get(entry.source) for entry in parts]
     if any(source is None for source in sources):
@@ -243,7 +243,7 @@ def _joined(parts: Sequence[Entry], repeated: Repeated) -> Array | None:
     return whole
 
 
-def _paired(case: Case, calls: tuple[int, int], side: Side) -> Iterator[tuple[str, str]]:
+def _paired(case: Case, calls: tuple[int, int], side: InputOrOutput) -> Iterator[tuple[str, str]]:
     """Slots of the reference and of the port with the same recorded value."""
     node, tie = case.precise.reference.trace.nodes[calls[0]], case.precise.port.script.ties[calls[1]]
     ours, theirs = (node.inputs, tie.inputs) if side == "input" else (node.outputs, tie.outputs)
@@ -252,12 +252,12 @@ def _paired(case: Case, calls: tuple[int, int], side: Side) -> Iterator[tuple[st
 
 
 def _candidate(
-    case: Case, calls: tuple[int, int], side: Side, slots: tuple[str, str], direction: Direction
+    case: Case, calls: tuple[int, int], side: InputOrOutput, slots: tuple[str, str], direction: Direction
 ) -> Candidate:
     place, port_place = ((call, side, slot, direction) for call, slot in zip(calls, slots, strict=True))
     layout = case.precise.port.script.layouts.get((calls[1], side, slots[1]))
 
-    def expected(repeated: Repeated) -> Array | None:
+    def expected(repeated: RepeatResult) -> Array | None:
         found = repeated.places.get(place)
         return found if found is None or layout is None else layout.apply(found)
 

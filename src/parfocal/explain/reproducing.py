@@ -99,8 +99,8 @@ def reproduction(case: Case, cause: Cause) -> Reproduction | None:
     """None when one of the two layers cannot be made by a line of code, or the fix is none."""
     fix = _fix(case, cause)
     sides = {
-        "reference": Taken(case.reference_backend, case.reference_module, case.reference_node),
-        "port": Taken(case.backend, case.module, case.node),
+        "reference": ExtractedLayer(case.reference_backend, case.reference_module, case.reference_node),
+        "port": ExtractedLayer(case.backend, case.module, case.node),
     }
     if fix is None or not _can_be_apart(case, sides):
         return None
@@ -142,7 +142,7 @@ def reproduction(case: Case, cause: Cause) -> Reproduction | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ExtractedLayer:
     """A layer to be taken out of its model."""
 
     backend: Backend
@@ -202,7 +202,7 @@ def docstring(message: str) -> str:
     return message.replace("\\", "/").replace('"', "'")
 
 
-def imports(sides: Mapping[str, Taken]) -> str:
+def imports(sides: Mapping[str, ExtractedLayer]) -> str:
     return "\n".join(f"import {name}" for name in sorted({taken.backend.name for taken in sides.values()}))
 
 
@@ -237,7 +237,7 @@ def _fix(case: Case, cause: Cause) -> str | None:
     return f"port{rest}" if alone else None
 
 
-def _can_be_apart(case: Case, sides: Mapping[str, Taken]) -> bool:
+def _can_be_apart(case: Case, sides: Mapping[str, ExtractedLayer]) -> bool:
     plain = all(
         taken.node is not None
         and isinstance(taken.backend, LayerBuilder)

@@ -112,14 +112,14 @@ def _channels(pairs: Pairs, limit: float) -> Iterator[Cause]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class AffineFit:
     """The port's values are the reference's times a scale plus an offset, one of each a channel."""
 
     scales: tuple[float, ...]
     offsets: tuple[float, ...]
 
 
-def fit_scale(pairs: Pairs, axis: int | None) -> Fit | None:
+def fit_scale(pairs: Pairs, axis: int | None) -> AffineFit | None:
     """The same scale and offset for all pairs; by channel where ``axis`` says what the channels are."""
     if any(a.shape != b.shape or a.dtype.kind not in "fiu" or b.dtype.kind not in "fiu" for a, b in pairs):
         return None
@@ -142,7 +142,7 @@ def fit_scale(pairs: Pairs, axis: int | None) -> Fit | None:
             return None
         scales.append(scale)
         offsets.append(offset)
-    return Fit(tuple(scales), tuple(offsets))
+    return AffineFit(tuple(scales), tuple(offsets))
 
 
 def _channel(array: Array, axis: int | None, channel: int) -> Array:
@@ -179,7 +179,7 @@ def _scaled(pairs: Pairs, limit: float) -> Iterator[Cause]:
         return
 
 
-def _known(fit: Fit) -> tuple[str, str] | None:
+def _known(fit: AffineFit) -> tuple[str, str] | None:
     """Which known constants the two sides were normalised by, if that explains the fit."""
     for ours, (mean, std) in KNOWN.items():
         for theirs, (other_mean, other_std) in KNOWN.items():

@@ -18,8 +18,8 @@ from parfocal.explain.reproducing import (
     DATA,
     OUTPUT,
     TEMPLATE,
+    ExtractedLayer,
     Reproduction,
-    Taken,
     docstring,
     imports,
     places,
@@ -64,7 +64,7 @@ class Watched:
 class Rebuilding:
     """Everything that a script needs but the functions that build the models, and the fixes."""
 
-    taken: Mapping[str, Taken]
+    taken: Mapping[str, ExtractedLayer]
     modes: Mapping[str, Mapping[str, bool]]  # the flags for training by path, the module's own first
     buffers: Mapping[str, Mapping[str, Array]]  # before anything ran
     watched: Watched

@@ -29,7 +29,7 @@ _RANGE = {_FLOAT32: (1e-15, 1e15), _FLOAT64: (1e-140, 1e140)}
 
 
 @dataclass(slots=True)
-class Apart:
+class ElementDistance:
     """Extremes and sums over all elements."""
 
     size: int = 0
@@ -53,7 +53,7 @@ class Apart:
             return 0.0
         return math.sqrt(self.square / self.reference_square) if self.reference_square else math.inf
 
-    def add(self, other: Apart) -> None:
+    def add(self, other: ElementDistance) -> None:
         self.size += other.size
         self.peak = max(self.peak, other.peak)
         self.square += other.square
@@ -61,7 +61,7 @@ class Apart:
         self.reference_square += other.reference_square
 
 
-def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> Apart | None:
+def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> ElementDistance | None:
     """``a`` (actual) against ``b`` (reference) of one shape; None where ``compare_arrays`` must decide.
 
     So it must where an element may exceed the tolerance.
@@ -79,8 +79,8 @@ def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> Apart | None:
     read_actual = Reader(actual, dtype, "actual").read
     read_reference = Reader(reference, dtype, "reference").read
 
-    def span(start: int, stop: int, scratch: Scratch) -> Apart | None:
-        found = Apart()
+    def span(start: int, stop: int, scratch: Scratch) -> ElementDistance | None:
+        found = ElementDistance()
         with np.errstate(all="ignore"):
             for begin, end in blocks(start, stop, _BLOCK):
                 x, y = read_actual(begin, end, scratch), read_reference(begin, end, scratch)
@@ -90,7 +90,7 @@ def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> Apart | None:
                 found.add(block)
         return found
 
-    total = Apart()
+    total = ElementDistance()
     for found in run_spans(actual.size, _BLOCK, span, threads=False):
         if found is None:
             return None
@@ -98,15 +98,15 @@ def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> Apart | None:
     return total
 
 
-def _block(x: Array, y: Array, tolerance: Tolerance | None, scratch: Scratch) -> Apart | None:
+def _block(x: Array, y: Array, tolerance: Tolerance | None, scratch: Scratch) -> ElementDistance | None:
     if LIBRARY is not None and is_plain(x) and is_plain(y):
         return _ordinary(*_compiled(x, y, tolerance), tolerance)
     return _ordinary(_by_numpy(x, y, scratch), False, tolerance, x.dtype)
 
 
 def _ordinary(
-    found: Apart, within: bool, tolerance: Tolerance | None, dtype: np.dtype[Any] = _FLOAT32
-) -> Apart | None:
+    found: ElementDistance, within: bool, tolerance: Tolerance | None, dtype: np.dtype[Any] = _FLOAT32
+) -> ElementDistance | None:
     """What was found, unless something about it is out of the ordinary."""
     low, high = _RANGE[_FLOAT64 if dtype == _FLOAT64 else _FLOAT32]
     # written so that a NaN, from wherever, is out of the ordinary
@@ -119,7 +119,7 @@ def _ordinary(
     return found if tolerance is None or within or found.peak <= tolerance.atol / 2 else None
 
 
-def _compiled(x: Array, y: Array, tolerance: Tolerance | None) -> tuple[Apart, bool]:
+def _compiled(x: Array, y: Array, tolerance: Tolerance | None) -> tuple[ElementDistance, bool]:
     """What was found, and whether all of it is within the tolerance for sure."""
     assert LIBRARY is not None
     out, size = _FIVE(), x.size
@@ -128,16 +128,16 @@ def _compiled(x: Array, y: Array, tolerance: Tolerance | None) -> tuple[Apart, b
     places = address_of(x), halves, address_of(y), reference_halves
     LIBRARY.parfocal_apart(*places, size, allowed.atol, allowed.rtol, out)
     peak, square, reference_peak, reference_square, over = out
-    return Apart(size, peak, square, reference_peak, reference_square), over == 0
+    return ElementDistance(size, peak, square, reference_peak, reference_square), over == 0
 
 
-def _by_numpy(x: Array, y: Array, scratch: Scratch) -> Apart:
+def _by_numpy(x: Array, y: Array, scratch: Scratch) -> ElementDistance:
     difference = np.subtract(x, y, out=scratch.get("difference", x.dtype, len(x)))
     square = reference_square = 0.0
     for off, reference in wide_pieces((difference, y), scratch):
         square += dot(off, off)
         reference_square += dot(reference, reference)
-    return Apart(len(x), _largest(difference), square, _largest(y), reference_square)
+    return ElementDistance(len(x), _largest(difference), square, _largest(y), reference_square)
 
 
 def _largest(values: Array) -> float:

@@ -18,7 +18,7 @@ SAME = 1e-2  # relative distance below which two arrays show the same values
 _SAMPLE = 1024
 
 
-class Words(NamedTuple):
+class MaskEncoding(NamedTuple):
     """How a mask is said: what stands for the reference's zeros, and for all else."""
 
     zero: float
@@ -36,7 +36,7 @@ class Layout:
     permutation: tuple[int, ...] | None  # None: as it is
     shape: tuple[int, ...]
     split: tuple[int, ...] | None = None  # axes are split up to this shape before they are moved
-    words: Words | None = None  # of a mask that is said otherwise here
+    words: MaskEncoding | None = None  # of a mask that is said otherwise here
 
     @property
     def is_identity(self) -> bool:

@@ -34,7 +34,7 @@ _NOT_NUMBERS = "USOMm"  # kinds of dtypes: text, bytes, objects, times; these ca
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class NamedRow:
     """One name: what was measured and whether it passes, per method."""
 
     name: Name
@@ -127,7 +127,7 @@ def compare_named(
     *,
     method: str | Sequence[str] = "mean",
     threshold: float = 1e-6,
-) -> tuple[Row, ...]:
+) -> tuple[NamedRow, ...]:
     """Compare all names of both sides; a value equal to the threshold passes."""
     methods = methods_of(method)
     if not threshold >= 0:
@@ -148,10 +148,10 @@ def _row(
     right: Mapping[Name, Any],
     methods: tuple[str, ...],
     threshold: float,
-) -> Row:
+) -> NamedRow:
     for side, lacking in ((left, phrase("missing in the first")), (right, phrase("missing in the second"))):
         if name not in side:
-            return Row(name, None, lacking, {}, dict.fromkeys(methods, False))
+            return NamedRow(name, None, lacking, {}, dict.fromkeys(methods, False))
     ours, theirs = np.asarray(left[name]), np.asarray(right[name])
     if {ours.dtype.kind, theirs.dtype.kind} & set(_NOT_NUMBERS):
         same = bool(np.array_equal(ours, theirs))
@@ -164,14 +164,14 @@ def _row(
                 second=f"{right[name]!r:.40}",
             )
         )
-        return Row(name, None, problem, dict.fromkeys(methods, 0.0), dict.fromkeys(methods, same))
+        return NamedRow(name, None, problem, dict.fromkeys(methods, 0.0), dict.fromkeys(methods, same))
     reshaped = reshaped_alike(ours, theirs)
     note = "" if reshaped is None else shape_note(ours, theirs)
     comparison = compare_arrays(ours, theirs if reshaped is None else reshaped)
     if not comparison.comparable:
-        return Row(name, comparison, comparison.reason, {}, dict.fromkeys(methods, False))
+        return NamedRow(name, comparison, comparison.reason, {}, dict.fromkeys(methods, False))
     values = {method: float(getattr(comparison, METHODS[method])) for method in methods}
     # a NaN or an infinity that meets anything else fails every method, the smallest difference too
     sound = comparison.nonfinite_disagreeing == 0
     verdicts = {method: sound and value <= threshold for method, value in values.items()}
-    return Row(name, comparison, "", values, verdicts, note)
+    return NamedRow(name, comparison, "", values, verdicts, note)

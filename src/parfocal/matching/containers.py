@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from parfocal.matching.table import Table
+from parfocal.matching.table import PairTable
 from parfocal.matching.values import SAME, UNLIKE, nearest, tie_slots
 from parfocal.phrases import phrase
 from parfocal.replay.observe import FLOATING
@@ -15,7 +15,7 @@ PACKED = "batch_sizes"  # the part by which a packed sequence is known
 MIN_SHARE = 0.5  # of the paired calls inside two containers that must be common to both
 
 
-def pair_containers(table: Table, reference: Trace, port: Trace) -> None:
+def pair_containers(table: PairTable, reference: Trace, port: Trace) -> None:
     """By the calls paired inside; of equals the same values, the same class, the same depth."""
     inside = Counter(
         (above, other_above)
@@ -66,7 +66,7 @@ def _is_inside(container: Node, order: int) -> bool:
     return container.order < order < container.finished
 
 
-def part_unlike_containers(table: Table, reference: Trace, port: Trace) -> None:
+def part_unlike_containers(table: PairTable, reference: Trace, port: Trace) -> None:
     """Blocks that give tensors of another size do different jobs (one may concatenate, say): not a pair."""
     for order in [order for order in table.to_reference if not port.nodes[order].is_leaf]:
         call, other = reference.nodes[table.to_reference[order]], port.nodes[order]
@@ -78,7 +78,7 @@ def _unlikeness(a: Node, b: Node) -> tuple[bool, bool, int]:
     return nearest(a.outputs, b.outputs) > SAME, a.class_name != b.class_name, abs(a.depth - b.depth)
 
 
-def part_packed(table: Table, reference: Trace, port: Trace) -> None:
+def part_packed(table: PairTable, reference: Trace, port: Trace) -> None:
     """Of a packed sequence and a padded one no tensor is the other's: what is around them is compared."""
     for order, ours in list(table.to_reference.items()):
         if _is_packed(reference.nodes[ours]) != _is_packed(port.nodes[order]):

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from parfocal.backends.vocabulary.kinds import ACTIVATIONS
-from parfocal.matching.table import Table, same_kind
+from parfocal.matching.table import PairTable, same_kind
 from parfocal.matching.values import SAME, UNLIKE, nearest
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
@@ -21,7 +21,7 @@ FUSED_STEPS = 3  # how many calls one fused call may stand for, beyond the first
 
 
 @dataclass(slots=True)
-class Fused:
+class FusedRuns:
     """Runs of calls that the other side does in one."""
 
     ends: dict[int, int] = field(default_factory=dict)  # reference call -> last call of its run
@@ -35,9 +35,9 @@ class Fused:
         return self.ends.get(reference, reference)
 
 
-def find_fused(table: Table, reference: Trace, port: Trace) -> Fused:
+def find_fused(table: PairTable, reference: Trace, port: Trace) -> FusedRuns:
     """One call against a run: the fused output equals the last of the run."""
-    fused = Fused()
+    fused = FusedRuns()
     for ours, theirs in list(table.to_port.items()):
         call, other = reference.nodes[ours], port.nodes[theirs]
         apart = nearest(call.outputs, other.outputs)
@@ -65,12 +65,12 @@ def find_fused(table: Table, reference: Trace, port: Trace) -> Fused:
     return fused
 
 
-def _is_done_in_one(fused: Fused, first: int, run: list[Node]) -> None:
+def _is_done_in_one(fused: FusedRuns, first: int, run: list[Node]) -> None:
     fused.ends[first] = run[-1].order
     fused.reference_inside |= {node.order for node in run}
 
 
-def _goes_on(fused: Fused, table: Table, call: Node, other: Node, run: list[Node]) -> None:
+def _goes_on(fused: FusedRuns, table: PairTable, call: Node, other: Node, run: list[Node]) -> None:
     fused.goes_on[other.order] = run[-1].order
     fused.port_inside |= {node.order for node in run[:-1]}
     table.to_reference[run[-1].order] = call.order
@@ -146,7 +146,7 @@ def _feeds(producer: Node, consumer: Node) -> bool:
     return any(value.data is data for value in consumer.inputs.values() for data in given)
 
 
-def healed_calls(table: Table, reference: Trace, port: Trace) -> set[int]:
+def healed_calls(table: PairTable, reference: Trace, port: Trace) -> set[int]:
     """Port's calls that do more or less than their partners, while what comes later is the same again.
 
     There the two divide the work differently (an activation inside or after the layer), and only
@@ -168,7 +168,7 @@ def healed_calls(table: Table, reference: Trace, port: Trace) -> set[int]:
     return healed | _cut_to_size(table, reference, port, apart)
 
 
-def _cut_to_size(table: Table, reference: Trace, port: Trace, apart: Mapping[int, float]) -> set[int]:
+def _cut_to_size(table: PairTable, reference: Trace, port: Trace, apart: Mapping[int, float]) -> set[int]:
     """Calls that give another size, while everything of a size that comes later is the same.
 
     There the code around pads or crops, where the other side's layer does it itself.

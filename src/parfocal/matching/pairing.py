@@ -20,7 +20,7 @@ from parfocal.matching.containers import (
     part_unlike_containers,
 )
 from parfocal.matching.dividing import find_fused, healed_calls
-from parfocal.matching.table import Table, same_kind
+from parfocal.matching.table import PairTable, same_kind
 from parfocal.matching.values import SAME, UNLIKE, nearest
 from parfocal.matching.weightless import align, pair_by_order, pair_by_value
 from parfocal.phrases import phrase
@@ -60,7 +60,7 @@ def pair_calls(
     splits: Iterable[tuple[str, str]] = (),
 ) -> Pairing:
     """``layers``: the user's own word, path of the reference's module -> path of the port's."""
-    table = Table()
+    table = PairTable()
     if "" not in (layers or {}):
         _pair_wholes(table, reference, port)
     _pair_anchors(table, reference, port, anchors, layers or {})
@@ -97,7 +97,7 @@ def pair_calls(
 
 
 def _pair_parts(
-    table: Table, reference: Trace, port: Trace, splits: Iterable[tuple[str, str]]
+    table: PairTable, reference: Trace, port: Trace, splits: Iterable[tuple[str, str]]
 ) -> list[CallPair]:
     """Calls that do parts of the same work, as far as they take the same tensor."""
     ours, theirs = _by_path(reference.nodes), _by_path(port.nodes)
@@ -167,7 +167,7 @@ def _left_over(trace: Trace, paired: Mapping[int, int], fused: set[int]) -> tupl
     )
 
 
-def _pair_wholes(table: Table, reference: Trace, port: Trace) -> None:
+def _pair_wholes(table: PairTable, reference: Trace, port: Trace) -> None:
     """The models themselves stand for each other, however deep the one has its work and the other not.
 
     A model that is a single layer stands for the layer that has its weights.
@@ -180,7 +180,7 @@ def _pair_wholes(table: Table, reference: Trace, port: Trace) -> None:
 
 
 def _pair_anchors(
-    table: Table, reference: Trace, port: Trace, anchors: Iterable[Anchor], layers: Mapping[str, str]
+    table: PairTable, reference: Trace, port: Trace, anchors: Iterable[Anchor], layers: Mapping[str, str]
 ) -> None:
     ours, theirs = _by_path(reference.nodes), _by_path(port.nodes)
     said = [(path, other, "layers") for path, other in layers.items()]

@@ -10,7 +10,7 @@ from parfocal.replay.trace import Node
 
 
 @dataclass(slots=True)
-class Table:
+class PairTable:
     """The pairs so far, from both sides."""
 
     to_port: dict[int, int] = field(default_factory=dict)

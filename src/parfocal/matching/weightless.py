@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from parfocal.matching.dividing import Fused
+from parfocal.matching.dividing import FusedRuns
 from parfocal.matching.shelves import Shelves, sizes_of
-from parfocal.matching.table import Table, same_kind
+from parfocal.matching.table import PairTable, same_kind
 from parfocal.matching.values import SAME, UNLIKE, distance, nearest
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
@@ -19,7 +19,7 @@ from parfocal.replay.trace import Node, Trace
 BY_PLACE = phrase("order and kind")  # why two calls were paired that neither weights nor values speak for
 
 
-def pair_by_value(table: Table, reference: Trace, port: Trace, fused: Fused) -> None:
+def pair_by_value(table: PairTable, reference: Trace, port: Trace, fused: FusedRuns) -> None:
     """Leaves that give the same values; of several equal ones the same kind, then the order decides."""
     ours = [n for n in _free(table.to_port, reference) if n.order not in fused.reference_inside]
     theirs = _free(table.to_reference, port)
@@ -57,7 +57,7 @@ def _free(side: Mapping[int, int], trace: Trace) -> list[Node]:
 
 
 def pair_by_order(
-    table: Table, reference: Trace, port: Trace, fused: Fused, splits: Sequence[tuple[str, str]]
+    table: PairTable, reference: Trace, port: Trace, fused: FusedRuns, splits: Sequence[tuple[str, str]]
 ) -> None:
     """What is left between two paired neighbours: the same kind, or the only one there."""
     ours = [n for n in reference.nodes if n.is_leaf and n.outputs and n.order not in fused.reference_inside]
@@ -72,7 +72,7 @@ def pair_by_order(
                 spoilt = min(spoilt, other.order)
 
 
-def _first_of_other_size(table: Table, reference: Trace, port: Trace) -> float:
+def _first_of_other_size(table: PairTable, reference: Trace, port: Trace) -> float:
     """The first call of the port that gives another size than its partner; infinite: none does."""
     return min(
         (
@@ -85,7 +85,7 @@ def _first_of_other_size(table: Table, reference: Trace, port: Trace) -> float:
 
 
 def _windows(
-    ours: Sequence[Node], theirs: Sequence[Node], table: Table
+    ours: Sequence[Node], theirs: Sequence[Node], table: PairTable
 ) -> list[tuple[list[Node], list[Node]]]:
     """The unpaired stretches between neighbours that are paired with each other, in order."""
     position = {node.order: index for index, node in enumerate(ours)}

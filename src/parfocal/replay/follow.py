@@ -21,16 +21,16 @@ import numpy as np
 from parfocal.backends.protocol import Array, Backend, Call, OnOp
 from parfocal.capture.overwrites import Overwrites, Sight
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
-from parfocal.judge.layouts import Layout, Words, fit
+from parfocal.judge.layouts import Layout, MaskEncoding, fit
 from parfocal.replay.observe import RECENT, Drive
-from parfocal.replay.trace import Data, Value
+from parfocal.replay.trace import TensorData, Value
 
-Side = Literal["input", "output"]
+InputOrOutput = Literal["input", "output"]
 Direction = Literal["forward", "backward"]
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
+class Binding:
     """What the tensors of one call correspond to: own slot -> the recorded value.
 
     ``replaces``: an output of another shape gives way to the recorded one as well, so that what
@@ -47,13 +47,13 @@ class Sighting(NamedTuple):
     """One tensor of a tied call as it was computed, beside what was recorded there."""
 
     order: int  # of the followed call
-    side: Side
+    side: InputOrOutput
     slot: str
     direction: Direction
     observed: Array | None  # None: no gradient arrived, though one was recorded
     expected: Array | None  # in the layout of ``observed``; None: none was recorded
     layout: Layout | None  # None: the shapes do not fit
-    recorded: Data | None  # where ``expected`` comes from
+    recorded: TensorData | None  # where ``expected`` comes from
 
 
 @dataclass(slots=True)
@@ -82,16 +82,16 @@ class Listener(Protocol):
 
 
 Report = Callable[[Sighting], bool | None]  # whether both are equal, where that was looked at
-Supply = Callable[[Data], Array]
+Supply = Callable[[TensorData], Array]
 
 
-class Follower:
+class ReplayFollower:
     """Follows a script of ties while a model runs."""
 
     def __init__(
         self,
         backend: Backend,
-        script: Mapping[int, Tie],
+        script: Mapping[int, Binding],
         supply: Supply,
         report: Report,
         *,
@@ -99,7 +99,7 @@ class Follower:
         on_op: OnOp | None = None,
         listener: Listener | None = None,
         unmoved: Collection[int] = (),
-        words: Mapping[tuple[int, Side, str], Words] = MappingProxyType({}),
+        words: Mapping[tuple[int, InputOrOutput, str], MaskEncoding] = MappingProxyType({}),
         whole: bool = False,
         backward: bool = True,
     ) -> None:
@@ -121,11 +121,11 @@ class Follower:
         self.gradients = gradients
         self.on_op = on_op
         # tensors that hold recorded values already: an output is nearly always the next call's input
-        self._given: OrderedDict[int, tuple[Any, int, Data, Layout]] = OrderedDict()
-        self._waiting: dict[tuple[int, Side, str], _Awaited] = {}
+        self._given: OrderedDict[int, tuple[Any, int, TensorData, Layout]] = OrderedDict()
+        self._waiting: dict[tuple[int, InputOrOutput, str], _Awaited] = {}
         self._overwrites = Overwrites(backend)
-        self.hidden: list[tuple[int, Side, str]] = []  # gradients that could not be observed
-        self.layouts: dict[tuple[int, Side, str], Layout] = {}  # how each tied tensor lies
+        self.hidden: list[tuple[int, InputOrOutput, str]] = []  # gradients that could not be observed
+        self.layouts: dict[tuple[int, InputOrOutput, str], Layout] = {}  # how each tied tensor lies
 
     def run(self, model: Any, args: Sequence[Any], kwargs: dict[str, Any], drive: Drive) -> None:
         self.backend.clear_gradients(model)
@@ -142,7 +142,7 @@ class Follower:
         self._waiting.clear()
         self._overwrites.clear()
 
-    def _is_hidden(self, place: tuple[int, Side, str], awaited: _Awaited) -> bool:
+    def _is_hidden(self, place: tuple[int, InputOrOutput, str], awaited: _Awaited) -> bool:
         lost = awaited.sight is not None and awaited.sight.lost
         if lost:
             self.hidden.append(place)
@@ -184,7 +184,7 @@ class Follower:
         exchanged |= self._overwrite(call, leaves, exchanged)
         return replace(output, exchanged) if exchanged else None
 
-    def _handed_through(self, call: Call, tie: Tie, leaves: Mapping[str, Any]) -> set[str]:
+    def _handed_through(self, call: Call, tie: Binding, leaves: Mapping[str, Any]) -> set[str]:
         """Where an input comes out as it went in, as it was recorded to do: one tensor, one gradient."""
         found: set[str] = set()
         for slot, given in call.note.items():
@@ -226,7 +226,7 @@ class Follower:
     def _exchange(
         self,
         order: int,
-        side: Side,
+        side: InputOrOutput,
         leaves: Mapping[str, Any],
         values: Mapping[str, Value],
         *,
@@ -272,7 +272,7 @@ class Follower:
         self.give(new, value.data, Layout(None, value.data.shape))
         return new
 
-    def _look(self, order: int, side: Side, slot: str, tensor: Any, value: Value) -> Layout | None:
+    def _look(self, order: int, side: InputOrOutput, slot: str, tensor: Any, value: Value) -> Layout | None:
         known = self._layout_if_given(tensor, value.data)
         stays = id(value.data) in self.unmoved or (self.whole and (order, side) == (0, "output"))
         if known is not None and not (stays and known.keeps(value.data.shape)):
@@ -291,7 +291,7 @@ class Follower:
         return layout
 
     def _replacement(
-        self, side: Side, tensor: Any, value: Value, layout: Layout, *, in_place: bool, bare: bool
+        self, side: InputOrOutput, tensor: Any, value: Value, layout: Layout, *, in_place: bool, bare: bool
     ) -> Any:
         given = self._layout_if_given(tensor, value.data) is not None
         if bare:
@@ -305,20 +305,20 @@ class Follower:
         self.give(new, value.data, layout)
         return new
 
-    def give(self, tensor: Any, data: Data, layout: Layout) -> None:
+    def give(self, tensor: Any, data: TensorData, layout: Layout) -> None:
         """Note that a tensor holds recorded values: a call that takes it is given nothing else."""
         self._given[id(tensor)] = (tensor, self.backend.version(tensor), data, layout)
         while len(self._given) > RECENT:
             self._given.popitem(last=False)
 
-    def _layout_if_given(self, tensor: Any, data: Data) -> Layout | None:
+    def _layout_if_given(self, tensor: Any, data: TensorData) -> Layout | None:
         given = self._given.get(id(tensor))
         if given is None or given[2] is not data or given[1] != self.backend.version(tensor):
             return None
         self._given.move_to_end(id(tensor))
         return given[3]
 
-    def _arrived(self, order: int, side: Side, slot: str, gradient: Any) -> Any:
+    def _arrived(self, order: int, side: InputOrOutput, slot: str, gradient: Any) -> Any:
         awaited = self._waiting.pop((order, side, slot), None)
         if awaited is None or self._is_hidden((order, side, slot), awaited):
             return None

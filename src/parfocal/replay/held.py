@@ -15,7 +15,7 @@ What = Place | str  # a place of a call, or the path of a parameter: its gradien
 Question = tuple[str, tuple[int, ...]]  # what was asked, of which calls
 
 
-class Held:
+class HeldArrays:
     """``limit``: bytes held at most, but for a single array that was asked for."""
 
     def __init__(self, limit: int) -> None:

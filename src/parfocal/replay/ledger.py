@@ -50,7 +50,7 @@ def parse_amount(amount: str | int | None) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class LedgerTicket:
     """A ticket for a tensor in the ledger."""
 
     number: int
@@ -75,9 +75,9 @@ class Ledger:
         self._count = 0
         self._last: tuple[int, Array] | None = None  # the last one read from the file
 
-    def put(self, array: Array, *, given: bool = False) -> Stored:
+    def put(self, array: Array, *, given: bool = False) -> LedgerTicket:
         """Keep a copy of the array as it is now; or, ``given``, the array itself: nobody writes to it."""
-        ticket = Stored(self._count, dtype_name(array.dtype), array.shape)
+        ticket = LedgerTicket(self._count, dtype_name(array.dtype), array.shape)
         self._count += 1
         self._bytes += array.nbytes
         if self._grows:
@@ -90,7 +90,7 @@ class Ledger:
             self._spill(ticket.number, np.ascontiguousarray(array))
         return ticket
 
-    def get(self, ticket: Stored) -> Array:
+    def get(self, ticket: LedgerTicket) -> Array:
         """The array; do not write to it."""
         kept = self._arrays.get(ticket.number)
         if kept is not None:
@@ -102,13 +102,13 @@ class Ledger:
             self._last = ticket.number, array
         return self._last[1]
 
-    def take(self, ticket: Stored) -> Array:
+    def take(self, ticket: LedgerTicket) -> Array:
         """The array for the last time: from now on the ledger does not hold it."""
         array = self.get(ticket)
         self._arrays.pop(ticket.number, None)
         return array
 
-    def has_in_memory(self, ticket: Stored | None) -> bool:
+    def has_in_memory(self, ticket: LedgerTicket | None) -> bool:
         return ticket is not None and ticket.number in self._arrays
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from parfocal.backends.checks import dtype_name
-from parfocal.backends.keeping import Kept
+from parfocal.backends.keeping import KeptAttributes
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.overwrites import Overwrites, Sight
 from parfocal.capture.sites import Sites
@@ -22,7 +22,7 @@ from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.judge.sketch import Fingerprint, fingerprint
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.stateful_arguments import copies_of
-from parfocal.replay.trace import Data, Drop, Node, Trace, Value, unmarked
+from parfocal.replay.trace import Drop, Node, TensorData, Trace, Value, unmarked
 
 FLOATING = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
 RECENT = 8  # tensors held on to: an output is nearly always the next call's input
@@ -56,20 +56,20 @@ class Observer:
         ledger: Ledger | None,
         *,
         gradients: bool,
-        known: Kept | None = None,
+        known: KeptAttributes | None = None,
     ) -> None:
         self.backend = backend
         self.model = model
         self.ledger = ledger
         self.gradients = gradients
         self.trace = Trace()
-        self.kept = Kept(backend, model, known)  # each module as its first call found it
+        self.kept = KeptAttributes(backend, model, known)  # each module as its first call found it
         self.parameter_gradients: dict[str, Array] = {}
         self._sites = Sites((backend.name,))
         self._occurrences: dict[str, int] = {}
         self._settings: dict[str, tuple[str, dict[str, Any], bool]] = {}
-        self._recent: OrderedDict[int, tuple[Any, int, Data]] = OrderedDict()
-        self._arrivals: OrderedDict[Any, tuple[Any, int, Data]] = OrderedDict()  # gradients, by memory
+        self._recent: OrderedDict[int, tuple[Any, int, TensorData]] = OrderedDict()
+        self._arrivals: OrderedDict[Any, tuple[Any, int, TensorData]] = OrderedDict()  # gradients, by memory
         self._through: list[tuple[Value, Value]] = []  # handed through: as input and as output
         self._held: list[tuple[Value, Any, int]] = []  # gradients kept as they are, and their versions
         self._overwrites = Overwrites(backend)
@@ -261,7 +261,7 @@ class Observer:
         return self._settings[call.path]
 
     def _values(
-        self, leaves: dict[str, Any], known: Mapping[str, Data] = MappingProxyType({})
+        self, leaves: dict[str, Any], known: Mapping[str, TensorData] = MappingProxyType({})
     ) -> dict[str, Value]:
         values: dict[str, Value] = {}
         for slot, leaf in leaves.items():
@@ -290,7 +290,7 @@ class Observer:
             if self.backend.version(gradient) != version:
                 value.hide()
 
-    def _note_gradient(self, gradient: Any, ledger: Ledger) -> Data:
+    def _note_gradient(self, gradient: Any, ledger: Ledger) -> TensorData:
         """What a call's output gets is nearly always what the next call's input got, on the same memory."""
         array, version = self.backend.to_array(gradient, copy=False), self.backend.version(gradient)
         alone = self.backend.leaves_gradients_alone
@@ -299,13 +299,13 @@ class Observer:
         if alone and known is not None and known[1] == version:
             return known[2]
         stored = ledger.put(array, given=alone)
-        data = Data(array.shape, dtype_name(array.dtype), unmarked(array.size), stored)
+        data = TensorData(array.shape, dtype_name(array.dtype), unmarked(array.size), stored)
         self._arrivals[place] = (gradient, version, data)
         while len(self._arrivals) > RECENT:
             self._arrivals.popitem(last=False)
         return data
 
-    def _note(self, tensor: Any) -> Data:
+    def _note(self, tensor: Any) -> TensorData:
         """The tensor's values, kept once for as long as it stays the same."""
         version = self.backend.version(tensor)
         known = self._recent.get(id(tensor))
@@ -314,14 +314,14 @@ class Observer:
             return known[2]
         array = self.backend.to_array(tensor, copy=False)
         stored = None if self.ledger is None else self.ledger.put(array)
-        data = Data(array.shape, dtype_name(array.dtype), self._mark(array), stored)
+        data = TensorData(array.shape, dtype_name(array.dtype), self._mark(array), stored)
         self._remember(tensor, data)
         return data
 
     def _mark(self, array: Array) -> Fingerprint:
         return fingerprint(array)
 
-    def _remember(self, tensor: Any, data: Data) -> None:
+    def _remember(self, tensor: Any, data: TensorData) -> None:
         self._recent[id(tensor)] = (tensor, self.backend.version(tensor), data)
         while len(self._recent) > RECENT:
             self._recent.popitem(last=False)

@@ -20,18 +20,26 @@ from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.errors import UnsupportedError
 from parfocal.judge.layouts import Layout
 from parfocal.replay.effort import WATCHED, Effort, Prices
-from parfocal.replay.follow import Direction, Follower, Listener, Side, Sighting, Supply, Tie
+from parfocal.replay.follow import (
+    Binding,
+    Direction,
+    InputOrOutput,
+    Listener,
+    ReplayFollower,
+    Sighting,
+    Supply,
+)
 from parfocal.replay.stateful_arguments import copies_of
-from parfocal.replay.trace import Data, Node, Trace, Value
+from parfocal.replay.trace import Node, TensorData, Trace, Value
 
-Place = tuple[int, Side, str, Direction]  # order of the call, side, slot, direction
+Place = tuple[int, InputOrOutput, str, Direction]  # order of the call, side, slot, direction
 WIDE = "float64"
-Layouts = Mapping[tuple[int, Side, str], Layout]
+Layouts = Mapping[tuple[int, InputOrOutput, str], Layout]
 See = Callable[[Place, Array], None]  # the array is the twin's own: to be looked at, not kept
 
 
 @dataclass(slots=True)
-class Repeated:
+class RepeatResult:
     """What the twin computed, at each place and for each parameter's gradient (by full path)."""
 
     places: dict[Place, Array] = field(default_factory=dict)
@@ -39,18 +47,18 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class ReplayScript:
     """What a model is led along: its own recorded values, or those of the model it is compared with.
 
     ``layouts`` says how values of the other model lie in this one; none means as they are.
     ``inner`` says what calls are led along inside of one that is repeated, where that is less.
     """
 
-    ties: Mapping[int, Tie]
+    ties: Mapping[int, Binding]
     layouts: Layouts = field(default_factory=dict)
-    inner: Mapping[int, Tie] | None = None
+    inner: Mapping[int, Binding] | None = None
 
-    def layout(self, order: int, side: Side, slot: str, value: Value) -> Layout:
+    def layout(self, order: int, side: InputOrOutput, slot: str, value: Value) -> Layout:
         return self.layouts.get((order, side, slot)) or Layout(None, value.data.shape)
 
 
@@ -58,25 +66,25 @@ def own_script(
     trace: Trace,
     takes: Mapping[int, Collection[str]] | None = None,
     gives: Collection[int] = (),
-) -> Script:
+) -> ReplayScript:
     """Every call led along what it recorded itself; inside of others only those that take or give
     what the other model is led along: what is computed in between is computed here too.
 
     ``takes``: of each such call the inputs that its partner is given. What the partner makes of an input of
     its own, and sends back to it, is computed here as well.
     """
-    ties = {node.order: Tie(node.inputs, node.outputs, node.in_place) for node in trace.nodes}
+    ties = {node.order: Binding(node.inputs, node.outputs, node.in_place) for node in trace.nodes}
     if takes is None:
-        return Script(ties)
+        return ReplayScript(ties)
     inner = {order: ties[order] for order in gives if order not in takes}
     for order, slots in takes.items():
         tie = ties[order]
         inputs = {slot: value for slot, value in tie.inputs.items() if slot in slots}
         if order in gives:
-            inner[order] = Tie(inputs, tie.outputs, tie.in_place)
+            inner[order] = Binding(inputs, tie.outputs, tie.in_place)
         else:
-            inner[order] = Tie(without_gradients(inputs), {}, tie.in_place)
-    return Script(ties, inner=inner)
+            inner[order] = Binding(without_gradients(inputs), {}, tie.in_place)
+    return ReplayScript(ties, inner=inner)
 
 
 def without_gradients(values: Mapping[str, Value]) -> dict[str, Value]:
@@ -88,7 +96,7 @@ class Repeater:
     """Repeats calls of one watched model."""
 
     def __init__(
-        self, backend: Backend, model: Any, trace: Trace, script: Script, effort: Effort | None = None
+        self, backend: Backend, model: Any, trace: Trace, script: ReplayScript, effort: Effort | None = None
     ) -> None:
         """``effort``: is charged with what is repeated."""
         self.backend = backend
@@ -107,7 +115,7 @@ class Repeater:
     def prices(self) -> Prices:
         return Prices(self.trace)
 
-    def led_by(self, script: Script) -> Repeater:
+    def led_by(self, script: ReplayScript) -> Repeater:
         """The same, along other values."""
         other = copy.copy(self)
         other.script = script
@@ -125,7 +133,7 @@ class Repeater:
         backward: bool = True,
         listener: Listener | None = None,
         see: See | None = None,
-    ) -> Repeated:
+    ) -> RepeatResult:
         """One or several calls of the same module; their parameter gradients add up.
 
         ``prepare`` may change the twin before it runs, or return another module to run instead: what
@@ -134,7 +142,7 @@ class Repeater:
         without ``backward`` it only runs forward. ``listener`` hears of the calls. ``see`` is shown what
         is computed at each place instead of it being kept.
         """
-        repeated = Repeated()
+        repeated = RepeatResult()
         path = self.trace.nodes[calls[0]].path
         wide = dtype == WIDE and not any(self._is_wide(order) for order in calls)
         state = self.backend.rng_state()
@@ -188,7 +196,7 @@ class Repeater:
                 place = (node.order + sighting.order, sighting.side, sighting.slot, sighting.direction)
                 see(place, sighting.observed)
 
-        own = self.script.ties.get(node.order, Tie({}, {}))
+        own = self.script.ties.get(node.order, Binding({}, {}))
         # also without a backward pass: a model may ask for gradients itself while it runs forward
         gradients = any(value.gradient is not None for value in own.outputs.values())
         words = {
@@ -196,7 +204,7 @@ class Repeater:
             for (order, side, slot), layout in self.script.layouts.items()
             if layout.words is not None
         }
-        follower = Follower(
+        follower = ReplayFollower(
             *(self.backend, ties, supply, report),
             gradients=gradients,
             on_op=on_op,
@@ -208,7 +216,12 @@ class Repeater:
         follower.run(twin, args, kwargs, self._driver(node, own, supply, gradients and backward))
 
     def _arguments(
-        self, node: Node, own: Tie, supply: Supply, gradients: bool, give: Callable[[Any, Data, Layout], None]
+        self,
+        node: Node,
+        own: Binding,
+        supply: Supply,
+        gradients: bool,
+        give: Callable[[Any, TensorData, Layout], None],
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What the call is given; ``give`` is told of each, so that it is not looked at again."""
         tensors = {}
@@ -229,7 +242,7 @@ class Repeater:
         objects = copies_of(flatten_call(args, kwargs).leaves, self.backend.is_tensor)
         return replace_call(args, kwargs, {**tensors, **objects})
 
-    def _driver(self, node: Node, own: Tie, supply: Supply, gradients: bool) -> Callable[[Any], None]:
+    def _driver(self, node: Node, own: Binding, supply: Supply, gradients: bool) -> Callable[[Any], None]:
         def drive(output: Any) -> None:
             if not gradients:
                 return
@@ -254,7 +267,7 @@ class Repeater:
 
         return drive
 
-    def _add_parameter_gradients(self, twin: Any, path: str, repeated: Repeated) -> None:
+    def _add_parameter_gradients(self, twin: Any, path: str, repeated: RepeatResult) -> None:
         for entry in self.backend.state(twin):
             array = self.backend.gradient(entry.value) if entry.role == "parameter" else None
             if array is not None:
@@ -262,7 +275,7 @@ class Repeater:
                 repeated.parameters[whole] = repeated.parameters.get(whole, 0) + array
 
 
-def _keeping(repeated: Repeated) -> See:
+def _keeping(repeated: RepeatResult) -> See:
     def keep(place: Place, array: Array) -> None:
         repeated.places[place] = array.copy()
 

@@ -14,7 +14,7 @@ from typing import Any
 from parfocal.judge.floors import Size
 from parfocal.judge.sketch import Fingerprint
 from parfocal.judge.verdict import Site
-from parfocal.replay.ledger import Stored
+from parfocal.replay.ledger import LedgerTicket
 
 
 def unmarked(count: int) -> Fingerprint:
@@ -23,7 +23,7 @@ def unmarked(count: int) -> Fingerprint:
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class TensorData:
     """One tensor's values at one moment. ``stored`` is None when only the fingerprint was kept.
 
     Gradients are ``unmarked``: calls are paired by what they take and give.
@@ -32,7 +32,7 @@ class Data:
     shape: tuple[int, ...]
     dtype: str
     fingerprint: Fingerprint
-    stored: Stored | None
+    stored: LedgerTicket | None
 
     @property
     def size(self) -> Size:
@@ -49,8 +49,8 @@ class Value:
     ``differentiable``: its gradient is awaited, so that none means that autograd computes none.
     """
 
-    data: Data
-    gradient: Data | None = None
+    data: TensorData
+    gradient: TensorData | None = None
     differentiable: bool = False
     hidden: bool = False  # a gradient that autograd computes and that cannot be observed
 

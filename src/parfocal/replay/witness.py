@@ -23,7 +23,7 @@ from parfocal.judge.sketch import Fingerprint
 from parfocal.replay.follow import Direction, Sighting
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING, Observer
-from parfocal.replay.trace import Data, Node, Trace, Value
+from parfocal.replay.trace import Node, TensorData, Trace, Value
 
 # Relative to the reference's: values this close have one fingerprint for all that calls are paired by.
 ALIKE = 1e-4
@@ -44,34 +44,34 @@ class Outline(Observer):
         node.outputs = self._values(flatten(output).leaves)
         node.finished = len(self.trace.nodes)
 
-    def _sketched(self, tensor: Any) -> Data:
+    def _sketched(self, tensor: Any) -> TensorData:
         known = self._known(tensor)
         if known is not None:
             return known
         array = self.backend.to_array(tensor, copy=False)
-        data = Data(tuple(array.shape), array.dtype.name, self._mark(array), None)
+        data = TensorData(tuple(array.shape), array.dtype.name, self._mark(array), None)
         self._remember(tensor, data)
         return data
 
-    def _known(self, tensor: Any) -> Data | None:
+    def _known(self, tensor: Any) -> TensorData | None:
         known = self._recent.get(id(tensor))
         return known[2] if known is not None and known[1] == self.backend.version(tensor) else None
 
-    def _note(self, tensor: Any) -> Data:
+    def _note(self, tensor: Any) -> TensorData:
         """What was taken before it is given has its fingerprint, but is not kept yet."""
         known = self._known(tensor)
         if known is None or known.stored is not None or self.ledger is None:
             return super()._note(tensor)
         return self._kept(tensor, self.backend.to_array(tensor, copy=False), known.fingerprint)
 
-    def _kept(self, tensor: Any, array: Array, mark: Fingerprint) -> Data:
+    def _kept(self, tensor: Any, array: Array, mark: Fingerprint) -> TensorData:
         assert self.ledger is not None
-        data = Data(tuple(array.shape), array.dtype.name, mark, self.ledger.put(array))
+        data = TensorData(tuple(array.shape), array.dtype.name, mark, self.ledger.put(array))
         self._remember(tensor, data)
         return data
 
 
-class Outcome(Protocol):
+class ArrayOutcome(Protocol):
     """How two arrays compare; ``relative`` is None where they cannot."""
 
     @property
@@ -79,11 +79,11 @@ class Outcome(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class WitnessResult:
     """What came of it when something of the port was held against something of the reference."""
 
-    expected: Data
-    outcome: Outcome
+    expected: TensorData
+    outcome: ArrayOutcome
 
 
 class Witness(Outline):
@@ -100,15 +100,15 @@ class Witness(Outline):
         ledger: Ledger,
         reference: Trace,
         anchored: Mapping[str, list[Node]],
-        judge: Callable[[Sighting], Outcome],
+        judge: Callable[[Sighting], ArrayOutcome],
         *,
         gradients: bool,
     ) -> None:
         super().__init__(backend, model, ledger, gradients=gradients)
         self.anchored = anchored
         self.judge = judge
-        self.compared: dict[int, Compared] = {}  # by identity of what the port gave
-        self.returned: dict[tuple[int, str], Compared] = {}  # gradients, by call and slot
+        self.compared: dict[int, WitnessResult] = {}  # by identity of what the port gave
+        self.returned: dict[tuple[int, str], WitnessResult] = {}  # gradients, by call and slot
         self._store = ledger
         self._uses = Counter(id(value.data) for node in reference.nodes for value in node.outputs.values())
         self._others: defaultdict[tuple[object, ...], list[Node]] = defaultdict(list)
@@ -155,7 +155,7 @@ class Witness(Outline):
             self.backend.watch_gradient(tensor, partial(self._came_back, order, slot, value, expected, sight))
         return value
 
-    def _looked_at(self, order: int, slot: str, tensor: Any, expected: Value | None) -> Data:
+    def _looked_at(self, order: int, slot: str, tensor: Any, expected: Value | None) -> TensorData:
         """Compared with what is expected if it is near; kept unless it is as good as the same."""
         array = self.backend.to_array(tensor, copy=False)
         outcome = None
@@ -163,17 +163,24 @@ class Witness(Outline):
             outcome = self._judged(order, slot, "forward", array, expected.data, near=True)
         alike = outcome is not None and outcome.relative is not None and outcome.relative <= ALIKE
         if alike and expected is not None:
-            data = Data(tuple(array.shape), array.dtype.name, expected.data.fingerprint, None)
+            data = TensorData(tuple(array.shape), array.dtype.name, expected.data.fingerprint, None)
             self._remember(tensor, data)
         else:
             data = self._kept(tensor, array, self._mark(array))
         if outcome is not None and expected is not None:
-            self.compared[id(data)] = Compared(expected.data, outcome)
+            self.compared[id(data)] = WitnessResult(expected.data, outcome)
         return data
 
     def _judged(
-        self, order: int, slot: str, direction: Direction, array: Array, recorded: Data, *, near: bool = False
-    ) -> Outcome | None:
+        self,
+        order: int,
+        slot: str,
+        direction: Direction,
+        array: Array,
+        recorded: TensorData,
+        *,
+        near: bool = False,
+    ) -> ArrayOutcome | None:
         """With ``near`` only if the two look alike."""
         assert recorded.stored is not None
         reference = self._store.get(recorded.stored)
@@ -184,17 +191,17 @@ class Witness(Outline):
         return self.judge(Sighting(order, "output", slot, direction, array, laid_out, layout, recorded))
 
     def judge_later(
-        self, order: int, slot: str, own: Data, recorded: Data, direction: Direction
-    ) -> Outcome | None:
+        self, order: int, slot: str, own: TensorData, recorded: TensorData, direction: Direction
+    ) -> ArrayOutcome | None:
         """What was kept, against what the partner gave; None where one of the two is gone."""
         if own.stored is None or not self._is_there(recorded):
             return None
         return self._judged(order, slot, direction, self._store.get(own.stored), recorded)
 
-    def _is_there(self, data: Data) -> bool:
+    def _is_there(self, data: TensorData) -> bool:
         return data.stored is not None and self._uses[id(data)] >= 0
 
-    def _let_go(self, data: Data) -> None:
+    def _let_go(self, data: TensorData) -> None:
         """An output that was compared with all that can be its partners: the port needs the memory."""
         self._uses[id(data)] -= 1
         if self._uses[id(data)] == 0 and data.stored is not None:
@@ -212,7 +219,7 @@ class Witness(Outline):
         array = self.backend.to_array(gradient, copy=False)
         outcome = self._judged(order, slot, "backward", array, expected.gradient)
         if outcome is not None:
-            self.returned[order, slot] = Compared(expected.gradient, outcome)
+            self.returned[order, slot] = WitnessResult(expected.gradient, outcome)
 
 
 def _kind(node: Node, shapes: Iterable[tuple[int, ...]]) -> tuple[object, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from parfocal.backends.counterparts.entry import Relation
-from parfocal.backends.counterparts.lookup import ArgumentRow, Match, Side
-from parfocal.backends.counterparts.parameters import Stored
+from parfocal.backends.counterparts.lookup import ArgumentRow, ArgumentSide, Match
+from parfocal.backends.counterparts.parameters import ParameterCounterpart
 from parfocal.backends.gaps.entry import Gap
 
 
@@ -37,11 +37,11 @@ def _argument(row: ArgumentRow) -> dict[str, Any]:
     }
 
 
-def _side(side: Side | None) -> dict[str, Any] | None:
+def _side(side: ArgumentSide | None) -> dict[str, Any] | None:
     return None if side is None else {"name": side.name, "default": side.default}
 
 
-def _stored(each: Stored) -> dict[str, Any]:
+def _stored(each: ParameterCounterpart) -> dict[str, Any]:
     return {
         "torch": each.torch,
         "torch_axes": list(each.torch_axes),
@@ -111,7 +111,7 @@ def layout(name: str | None, axes: tuple[str, ...]) -> str:
     return "" if name is None else f"{name} [{', '.join(axes)}]"
 
 
-def moves(each: Stored) -> str:
+def moves(each: ParameterCounterpart) -> str:
     """What becomes of a tensor on the way from torch to paddle."""
     told = [move.value for move in each.moves]
     if each.rows:

@@ -33,7 +33,7 @@ NOT_IN_JSON = frozenset(("reproduction",))  # fields that live in the process al
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DepthPoint:
     """One paired call on the way through the port, for the picture along the depth."""
 
     path: str
@@ -76,7 +76,7 @@ class Report:
     unpaired_port: tuple[Site, ...] = ()
     transfer: Plan | None = None
     coverage: Coverage = field(default_factory=Coverage)
-    along: tuple[Step, ...] = ()
+    along: tuple[DepthPoint, ...] = ()
     curves: tuple[Curve, ...] = ()
     limit: float = 0.0
     scale: Literal["noise", "growth"] = "noise"  # scores: error by noise, or by the error that went in

@@ -19,7 +19,7 @@ from parfocal.phrases import current_language, joined, phrase, translate
 from parfocal.report.columns import width_of, wrapped
 from parfocal.report.coverage import NOUNS, Compared, Coverage, words_of
 from parfocal.report.mistakes import by_mistake, place_of
-from parfocal.report.report import INCOMPLETE, Report, Step
+from parfocal.report.report import INCOMPLETE, DepthPoint, Report
 from parfocal.weights.settings import setting_difference
 
 WIDTH = 80
@@ -33,7 +33,7 @@ _LABEL = re.compile(r"\s{4,}|\s*\S+\s{2,}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _ScoreWords:
     """How scores are told: those of calls that were run again, and those of recorded ones."""
 
     score: Callable[[str], str]
@@ -43,7 +43,7 @@ class _Words:
 
 
 _WORDS = {
-    "noise": _Words(
+    "noise": _ScoreWords(
         lambda score: phrase("{score} the noise", score=score),
         lambda size: phrase("noise {size}", size=size),
         lambda score, limit: phrase(
@@ -51,7 +51,7 @@ _WORDS = {
         ),
         phrase("judged with the code around them"),
     ),
-    "growth": _Words(
+    "growth": _ScoreWords(
         lambda score: phrase("{score} what went in", score=score),
         lambda size: phrase("given {size}", size=size),
         lambda score, limit: phrase(
@@ -316,7 +316,7 @@ def _bar() -> str:
     return _BARS[0]
 
 
-def _depth(steps: Sequence[Step], limit: float, width: int) -> list[str]:
+def _depth(steps: Sequence[DepthPoint], limit: float, width: int) -> list[str]:
     """One bar of the natural difference along the port, and a mark under what made it."""
     if len(steps) < 2:
         return []

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from parfocal.run.blockfile import BlockFile
 from parfocal.run.copying import copy_summed
-from parfocal.run.ring import Ring, Slot
+from parfocal.run.ring import Ring, RingSlot
 
 
 class Background:
@@ -36,7 +36,7 @@ class Background:
         self._ring = ring
         self._path_of = path_of
         self._changed = threading.Condition()
-        self._taken: deque[Slot] = deque()  # those with bytes that are not written, oldest first
+        self._taken: deque[RingSlot] = deque()  # those with bytes that are not written, oldest first
         self._error: BaseException | None = None
         self._reported = False  # the error has been raised once
         self._stopping = False
@@ -97,7 +97,7 @@ class Background:
             raise self._error
         self._ring.remove()
 
-    def _slot_at(self, offset: int) -> Slot:
+    def _slot_at(self, offset: int) -> RingSlot:
         """The slot for the byte at an offset; what lies between it and the end becomes zeros."""
         with self._changed:
             slot = self._taken[-1] if self._taken else None
@@ -109,7 +109,7 @@ class Background:
             self._fill(slot, slot.start + end)
         return self._take(offset)
 
-    def _take(self, start: int) -> Slot:
+    def _take(self, start: int) -> RingSlot:
         """A free slot, as soon as there is one."""
         with self._changed:
             while True:
@@ -122,7 +122,7 @@ class Background:
                     return slot
                 self._changed.wait()
 
-    def _fill(self, slot: Slot, end: int) -> None:
+    def _fill(self, slot: RingSlot, end: int) -> None:
         self.position = end
         self._ring.fill(slot, end - slot.start)
         if slot.done:
@@ -157,7 +157,7 @@ class Background:
         if self._file is not None:
             self._file[1].close()
 
-    def _next(self) -> Slot | None:
+    def _next(self) -> RingSlot | None:
         with self._changed:
             while not self._stopping:
                 if self._error is None and self._taken and self._taken[0].done:
@@ -165,7 +165,7 @@ class Background:
                 self._changed.wait()
         return None
 
-    def _write(self, slot: Slot) -> None:
+    def _write(self, slot: RingSlot) -> None:
         if self._file is None or self._file[0] != slot.segment:
             if self._file is not None:
                 self._file[1].close()

@@ -49,7 +49,7 @@ RING_SHAPE = RingShape()
 
 
 @dataclass(slots=True)
-class Slot:
+class RingSlot:
     """Memory for one block of a segment; the thread that fills it decides about everything here."""
 
     number: int
@@ -70,7 +70,7 @@ class Ring:
     def __init__(self, path: Path, shape: RingShape) -> None:
         self._path = path
         self._shape = shape
-        self._free: list[Slot] = []  # the last one freed is the first one used: it is in the cache
+        self._free: list[RingSlot] = []  # the last one freed is the first one used: it is in the cache
         self._made = 0
         self._limit = shape.slots
         self._descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
@@ -88,7 +88,7 @@ class Ring:
         self._bytes[SIZE_AT : SIZE_AT + 8].view("<u8")[0] = shape.slot_bytes
         self._bytes[: len(MAGIC)] = np.frombuffer(MAGIC, np.uint8)
 
-    def take(self, segment: int, start: int) -> Slot | None:
+    def take(self, segment: int, start: int) -> RingSlot | None:
         """A slot for the bytes from ``start`` on, or None when all of them are in use."""
         if not self._free and self._made < self._limit:
             try:
@@ -104,12 +104,12 @@ class Ring:
         row[_START] = start
         return slot
 
-    def fill(self, slot: Slot, filled: int) -> None:
+    def fill(self, slot: RingSlot, filled: int) -> None:
         """The first ``filled`` bytes of the slot are there."""
         self._table[slot.number, _FILLED] = filled
         slot.filled = filled
 
-    def release(self, slot: Slot) -> None:
+    def release(self, slot: RingSlot) -> None:
         """The bytes of the slot are in their segment."""
         self._table[slot.number, _FILLED] = 0
         self._free.append(slot)
@@ -128,7 +128,7 @@ class Ring:
         size = self._shape.slot_bytes
         start = PAGE + self._made * size
         _take_room(self._descriptor, start, size)
-        self._free.append(Slot(self._made, self._bytes[start : start + size]))
+        self._free.append(RingSlot(self._made, self._bytes[start : start + size]))
         self._made += 1
 
 

@@ -3,7 +3,7 @@
 While a pickle is read, these stand-ins only collect what NumPy would have been given; the
 arrays are built afterwards by ``Resolver``, from a dtype out of a fixed list and from bytes
 whose number must fit the shape. None of NumPy's own pickling functions is ever called.
-A ``Dialect`` says which names a kind of pickle may mention; ``NUMPY`` is that of plain arrays.
+A ``PickleDialect`` says which names a kind of pickle may mention; ``NUMPY`` is that of plain arrays.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ Reducer = Callable[[tuple[Any, ...], WorkBudget], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class PickleDialect:
     """The names that a kind of pickle may mention, and what they stand for."""
 
     globals: Mapping[tuple[str, str], str]  # (module, name) -> meaning
@@ -304,4 +304,4 @@ GLOBALS: dict[tuple[str, str], str] = {
     **{("ml_dtypes", name): name for name in DTYPES if hasattr(ml_dtypes, name)},
 }
 
-NUMPY = Dialect(GLOBALS, _REDUCERS)
+NUMPY = PickleDialect(GLOBALS, _REDUCERS)

@@ -3,7 +3,7 @@
 ``reprod_log`` files are pickles. This module does not hand them to ``pickle``: it walks the
 opcodes itself, on a stack of its own, and admits only the binary opcodes that arrays and
 containers need. A named function or class is never looked up, let alone called; the few
-that NumPy's arrays name stand for entries of a ``Dialect``. Everything else is refused by name.
+that NumPy's arrays name stand for entries of a ``PickleDialect``. Everything else is refused by name.
 
 Limits keep a hostile file from exhausting time or memory: the number of opcodes, of values
 once shared ones are written out, of nested levels, of copied bytes, and of an integer's bits.
@@ -21,10 +21,10 @@ from parfocal.errors import FileFormatError, ParfocalError, UnsafeFileError
 from parfocal.run.standins import (
     NUMPY,
     ArrayStandIn,
-    Dialect,
     DtypeStandIn,
     GlobalName,
     MalformedError,
+    PickleDialect,
     Resolver,
     WorkBudget,
 )
@@ -38,7 +38,7 @@ _BY_CODE = {opcode.code.encode("latin1"): opcode for opcode in pickletools.opcod
 _MAX_LINE = 4096  # of a global's module or name
 
 
-def load_pickle(file: IO[bytes], size: int, name: str, dialect: Dialect = NUMPY) -> Any:
+def load_pickle(file: IO[bytes], size: int, name: str, dialect: PickleDialect = NUMPY) -> Any:
     """The value of the pickle in the next ``size`` bytes of ``file``; ``name`` is for errors.
 
     Raises ``UnsafeFileError`` where the pickle asks for anything but arrays and containers,
@@ -91,7 +91,7 @@ class _Source:
 
 
 class _Machine:
-    def __init__(self, source: _Source, name: str, dialect: Dialect) -> None:
+    def __init__(self, source: _Source, name: str, dialect: PickleDialect) -> None:
         self.source = source
         self.name = name
         self.dialect = dialect

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likenesses, normalised, word_likeness
-from parfocal.weights.pieces import Group, cut
-from parfocal.weights.sequences import Alignment, Order, aligned
+from parfocal.weights.pieces import UnitGroup, cut
+from parfocal.weights.sequences import SequencePairs, UnitOrder, aligned
 from parfocal.weights.units import Key, Unit
 
 TRUSTED_NAME = 0.5  # a likeness below this says nothing
@@ -38,8 +38,8 @@ class Matching:
     ports: list[Unit] = field(default_factory=list)
 
 
-def definition_order(references: Sequence[Unit], ports: Sequence[Unit]) -> Order:
-    return Order(
+def definition_order(references: Sequence[Unit], ports: Sequence[Unit]) -> UnitOrder:
+    return UnitOrder(
         "definition order",
         {unit.path: unit.rank for unit in references},
         {unit.path: unit.rank for unit in ports},
@@ -49,7 +49,7 @@ def definition_order(references: Sequence[Unit], ports: Sequence[Unit]) -> Order
 def match(
     references: Sequence[Unit],
     ports: Sequence[Unit],
-    orders: Sequence[Order],
+    orders: Sequence[UnitOrder],
     regions: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
     key: Callable[[Unit], Key] = lambda unit: unit.key,
 ) -> Matching:
@@ -69,7 +69,7 @@ def match(
     return matching
 
 
-def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[Alignment], said: str) -> list[Link]:
+def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[SequencePairs], said: str) -> list[Link]:
     if not mine or not yours:
         return []
     if len(mine) == len(yours) == 1:
@@ -81,12 +81,12 @@ def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[Alignment],
         return exact
     balanced = len(mine) == len(yours)
     links: list[Link] = []
-    for piece in cut(Group(mine, yours), alignments):
+    for piece in cut(UnitGroup(mine, yours), alignments):
         links += _weigh(piece, alignments, balanced) if piece.weighable else _paired_as_they_come(piece)
     return links
 
 
-def _paired_as_they_come(piece: Group) -> list[Link]:
+def _paired_as_they_come(piece: UnitGroup) -> list[Link]:
     """Too many to be weighed each against each, and neither order nor numbers divide them."""
     return [
         Link(unit, other, ("best guess",), GUESSED, decided=False)
@@ -94,7 +94,7 @@ def _paired_as_they_come(piece: Group) -> list[Link]:
     ]
 
 
-def _weigh(piece: Group, alignments: Sequence[Alignment], balanced: bool) -> list[Link]:
+def _weigh(piece: UnitGroup, alignments: Sequence[SequencePairs], balanced: bool) -> list[Link]:
     mine, yours = piece.references, piece.ports
     names = _name_scores(mine, yours)
     score = names.copy()
@@ -172,7 +172,7 @@ def _clear_names(names: NDArray[np.float64], pairs: list[tuple[int, int]]) -> se
     return {pair for pair, is_clear in zip(pairs, clear.tolist(), strict=True) if is_clear}
 
 
-def _link(unit: Unit, other: Unit, clear: bool, alignments: Sequence[Alignment], balanced: bool) -> Link:
+def _link(unit: Unit, other: Unit, clear: bool, alignments: Sequence[SequencePairs], balanced: bool) -> Link:
     ordered = [
         a.words for a in alignments if a.trusted and a.partner.get(unit.path) == other.path and balanced
     ]

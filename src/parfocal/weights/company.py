@@ -9,9 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from parfocal.weights.fingerprint import Fingerprint
+from parfocal.weights.fingerprint import WeightFingerprint
 from parfocal.weights.fused import arrange_parts, is_norm_of, may_be_fused, rows
-from parfocal.weights.observe import Observation
+from parfocal.weights.observe import ObservedRun
 from parfocal.weights.tables import BATCH_NORMS
 from parfocal.weights.units import Unit
 
@@ -20,10 +20,10 @@ NEIGHBOURS = 16  # companies that are looked at for one layer, those at about it
 Place = Callable[[Unit], float]
 
 
-class Companies:
+class PartCandidates:
     """Units that may be parts, by the company they keep."""
 
-    def __init__(self, pool: Sequence[Unit], run: Observation | None, place: Place) -> None:
+    def __init__(self, pool: Sequence[Unit], run: ObservedRun | None, place: Place) -> None:
         self._place = place
         self._taken: set[str] = set()
         groups: dict[tuple[object, object], list[Unit]] = {}
@@ -67,7 +67,7 @@ class Companies:
 class NormsBehind:
     """Norms of channels, by the layer whose output they take."""
 
-    def __init__(self, pool: Sequence[Unit], run: Observation | None) -> None:
+    def __init__(self, pool: Sequence[Unit], run: ObservedRun | None) -> None:
         self._run = run
         self._norms: dict[object, list[Unit]] = {}
         for unit in pool:
@@ -85,7 +85,7 @@ class NormsBehind:
         return next((unit for unit in candidates if is_norm_of(unit, rows(layer))), None)
 
 
-def _companies(unit: Unit, run: Observation | None) -> Iterator[object]:
+def _companies(unit: Unit, run: ObservedRun | None) -> Iterator[object]:
     if unit.kind == "MultiheadAttention" and unit.path.endswith(".out"):
         return  # the output projection of an attention taken apart: fed by the others
     call = run.first(unit.module) if run else None
@@ -99,7 +99,7 @@ def _beside(unit: Unit) -> object:
     return unit.path.rpartition(".")[0]
 
 
-def _values(prints: Sequence[Fingerprint]) -> object:
+def _values(prints: Sequence[WeightFingerprint]) -> object:
     """Equal for the very same values in one run."""
     return tuple(
         (each.shape, each.total, each.square, each.cube, each.least, each.greatest) for each in prints

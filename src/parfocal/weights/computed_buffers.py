@@ -13,12 +13,12 @@ from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.draft import Draft
 from parfocal.weights.linking import Link, entries_of
-from parfocal.weights.writer import Side
+from parfocal.weights.writer import WritableModel
 
 CLOSE = 1e-4  # relative: what one and the same formula may give in two frameworks
 
 
-def leave_what_is_made(draft: Draft, reference: Side, port: Side) -> list[str]:
+def leave_what_is_made(draft: Draft, reference: WritableModel, port: WritableModel) -> list[str]:
     """Take the links of such buffers out of a draft; notes of those that are copied over other values."""
     notes = []
     for path, link in list(draft.links.items()):
@@ -38,7 +38,7 @@ def leave_what_is_made(draft: Draft, reference: Side, port: Side) -> list[str]:
     return notes
 
 
-def _is_made(link: Link, reference: Side, port: Side) -> bool:
+def _is_made(link: Link, reference: WritableModel, port: WritableModel) -> bool:
     source, target = link.reference.slots[0].memory, link.port.slots[0].memory
     if not (reference.tensors[source].persistent and port.tensors[target].persistent):
         return True
@@ -51,7 +51,7 @@ def _is_filled(array: views.Array) -> bool:
     return array.size > 1 and bool((array != array.flat[0]).any())
 
 
-def _same(link: Link, reference: Side, port: Side) -> bool:
+def _same(link: Link, reference: WritableModel, port: WritableModel) -> bool:
     for entry in entries_of(link):
         ours = views.apply(entry.source_view, reference.array(entry.source))
         theirs = views.apply(entry.target_view, port.array(entry.target))

@@ -24,14 +24,14 @@ from parfocal.weights import views
 from parfocal.weights.checkpoints import bare, kinds, template
 from parfocal.weights.checkpoints.reading import load_checkpoint
 from parfocal.weights.checkpoints.saving import Progress, save
-from parfocal.weights.checkpoints.target import OTHER, Target, of_model, of_template
-from parfocal.weights.checkpoints.tensors import Array, Checkpoint, FileTensor
-from parfocal.weights.checkpoints.writing import Planned, check_framework, writer_for
+from parfocal.weights.checkpoints.target import OTHER, TargetFile, of_model, of_template
+from parfocal.weights.checkpoints.tensors import Array, CheckpointFile, FileTensor
+from parfocal.weights.checkpoints.writing import PlannedTensor, check_framework, writer_for
 from parfocal.weights.copying import copy_all
 from parfocal.weights.drafting import build
 from parfocal.weights.finishing import conclude
 from parfocal.weights.plan import Ambiguity, Entry, Plan, refusal
-from parfocal.weights.state import Contents
+from parfocal.weights.state import SideContents
 from parfocal.weights.units import read_units
 from parfocal.weights.verify import check_coverage
 
@@ -78,20 +78,20 @@ class _Work:
     """Both sides as matching sees them, and the tensors of the checkpoint under those names."""
 
     tensors: dict[str, FileTensor]
-    contents: tuple[Contents, Contents]
+    contents: tuple[SideContents, SideContents]
     ambiguous: tuple[Ambiguity, ...]
     open_weights: tuple[str, ...]  # of the checkpoint: square, and nothing says how they lie
     notes: tuple[str, ...]
 
 
-def _target(port_or_template: Any, out: Path, source: Checkpoint) -> Target:
+def _target(port_or_template: Any, out: Path, source: CheckpointFile) -> TargetFile:
     if isinstance(port_or_template, (str, Path)):
         framework = source.framework or bare.framework_by_names(source.tensors)
         return of_template(Path(port_or_template), out, framework)
     return of_model(port_or_template)
 
 
-def _prepare(source: Checkpoint, target: Target) -> _Work:
+def _prepare(source: CheckpointFile, target: TargetFile) -> _Work:
     names = [tensor.path for tensor in target.contents.stored]
     tensors, renamed = bare.without_prefixes(source.tensors, names)
     notes = [*source.notes, *renamed]
@@ -114,7 +114,7 @@ def _prepare(source: Checkpoint, target: Target) -> _Work:
     return _Work(tensors, (contents, wanted), tuple(ambiguous), (), tuple(notes))
 
 
-def _notes_on_squares(contents: Contents) -> list[str]:
+def _notes_on_squares(contents: SideContents) -> list[str]:
     """Where all matrices are square, no shape tells a framework's two linear layers apart."""
     linear = [
         tensor
@@ -162,7 +162,7 @@ def _same_values(tensors: dict[str, FileTensor], first: Entry, second: Entry) ->
     return mine.shape == yours.shape and bool(np.array_equal(mine, yours))
 
 
-def _given(work: _Work, plan: Plan | str | Path, target: Target) -> Plan:
+def _given(work: _Work, plan: Plan | str | Path, target: TargetFile) -> Plan:
     """A plan from outside: it must name tensors that exist, in views that agree."""
     plan = plan if isinstance(plan, Plan) else Plan.load(plan)
     shapes = [{tensor.path: tensor.shape for tensor in side.stored} for side in work.contents]
@@ -208,14 +208,14 @@ def _source(tensors: dict[str, FileTensor], entry: Entry) -> Array:
 class _Values:
     """The values of every tensor of the target, made when they are asked for."""
 
-    def __init__(self, work: _Work, target: Target, entries: Sequence[Entry]) -> None:
+    def __init__(self, work: _Work, target: TargetFile, entries: Sequence[Entry]) -> None:
         self._tensors = work.tensors
         self._target = target
         self._entries: dict[str, list[Entry]] = {}
         for entry in entries:
             self._entries.setdefault(entry.target, []).append(entry)
 
-    def __call__(self, planned: Planned) -> Array:
+    def __call__(self, planned: PlannedTensor) -> Array:
         name = planned.tied_to or planned.name
         entries = self._entries.get(name, [])
         if not entries:
@@ -253,7 +253,7 @@ def _plain(array: Array) -> Array:
     return array if array.flags.c_contiguous else np.array(array, order="C")
 
 
-def _ready(source: Array, planned: Planned) -> bool:
+def _ready(source: Array, planned: PlannedTensor) -> bool:
     return source.dtype == planned.dtype and source.shape == planned.shape and source.flags.c_contiguous
 
 

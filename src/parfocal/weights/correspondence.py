@@ -24,9 +24,9 @@ from parfocal.weights.finishing import conclude
 from parfocal.weights.linking import Link, entries_of
 from parfocal.weights.plan import Entry, Plan
 from parfocal.weights.regions import regions_of
-from parfocal.weights.state import Contents, read_model
+from parfocal.weights.state import SideContents, read_model
 from parfocal.weights.units import Unit, read_units
-from parfocal.weights.writer import Side
+from parfocal.weights.writer import WritableModel
 
 CONFIDENT = 0.9  # a link this sure needs no equal values
 EQUAL = "equal weights"
@@ -34,7 +34,7 @@ EQUAL = "equal weights"
 
 def correspond(reference: Any, port: Any, layers: Mapping[str, str] | None = None) -> Plan | None:
     """The plan by which two models correspond; None where that cannot be told without running them."""
-    sides = Side(registry.of(reference), reference), Side(registry.of(port), port)
+    sides = WritableModel(registry.of(reference), reference), WritableModel(registry.of(port), port)
     contents = _read(sides[0]), _read(sides[1])
     draft = _drafted(contents, layers or {})
     leave_what_is_made(draft, *sides)
@@ -45,11 +45,11 @@ def correspond(reference: Any, port: Any, layers: Mapping[str, str] | None = Non
     return plan if plan.complete else None
 
 
-def _read(side: Side) -> Contents:
+def _read(side: WritableModel) -> SideContents:
     return read_model(side.backend, side.model, side.tensors.values())
 
 
-def _drafted(contents: tuple[Contents, Contents], layers: Mapping[str, str]) -> Draft:
+def _drafted(contents: tuple[SideContents, SideContents], layers: Mapping[str, str]) -> Draft:
     references, ports = (read_units(each) for each in contents)
     draft = build(references, ports, None, regions_of(references, ports, layers, contents))
     if contents[0].framework == contents[1].framework:
@@ -60,7 +60,7 @@ def _drafted(contents: tuple[Contents, Contents], layers: Mapping[str, str]) -> 
 class _Comparison:
     """Compares tensors of the two models as entries see them."""
 
-    def __init__(self, reference: Side, port: Side) -> None:
+    def __init__(self, reference: WritableModel, port: WritableModel) -> None:
         self._reference = reference
         self._port = port
 

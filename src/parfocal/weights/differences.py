@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from parfocal.phrases import joined, phrase
 from parfocal.weights.draft import Draft
-from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
-from parfocal.weights.observe import Observation, Seen
+from parfocal.weights.fingerprint import WeightFingerprint, distances, noise_of
+from parfocal.weights.observe import FinishedCall, ObservedRun
 from parfocal.weights.scopes import Scopes, inside
 from parfocal.weights.settings import differing
-from parfocal.weights.state import Contents
+from parfocal.weights.state import SideContents
 
 FIRST = phrase("first difference: ")  # begins the sentence that ``first_difference`` returns
 
 
 def first_difference(
-    draft: Draft, contents: tuple[Contents, Contents], seen: Observation, run: Observation
+    draft: Draft, contents: tuple[SideContents, SideContents], seen: ObservedRun, run: ObservedRun
 ) -> str:
     """One sentence about where the two part."""
     partners = _Partners(draft, contents, seen)
@@ -42,7 +42,7 @@ def first_difference(
     return phrase("{first}{where}", first=FIRST, where=where)
 
 
-def _between(partners: _Partners, calls: list[Seen], scope: str) -> str:
+def _between(partners: _Partners, calls: list[FinishedCall], scope: str) -> str:
     """The first linked module inside the scope that gets another input than its counterpart."""
     before = phrase("the start")
     for call in calls:
@@ -62,17 +62,17 @@ def _between(partners: _Partners, calls: list[Seen], scope: str) -> str:
 
 
 class _Partners:
-    def __init__(self, draft: Draft, contents: tuple[Contents, Contents], seen: Observation) -> None:
+    def __init__(self, draft: Draft, contents: tuple[SideContents, SideContents], seen: ObservedRun) -> None:
         self._linked = {link.port.module: link.reference.module for link in draft.links.values()}
         self._scopes = Scopes(draft, seen)
         self._contents = contents
         self._seen = seen
 
-    def linked(self, call: Seen) -> Seen | None:
+    def linked(self, call: FinishedCall) -> FinishedCall | None:
         module = self._linked.get(call.path)
         return self._seen.at(module, call.occurrence) if module is not None else None
 
-    def that_differs(self, call: Seen) -> Seen | None:
+    def that_differs(self, call: FinishedCall) -> FinishedCall | None:
         """The counterpart that gives another output on the same input, if there is one."""
         same = [twin for twin in self._candidates(call) if _agree(twin.inputs, call.inputs)]
         # What appears anywhere in the reference is right: the modules are only cut in other places.
@@ -80,7 +80,7 @@ class _Partners:
             return None
         return same[0]
 
-    def _candidates(self, call: Seen) -> list[Seen]:
+    def _candidates(self, call: FinishedCall) -> list[FinishedCall]:
         linked = self.linked(call)
         if linked:
             return [linked]
@@ -92,5 +92,5 @@ class _Partners:
         return [each for each in self._seen.calls if owner and kinds[each.path].kind == owner.kind]
 
 
-def _agree(first: tuple[Fingerprint, ...], second: tuple[Fingerprint, ...]) -> bool:
+def _agree(first: tuple[WeightFingerprint, ...], second: tuple[WeightFingerprint, ...]) -> bool:
     return distances(first, second) <= noise_of(first, second)

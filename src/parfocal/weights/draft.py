@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from parfocal.weights.choices import Choice
 from parfocal.weights.linking import Link, entries_of
-from parfocal.weights.observe import Observation
+from parfocal.weights.observe import ObservedRun
 from parfocal.weights.plan import Entry
 from parfocal.weights.units import Unit
 
 Regions = tuple[Mapping[str, str], Mapping[str, str]]
-Runs = tuple[Observation, Observation]
+Runs = tuple[ObservedRun, ObservedRun]
 STEALABLE = 0.75  # links below this confidence may be undone for a better explanation
 
 

@@ -17,7 +17,7 @@ from parfocal.weights.draft import STEALABLE, Draft, Regions, Runs
 from parfocal.weights.gathering import find_fused, find_stacked
 from parfocal.weights.linking import Link
 from parfocal.weights.relayout import flattened, reshape_choice
-from parfocal.weights.sequences import Order
+from parfocal.weights.sequences import UnitOrder
 from parfocal.weights.units import Key, Unit, parts_of
 
 
@@ -68,7 +68,7 @@ def _tell_apart(ours: Sequence[int], theirs: Sequence[int]) -> bool:
 
 
 def _settle_places(
-    draft: Draft, order: Order, enough: Callable[[Sequence[int], Sequence[int]], bool]
+    draft: Draft, order: UnitOrder, enough: Callable[[Sequence[int], Sequence[int]], bool]
 ) -> bool:
     """Settle groups of equal units whose places are ``enough``, in order; whether there was any."""
     decided = [link for link in draft.links.values() if link.decided]
@@ -111,23 +111,27 @@ def _taken_apart(units: Sequence[Unit], keys: set[Key]) -> list[Unit]:
     return [replace(unit, rank=rank) for rank, unit in enumerate(found)]
 
 
-def _execution_order(references: Sequence[Unit], ports: Sequence[Unit], runs: Runs) -> Order:
+def _execution_order(references: Sequence[Unit], ports: Sequence[Unit], runs: Runs) -> UnitOrder:
     positions: list[dict[str, int]] = []
     for units, run in zip((references, ports), runs, strict=True):
         called = [(seen.order, unit.rank, unit.path) for unit in units if (seen := run.around(unit.module))]
         positions.append({path: place for place, (_, _, path) in enumerate(sorted(called))})
-    return Order("execution order", *positions)
+    return UnitOrder("execution order", *positions)
 
 
 def _link(
-    draft: Draft, references: Sequence[Unit], ports: Sequence[Unit], orders: Sequence[Order], regions: Regions
+    draft: Draft,
+    references: Sequence[Unit],
+    ports: Sequence[Unit],
+    orders: Sequence[UnitOrder],
+    regions: Regions,
 ) -> None:
     matching = match(references, ports, orders, regions)
     draft.links.update({link.port.path: link for link in matching.links})
     draft.left_references, draft.left_ports = matching.references, matching.ports
 
 
-def _link_flattened(draft: Draft, orders: Sequence[Order], regions: Regions) -> None:
+def _link_flattened(draft: Draft, orders: Sequence[UnitOrder], regions: Regions) -> None:
     """Convolutions over patches against Linear layers over flattened ones."""
     left = [[u for u in units if u.family == "affine"] for units in (draft.left_references, draft.left_ports)]
     for link in match(left[0], left[1], orders, regions, key=flattened).links:
@@ -139,7 +143,7 @@ def _link_flattened(draft: Draft, orders: Sequence[Order], regions: Regions) -> 
             draft.left_ports = [u for u in draft.left_ports if u.path != link.port.path]
 
 
-def _link_raw(draft: Draft, orders: Sequence[Order], regions: Regions) -> None:
+def _link_raw(draft: Draft, orders: Sequence[UnitOrder], regions: Regions) -> None:
     """Single tensors against single tensors, whatever family they are of, if one side is raw."""
     singles = [_singles(draft.left_references), _singles(draft.left_ports)]
     matching = match(singles[0], singles[1], orders, regions, key=_sizes)

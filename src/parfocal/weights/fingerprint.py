@@ -27,7 +27,7 @@ USUAL_NOISE = 2e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Fingerprint:
+class WeightFingerprint:
     """Moments of a tensor and sums over its stretches."""
 
     shape: tuple[int, ...]  # without axes of length 1
@@ -47,19 +47,19 @@ class Fingerprint:
         return bool(np.isfinite(self.square)) and self.greatest > self.least
 
 
-def fingerprint(array: Array) -> Fingerprint:
+def fingerprint(array: Array) -> WeightFingerprint:
     """The fingerprint of an array of any dtype."""
     noise = NOISE.get(array.dtype.name, USUAL_NOISE)
     plain = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
     flat = plain.reshape(-1)
     shape = tuple(length for length in array.shape if length != 1)
     if flat.size == 0:
-        return Fingerprint(shape, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, np.zeros(0), noise)
+        return WeightFingerprint(shape, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, np.zeros(0), noise)
     if flat.size <= SMALL:
         flat = flat.astype(np.float64)
     with np.errstate(all="ignore"):
         squares = flat * flat
-        return Fingerprint(
+        return WeightFingerprint(
             shape,
             flat.size,
             float(_sum(flat)),
@@ -89,7 +89,7 @@ def _stretches(flat: Array) -> NDArray[np.float64]:
     return np.concatenate([sums, teeth])
 
 
-def distance(first: Fingerprint, second: Fingerprint) -> float:
+def distance(first: WeightFingerprint, second: WeightFingerprint) -> float:
     """Relative difference, 0 for equal values; infinite when they cannot be the same tensor."""
     if first.size != second.size:
         return float("inf")
@@ -117,7 +117,7 @@ def distance(first: Fingerprint, second: Fingerprint) -> float:
     return max(differences)
 
 
-def distances(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> float:
+def distances(first: Sequence[WeightFingerprint], second: Sequence[WeightFingerprint]) -> float:
     """Between the tensors of two calls.
 
     Tensors are paired with their nearest of equal size. One side may return more than the other
@@ -146,7 +146,7 @@ def distances(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> fl
     return worst
 
 
-def resemblance(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> float:
+def resemblance(first: Sequence[WeightFingerprint], second: Sequence[WeightFingerprint]) -> float:
     """The cosine between the sums of the largest tensors of one shape, at most 1; 0 where there is none.
 
     Unlike a distance it hardly minds a factor: it tells what is related to what behind a mistake.
@@ -163,12 +163,12 @@ def resemblance(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> 
     return float(mine @ yours) / sizes if sizes > 0.0 else 0.0
 
 
-def shared_distance(first: Sequence[Fingerprint], second: Sequence[Fingerprint]) -> float:
+def shared_distance(first: Sequence[WeightFingerprint], second: Sequence[WeightFingerprint]) -> float:
     """Between what two calls both take: masks and positions that only one of them takes do not count."""
     sizes = {each.size for each in first} & {each.size for each in second}
     return distances(*([each for each in side if each.size in sizes] for side in (first, second)))
 
 
-def noise_of(*sides: Sequence[Fingerprint]) -> float:
+def noise_of(*sides: Sequence[WeightFingerprint]) -> float:
     """The relative difference up to which the values count as equal."""
     return max((each.noise for side in sides for each in side), default=USUAL_NOISE)

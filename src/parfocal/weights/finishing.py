@@ -26,7 +26,7 @@ from parfocal.weights.plan import (
     shortened,
 )
 from parfocal.weights.relayout import IN_ORDER
-from parfocal.weights.state import Contents
+from parfocal.weights.state import SideContents
 from parfocal.weights.tables import COUNTERS
 from parfocal.weights.units import Unit
 
@@ -35,7 +35,7 @@ SHOWN = 4
 
 def conclude(
     draft: Draft,
-    contents: tuple[Contents, Contents],
+    contents: tuple[SideContents, SideContents],
     same_values: Callable[[Entry, Entry], bool],
     *,
     ran: bool = False,
@@ -135,7 +135,7 @@ def _once(
     return list(kept.values()), conflicts
 
 
-def _tied_notes(entries: Sequence[Entry], contents: tuple[Contents, Contents]) -> list[str]:
+def _tied_notes(entries: Sequence[Entry], contents: tuple[SideContents, SideContents]) -> list[str]:
     targets: dict[tuple[object, ...], list[str]] = {}
     for entry in entries:
         targets.setdefault((entry.source, entry.source_view), []).append(entry.target)
@@ -170,7 +170,7 @@ def _order_notes(entries: Sequence[Entry]) -> list[str]:
     ]
 
 
-def _counter_notes(contents: tuple[Contents, Contents]) -> list[str]:
+def _counter_notes(contents: tuple[SideContents, SideContents]) -> list[str]:
     notes = []
     for side, words in zip(contents, ("reference", "port"), strict=True):
         count = sum(tensor.name in COUNTERS for tensor in side.stored)
@@ -186,7 +186,7 @@ def _counter_notes(contents: tuple[Contents, Contents]) -> list[str]:
     return notes
 
 
-def _cast_notes(entries: Sequence[Entry], contents: tuple[Contents, Contents]) -> list[str]:
+def _cast_notes(entries: Sequence[Entry], contents: tuple[SideContents, SideContents]) -> list[str]:
     dtypes = [{tensor.path: tensor.dtype for tensor in side.stored} for side in contents]
     casts: dict[tuple[str, str], list[str]] = {}
     for entry in entries:

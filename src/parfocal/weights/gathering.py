@@ -11,20 +11,20 @@ from collections.abc import Callable, Sequence
 
 from parfocal.weights import fused, stacked
 from parfocal.weights.choices import Choice
-from parfocal.weights.company import Companies, NormsBehind
+from parfocal.weights.company import NormsBehind, PartCandidates
 from parfocal.weights.draft import STEALABLE, Draft, Runs
-from parfocal.weights.sequences import Order
+from parfocal.weights.sequences import UnitOrder
 from parfocal.weights.units import Unit
 
 
-def find_fused(draft: Draft, order: Order, runs: Runs | None) -> None:
+def find_fused(draft: Draft, order: UnitOrder, runs: Runs | None) -> None:
     """Explain what is left over as one-against-many, both ways; what a better explanation frees, too."""
     for whole_is_reference in (True, False):
         while _claim_wholes(draft, order, runs, whole_is_reference):
             pass
 
 
-def _claim_wholes(draft: Draft, order: Order, runs: Runs | None, whole_is_reference: bool) -> bool:
+def _claim_wholes(draft: Draft, order: UnitOrder, runs: Runs | None, whole_is_reference: bool) -> bool:
     """Find the parts of all wholes that have some; whether there was any."""
     wholes = draft.left_references if whole_is_reference else draft.left_ports
     wholes = [unit for unit in wholes if fused.may_be_fused(unit)]
@@ -32,7 +32,7 @@ def _claim_wholes(draft: Draft, order: Order, runs: Runs | None, whole_is_refere
         return False
     pools = _pool(draft, not whole_is_reference), _pool(draft, whole_is_reference)
     sides = (runs if whole_is_reference else runs[::-1]) if runs else (None, None)
-    companies = Companies(pools[1], sides[1], _places(draft, order))
+    companies = PartCandidates(pools[1], sides[1], _places(draft, order))
     norms = NormsBehind(pools[0], sides[0]), NormsBehind(pools[1], sides[1])
     found = []
     for whole in wholes:
@@ -48,7 +48,7 @@ def _claim_wholes(draft: Draft, order: Order, runs: Runs | None, whole_is_refere
     return bool(found)
 
 
-def find_stacked(draft: Draft, order: Order) -> None:
+def find_stacked(draft: Draft, order: UnitOrder) -> None:
     """Explain what is left over as stacks against lists, both ways."""
     for whole_is_reference in (True, False):
         while True:
@@ -69,7 +69,7 @@ def _pool(draft: Draft, whole_is_reference: bool) -> list[Unit]:
     return draft.left_references + weak
 
 
-def _places(draft: Draft, order: Order) -> Callable[[Unit], float]:
+def _places(draft: Draft, order: UnitOrder) -> Callable[[Unit], float]:
     """Where a unit stands, counted in linked units before it, so that both sides use one scale."""
     positions: dict[int, list[int]] = {}
     sides = (order.reference, order.port)

@@ -19,18 +19,18 @@ from parfocal.backends.protocol import Call
 from parfocal.inputs import Arguments, convert
 from parfocal.weights.choices import Choice, alike
 from parfocal.weights.draft import Draft
-from parfocal.weights.fingerprint import Fingerprint, distances, noise_of, shared_distance
-from parfocal.weights.link_state import Book
+from parfocal.weights.fingerprint import WeightFingerprint, distances, noise_of, shared_distance
+from parfocal.weights.link_state import LinkState
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likeness
-from parfocal.weights.observe import Observation, Seen, prints, quiet
+from parfocal.weights.observe import FinishedCall, ObservedRun, prints, quiet
 from parfocal.weights.print_index import PrintIndex
 from parfocal.weights.relayout import part_counts, relayout_choice
-from parfocal.weights.scopes import Scopes, Under, around, inside
+from parfocal.weights.scopes import Scopes, UnitsByModule, around, inside
 from parfocal.weights.ties import by_key, called, ties, ties_of_uncalled
-from parfocal.weights.trials import MOST_TRIALS, Experience, Scope, Subject, Tie, Trials
+from parfocal.weights.trials import MOST_TRIALS, EqualUnits, Scope, Subject, TrialResults, Trials
 from parfocal.weights.units import Unit
-from parfocal.weights.writer import Side
+from parfocal.weights.writer import WritableModel
 
 NEAR = 0.05  # inputs this close are the same tensor after a small difference upstream
 ALONE = 5.0  # how much farther the next best must be
@@ -41,18 +41,23 @@ BY_VALUES = "same input values"
 NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
-class Follower:
+class ValueFollower:
     """One pass over the port."""
 
     def __init__(
-        self, reference: Side, port: Side, draft: Draft, seen: Observation, known: Experience
+        self,
+        reference: WritableModel,
+        port: WritableModel,
+        draft: Draft,
+        seen: ObservedRun,
+        known: TrialResults,
     ) -> None:
         self.port = port
         self.draft = draft
         self.seen = seen
-        self.book = Book(draft, reference, port)
+        self.book = LinkState(draft, reference, port)
         self.unsettled_runs = False  # a unit ran with weights that were replaced later
-        self.outputs: tuple[Fingerprint, ...] | None = (
+        self.outputs: tuple[WeightFingerprint, ...] | None = (
             None  # of the whole port, if nothing changed on the way
         )
         self._units = {unit.module: unit for unit in called(draft.ports)}
@@ -62,10 +67,10 @@ class Follower:
         }
         self._outputs = PrintIndex((call, call.outputs) for call in seen.calls)
         self._scopes = Scopes(draft, seen)
-        self._under = Under(draft.ports)
+        self._under = UnitsByModule(draft.ports)
         self._open = _choices_inside(draft.choices)
         self._fused = _FusedChoices(draft.choices, seen)
-        self._ties: dict[str, list[Tie]] = {}  # by reference path
+        self._ties: dict[str, list[EqualUnits]] = {}  # by reference path
         for tie in (*ties(draft.references, seen), *ties_of_uncalled(draft)):
             for path in tie.references:
                 self._ties.setdefault(path, []).append(tie)
@@ -115,7 +120,7 @@ class Follower:
         if link and self._agrees(link.reference, inputs):
             self.trials.agreeing += 1
 
-    def _identify(self, unit: Unit, inputs: Sequence[Fingerprint]) -> None:
+    def _identify(self, unit: Unit, inputs: Sequence[WeightFingerprint]) -> None:
         link = self.draft.links.get(unit.path)
         if unit.path in self.trials.pinned and link:
             self.book.confirmed[unit.path] = link.reference.path
@@ -133,7 +138,7 @@ class Follower:
         self._confirm(unit, Link(found, unit, (BY_VALUES,), 0.95))
         self.book.sync()
 
-    def _identify_choice(self, unit: Unit, inputs: Sequence[Fingerprint]) -> None:
+    def _identify_choice(self, unit: Unit, inputs: Sequence[WeightFingerprint]) -> None:
         """Several against one: are these the right ones? Else they change places with others alike."""
         choice = self.draft.choice_of(unit.path)
         if choice is None or choice.subject != "fused" or self._takes_its_own(choice, inputs):
@@ -145,7 +150,7 @@ class Follower:
                 self.book.sync()
                 return
 
-    def _takes_its_own(self, choice: Choice, inputs: Sequence[Fingerprint]) -> bool:
+    def _takes_its_own(self, choice: Choice, inputs: Sequence[WeightFingerprint]) -> bool:
         return any(self._agrees(reference, inputs) for reference in choice.references)
 
     def _confirm(self, unit: Unit, link: Link) -> None:
@@ -154,11 +159,11 @@ class Follower:
         self.book.relink(unit.path, replace(link, evidence=evidence, confidence=confidence, decided=True))
         self.book.confirmed[unit.path] = link.reference.path
 
-    def _agrees(self, reference: Unit, inputs: Sequence[Fingerprint]) -> bool:
+    def _agrees(self, reference: Unit, inputs: Sequence[WeightFingerprint]) -> bool:
         seen = self.seen.first(reference.module)
         return seen is not None and distances(seen.inputs, inputs) <= noise_of(seen.inputs, inputs)
 
-    def _find(self, unit: Unit, inputs: Sequence[Fingerprint], link: Link | None) -> Unit | None:
+    def _find(self, unit: Unit, inputs: Sequence[WeightFingerprint], link: Link | None) -> Unit | None:
         """The free reference unit with the same input; a merely near one must be the only one near."""
         index = self._references.get(unit.key)
         if index is None:
@@ -176,7 +181,7 @@ class Follower:
         return best[3] if best[0] < NEAR and alone and best[3].path != current else None
 
     def _scored(
-        self, unit: Unit, candidates: Sequence[tuple[Unit, Seen]], inputs: Sequence[Fingerprint]
+        self, unit: Unit, candidates: Sequence[tuple[Unit, FinishedCall]], inputs: Sequence[WeightFingerprint]
     ) -> list[tuple[float, float, int, Unit]]:
         """Free reference units: how far, how unlike by name, and when they run; the nearest first."""
         mine, yours = self.draft.regions
@@ -287,7 +292,7 @@ class Follower:
             if twin is not None and twin.key == link.port.key and twin.path not in taken:
                 self.book.relink(path, Link(twin, link.port, ("like its twins",), 0.9))
 
-    def settle_the_rest(self, reference: Side, arguments: Arguments) -> None:
+    def settle_the_rest(self, reference: WritableModel, arguments: Arguments) -> None:
         """Choices behind a real difference of the port: try them on the reference's own inputs.
 
         The reference runs once more, and whatever is open is tried when its twin has returned.
@@ -331,7 +336,7 @@ class Follower:
         Of a tie, the layers inside a module may have a part only: blocks may all take the same memory, say.
         """
         found: list[Subject] = [choice for choice in self._open.get(path, ()) if choice.open]
-        parts: dict[Tie, set[str]] = {}
+        parts: dict[EqualUnits, set[str]] = {}
         for unit in self._under[path] if self._ties else ():
             link = self.draft.links.get(unit.path)
             if link is None or unit.path == path or self.book.in_choice(unit.path):
@@ -340,7 +345,7 @@ class Follower:
                 for tie in self._ties.get(link.reference.path, ()):
                     parts.setdefault(tie, set()).add(link.reference.path)
         for tie, members in parts.items():
-            part = Tie(tuple(each for each in tie.references if each in members))
+            part = EqualUnits(tuple(each for each in tie.references if each in members))
             if len(members) > 1 and part not in self.trials.settled:
                 found.append(part)
         return found
@@ -349,7 +354,7 @@ class Follower:
 class _FusedChoices:
     """Which fused choice has the reference units that take given inputs."""
 
-    def __init__(self, choices: Sequence[Choice], seen: Observation) -> None:
+    def __init__(self, choices: Sequence[Choice], seen: ObservedRun) -> None:
         fused = [choice for choice in choices if choice.subject == "fused"]
         units = {unit.path: unit for choice in fused for unit in choice.references}
         self._index = PrintIndex(
@@ -362,7 +367,7 @@ class _FusedChoices:
         """Which units these have now."""
         self._owner.update({unit.path: choice for choice in choices for unit in choice.references})
 
-    def taking(self, inputs: Sequence[Fingerprint]) -> list[Choice]:
+    def taking(self, inputs: Sequence[WeightFingerprint]) -> list[Choice]:
         found = (self._owner[path] for path in self._index.near(inputs, noise_of(inputs)))
         return list({id(choice): choice for choice in found}.values())
 

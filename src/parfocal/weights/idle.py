@@ -13,14 +13,17 @@ import numpy as np
 
 from parfocal.inputs import Arguments
 from parfocal.judge.floors import EPSILON
-from parfocal.weights.observe import Observation, run
+from parfocal.weights.observe import ObservedRun, run
 from parfocal.weights.plan import Leftover, Plan
 from parfocal.weights.verify import agree
-from parfocal.weights.writer import Side
+from parfocal.weights.writer import WritableModel
 
 
 def set_idle_apart(
-    plan: Plan, sides: tuple[Side, Side], runs: tuple[Observation, Observation], given: Sequence[Arguments]
+    plan: Plan,
+    sides: tuple[WritableModel, WritableModel],
+    runs: tuple[ObservedRun, ObservedRun],
+    given: Sequence[Arguments],
 ) -> Plan:
     """The plan with tensors that change nothing on these inputs listed as idle, no longer as unmatched."""
     unmatched = plan.unmatched_reference, plan.unmatched_port
@@ -41,7 +44,9 @@ def set_idle_apart(
     )
 
 
-def _idle(items: Sequence[Leftover], side: Side, seen: Observation, arguments: Arguments) -> list[Leftover]:
+def _idle(
+    items: Sequence[Leftover], side: WritableModel, seen: ObservedRun, arguments: Arguments
+) -> list[Leftover]:
     """All of them, else those of modules that are not called, else none."""
     uncalled = [item for item in items if side.tensors[item.path].module not in seen.by_path]
     for some in (list(items), uncalled):
@@ -50,7 +55,7 @@ def _idle(items: Sequence[Leftover], side: Side, seen: Observation, arguments: A
     return []
 
 
-def _changes_nothing(items: Sequence[Leftover], side: Side, arguments: Arguments) -> bool:
+def _changes_nothing(items: Sequence[Leftover], side: WritableModel, arguments: Arguments) -> bool:
     """Whether the model gives the same when these hold no numbers; they hold what they did afterwards."""
     paths = [side.tensors[item.path].tied_to or item.path for item in items]
     before = side.snapshot(paths)

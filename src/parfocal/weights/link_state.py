@@ -14,13 +14,13 @@ from parfocal.weights.draft import Draft
 from parfocal.weights.linking import Link, entries_of
 from parfocal.weights.plan import Entry
 from parfocal.weights.units import Unit
-from parfocal.weights.writer import Side, write
+from parfocal.weights.writer import WritableModel, write
 
 Copies = tuple[tuple[object, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TrialSnapshot:
     """Everything that a trial may change, as it was."""
 
     links: dict[str, Link]
@@ -31,10 +31,10 @@ class State:
     picks: list[tuple[Choice, int]]
 
 
-class Book:
+class LinkState:
     """The draft, the two models, and what is written already."""
 
-    def __init__(self, draft: Draft, reference: Side, port: Side) -> None:
+    def __init__(self, draft: Draft, reference: WritableModel, port: WritableModel) -> None:
         self.draft = draft
         self.reference = reference
         self.port = port
@@ -110,10 +110,10 @@ class Book:
                 self.draft.left_references.append(before.reference)
         self.draft.left_ports = [unit for unit in self.draft.left_ports if unit.path != port_path]
 
-    def state(self) -> State:
+    def state(self) -> TrialSnapshot:
         """What there is to undo."""
         draft = self.draft
-        return State(
+        return TrialSnapshot(
             dict(draft.links),
             dict(self.holders),
             dict(self.confirmed),
@@ -122,7 +122,7 @@ class Book:
             [(choice, choice.current) for choice in draft.choices],
         )
 
-    def back_to(self, state: State) -> None:
+    def back_to(self, state: TrialSnapshot) -> None:
         """Undo everything since, in the port's memory too."""
         links = self.draft.links
         self._stale.update(

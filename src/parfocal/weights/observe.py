@@ -14,47 +14,47 @@ from typing import Any
 from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.inputs import Arguments, leaves
-from parfocal.weights.fingerprint import Fingerprint, fingerprint
-from parfocal.weights.writer import Side
+from parfocal.weights.fingerprint import WeightFingerprint, fingerprint
+from parfocal.weights.writer import WritableModel
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FinishedCall:
     """One finished call."""
 
     path: str
     order: int
     occurrence: int
-    inputs: tuple[Fingerprint, ...]
-    outputs: tuple[Fingerprint, ...]
+    inputs: tuple[WeightFingerprint, ...]
+    outputs: tuple[WeightFingerprint, ...]
 
 
 @dataclass(slots=True)
-class Observation:
+class ObservedRun:
     """All calls of one run, in the order in which they began."""
 
-    calls: list[Seen] = field(default_factory=list)
-    by_path: dict[str, list[Seen]] = field(default_factory=dict)
+    calls: list[FinishedCall] = field(default_factory=list)
+    by_path: dict[str, list[FinishedCall]] = field(default_factory=dict)
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: FinishedCall) -> None:
         self.calls.append(seen)
         self.by_path.setdefault(seen.path, []).append(seen)
 
-    def first(self, path: str) -> Seen | None:
+    def first(self, path: str) -> FinishedCall | None:
         return self.by_path.get(path, [None])[0]
 
-    def around(self, path: str) -> Seen | None:
+    def around(self, path: str) -> FinishedCall | None:
         """The first call of a module, or of the next one around, short of the model, whose code uses it."""
         while path and path not in self.by_path:
             path = path.rpartition(".")[0]
         return self.first(path) if path else None
 
-    def at(self, path: str, occurrence: int) -> Seen | None:
+    def at(self, path: str, occurrence: int) -> FinishedCall | None:
         calls = self.by_path.get(path, [])
         return calls[occurrence] if occurrence < len(calls) else None
 
 
-def prints(backend: Backend, value: Any) -> tuple[Fingerprint, ...]:
+def prints(backend: Backend, value: Any) -> tuple[WeightFingerprint, ...]:
     """Fingerprints of all tensors in a nested value."""
     return tuple(fingerprint(_array(backend, leaf)) for leaf in leaves(value) if backend.is_tensor(leaf))
 
@@ -64,7 +64,7 @@ def _array(backend: Backend, tensor: Any) -> Array:
 
 
 @contextmanager
-def quiet(side: Side) -> Iterator[None]:
+def quiet(side: WritableModel) -> Iterator[None]:
     """Eval mode without gradients; RNG, flags, buffers and other attributes restored on leaving."""
     backend = side.backend
     buffers = side.snapshot(path for path, tensor in side.tensors.items() if tensor.role == "buffer")
@@ -77,7 +77,7 @@ def quiet(side: Side) -> Iterator[None]:
         side.restore(buffers)
 
 
-def observe(side: Side, arguments: Arguments, *, values: bool = True) -> Observation:
+def observe(side: WritableModel, arguments: Arguments, *, values: bool = True) -> ObservedRun:
     """Run the model once under watch; without ``values`` only which module runs when is noted."""
     notebook = Notebook(side.backend, values)
     with quiet(side), side.backend.watch(side.model, notebook.enter, notebook.exit):
@@ -86,7 +86,7 @@ def observe(side: Side, arguments: Arguments, *, values: bool = True) -> Observa
     return notebook.observation
 
 
-def run(side: Side, arguments: Arguments) -> tuple[Fingerprint, ...]:
+def run(side: WritableModel, arguments: Arguments) -> tuple[WeightFingerprint, ...]:
     """What the model gives, without watching its modules."""
     args, kwargs = arguments
     with quiet(side):
@@ -99,7 +99,7 @@ class Notebook:
     def __init__(self, backend: Backend, values: bool) -> None:
         self.backend = backend
         self.values = values
-        self.observation = Observation()
+        self.observation = ObservedRun()
         self._counts: dict[str, int] = {}
 
     def enter(self, call: Call) -> None:
@@ -110,5 +110,5 @@ class Notebook:
 
     def exit(self, call: Call, output: Any) -> None:
         outputs = prints(self.backend, output) if self.values else ()
-        seen = Seen(call.path, call.order, call.note["occurrence"], call.note["inputs"], outputs)
+        seen = FinishedCall(call.path, call.order, call.note["occurrence"], call.note["inputs"], outputs)
         self.observation.add(seen)

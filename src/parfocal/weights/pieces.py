@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from parfocal.weights.names import tokens
-from parfocal.weights.sequences import Alignment
+from parfocal.weights.sequences import SequencePairs
 from parfocal.weights.units import Unit
 
 WEIGHED = 64  # units of a side in one piece; a dozen blocks, so that neighbours are weighed too
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class UnitGroup:
     """Units of one shape that may be each other's counterparts."""
 
     references: Sequence[Unit]
@@ -30,7 +30,7 @@ class Group:
         return max(len(self.references), len(self.ports)) <= WEIGHED
 
 
-def cut(group: Group, alignments: Sequence[Alignment]) -> Iterator[Group]:
+def cut(group: UnitGroup, alignments: Sequence[SequencePairs]) -> Iterator[UnitGroup]:
     """Pieces that are both sides' own, none of them empty on either side."""
     if group.weighable:
         yield group
@@ -42,7 +42,7 @@ def cut(group: Group, alignments: Sequence[Alignment]) -> Iterator[Group]:
     yield from _by_number(group, 0)
 
 
-def _by_place(group: Group, alignment: Alignment) -> Iterator[Group]:
+def _by_place(group: UnitGroup, alignment: SequencePairs) -> Iterator[UnitGroup]:
     """Between blocks: where the paths of two neighbours have the least in common, on both sides."""
     order = alignment.order
     ports = {unit.path: unit for unit in group.ports}
@@ -53,7 +53,7 @@ def _by_place(group: Group, alignment: Alignment) -> Iterator[Group]:
     ]
     edges = list(_edges(pairs))
     yield from (
-        Group(references, others)
+        UnitGroup(references, others)
         for references, others in zip(
             _divided(group.references, [pairs[edge][0] for edge in edges], _place(order.reference)),
             _divided(group.ports, [pairs[edge][1] for edge in edges], _place(order.port)),
@@ -92,7 +92,7 @@ def _place(positions: Mapping[str, int]) -> Callable[[Unit], float]:
     return lambda unit: positions.get(unit.path, float("inf"))
 
 
-def _by_number(group: Group, depth: int) -> Iterator[Group]:
+def _by_number(group: UnitGroup, depth: int) -> Iterator[UnitGroup]:
     """By the first number of the paths, then the next; what has no more numbers stays together."""
     found: dict[int | None, tuple[list[Unit], list[Unit]]] = {}
     for side, units in enumerate((group.references, group.ports)):
@@ -101,7 +101,7 @@ def _by_number(group: Group, depth: int) -> Iterator[Group]:
             number = numbers[depth] if depth < len(numbers) else None
             found.setdefault(number, ([], []))[side].append(unit)
     for number, (references, ports) in found.items():
-        piece = Group(references, ports)
+        piece = UnitGroup(references, ports)
         if not references or not ports:
             continue
         if piece.weighable or number is None:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from parfocal.weights.fingerprint import Fingerprint
+from parfocal.weights.fingerprint import WeightFingerprint
 
 FEW = 32  # of one size: looking at all of these is as quick
 SLACK = 5.0  # numbers that are relative to themselves differ by less than this times what ``distance`` says
@@ -23,9 +23,9 @@ Item = TypeVar("Item")
 class PrintIndex(Generic[Item]):
     """Items by the fingerprints of their tensors."""
 
-    def __init__(self, items: Iterable[tuple[Item, Sequence[Fingerprint]]]) -> None:
+    def __init__(self, items: Iterable[tuple[Item, Sequence[WeightFingerprint]]]) -> None:
         self._items: list[Item] = []
-        self._places: dict[int, list[tuple[int, Fingerprint]]] = {}  # by the size of a tensor
+        self._places: dict[int, list[tuple[int, WeightFingerprint]]] = {}  # by the size of a tensor
         self._trees: dict[int, Any] = {}
         self._odd: set[int] = set()  # values that say nothing, which no tree can hold
         for number, (item, prints) in enumerate(items):
@@ -36,7 +36,7 @@ class PrintIndex(Generic[Item]):
                 else:
                     self._odd.add(number)
 
-    def near(self, prints: Sequence[Fingerprint], radius: float) -> list[Item]:
+    def near(self, prints: Sequence[WeightFingerprint], radius: float) -> list[Item]:
         """All items that may be within the radius, in order; some are not."""
         found = set(self._odd)
         for each in prints:
@@ -48,7 +48,7 @@ class PrintIndex(Generic[Item]):
                 found.update(places[place][0] for place in inside)
         return [self._items[number] for number in sorted(found)]
 
-    def nearest(self, prints: Sequence[Fingerprint], count: int) -> list[Item]:
+    def nearest(self, prints: Sequence[WeightFingerprint], count: int) -> list[Item]:
         """At least the nearest few, judged by the largest tensor, in order."""
         found = set(self._odd)
         largest = max(prints, key=lambda each: each.size, default=None)
@@ -68,11 +68,11 @@ class PrintIndex(Generic[Item]):
         return self._trees[size]
 
 
-def _is_plain(each: Fingerprint) -> bool:
+def _is_plain(each: WeightFingerprint) -> bool:
     return each.size > 0 and math.isfinite(each.square) and math.isfinite(each.cube) and each.square > 0.0
 
 
-def _numbers(each: Fingerprint) -> tuple[float, ...]:
+def _numbers(each: WeightFingerprint) -> tuple[float, ...]:
     """What ``distance`` compares, each relative to the tensor itself."""
     peak = max(abs(each.least), abs(each.greatest))
     return (

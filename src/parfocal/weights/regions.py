@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from parfocal.errors import InputError
-from parfocal.weights.state import Contents
+from parfocal.weights.state import SideContents
 from parfocal.weights.units import Unit
 
 
@@ -18,7 +18,7 @@ def regions_of(
     references: Sequence[Unit],
     ports: Sequence[Unit],
     layers: Mapping[str, str],
-    contents: tuple[Contents, Contents],
+    contents: tuple[SideContents, SideContents],
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Unit path -> region, for both sides; a unit outside every mapping is in none."""
     for reference, port in layers.items():
@@ -41,7 +41,7 @@ def _labels(units: Sequence[Unit], names: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _known(path: str, contents: Contents, side: str) -> None:
+def _known(path: str, contents: SideContents, side: str) -> None:
     paths = {*contents.owners, *(tensor.path for tensor in contents.stored)}
     if path not in paths:
         raise InputError(f"layers= names {path!r}, which the {side} does not have{_alike(path, paths)}")

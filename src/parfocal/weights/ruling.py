@@ -12,12 +12,12 @@ from typing import Any
 from parfocal.errors import TransferError
 from parfocal.phrases import phrase
 from parfocal.weights.rules import Rule
-from parfocal.weights.state import Contents
-from parfocal.weights.writer import Side
+from parfocal.weights.state import SideContents
+from parfocal.weights.writer import WritableModel
 
 
 @dataclass(frozen=True, slots=True)
-class Ruled:
+class AppliedRule:
     """A rule and the two modules it is for."""
 
     rule: Rule
@@ -27,10 +27,12 @@ class Ruled:
     port: Any
 
 
-def pair(reference: Side, port: Side, rules: Sequence[Rule], layers: Mapping[str, str]) -> list[Ruled]:
+def pair(
+    reference: WritableModel, port: WritableModel, rules: Sequence[Rule], layers: Mapping[str, str]
+) -> list[AppliedRule]:
     """Modules that a rule fits: as ``layers`` says, otherwise the first with the first, in order."""
     mine, yours = reference.backend.modules(reference.model), port.backend.modules(port.model)
-    found: list[Ruled] = []
+    found: list[AppliedRule] = []
     for rule in rules:
         taken = {each.reference_path for each in found}, {each.port_path for each in found}
         left = [
@@ -49,11 +51,13 @@ def pair(reference: Side, port: Side, rules: Sequence[Rule], layers: Mapping[str
                 hint="say which belong together: layers={'reference path': 'port path'}",
             )
         pairs = [*said, *zip(*rest, strict=True)] if rest[0] and rest[1] else said
-        found += [Ruled(rule, a, b, mine[a], yours[b]) for a, b in pairs]
+        found += [AppliedRule(rule, a, b, mine[a], yours[b]) for a, b in pairs]
     return found
 
 
-def without(contents: tuple[Contents, Contents], ruled: Sequence[Ruled]) -> tuple[Contents, Contents]:
+def without(
+    contents: tuple[SideContents, SideContents], ruled: Sequence[AppliedRule]
+) -> tuple[SideContents, SideContents]:
     """Both sides without what the rules take care of."""
     return (
         _cut(contents[0], [each.reference_path for each in ruled]),
@@ -61,7 +65,7 @@ def without(contents: tuple[Contents, Contents], ruled: Sequence[Ruled]) -> tupl
     )
 
 
-def copy(ruled: Sequence[Ruled]) -> None:
+def copy(ruled: Sequence[AppliedRule]) -> None:
     """Let every rule do its work."""
     for each in ruled:
         try:
@@ -74,7 +78,7 @@ def copy(ruled: Sequence[Ruled]) -> None:
             ) from error
 
 
-def notes(ruled: Sequence[Ruled]) -> list[str]:
+def notes(ruled: Sequence[AppliedRule]) -> list[str]:
     return [
         phrase(
             "{reference_path} -> {port_path}: copied by a rule of the user",
@@ -85,7 +89,7 @@ def notes(ruled: Sequence[Ruled]) -> list[str]:
     ]
 
 
-def _cut(contents: Contents, paths: Sequence[str]) -> Contents:
+def _cut(contents: SideContents, paths: Sequence[str]) -> SideContents:
     def inside(path: str) -> bool:
         return any(not top or path == top or path.startswith(top + ".") for top in paths)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from parfocal.weights.draft import Draft
-from parfocal.weights.observe import Observation, Seen
+from parfocal.weights.observe import FinishedCall, ObservedRun
 from parfocal.weights.units import Unit
 
 
@@ -22,7 +22,7 @@ def around(path: str) -> Iterator[str]:
     yield ""
 
 
-class Under:
+class UnitsByModule:
     """Units by every module that they lie in."""
 
     def __init__(self, units: Iterable[Unit]) -> None:
@@ -38,14 +38,14 @@ class Under:
 class Scopes:
     """Looks up twins as the draft stands at the moment of asking."""
 
-    def __init__(self, draft: Draft, seen: Observation) -> None:
+    def __init__(self, draft: Draft, seen: ObservedRun) -> None:
         self._draft = draft
         self._seen = seen
         # a table of indices may have no counterpart
-        self._ports = Under(unit for unit in draft.ports if unit.required)
+        self._ports = UnitsByModule(unit for unit in draft.ports if unit.required)
         self._holders = _holders(draft.references, seen)
 
-    def twins(self, scope: str, occurrence: int) -> list[Seen]:
+    def twins(self, scope: str, occurrence: int) -> list[FinishedCall]:
         """Calls of reference modules that hold exactly the counterparts of what a port module holds."""
         calls = [self._seen.at(module, occurrence) for module in self._holders.get(self._image(scope), [])]
         return [seen for seen in calls if seen is not None]
@@ -60,9 +60,9 @@ class Scopes:
         return frozenset(found)
 
 
-def _holders(references: Sequence[Unit], seen: Observation) -> dict[frozenset[str], list[str]]:
+def _holders(references: Sequence[Unit], seen: ObservedRun) -> dict[frozenset[str], list[str]]:
     """Sets of units -> the called modules that hold exactly these."""
-    under = Under(unit for unit in references if unit.required)
+    under = UnitsByModule(unit for unit in references if unit.required)
     found: dict[frozenset[str], list[str]] = {}
     for path in seen.by_path:
         held = frozenset(unit.path for unit in under[path])

@@ -18,7 +18,7 @@ EDITS = 64  # units that the sides may lack together; where it is more, order is
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class UnitOrder:
     """Position of every unit, by path; units that are missing come nowhere."""
 
     words: str  # "definition order", "execution order"
@@ -27,10 +27,10 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Alignment:
+class SequencePairs:
     """Pairs that lie at the same place of the two sequences of keys."""
 
-    order: Order
+    order: UnitOrder
     partner: Mapping[str, str]  # reference path -> port path
     trusted: bool
 
@@ -40,8 +40,8 @@ class Alignment:
 
 
 def aligned(
-    references: Sequence[Unit], ports: Sequence[Unit], order: Order, key: Callable[[Unit], Key]
-) -> Alignment:
+    references: Sequence[Unit], ports: Sequence[Unit], order: UnitOrder, key: Callable[[Unit], Key]
+) -> SequencePairs:
     """The longest runs of equal keys, in order."""
     mine = sorted(
         (unit for unit in references if unit.path in order.reference), key=lambda u: order.reference[u.path]
@@ -51,13 +51,13 @@ def aligned(
     sequences = [[codes.setdefault(key(unit), len(codes)) for unit in side] for side in (mine, yours)]
     if sequences[0] == sequences[1]:
         partner = {r.path: p.path for r, p in zip(mine, yours, strict=True)}
-        return Alignment(order, partner, trusted=True)
+        return SequencePairs(order, partner, trusted=True)
     partner = {mine[first].path: yours[second].path for first, second in _matching(*sequences)}
     # a buffer without counterpart (a table of indices, a mask) disturbs no order
     shorter = min(sum(bool(unit.required) for unit in side) for side in (mine, yours))
     in_place = sum(bool(unit.required) and unit.path in partner for unit in mine)
     trusted = bool(shorter) and in_place >= TRUSTED_ORDER * shorter
-    return Alignment(order, partner, trusted)
+    return SequencePairs(order, partner, trusted)
 
 
 def _matching(first: Sequence[int], second: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,7 @@ from parfocal.phrases import joined, phrase
 
 if TYPE_CHECKING:
     from parfocal.weights.draft import Draft
-    from parfocal.weights.state import Contents
+    from parfocal.weights.state import SideContents
 
 Settings = Mapping[str, Any]
 
@@ -25,7 +25,7 @@ IGNORED = frozenset({
 REPEATED = 3
 
 
-def setting_notes(draft: Draft, contents: tuple[Contents, Contents]) -> list[str]:
+def setting_notes(draft: Draft, contents: tuple[SideContents, SideContents]) -> list[str]:
     """One line for each difference; the same one in many layers is told once."""
     owners = (
         (

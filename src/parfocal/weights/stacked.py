@@ -20,7 +20,7 @@ from parfocal.weights.fused import crossed_order, place_by_name
 from parfocal.weights.names import word_likeness
 from parfocal.weights.plan import Entry, Exchange
 from parfocal.weights.scopes import inside
-from parfocal.weights.stacking import Layout, copies, layouts
+from parfocal.weights.stacking import StackLayout, copies, layouts
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import Shape
 
@@ -67,7 +67,7 @@ class _Way:
     cost: int
     cover: tuple[Filling, ...]
     filled: tuple[tuple[tuple[Slot, ...], ...], ...]
-    chosen: tuple[Layout, ...]
+    chosen: tuple[StackLayout, ...]
     named: bool
 
     def entries(self, stack_is_reference: bool) -> Iterator[Entry]:
@@ -102,7 +102,7 @@ class _Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StackedSeries:
     """Stacks of one side and the series of the other that fill them."""
 
     stacks: tuple[Unit, ...]
@@ -115,7 +115,7 @@ class Found:
 
 def find(
     stacks: Sequence[Unit], pool: Sequence[Unit], place: Callable[[Unit], float], free: Container[str]
-) -> Found | None:
+) -> StackedSeries | None:
     """The innermost list whose series fill stacks exactly, and the stacks nearest to it.
 
     ``free``: paths of the pool's units that are linked with nothing yet.
@@ -132,11 +132,11 @@ def find(
                     (abs(_middle(chosen, place) - _middle(group[0].units, place)), -len(scope), chosen)
                 )
         if found:
-            return Found(tuple(min(found, key=lambda item: item[:2])[2]), tuple(group))
+            return StackedSeries(tuple(min(found, key=lambda item: item[:2])[2]), tuple(group))
     return None
 
 
-def stacked_choice(found: Found, stack_is_reference: bool) -> Choice:
+def stacked_choice(found: StackedSeries, stack_is_reference: bool) -> Choice:
     """All plausible ways, the usual ones first."""
     options: dict[tuple[Entry, ...], Option] = {}
     for way in sorted(_ways(found), key=lambda way: way.cost):
@@ -273,7 +273,7 @@ def _covers(stacks: Sequence[Unit], group: Sequence[Series]) -> Iterator[tuple[F
     return fill(0, [(number, role) for number, series in enumerate(group) for role in series.roles])
 
 
-def _best_covers(found: Found) -> Iterator[tuple[Filling, ...]]:
+def _best_covers(found: StackedSeries) -> Iterator[tuple[Filling, ...]]:
     """Covers that fill alike with alike first."""
     some = list(itertools.islice(_covers(found.stacks, found.series), 4 * MOST_COVERS))
 
@@ -287,7 +287,7 @@ def _best_covers(found: Found) -> Iterator[tuple[Filling, ...]]:
     yield from sorted(some, key=unlike)
 
 
-def _ways(found: Found) -> Iterator[_Way]:
+def _ways(found: StackedSeries) -> Iterator[_Way]:
     for number, cover in enumerate(itertools.islice(_best_covers(found), MOST_COVERS)):
         shared = any(len(filling.series) > 1 for filling in cover)
         for unusual, order, named in _orders(found.series, cover):
@@ -305,7 +305,7 @@ def _ways(found: Found) -> Iterator[_Way]:
                 )
 
 
-def _is_told_by_names(found: Found, cover: Sequence[Filling]) -> bool:
+def _is_told_by_names(found: StackedSeries, cover: Sequence[Filling]) -> bool:
     """Whether words of its own tell every stack with one series which it takes."""
     pairs = [
         (filling.slot.stored.path, found.series[filling.series[0]].path)
@@ -334,7 +334,9 @@ def _orders(
         yield from ((True, order, False) for order in itertools.permutations(everything) if order != first)
 
 
-def _laid_out(found: Found, cover: Sequence[Filling]) -> Iterator[tuple[int, tuple[Layout, ...]]]:
+def _laid_out(
+    found: StackedSeries, cover: Sequence[Filling]
+) -> Iterator[tuple[int, tuple[StackLayout, ...]]]:
     """The combinations of layouts for all stacks of a cover, with their costs; alike ones are likelier."""
     ways = [
         layouts(filling.slot.shape, [found.series[number].slots(filling.role) for number in filling.series])
@@ -347,7 +349,7 @@ def _laid_out(found: Found, cover: Sequence[Filling]) -> Iterator[tuple[int, tup
             yield sum(layout.cost for layout in combination) + mixed, combination
 
 
-def _consistent(cover: Sequence[Filling], chosen: Sequence[Layout]) -> bool:
+def _consistent(cover: Sequence[Filling], chosen: Sequence[StackLayout]) -> bool:
     """Whether the tensors of a layer, its weight and its bias, lie alike where both could lie otherwise."""
     known: dict[tuple[int, ...], tuple[str, Shape]] = {}
     for filling, layout in zip(cover, chosen, strict=True):

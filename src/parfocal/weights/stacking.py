@@ -21,7 +21,7 @@ MOST_AXES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StackLayout:
     """One way to lay series into a stack."""
 
     axes: tuple[int, ...]  # the stack's axes as: slabs, rows, the rest of a row
@@ -50,7 +50,7 @@ class _Rows:
     first: int = 0
 
 
-def layouts(stack: Shape, series: Sequence[Sequence[Slot]]) -> list[Layout]:
+def layouts(stack: Shape, series: Sequence[Sequence[Slot]]) -> list[StackLayout]:
     """All ways that fit the shapes, the usual ones first."""
     found = []
     for turned in (False, True):
@@ -62,12 +62,12 @@ def layouts(stack: Shape, series: Sequence[Sequence[Slot]]) -> list[Layout]:
             rows = seen[len(seen) - len(shapes[0])]
             for number, arrangement in enumerate(_arrangements(shapes, len(series[0]), rows)):
                 cost = _unusual(axes, turned) + 2 * number
-                found.append(Layout(axes, turned, arrangement, len(shapes[0]) - 1, cost))
+                found.append(StackLayout(axes, turned, arrangement, len(shapes[0]) - 1, cost))
     return sorted(found, key=lambda layout: layout.cost)
 
 
 def copies(
-    stack: Slot, series: Sequence[Sequence[Slot]], layout: Layout, stack_is_reference: bool
+    stack: Slot, series: Sequence[Sequence[Slot]], layout: StackLayout, stack_is_reference: bool
 ) -> Iterator[Entry]:
     """The copies between a stack and its series that a layout means."""
     seen = tuple(stack.shape[axis] for axis in layout.axes)

@@ -1,7 +1,7 @@
 """What a side holds, as plain data: stored tensors and the modules that own them.
 
 Matching needs names, shapes and kinds only, never a live model. A model gives them through its
-backend (``read_model``); a bare checkpoint gives its own list of ``Stored`` with no modules, and
+backend (``read_model``); a bare checkpoint gives its own list of ``StoredTensor`` with no modules, and
 kinds are then taken from the other side or from the names (see ``units.read_units``).
 """
 
@@ -21,7 +21,7 @@ HEAD_SIZES = ("head_dim", "head_size", "dim_head", "attention_head_size", "d_k")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredTensor:
     """One tensor as it is stored: full path, owner, local name, shape, dtype."""
 
     path: str
@@ -46,27 +46,27 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class SideContents:
     """Everything of one side that matching looks at."""
 
     framework: str
-    stored: tuple[Stored, ...]
+    stored: tuple[StoredTensor, ...]
     owners: Mapping[str, Owner]
 
 
-def read_model(backend: Backend, model: Any, state: Iterable[StateTensor] | None = None) -> Contents:
+def read_model(backend: Backend, model: Any, state: Iterable[StateTensor] | None = None) -> SideContents:
     """The contents of a live model; ``state`` is its backend's, where that was read already."""
     owners = {path: _owner(backend, path, module) for path, module in backend.modules(model).items()}
     stored = tuple(_stored(backend, tensor) for tensor in (backend.state(model) if state is None else state))
-    return Contents(backend.name, stored, owners)
+    return SideContents(backend.name, stored, owners)
 
 
 def read_mapping(
     framework: str, arrays: Mapping[str, Any], roles: Mapping[str, str] | None = None
-) -> Contents:
+) -> SideContents:
     """The contents of a bare name -> array mapping; nothing is known of its modules."""
     stored = tuple(
-        Stored(
+        StoredTensor(
             path=path,
             module=path.rpartition(".")[0],
             name=path.rpartition(".")[2],
@@ -77,11 +77,11 @@ def read_mapping(
         for path, array in arrays.items()
     )
     owners = {tensor.module: Owner(tensor.module, None) for tensor in stored}
-    return Contents(framework, stored, owners)
+    return SideContents(framework, stored, owners)
 
 
-def _stored(backend: Backend, tensor: StateTensor) -> Stored:
-    return Stored(
+def _stored(backend: Backend, tensor: StateTensor) -> StoredTensor:
+    return StoredTensor(
         path=tensor.path,
         module=tensor.module,
         name=tensor.name,

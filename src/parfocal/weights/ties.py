@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from parfocal.weights.draft import Draft
 from parfocal.weights.fingerprint import distances, noise_of
-from parfocal.weights.observe import Observation, Seen
+from parfocal.weights.observe import FinishedCall, ObservedRun
 from parfocal.weights.print_index import PrintIndex
-from parfocal.weights.trials import Tie
+from parfocal.weights.trials import EqualUnits
 from parfocal.weights.units import Key, Unit
 
 
-def by_key(references: Sequence[Unit], seen: Observation) -> dict[Key, list[tuple[Unit, Seen]]]:
+def by_key(references: Sequence[Unit], seen: ObservedRun) -> dict[Key, list[tuple[Unit, FinishedCall]]]:
     """Units with their first calls, by key."""
-    found: dict[Key, list[tuple[Unit, Seen]]] = {}
+    found: dict[Key, list[tuple[Unit, FinishedCall]]] = {}
     for unit in called(references):
         call = seen.first(unit.module)
         if call:
@@ -29,7 +29,7 @@ def called(units: Sequence[Unit]) -> list[Unit]:
     return [unit for unit in units if unit.path == unit.module or (unit.required and owned[unit.module] == 1)]
 
 
-def ties(references: Sequence[Unit], seen: Observation) -> list[Tie]:
+def ties(references: Sequence[Unit], seen: ObservedRun) -> list[EqualUnits]:
     """Units of one key that take the same input, and units of one module without calls of their own."""
     groups: list[list[str]] = []
     for candidates in by_key(references, seen).values():
@@ -46,14 +46,16 @@ def ties(references: Sequence[Unit], seen: Observation) -> list[Tie]:
             ]
             done.update((unit.path, *members))
             groups.append(members)
-    return [Tie(tuple(members)) for members in (*groups, *uncalled(references)) if len(members) > 1]
+    return [EqualUnits(tuple(members)) for members in (*groups, *uncalled(references)) if len(members) > 1]
 
 
-def ties_of_uncalled(draft: Draft) -> list[Tie]:
+def ties_of_uncalled(draft: Draft) -> list[EqualUnits]:
     """What is linked with raw parameters of one module of the port: no call tells which is which."""
     groups = [[draft.links.get(path) for path in paths] for paths in uncalled(draft.ports)]
     tied = [tuple(link.reference.path for link in group if link) for group in groups]
-    return [Tie(paths) for paths, group in zip(tied, groups, strict=True) if len(paths) == len(group) > 1]
+    return [
+        EqualUnits(paths) for paths, group in zip(tied, groups, strict=True) if len(paths) == len(group) > 1
+    ]
 
 
 def uncalled(units: Sequence[Unit]) -> list[list[str]]:

@@ -24,20 +24,20 @@ from parfocal.weights.choices import take_as_they_are
 from parfocal.weights.computed_buffers import leave_what_is_made
 from parfocal.weights.draft import Draft, Regions, Runs
 from parfocal.weights.drafting import build, settle_by_execution
-from parfocal.weights.fingerprint import Fingerprint
+from parfocal.weights.fingerprint import WeightFingerprint
 from parfocal.weights.finishing import conclude
-from parfocal.weights.identify_by_value import Follower
+from parfocal.weights.identify_by_value import ValueFollower
 from parfocal.weights.idle import set_idle_apart
-from parfocal.weights.observe import Observation, observe, run
+from parfocal.weights.observe import ObservedRun, observe, run
 from parfocal.weights.plan import Entry, Plan, refusal
 from parfocal.weights.regions import regions_of
 from parfocal.weights.rules import Rule, checked
 from parfocal.weights.settings import setting_notes
-from parfocal.weights.state import Contents, read_model
-from parfocal.weights.trials import Experience
+from parfocal.weights.state import SideContents, read_model
+from parfocal.weights.trials import TrialResults
 from parfocal.weights.units import Unit, read_units
 from parfocal.weights.verify import agree, check_coverage, verify
-from parfocal.weights.writer import Side, check, write
+from parfocal.weights.writer import WritableModel, check, write
 
 PASSES = 3
 CONFIDENT = 0.9  # a plan this sure needs no runs under watch: that the outputs agree is enough
@@ -47,9 +47,9 @@ CONFIDENT = 0.9  # a plan this sure needs no runs under watch: that the outputs 
 class _Work:
     """What the steps of one transfer share."""
 
-    reference: Side
-    port: Side
-    contents: tuple[Contents, Contents]
+    reference: WritableModel
+    port: WritableModel
+    contents: tuple[SideContents, SideContents]
     inputs: Any
     notes: list[str]
 
@@ -87,11 +87,11 @@ def transfer(
         raise
 
 
-def _side(model: Any, words: str) -> Side:
+def _side(model: Any, words: str) -> WritableModel:
     backend = registry.of(model)
     if not backend.is_model(model):
         raise InputError(f"the {words} is a {type(model).__name__}, not a model")
-    return Side(backend, model)
+    return WritableModel(backend, model)
 
 
 def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], partial: bool) -> Plan:
@@ -179,14 +179,14 @@ def _run_both(work: _Work, *, values: bool = True) -> Runs | None:
             hint="a tuple is passed by position, a dict by keyword; pf.sides(a, b) gives each side its own",
         ) from error
     port = _try_port(work, lambda: observe(work.port, _arguments(work, 1), values=values))
-    return (reference, port) if isinstance(port, Observation) else None
+    return (reference, port) if isinstance(port, ObservedRun) else None
 
 
-def _follow(work: _Work, draft: Draft, runs: Runs) -> tuple[Fingerprint, ...] | None:
+def _follow(work: _Work, draft: Draft, runs: Runs) -> tuple[WeightFingerprint, ...] | None:
     """Let values correct the draft; returns what the port gives with the weights of the draft, if known."""
-    known = Experience()
+    known = TrialResults()
     for _ in range(PASSES):
-        follower = Follower(work.reference, work.port, draft, runs[0], known)
+        follower = ValueFollower(work.reference, work.port, draft, runs[0], known)
         _try_port(work, functools.partial(follower.run, _arguments(work, 1)))
         if not follower.unsettled_runs:
             break
@@ -216,7 +216,7 @@ def _try_port(work: _Work, run: Any) -> Any:
         return None
 
 
-def _same_values(side: Side, first: Entry, second: Entry) -> bool:
+def _same_values(side: WritableModel, first: Entry, second: Entry) -> bool:
     mine, yours = (views.apply(each.source_view, side.array(each.source)) for each in (first, second))
     return mine.shape == yours.shape and bool(np.array_equal(mine, yours))
 

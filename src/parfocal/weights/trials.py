@@ -18,11 +18,11 @@ from typing import Any
 
 from parfocal.inputs import Arguments, convert
 from parfocal.weights.choices import Choice, same_effect
-from parfocal.weights.fingerprint import Fingerprint, distances, noise_of, resemblance
-from parfocal.weights.link_state import Book
+from parfocal.weights.fingerprint import WeightFingerprint, distances, noise_of, resemblance
+from parfocal.weights.link_state import LinkState
 from parfocal.weights.linking import Link
-from parfocal.weights.observe import Seen, prints
-from parfocal.weights.scopes import Under
+from parfocal.weights.observe import FinishedCall, prints
+from parfocal.weights.scopes import UnitsByModule
 
 # The longest list of usual ways (three stacks of square matrices in either layout, four gates in any
 # order and interleaved) has some 50; what comes later is hardly ever right.
@@ -38,13 +38,13 @@ ALIKE = 0.8  # a cosine; what is less like its twin is like it by chance
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
+class EqualUnits:
     """Reference units with equal keys and equal inputs: values alone cannot tell them apart."""
 
     references: tuple[str, ...]
 
 
-Subject = Choice | Tie
+Subject = Choice | EqualUnits
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Scope:
     module: Any
     kept: Arguments  # what the module is called with
     subjects: tuple[Subject, ...]
-    twins: tuple[Seen, ...]
+    twins: tuple[FinishedCall, ...]
 
     @property
     def noise(self) -> float:
@@ -65,11 +65,11 @@ class Scope:
     def live(self) -> bool:
         return any(each.live for twin in self.twins for each in twin.outputs)
 
-    def off(self, outputs: Sequence[Fingerprint]) -> float:
+    def off(self, outputs: Sequence[WeightFingerprint]) -> float:
         """How far the outputs are from the twin's."""
         return min(distances(twin.outputs, outputs) for twin in self.twins)
 
-    def alike(self, outputs: Sequence[Fingerprint]) -> float:
+    def alike(self, outputs: Sequence[WeightFingerprint]) -> float:
         """How much the outputs resemble the twin's."""
         return max(resemblance(twin.outputs, outputs) for twin in self.twins)
 
@@ -89,7 +89,7 @@ class Trial:
 
 
 @dataclass(slots=True)
-class Experience:
+class TrialResults:
     """What the trials of one transfer have shown so far, all passes together."""
 
     left: int = ALL_TRIALS
@@ -102,12 +102,12 @@ class Experience:
 class Trials:
     """The trials of one pass; ``trying`` and ``pinned`` tell the follower to leave things alone."""
 
-    def __init__(self, book: Book, under: Under, experience: Experience) -> None:
+    def __init__(self, book: LinkState, under: UnitsByModule, experience: TrialResults) -> None:
         self.book = book
         self.trying = False
         self.pinned: frozenset[str] = frozenset()
         self.agreeing = 0  # counted by the follower while a trial runs
-        self.settled: set[Tie] = set()
+        self.settled: set[EqualUnits] = set()
         self._under = under
         self._known = experience
 
@@ -187,7 +187,7 @@ class Trials:
         if best.alike < ALIKE or 1.0 - best.alike > NEARER * (1.0 - start.alike):
             return
         for subject, pick in zip(scope.subjects, best.picks, strict=True):
-            if isinstance(subject, Tie) or subject.options[subject.current].named:
+            if isinstance(subject, EqualUnits) or subject.options[subject.current].named:
                 continue
             if pick != subject.current:
                 subject.nearest = True
@@ -248,7 +248,7 @@ class Trials:
 
     def _accept(self, scope: Scope) -> None:
         for subject in scope.subjects:
-            if isinstance(subject, Tie):
+            if isinstance(subject, EqualUnits):
                 self.settled.add(subject)
                 continue
             if subject.rivals and subject.refuted:  # what is around drowns the difference: no evidence
@@ -294,7 +294,7 @@ class Trials:
         finally:
             self.trying, self.pinned = False, frozenset()
 
-    def _permute(self, tie: Tie, pick: int) -> set[str]:
+    def _permute(self, tie: EqualUnits, pick: int) -> set[str]:
         """Hand the tied reference units out in another order."""
         links = [
             self.book.draft.links[self.book.holders[path]]
@@ -311,7 +311,7 @@ class Trials:
 
 def _identity(subject: Subject) -> object:
     """A tie is known by its members; a choice is one object in all passes."""
-    return subject if isinstance(subject, Tie) else id(subject)
+    return subject if isinstance(subject, EqualUnits) else id(subject)
 
 
 def _current(subject: Subject) -> int:

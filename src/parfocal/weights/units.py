@@ -4,7 +4,7 @@ A unit is a module that owns state, a composite such as a MultiheadAttention or 
 everything below it, or a single raw parameter of a user's module. Its slots have canonical roles
 and shapes, so units of different frameworks compare directly.
 
-The seam for checkpoints: ``read_units`` takes ``Contents`` only. For a bare mapping of names to
+The seam for checkpoints: ``read_units`` takes ``SideContents`` only. For a bare mapping of names to
 arrays use ``state.read_mapping`` and then ``with_kinds``, which fills in the kinds of modules from
 the other side (same path, or the only kind that fits the shapes) and from telling names.
 """
@@ -20,7 +20,7 @@ from typing import Any
 from parfocal.backends import registry
 from parfocal.weights import tables
 from parfocal.weights.names import normalised
-from parfocal.weights.state import Contents, Owner, Stored
+from parfocal.weights.state import Owner, SideContents, StoredTensor
 from parfocal.weights.views import IDENTITY, Shape, View, shape_of, transpose
 
 Key = tuple[str, tuple[tuple[str, Shape], ...]]
@@ -31,7 +31,7 @@ class Slot:
     """One canonical tensor of a unit: a view of a stored one."""
 
     role: str
-    stored: Stored
+    stored: StoredTensor
     view: View
     shape: Shape
     required: bool = True
@@ -69,9 +69,9 @@ class Unit:
         return next((slot for slot in self.slots if slot.role == role), None)
 
 
-def read_units(contents: Contents) -> list[Unit]:
+def read_units(contents: SideContents) -> list[Unit]:
     """All units of a side in definition order."""
-    claimed: dict[str, list[Stored]] = defaultdict(list)
+    claimed: dict[str, list[StoredTensor]] = defaultdict(list)
     homes = _homes(contents)
     for tensor in contents.stored:
         claimed[homes[tensor.module]].append(tensor)
@@ -87,7 +87,7 @@ def read_units(contents: Contents) -> list[Unit]:
     return _settle_orientation(units)
 
 
-def _homes(contents: Contents) -> dict[str, str]:
+def _homes(contents: SideContents) -> dict[str, str]:
     """Module path -> path of the module whose unit takes its tensors in."""
     homes: dict[str, str] = {}
     composites = {path for path, owner in contents.owners.items() if owner.kind in tables.COMPOSITES}
@@ -106,7 +106,7 @@ def _above(path: str) -> Iterator[str]:
         yield path
 
 
-def _units_of(contents: Contents, owner: Owner, tensors: list[Stored], alone: bool) -> list[Unit]:
+def _units_of(contents: SideContents, owner: Owner, tensors: list[StoredTensor], alone: bool) -> list[Unit]:
     """``alone``: no module is inside of this one, so that a call of it is all that uses its own tensors."""
     if owner.kind not in tables.FAMILIES:
         return _user_units(contents, owner, tensors, alone)
@@ -134,7 +134,7 @@ def _common_roles(slots: list[Slot]) -> list[Slot]:
     ]
 
 
-def _slots(contents: Contents, owner: Owner, tensor: Stored) -> list[Slot]:
+def _slots(contents: SideContents, owner: Owner, tensor: StoredTensor) -> list[Slot]:
     if tensor.name in tables.COUNTERS:
         return []
     prefix = owner.path + "." if owner.path else ""
@@ -150,12 +150,12 @@ def _slots(contents: Contents, owner: Owner, tensor: Stored) -> list[Slot]:
     return found
 
 
-def _required(tensor: Stored, role: str) -> bool:
+def _required(tensor: StoredTensor, role: str) -> bool:
     return tensor.role == "parameter" or role in tables.REQUIRED_BUFFERS
 
 
 def _unit(
-    contents: Contents, owner: Owner, path: str, family: str, slots: Iterable[Slot], **more: Any
+    contents: SideContents, owner: Owner, path: str, family: str, slots: Iterable[Slot], **more: Any
 ) -> Unit:
     return Unit(
         path=path,
@@ -169,7 +169,7 @@ def _unit(
     )
 
 
-def _heads(contents: Contents, path: str) -> tuple[int, ...]:
+def _heads(contents: SideContents, path: str) -> tuple[int, ...]:
     """What the module or the nearest module around it says about attention heads."""
     for above in (path, *_above(path)):
         owner = contents.owners.get(above)
@@ -178,7 +178,7 @@ def _heads(contents: Contents, path: str) -> tuple[int, ...]:
     return ()
 
 
-def _user_units(contents: Contents, owner: Owner, tensors: list[Stored], alone: bool) -> list[Unit]:
+def _user_units(contents: SideContents, owner: Owner, tensors: list[StoredTensor], alone: bool) -> list[Unit]:
     parameters = [tensor for tensor in tensors if tensor.role == "parameter"]
     roles = [tables.COMMON_NAMES.get(tensor.name) for tensor in parameters]
     units: list[Unit] = []
@@ -198,7 +198,7 @@ def _user_units(contents: Contents, owner: Owner, tensors: list[Stored], alone: 
     return units
 
 
-def _common_unit(contents: Contents, owner: Owner, named: Mapping[str, Stored]) -> Unit:
+def _common_unit(contents: SideContents, owner: Owner, named: Mapping[str, StoredTensor]) -> Unit:
     """A user's own norm (1-D weight and bias) or linear layer (2-D weight, in either layout)."""
     weight, bias = named["weight"], named["bias"]
     view: View = IDENTITY
@@ -264,7 +264,7 @@ def parts_of(unit: Unit) -> list[Unit]:
     ]
 
 
-def with_kinds(contents: Contents, other: Contents) -> Contents:
+def with_kinds(contents: SideContents, other: SideContents) -> SideContents:
     """Fill in the kinds that a bare mapping lacks, from the other side or from telling names."""
     by_path = {
         normalised(path): owner for path, owner in other.owners.items() if owner.kind in tables.FAMILIES

@@ -11,22 +11,22 @@ from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.differences import first_difference
 from parfocal.weights.draft import Draft
-from parfocal.weights.fingerprint import Fingerprint, distances, noise_of
-from parfocal.weights.observe import Observation, observe
+from parfocal.weights.fingerprint import WeightFingerprint, distances, noise_of
+from parfocal.weights.observe import ObservedRun, observe
 from parfocal.weights.plan import Leftover, Plan
-from parfocal.weights.state import Contents
+from parfocal.weights.state import SideContents
 from parfocal.weights.units import read_units
-from parfocal.weights.writer import Side
+from parfocal.weights.writer import WritableModel
 
 
 def verify(
     plan: Plan,
     draft: Draft,
-    contents: tuple[Contents, Contents],
-    port: Side,
-    seen: Observation,
+    contents: tuple[SideContents, SideContents],
+    port: WritableModel,
+    seen: ObservedRun,
     arguments: Arguments,
-    outputs: tuple[Fingerprint, ...] | None = None,
+    outputs: tuple[WeightFingerprint, ...] | None = None,
 ) -> Plan:
     """The plan with ``verified`` set, and the first module whose own output differs named.
 
@@ -51,16 +51,16 @@ def verify(
     return replace(plan, verified=False, notes=(*plan.notes, first_difference(draft, contents, seen, run)))
 
 
-def _is_live(outputs: tuple[Fingerprint, ...]) -> bool:
+def _is_live(outputs: tuple[WeightFingerprint, ...]) -> bool:
     return any(each.live for each in outputs)
 
 
-def agree(expected: tuple[Fingerprint, ...], got: tuple[Fingerprint, ...]) -> bool:
+def agree(expected: tuple[WeightFingerprint, ...], got: tuple[WeightFingerprint, ...]) -> bool:
     """Whether two models give the same; values that say nothing never agree."""
     return _is_live(expected) and distances(expected, got) <= noise_of(expected, got)
 
 
-def check_coverage(plan: Plan, contents: tuple[Contents, Contents]) -> Plan:
+def check_coverage(plan: Plan, contents: tuple[SideContents, SideContents]) -> Plan:
     """A plan from outside: every tensor of the port that matters must be written, and written once."""
     stored = {tensor.path: tensor for tensor in contents[1].stored}
     written: dict[str, int] = {}

@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ViewStep:
     """One step: ``kind`` is "transpose", "reshape", "slice" or "index"; ``numbers`` its arguments.
 
     transpose: the permutation of the axes; reshape: the new shape; slice: axis, start, stop;
@@ -34,24 +34,24 @@ class Step:
     numbers: tuple[int, ...]
 
 
-View = tuple[Step, ...]
+View = tuple[ViewStep, ...]
 IDENTITY: View = ()
 
 
-def transpose(*permutation: int) -> Step:
-    return Step("transpose", permutation)
+def transpose(*permutation: int) -> ViewStep:
+    return ViewStep("transpose", permutation)
 
 
-def reshape(*shape: int) -> Step:
-    return Step("reshape", shape)
+def reshape(*shape: int) -> ViewStep:
+    return ViewStep("reshape", shape)
 
 
-def part(axis: int, start: int, stop: int) -> Step:
-    return Step("slice", (axis, start, stop))
+def part(axis: int, start: int, stop: int) -> ViewStep:
+    return ViewStep("slice", (axis, start, stop))
 
 
-def index(axis: int, position: int) -> Step:
-    return Step("index", (axis, position))
+def index(axis: int, position: int) -> ViewStep:
+    return ViewStep("index", (axis, position))
 
 
 def _transposed(shape: Shape, numbers: tuple[int, ...]) -> Shape | None:
@@ -114,7 +114,7 @@ def apply(view: View, array: Array) -> Array:
     return array
 
 
-def _apply(step: Step, array: Array) -> Array:
+def _apply(step: ViewStep, array: Array) -> Array:
     if step.kind == "transpose":
         return np.transpose(array, step.numbers)
     if step.kind == "reshape":
@@ -140,7 +140,7 @@ def describe(view: View) -> str:
     return ", ".join(_words(step) for step in view)
 
 
-def _words(step: Step) -> str:
+def _words(step: ViewStep) -> str:
     if step.kind == "slice" and len(step.numbers) == 3:
         axis, start, stop = step.numbers
         return f"slice(axis {axis}, {start}:{stop})"
@@ -161,7 +161,7 @@ def from_json(value: Any) -> View:
     return tuple(_step(item) for item in value)
 
 
-def _step(item: Any) -> Step:
+def _step(item: Any) -> ViewStep:
     if (
         not isinstance(item, Sequence)
         or isinstance(item, str)
@@ -174,4 +174,4 @@ def _step(item: Any) -> Step:
             hint='write ["transpose", 1, 0], ["reshape", 3, 64], ["slice", axis, start, stop] '
             'or ["index", axis, position]',
         )
-    return Step(item[0], tuple(item[1:]))
+    return ViewStep(item[0], tuple(item[1:]))

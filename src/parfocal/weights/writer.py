@@ -18,7 +18,7 @@ from parfocal.weights.plan import Entry
 
 
 @dataclass(slots=True)
-class Side:
+class WritableModel:
     """A model with its backend and its live tensors by path."""
 
     backend: Backend
@@ -46,7 +46,7 @@ class Side:
             self.backend.write(self.tensors[path].value, array)
 
 
-def write(entries: Sequence[Entry], reference: Side, port: Side) -> None:
+def write(entries: Sequence[Entry], reference: WritableModel, port: WritableModel) -> None:
     """Carry out all copies."""
     targets: dict[str, Array] = {}
     away: list[str] = []  # targets whose array does not share the tensor's memory
@@ -63,7 +63,7 @@ def write(entries: Sequence[Entry], reference: Side, port: Side) -> None:
         port.backend.write(port.tensors[path].value, targets[path])
 
 
-def _writable(port: Side, path: str) -> tuple[Array, bool]:
+def _writable(port: WritableModel, path: str) -> tuple[Array, bool]:
     value = port.tensors[path].value
     array = port.array(path)
     if port.backend.device(value) == "cpu" and array.flags.writeable:
@@ -71,7 +71,7 @@ def _writable(port: Side, path: str) -> tuple[Array, bool]:
     return port.backend.to_array(value, copy=True), False
 
 
-def check(entries: Sequence[Entry], reference: Side, port: Side) -> None:
+def check(entries: Sequence[Entry], reference: WritableModel, port: WritableModel) -> None:
     """Refuse entries that name unknown tensors or whose two views differ in shape."""
     for number, entry in enumerate(entries):
         place = f"entry {number} ({entry.source} -> {entry.target})"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.attribution.ignoring import patterns_of
-from parfocal.attribution.players import Arguments, Loss, Player, check_outputs
+from parfocal.attribution.sides import Arguments, Loss, ModelSide, check_outputs
 from parfocal.backends import registry
 from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Array, Backend, Mode
@@ -236,7 +236,9 @@ def _check_explain(explain: Any) -> None:
         )
 
 
-def _players(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) -> tuple[Player, Player]:
+def _players(
+    reference: Any, port: Any, inputs: Any, loss: Any, backward: bool
+) -> tuple[ModelSide, ModelSide]:
     losses: Sequence[Loss | None] = loss if isinstance(loss, tuple) else (loss, loss)
     players = []
     for model, given, own_loss, words in zip(
@@ -249,7 +251,7 @@ def _players(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) 
                     "the {words} is a {name}, not a model", words=side_name(words), name=type(model).__name__
                 )
             )
-        players.append(Player(words, backend, model, _maker(backend, given, backward), own_loss))
+        players.append(ModelSide(words, backend, model, _maker(backend, given, backward), own_loss))
     return players[0], players[1]
 
 
@@ -277,7 +279,7 @@ def _growing(backend: Backend, array: Array) -> Any:
 
 
 def find_plan(
-    players: tuple[Player, Player], inputs: Any, transfer: Any, layers: Mapping[str, str] | None
+    players: tuple[ModelSide, ModelSide], inputs: Any, transfer: Any, layers: Mapping[str, str] | None
 ) -> Plan:
     """Copy the weights as wished; without wishing to, find out what corresponds all the same."""
     reference, port = (player.model for player in players)
@@ -298,7 +300,7 @@ def find_plan(
     return copy_weights(reference, port, inputs, layers=layers, partial=True)
 
 
-def _check_alive(player: Player) -> None:
+def _check_alive(player: ModelSide) -> None:
     """A verdict on nothing is an error: dead or constant outputs agree whatever the weights are."""
     outputs = {slot: array for slot, array in player.natural.outputs.items() if array.dtype.name in EPSILON}
     if not any(array.size for array in outputs.values()):

@@ -15,12 +15,12 @@ from functools import partial
 from parfocal.attempts import Attempts
 from parfocal.attribution.divisions import Division, divisions, left_open, places_of
 from parfocal.attribution.excuses import Excuses
-from parfocal.attribution.ignoring import Ignored
+from parfocal.attribution.ignoring import IgnoredCalls
 from parfocal.attribution.leading import Partners, script_for, weighted
 from parfocal.attribution.measures import Collector, Measure
 from parfocal.attribution.pairing_repairs import (
     AS_SEEN,
-    Lying,
+    LayoutOverrides,
     Places,
     arranged_otherwise,
     lying_as_recorded,
@@ -28,11 +28,11 @@ from parfocal.attribution.pairing_repairs import (
     paired_otherwise,
     said_otherwise,
 )
-from parfocal.attribution.players import Driving, Player, Results, left_as_it_was
 from parfocal.attribution.refining import refine
-from parfocal.attribution.side_by_side import Comparison, anchored_calls
-from parfocal.attribution.whole_model import End, Ends
-from parfocal.backends.keeping import Kept, attributes_kept
+from parfocal.attribution.side_by_side import SideComparison, anchored_calls
+from parfocal.attribution.sides import Driving, ModelResults, ModelSide, left_as_it_was
+from parfocal.attribution.whole_model import WholeModelResult, WholeModelResults
+from parfocal.backends.keeping import KeptAttributes, attributes_kept
 from parfocal.backends.protocol import Array, Mode
 from parfocal.errors import InputError
 from parfocal.explain.layers.settings import differences
@@ -42,12 +42,12 @@ from parfocal.matching.borders import without_borders
 from parfocal.matching.pairing import Pairing, pair_calls, with_parts
 from parfocal.phrases import phrase
 from parfocal.replay.effort import ALIGNING, Effort, Prices
-from parfocal.replay.follow import Follower, Supply, Tie
+from parfocal.replay.follow import Binding, ReplayFollower, Supply
 from parfocal.replay.ledger import Ledger
+from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.observe import FLOATING, Observer
-from parfocal.replay.precise import Precise
-from parfocal.replay.repeat import Layouts, Repeater, Script, own_script
-from parfocal.replay.trace import Data, Node, Trace
+from parfocal.replay.repeat import Layouts, Repeater, ReplayScript, own_script
+from parfocal.replay.trace import Node, TensorData, Trace
 from parfocal.replay.user_errors import INPUTS_HINT
 from parfocal.replay.witness import Outline, Witness
 from parfocal.weights.plan import Plan, rearranged
@@ -66,11 +66,11 @@ class Observation:
 
     pairing: Pairing
     measures: list[Measure]  # of paired calls, each its own error
-    parameters: list[End]  # gradients of parameters, each its own error
-    ends: list[End]
+    parameters: list[WholeModelResult]  # gradients of parameters, each its own error
+    ends: list[WholeModelResult]
     unfed: set[int]  # calls of the port that could not be given all of the reference's inputs
     buffers: dict[str, Array]  # of the port, after the followed run
-    precise: Precise
+    precise: NoiseFloors
     gradients: dict[str, Array] = field(default_factory=dict)  # of the port's parameters, followed
     overlooked: list[Measure] = field(default_factory=list)  # above the noise, of what is to be ignored
     hidden: tuple[int, ...] = ()  # calls of the port with a gradient that could not be observed
@@ -84,21 +84,21 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class Correspondence:
     """How the two sides correspond, as far as is known."""
 
     pairing: Pairing
-    lying: Lying = AS_SEEN
+    lying: LayoutOverrides = AS_SEEN
     divided: Sequence[Division] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Led:
+class LedRun:
     """A run of the port along the reference's values."""
 
-    script: Mapping[int, Tie]
-    results: Results
-    precise: Precise
+    script: Mapping[int, Binding]
+    results: ModelResults
+    precise: NoiseFloors
     measures: list[Measure]
 
 
@@ -107,8 +107,8 @@ class Alignment:
 
     def __init__(
         self,
-        reference: Player,
-        port: Player,
+        reference: ModelSide,
+        port: ModelSide,
         plan: Plan,
         layers: Mapping[str, str],
         ignore: Sequence[str] = (),
@@ -132,7 +132,7 @@ class Alignment:
         self.driving = Driving(backward=backward)
         self.effort = Effort(ALIGNING)  # of everything that is run
         self._prices: dict[str, float] = {}  # of one run, by side
-        self._known: dict[str, Kept] = {}  # what was noted of its modules at first, by side
+        self._known: dict[str, KeptAttributes] = {}  # what was noted of its modules at first, by side
 
     @contextmanager
     def observed(self) -> Iterator[Observation]:
@@ -152,8 +152,8 @@ class Alignment:
                 self._observe(self.port, self._observer(self.port, None))
                 start_over()
                 self.tell(phrase("pairing calls; the port runs along the reference's values"))
-                view, led = self._led_as_it_should_be(View(self._pair()), ledger, start_over)
-                ends = Ends(self.reference, self.port, self.plan, self.driving, self.tolerance)
+                view, led = self._led_as_it_should_be(Correspondence(self._pair()), ledger, start_over)
+                ends = WholeModelResults(self.reference, self.port, self.plan, self.driving, self.tolerance)
                 ignored = self.ignored()
                 overlooked = ignored.overlooked(led.measures)
                 parameters = ignored.judged_parameters(
@@ -171,8 +171,8 @@ class Alignment:
                 )
 
     def _led_as_it_should_be(
-        self, view: View, ledger: Ledger, start_over: Callable[[], None]
-    ) -> tuple[View, Led]:
+        self, view: Correspondence, ledger: Ledger, start_over: Callable[[], None]
+    ) -> tuple[Correspondence, LedRun]:
         """The port led along as first seen, and again wherever a closer look says otherwise."""
         led = self._led(view, ledger)
         start_over()
@@ -187,7 +187,7 @@ class Alignment:
                 start_over()
         return view, led
 
-    def _unfed(self, led: Led, view: View) -> set[int]:
+    def _unfed(self, led: LedRun, view: Correspondence) -> set[int]:
         """Calls of the port that could not be given all of the reference's inputs."""
         right = places_of(each for each in view.divided if each.is_right)
         return {
@@ -206,7 +206,7 @@ class Alignment:
             self._known = {ours.side: mine, theirs.side: yours}
             yield
 
-    def _led(self, view: View, ledger: Ledger) -> Led:
+    def _led(self, view: Correspondence, ledger: Ledger) -> LedRun:
         """The port led along the reference's values as paired, and its calls' own errors."""
         pairing, lying = view.pairing, view.lying
         traces = self.reference.trace, self.port.trace
@@ -218,13 +218,13 @@ class Alignment:
             self._start_over(self.port)
             script, partners = script_for(pairing, *traces, lying.apart, other_shapes=False)
             collector, followed, layouts = self._follow(script, partners, ledger, lying)
-        precise = self._precise(Script(script, layouts), ledger, pairing)
+        precise = self._precise(ReplayScript(script, layouts), ledger, pairing)
         self.tell(phrase("measuring noise"))
         excuses = Excuses(precise, (self.reference, self.port), self.plan.entries)
         measures = refine(collector.measures, precise, excuses)
-        return Led(script, followed, precise, measures)
+        return LedRun(script, followed, precise, measures)
 
-    def _start_over(self, player: Player) -> None:
+    def _start_over(self, player: ModelSide) -> None:
         """Take back what a run that broke off did to buffers and gradients."""
         for path, tensor in player.backend.buffers(player.model):
             if path in player.buffers_before:
@@ -239,7 +239,7 @@ class Alignment:
         copies = [(entry.source, entry.target) for entry in self.plan.entries]
         paths = {anchor.port[-1]: anchor.reference[-1] for anchor in anchors_of(copies)}
         paths.update({port: reference for reference, port in self.layers.items()})
-        comparison = Comparison(self.tolerance)
+        comparison = SideComparison(self.tolerance)
         witness = Witness(
             *(theirs.backend, theirs.model, ledger, ours.trace, anchored_calls(paths, ours.trace)),
             comparison.judge,
@@ -249,7 +249,7 @@ class Alignment:
             self._observe(theirs, witness)
         pairing = without_borders(self._pair(), ours.trace, theirs.trace)
         measures = comparison.measures(witness, pairing, ours.trace, theirs.trace, weighted=ours.loss is None)
-        ends = Ends(ours, theirs, self.plan, self.driving, self.tolerance).whole([], [])
+        ends = WholeModelResults(ours, theirs, self.plan, self.driving, self.tolerance).whole([], [])
         ignored = self.ignored()
         return Observation(
             ignored.judged_pairs(pairing),
@@ -258,17 +258,17 @@ class Alignment:
             ends,
             set(),
             theirs.natural.buffers,
-            self._precise(Script({}), ledger, Pairing((), (), ())),
+            self._precise(ReplayScript({}), ledger, Pairing((), (), ())),
         )
 
-    def _observer(self, player: Player, ledger: Ledger | None) -> Observer:
+    def _observer(self, player: ModelSide, ledger: Ledger | None) -> Observer:
         known = self._known.get(player.side)
         return Observer(player.backend, player.model, ledger, gradients=self.backward, known=known)
 
-    def _observe(self, player: Player, observer: Observer) -> None:
+    def _observe(self, player: ModelSide, observer: Observer) -> None:
         """One natural run: the trace, and what the model gives in full."""
         player.buffers_before = player.buffers()
-        results = Results()
+        results = ModelResults()
         hint = INPUTS_HINT if player is self.reference else self._hint
         try:
             with player.telling(phrase("the forward pass"), hint), self._heard(player, observer):
@@ -280,13 +280,13 @@ class Alignment:
             observer.kept.put_back()
         player.natural = results
 
-    def _charge(self, player: Player) -> None:
+    def _charge(self, player: ModelSide) -> None:
         """For a run of the whole model: each costs as much as the first."""
         if player.side not in self._prices:
             self._prices[player.side] = Prices(player.trace).of(0, backward=self.backward)
         self.effort.charge(self._prices[player.side])
 
-    def _heard(self, player: Player, observer: Observer) -> AbstractContextManager[None]:
+    def _heard(self, player: ModelSide, observer: Observer) -> AbstractContextManager[None]:
         """What functions are asked to drop, where they would."""
         return nullcontext() if self.mode == "eval" else player.backend.watch_dropout(observer.dropped)
 
@@ -314,15 +314,15 @@ class Alignment:
         rows = {node.path for node in self.port.trace.nodes if FAMILIES.get(node.kind) == "affine"}
         return with_parts(pairing, self.port.trace, rearranged(self.plan.entries) & rows)
 
-    def ignored(self) -> Ignored:
-        return Ignored(self.ignore, self.reference.trace, self.port.trace)
+    def ignored(self) -> IgnoredCalls:
+        return IgnoredCalls(self.ignore, self.reference.trace, self.port.trace)
 
-    def _precise(self, script: Script, ledger: Ledger, pairing: Pairing) -> Precise:
+    def _precise(self, script: ReplayScript, ledger: Ledger, pairing: Pairing) -> NoiseFloors:
         ours, theirs = self.reference, self.port
         takes = _given(pairing, ours.trace, script.ties)
         gives = {pair.reference for pair in pairing.pairs if pair.whole}
         gives.update(pair.gives for pair in pairing.pairs if pair.gives is not None)
-        return Precise(
+        return NoiseFloors(
             Repeater(ours.backend, ours.model, ours.trace, own_script(ours.trace, takes, gives), self.effort),
             Repeater(theirs.backend, theirs.model, theirs.trace, script, self.effort),
             ours.natural.gradients,
@@ -330,14 +330,14 @@ class Alignment:
         )
 
     def _follow(
-        self, script: Mapping[int, Tie], partners: Partners, ledger: Ledger, lying: Lying
-    ) -> tuple[Collector, Results, Layouts]:
+        self, script: Mapping[int, Binding], partners: Partners, ledger: Ledger, lying: LayoutOverrides
+    ) -> tuple[Collector, ModelResults, Layouts]:
         """The port again, led along the reference's values."""
-        port, results = self.port, Results()
-        kept = Kept(port.backend, port.model, self._known.get(port.side))
+        port, results = self.port, ModelResults()
+        kept = KeptAttributes(port.backend, port.model, self._known.get(port.side))
         collector = Collector(partners, self.tolerance)
         led = script if self.reference.loss is not None else weighted(script, port.trace)
-        follower = Follower(
+        follower = ReplayFollower(
             *(port.backend, led, _supply(ledger), collector),
             gradients=self.backward,
             listener=kept,
@@ -357,7 +357,7 @@ class Alignment:
         return collector, results, follower.layouts
 
 
-def _given(pairing: Pairing, trace: Trace, ties: Mapping[int, Tie]) -> dict[int, set[str]]:
+def _given(pairing: Pairing, trace: Trace, ties: Mapping[int, Binding]) -> dict[int, set[str]]:
     """Of every paired call of the reference the inputs that its partners are given.
 
     All of them where the partners are given none: those stand for a part of a call only.
@@ -373,32 +373,32 @@ def _given(pairing: Pairing, trace: Trace, ties: Mapping[int, Tie]) -> dict[int,
 
 
 def _supply(ledger: Ledger) -> Supply:
-    def supply(data: Data) -> Array:
+    def supply(data: TensorData) -> Array:
         assert data.stored is not None
         return ledger.get(data.stored)
 
     return supply
 
 
-def _paired_or_lying_otherwise(view: View, led: Led) -> View:
+def _paired_or_lying_otherwise(view: Correspondence, led: LedRun) -> Correspondence:
     pairing = paired_otherwise(view.pairing, led.measures, led.precise)
-    lying = Lying(
+    lying = LayoutOverrides(
         lying_as_recorded(led.measures, led.precise),
         said_otherwise(led.measures, led.precise),
         masked_elsewhere(led.measures, led.precise),
     )
     same = pairing is view.pairing and lying == view.lying
-    return view if same else View(pairing, lying)
+    return view if same else Correspondence(pairing, lying)
 
 
-def _divided_otherwise(view: View, led: Led) -> View:
+def _divided_otherwise(view: Correspondence, led: LedRun) -> Correspondence:
     divided = divisions(view.pairing, led.measures, led.precise)
     if not divided:
         return view
-    return View(left_open(view.pairing, divided), view.lying.without(places_of(divided)), divided)
+    return Correspondence(left_open(view.pairing, divided), view.lying.without(places_of(divided)), divided)
 
 
-def _taken_in_another_order(view: View, led: Led) -> View:
+def _taken_in_another_order(view: Correspondence, led: LedRun) -> Correspondence:
     pairing = arranged_otherwise(view.pairing, led.measures, led.precise)
     return view if pairing is view.pairing else replace(view, pairing=pairing)
 

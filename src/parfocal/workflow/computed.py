@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.attribution.players import Player
+from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes.registering import registered_at
@@ -31,7 +31,7 @@ ITSELF = phrase("the port computes it itself")
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class ComputedBuffers:
     """Buffers that the two sides compute otherwise: which is which, and what they are to one another."""
 
     entries: tuple[Entry, ...]
@@ -57,14 +57,14 @@ class Computed:
         return mattering, harmless
 
 
-def computed(plan: Plan, reference: Player, port: Player) -> Computed:
+def computed(plan: Plan, reference: ModelSide, port: ModelSide) -> ComputedBuffers:
     """Of the buffers that were left as they are, those that differ."""
     entries = tuple(_differing(plan, reference, port))
     differing = weight_differences(replace(plan, entries=entries), reference, port)
-    return Computed(entries, tuple(_located(each, reference, port) for each in differing))
+    return ComputedBuffers(entries, tuple(_located(each, reference, port) for each in differing))
 
 
-def _differing(plan: Plan, reference: Player, port: Player) -> Iterator[Entry]:
+def _differing(plan: Plan, reference: ModelSide, port: ModelSide) -> Iterator[Entry]:
     """Of modules that have the same weights, by the same name; else by the same path."""
     owners: dict[str, str] = {}
     for entry in plan.entries:
@@ -95,7 +95,7 @@ def _are_alike(observed: Array, expected: Array) -> bool:
     return close(mine, right, ROUNDED if expected.dtype.kind == "f" else 0.0)
 
 
-def _located(divergence: Divergence, reference: Player, port: Player) -> Divergence:
+def _located(divergence: Divergence, reference: ModelSide, port: ModelSide) -> Divergence:
     """With the lines where the two sides register it, and without the advice to copy it."""
     sites = [
         _registered(site, player)
@@ -110,7 +110,7 @@ def _located(divergence: Divergence, reference: Player, port: Player) -> Diverge
     return replace(divergence, reference=sites[0], port=sites[1], message=ITSELF, cause=cause)
 
 
-def _registered(site: Site | None, player: Player) -> Site | None:
+def _registered(site: Site | None, player: ModelSide) -> Site | None:
     if site is None:
         return None
     owner, _, name = site.path.rpartition(".")

@@ -23,7 +23,7 @@ ROUNDED = 1e-6  # rates are computed, by a formula or another
 OFF = phrase("nothing is dropped while the two are compared")
 
 
-class Known(NamedTuple):
+class DropCounts(NamedTuple):
     """Whether as many modules drop on both sides: of ``every`` one, of those ``at_work``."""
 
     every: bool
@@ -70,7 +70,7 @@ class Dropping:
         calls = [sum(node.path in side for node in trace.nodes) for side, trace in sides]
         # what drops nothing by itself may as well be an identity, or not be there
         at_work = [sum(side.get(node.path, IDLE)[1] > 0 for node in trace.nodes) for side, trace in sides]
-        sure = Known(calls[0] == calls[1], at_work[0] == at_work[1])
+        sure = DropCounts(calls[0] == calls[1], at_work[0] == at_work[1])
         for pair in pairing.pairs:
             ours, theirs = reference.nodes[pair.reference], port.nodes[pair.port]
             if ours.path not in self.ours or theirs.path not in self.theirs or theirs.path in seen:
@@ -113,7 +113,7 @@ class Dropping:
                     cause=self._rate_cause(ours, theirs),
                 )
 
-    def _rate_cause(self, ours: Event, theirs: Event) -> Cause:
+    def _rate_cause(self, ours: DropEvent, theirs: DropEvent) -> Cause:
         right, wrong = number(ours.rate), number(theirs.rate)
         message = phrase(
             "{words} drops with probability {port} in the port; in the reference {ours_words} with {right}",
@@ -127,7 +127,7 @@ class Dropping:
             fix = f"{spelled_path(theirs.node.path)}.{self.theirs[theirs.node.path][0]} = {right}"
         return Cause("random.dropout", message, fix, 0.0)
 
-    def _cause(self, ours: Node, theirs: Node, *, sure: Known) -> Cause | None:
+    def _cause(self, ours: Node, theirs: Node, *, sure: DropCounts) -> Cause | None:
         (_, right), (attribute, wrong) = self.ours[ours.path], self.theirs[theirs.path]
         where, whose = spelled_path(theirs.path), place(theirs)
         if ours.training != theirs.training and max(right, wrong) > 0:
@@ -173,7 +173,7 @@ class Dropping:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class DropEvent:
     """Something drops: a module, or a function that the code of one asks."""
 
     when: float
@@ -202,15 +202,15 @@ class Event:
         return phrase("{words} ({where})", words=words, where=f"{Path(self.file).name}:{self.line}")
 
 
-def events(modules: Mapping[str, tuple[str, float]], trace: Trace) -> list[Event]:
+def events(modules: Mapping[str, tuple[str, float]], trace: Trace) -> list[DropEvent]:
     """What drops something in a run, in order; what modules that drop ask of functions is theirs."""
     found = [
-        Event(node.order, node, modules[node.path][1], True, node.file, node.line)
+        DropEvent(node.order, node, modules[node.path][1], True, node.file, node.line)
         for node in trace.nodes
         if node.training and modules.get(node.path, IDLE)[1] > 0
     ]
     found += [
-        Event(drop.begun - 0.5, trace.nodes[drop.order], drop.rate, False, drop.file, drop.line)
+        DropEvent(drop.begun - 0.5, trace.nodes[drop.order], drop.rate, False, drop.file, drop.line)
         for drop in trace.drops
         if trace.nodes[drop.order].path not in modules
     ]
@@ -221,7 +221,7 @@ def _same(right: float, wrong: float) -> bool:
     return isclose(right, wrong, rel_tol=ROUNDED)
 
 
-def _unmatched(ours: Sequence[Event], theirs: Sequence[Event]) -> int:
+def _unmatched(ours: Sequence[DropEvent], theirs: Sequence[DropEvent]) -> int:
     """How many rates have no counterpart in whatever order."""
     left = [event.rate for event in theirs]
     for event in ours:
@@ -232,7 +232,7 @@ def _unmatched(ours: Sequence[Event], theirs: Sequence[Event]) -> int:
 
 
 def _in_each_other_s_calls(
-    ours: Event, theirs: Event, calls: Mapping[int, int], reference: Trace, port: Trace
+    ours: DropEvent, theirs: DropEvent, calls: Mapping[int, int], reference: Trace, port: Trace
 ) -> bool:
     """Whether the innermost paired call around either is around the other too, or around its."""
     around = _around(ours.node, reference)

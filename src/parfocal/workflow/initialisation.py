@@ -16,7 +16,14 @@ from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.causes import number, spelled_path
-from parfocal.explain.initialisers import FAN_INITIALISERS, Drawn, Family, Fans, differ_in_scale, drawn
+from parfocal.explain.initialisers import (
+    FAN_INITIALISERS,
+    Fans,
+    InitialDraws,
+    InitialiserFamily,
+    differ_in_scale,
+    drawn,
+)
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Site, side_name
 from parfocal.phrases import phrase
@@ -42,8 +49,8 @@ class _Tensor:
     """Corresponding tensors: where they are, and what was drawn for them."""
 
     entry: Entry
-    reference: Drawn
-    port: Drawn
+    reference: InitialDraws
+    port: InitialDraws
 
 
 def compare_init(reference: Factory, port: Factory, *, seeds: int = 8) -> Report:
@@ -253,9 +260,9 @@ def _difference(
     )
 
 
-def _judged(ours: Drawn, theirs: Drawn, limit: float) -> tuple[str, float]:
+def _judged(ours: InitialDraws, theirs: InitialDraws, limit: float) -> tuple[str, float]:
     """The code of what differs, if anything does, and how much more it does than is allowed."""
-    set_families = (Family.CONSTANT, Family.FIXED)
+    set_families = (InitialiserFamily.CONSTANT, InitialiserFamily.FIXED)
     if ours.family in set_families or theirs.family in set_families:
         alike = ours.family is theirs.family and np.allclose(
             ours.values, theirs.values, rtol=SAME_NUMBERS, atol=SAME_NUMBERS * max(abs(ours.mean), ours.std)
@@ -273,11 +280,13 @@ def _fix(tensor: _Tensor, written: Mapping[str, str]) -> str:
     """The line that makes the port's tensor begin like the reference's."""
     ours = tensor.reference
     place = f"{spelled_path(tensor.entry.target)}"
-    name = {Family.CONSTANT: "constant", Family.UNIFORM: "uniform", Family.NORMAL: "normal"}.get(
-        ours.family, ""
-    )
+    name = {
+        InitialiserFamily.CONSTANT: "constant",
+        InitialiserFamily.UNIFORM: "uniform",
+        InitialiserFamily.NORMAL: "normal",
+    }.get(ours.family, "")
     form = written.get(ours.name) or written.get(name)
-    if ours.family is Family.TRUNCATED:
+    if ours.family is InitialiserFamily.TRUNCATED:
         form = written.get("truncated normal")
     if form is None:
         return phrase(

@@ -18,7 +18,7 @@ from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
 from parfocal.brief import brief, told
 from parfocal.errors import EmptyComparisonError, InputError, UnsupportedError
-from parfocal.explain.loss_causes import Arrays, Losses, Sample, cause_of
+from parfocal.explain.loss_causes import Arrays, LossPair, LossSample, cause_of
 from parfocal.inputs import Sides, split
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
@@ -330,8 +330,8 @@ def _from_values(ours: LossSide, theirs: LossSide, inputs: Arrays) -> Cause | No
     for each in (inputs, *_parts(inputs)):
         right, wrong = ours.tried(each), theirs.tried(each)
         if right is not None and wrong is not None and np.isfinite(right).all() and np.isfinite(wrong).all():
-            samples.append(Sample(each, right, wrong))
-    return cause_of(Losses(samples, ours.tried, theirs.tried)) if samples else None
+            samples.append(LossSample(each, right, wrong))
+    return cause_of(LossPair(samples, ours.tried, theirs.tried)) if samples else None
 
 
 def _parts(inputs: Arrays) -> Iterator[Arrays]:

@@ -11,7 +11,7 @@ import numpy as np
 from parfocal.brief import brief, some, told
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.causes import number
-from parfocal.explain.metric_causes import ROUNDING, Metrics, Probe, apart, cause_of
+from parfocal.explain.metric_causes import ROUNDING, MetricPair, MetricProbe, apart, cause_of
 from parfocal.inputs import leaves
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
@@ -150,15 +150,17 @@ def _parts(predictions: Any, labels: Any) -> Iterator[tuple[Any, Any]]:
     yield predictions, np.roll(labels, 1, axis=0)
 
 
-def _probes(name: str, table: Sequence[tuple[tuple[Any, Any], Named | None, Named | None]]) -> list[Probe]:
+def _probes(
+    name: str, table: Sequence[tuple[tuple[Any, Any], Named | None, Named | None]]
+) -> list[MetricProbe]:
     return [
-        Probe(*part, ours[name], theirs[name])
+        MetricProbe(*part, ours[name], theirs[name])
         for part, ours, theirs in table
         if ours is not None and theirs is not None and name in ours and name in theirs
     ]
 
 
-def _difference(name: str, probes: list[Probe], sides: tuple[_Metric, _Metric]) -> Divergence | None:
+def _difference(name: str, probes: list[MetricProbe], sides: tuple[_Metric, _Metric]) -> Divergence | None:
     scores = [apart(probe.reference, probe.port) for probe in probes]
     worst = max(scores)
     if worst <= LIMIT:
@@ -169,7 +171,7 @@ def _difference(name: str, probes: list[Probe], sides: tuple[_Metric, _Metric]) 
     def again(side: _Metric) -> Callable[[Any, Any], float | None]:
         return lambda predictions, labels: (side.tried(predictions, labels) or {}).get(name)
 
-    found = cause_of(Metrics(probes, again(sides[0]), again(sides[1])), LIMIT)
+    found = cause_of(MetricPair(probes, again(sides[0]), again(sides[1])), LIMIT)
     floor = ROUNDING * abs(shown.reference)
     label = phrase("the metric") if name == "value" else name
     return Divergence(

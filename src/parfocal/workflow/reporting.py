@@ -8,8 +8,8 @@ from functools import partial
 
 from parfocal.attribution.divisions import calls_of
 from parfocal.attribution.excuses import Excuses
-from parfocal.attribution.players import Player
-from parfocal.attribution.whole_model import End
+from parfocal.attribution.sides import ModelSide
+from parfocal.attribution.whole_model import WholeModelResult
 from parfocal.brief import some
 from parfocal.explain.allowance import THOROUGH, Allowance
 from parfocal.explain.backward.parameters import ParameterExplainer
@@ -26,7 +26,7 @@ from parfocal.weights.plan import Entry
 from parfocal.workflow import verdicts
 from parfocal.workflow.align_coverage import coverage_of
 from parfocal.workflow.alignment import Alignment, Observation
-from parfocal.workflow.computed import Computed
+from parfocal.workflow.computed import ComputedBuffers
 from parfocal.workflow.dropping import Dropping
 from parfocal.workflow.state import buffer_results
 from parfocal.workflow.state_scripts import wrong_statistics, wrong_weights
@@ -44,7 +44,7 @@ def report_of(
     explain: bool | str,
     *,
     reproducing: bool,
-    made: Computed,
+    made: ComputedBuffers,
 ) -> Report:
     fixed = alignment.tolerance is not None  # then nothing is kept that could be repeated
     limits = verdicts.limits_of(fixed)
@@ -228,7 +228,7 @@ def _explained_parameter(
     observation: Observation,
     allowance: Allowance,
     divergence: Divergence,
-    end: End,
+    end: WholeModelResult,
     known: Collection[str],
 ) -> Divergence:
     if not allowance.begin(end.port):
@@ -246,7 +246,7 @@ def _explained_parameter(
     return explainer.explain(divergence, entry, end.measure.floor, known)
 
 
-def _described_gradient(alignment: Alignment, end: End) -> str:
+def _described_gradient(alignment: Alignment, end: WholeModelResult) -> str:
     """What the two gradients of a parameter, each as its model gave it, are to one another."""
     entry = next(e for e in alignment.plan.entries if (e.source, e.target) == (end.reference, end.port))
     ours = alignment.reference.natural.gradients.get(entry.source)
@@ -277,5 +277,5 @@ def _owners(differing: Iterable[Divergence]) -> set[str]:
     return {site.path.rpartition(".")[0] for site in sites if site is not None}
 
 
-def _name(player: Player) -> str:
+def _name(player: ModelSide) -> str:
     return f"{type(player.model).__name__} ({player.backend.name} {player.backend.framework_version})"

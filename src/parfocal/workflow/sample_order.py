@@ -51,7 +51,7 @@ def _row(array: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SampleOrder:
     """``order[i]``: which sample of the reference the port's sample ``i`` is; -1: none."""
 
     order: tuple[int, ...]
@@ -61,7 +61,7 @@ class Order:
         return all(at in (index, -1) for index, at in enumerate(self.order))
 
 
-def find_order(ours: list[Array], theirs: list[Array]) -> Order | None:
+def find_order(ours: list[Array], theirs: list[Array]) -> SampleOrder | None:
     """The permutation that lays the port's samples upon the reference's, if nearly all are found once."""
     if not ours or not theirs or len({each.shape for each in (*ours, *theirs)}) != 1:
         return None
@@ -71,10 +71,10 @@ def find_order(ours: list[Array], theirs: list[Array]) -> Order | None:
     used = found[found >= 0]
     if len(used) < SHARE * min(len(ours), len(theirs)) or len(np.unique(used)) < SHARE * len(used):
         return None
-    return Order(tuple(int(at) for at in found))
+    return SampleOrder(tuple(int(at) for at in found))
 
 
-def in_words(order: Order, batch: int | None) -> str:
+def in_words(order: SampleOrder, batch: int | None) -> str:
     """What kind of another order it is."""
     found = np.asarray(order.order)
     steps = found - np.arange(len(found))

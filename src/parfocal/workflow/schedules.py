@@ -17,7 +17,7 @@ from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
 from parfocal.brief import brief
 from parfocal.errors import EmptyComparisonError, InputError
-from parfocal.explain.rates import Rates, cause_of, distance, rounding
+from parfocal.explain.rates import RatePair, cause_of, distance, rounding
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Site, side_name
@@ -249,7 +249,7 @@ def _difference(
     wrong = np.flatnonzero(~(np.abs(port - reference) <= LIMIT * floor))
     first = int(wrong[0])
     of_group = phrase(" of group {group}", group=group) if groups > 1 else ""
-    cause = cause_of(Rates(reference, port, sides[1].given_number), LIMIT)
+    cause = cause_of(RatePair(reference, port, sides[1].given_number), LIMIT)
     return Divergence(
         "lr",
         Site("", sides[0].name),

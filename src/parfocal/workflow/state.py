@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from parfocal.attribution.players import Arrays, Player
+from parfocal.attribution.sides import Arrays, ModelSide
 from parfocal.backends.protocol import Array
 from parfocal.explain.layers.weights import tied_cause, weight_cause
 from parfocal.judge.floors import coarser, error_of, score, size_of
@@ -25,7 +25,7 @@ BUFFER_LIMIT = 8.0  # in units of rounding
 
 
 @contextmanager
-def weights_kept(player: Player) -> Iterator[None]:
+def weights_kept(player: ModelSide) -> Iterator[None]:
     """Whatever is written to the model's state meanwhile is taken back on leaving."""
     backend = player.backend
     before = [(entry.value, backend.to_array(entry.value)) for entry in backend.state(player.model)]
@@ -36,7 +36,7 @@ def weights_kept(player: Player) -> Iterator[None]:
             backend.write(tensor, array)
 
 
-def weight_differences(plan: Plan, reference: Player, port: Player) -> Iterator[Divergence]:
+def weight_differences(plan: Plan, reference: ModelSide, port: ModelSide) -> Iterator[Divergence]:
     """Corresponding weights that are not equal, before anything runs."""
     if not plan.entries:
         return
@@ -122,7 +122,7 @@ def _untied(entry: Entry, twins: Sequence[Entry], ours: Arrays, theirs: Arrays) 
     return tied_cause(entry.target, right[0], entry.source) if right else None
 
 
-def _state(player: Player) -> dict[str, Array]:
+def _state(player: ModelSide) -> dict[str, Array]:
     backend = player.backend
     return {entry.path: backend.to_array(entry.value, copy=False) for entry in backend.state(player.model)}
 

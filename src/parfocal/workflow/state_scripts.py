@@ -14,8 +14,8 @@ from parfocal.explain.reproducing import (
     DATA,
     MAKING,
     TEMPLATE,
+    ExtractedLayer,
     Reproduction,
-    Taken,
     docstring,
     imports,
 )
@@ -41,7 +41,7 @@ MEANS = ("running_mean", "_mean")  # a variance may be divided by n or by n - 1,
 class WrongWeights:
     """A tensor of the port, what it should be, and the modules around it on both sides."""
 
-    taken: Mapping[str, Taken]
+    taken: Mapping[str, ExtractedLayer]
     paths: Mapping[str, str]  # of the tensors
     owners: Mapping[str, str]
     expected: Array
@@ -101,7 +101,7 @@ def wrong_weights(alignment: Alignment, differing: Sequence[Divergence]) -> Wron
     owners = {side: path.rpartition(".")[0] for side, path in paths.items()}
     players = {"reference": alignment.reference, "port": alignment.port}
     taken = {
-        side: Taken(player.backend, player.backend.modules(player.model)[owners[side]], None)
+        side: ExtractedLayer(player.backend, player.backend.modules(player.model)[owners[side]], None)
         for side, player in players.items()
     }
     parts = [entry for entry in alignment.plan.entries if entry.target == paths["port"]]
@@ -159,7 +159,7 @@ def _layer(
     """None where a layer cannot be made by a line of code, or what it was given was not kept."""
     players = dict(zip(SIDES, (alignment.reference, alignment.port), strict=True))
     taken = {
-        side: Taken(player.backend, player.backend.modules(player.model)[node.path], node)
+        side: ExtractedLayer(player.backend, player.backend.modules(player.model)[node.path], node)
         for (side, player), node in zip(players.items(), nodes, strict=True)
     }
     entry = _mean(alignment.plan.entries, *nodes)
@@ -194,7 +194,7 @@ def _mean(entries: Sequence[Entry], ours: Node, theirs: Node) -> Entry | None:
     return None
 
 
-def _state_before(side: str, taken: Taken, buffers: Mapping[str, Array]) -> dict[str, Array]:
+def _state_before(side: str, taken: ExtractedLayer, buffers: Mapping[str, Array]) -> dict[str, Array]:
     """A layer's weights, and its buffers as they were before anything ran."""
     arrays = {}
     for tensor in taken.state:
@@ -204,7 +204,7 @@ def _state_before(side: str, taken: Taken, buffers: Mapping[str, Array]) -> dict
 
 
 def _script(
-    taken: Mapping[str, Taken], names: Mapping[str, str], message: str, fix: str, floor: float
+    taken: Mapping[str, ExtractedLayer], names: Mapping[str, str], message: str, fix: str, floor: float
 ) -> str:
     making = MAKING.format(
         **{side: each.line for side, each in taken.items()},

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from parfocal.attribution.backward_order import (
-    Users,
+    TensorUsers,
     code_that_uses,
     comes_before,
     idle_calls,
@@ -25,7 +25,7 @@ from parfocal.attribution.backward_order import (
 )
 from parfocal.attribution.divisions import pieces_of
 from parfocal.attribution.measures import END_LIMIT, LIMIT, Measure, Remark
-from parfocal.attribution.whole_model import End
+from parfocal.attribution.whole_model import WholeModelResult
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import (
     Divergence,
@@ -40,7 +40,7 @@ from parfocal.matching.spans import starts_of_runs
 from parfocal.matching.values import distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Trace
-from parfocal.report.report import Step
+from parfocal.report.report import DepthPoint
 from parfocal.weights.differences import FIRST
 from parfocal.weights.plan import presumptions
 from parfocal.workflow.alignment import Alignment, Observation
@@ -58,9 +58,9 @@ def divergences(
     guilty_weights: set[str],
     explain: Callable[[Divergence, Measure], Divergence] | None = None,
     excused: Callable[[Measure], bool] | None = None,
-    explain_parameter: Callable[[Divergence, End, Collection[str]], Divergence] | None = None,
+    explain_parameter: Callable[[Divergence, WholeModelResult, Collection[str]], Divergence] | None = None,
     further: Callable[[Divergence, Measure], Divergence | None] | None = None,
-    describe: Callable[[End], str] | None = None,
+    describe: Callable[[WholeModelResult], str] | None = None,
 ) -> list[Divergence]:
     """All differences above the noise: the causes in order of execution, then what follows from them.
 
@@ -79,7 +79,7 @@ def divergences(
     starts = starts_of_runs(observation.pairing)
     pieces = pieces_of(observation.divided)
     by_the_loss = _loss_differs_first(observation, limits)
-    users = Users(theirs)
+    users = TensorUsers(theirs)
     calls = {pair.port for pair in observation.pairing.pairs}
     unlike = set(_unlike_layers(forward, ours, theirs))
     paths = set(guilty_weights)
@@ -265,7 +265,9 @@ _UNEXPLAINED = {
 }
 
 
-def _end_divergence(end: End, alignment: Alignment, phase: str, *, inherited: bool) -> Divergence:
+def _end_divergence(
+    end: WholeModelResult, alignment: Alignment, phase: str, *, inherited: bool
+) -> Divergence:
     sites = []
     for player, path in ((alignment.reference, end.reference), (alignment.port, end.port)):
         owner = path.rpartition(".")[0] if phase == "gradient" else ""
@@ -312,7 +314,7 @@ def _relative_error(measure: Measure | None, tolerance: Tolerance | None) -> Rel
     return RelativeError(measure.relative, measure.relative * floor / error)
 
 
-def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step]:
+def steps_along(alignment: Alignment, observation: Observation) -> Iterator[DepthPoint]:
     """The paired leaves in order of execution: own error, and the difference carried so far.
 
     What the code of a block makes of its layers' outputs shows at the last of these.
@@ -338,7 +340,7 @@ def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Step
             for a, b in zip(node.outputs.values(), given.values(), strict=False)
         ]
         drift = beyond.get(pair.port, max(carried, default=0.0))
-        yield Step(node.path, own.get(pair.port, 0.0), min(drift, 1e9))
+        yield DepthPoint(node.path, own.get(pair.port, 0.0), min(drift, 1e9))
 
 
 def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from parfocal.attribution.players import Player
+from parfocal.attribution.sides import ModelSide
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
 from parfocal.phrases import joined, phrase
@@ -84,7 +84,7 @@ def idle_weights(alignment: Alignment) -> list[tuple[str, str]]:
     ]
 
 
-def _is_idle(alignment: Alignment, player: Player, item: Leftover) -> bool:
+def _is_idle(alignment: Alignment, player: ModelSide, item: Leftover) -> bool:
     """What no gradient reached, what is in a module that was not called, or what transfer saw to be idle."""
     if alignment.backward and item.path in player.trainable():
         return item.path not in player.natural.gradients

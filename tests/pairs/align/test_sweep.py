@@ -14,7 +14,7 @@ from benchmarks.sweep.page import page_of
 from benchmarks.sweep.results import Caught, Hidden, Noise, Outcome, Scored, Sweep, quantiles
 
 from parfocal.judge.floors import NOTHING, Size, score
-from parfocal.replay.precise import Precise
+from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.workflow.align import align
 
 FOUND = Caught("vit", "a mistake", ("layers.1",), 9.0, "layers.1")
@@ -97,7 +97,7 @@ def test_the_score_is_the_error_over_the_largest_of_all_floors(monkeypatch: pyte
     torch.manual_seed(0)
     reference, port = torch.nn.Linear(600, 40), paddle.nn.Linear(600, 40)
     given = np.random.default_rng(0).standard_normal((8, 600)).astype("float32")
-    monkeypatch.setattr(Precise, "moved", lambda *_: NOTHING)
+    monkeypatch.setattr(NoiseFloors, "moved", lambda *_: NOTHING)
     with observations(scored=True) as seen:
         align(reference, port, given, explain=False)
     (found,) = [each for each in seen[-1][1] if each.what == "forward"]

@@ -10,7 +10,7 @@ import torch
 
 from parfocal.backends.counterparts.entry import Category, Relation
 from parfocal.backends.counterparts.lookup import catalogue, find
-from parfocal.backends.counterparts.parameters import PARAMETERS, Move, Stored
+from parfocal.backends.counterparts.parameters import PARAMETERS, Move, ParameterCounterpart
 from parfocal.backends.counterparts.signatures import resolve, signature_of
 from parfocal.backends.opcalls import base_name
 from parfocal.backends.paddle import ops as paddle_ops
@@ -123,7 +123,7 @@ def test_what_becomes_of_a_tensor():
     assert moves["MultiheadAttention"][0] == (Move.SPLIT, Move.TRANSPOSED)
     assert moves["MultiheadAttention"][3] == (Move.SPLIT,)
     assert moves["LayerNorm"][0] == (Move.RESHAPED,)
-    assert Stored("a", ("x", "y"), "b", ("y", "x")).moves == (Move.TRANSPOSED, Move.RENAMED)
+    assert ParameterCounterpart("a", ("x", "y"), "b", ("y", "x")).moves == (Move.TRANSPOSED, Move.RENAMED)
 
 
 def relation_of(name, argument):

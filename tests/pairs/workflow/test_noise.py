@@ -11,7 +11,7 @@ import torch
 
 import parfocal as pf
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.replay.precise import is_gone
+from parfocal.replay.noise_floors import is_gone
 from tests.conformance.models import kit_for
 from tests.pairs.workflow.tools import PADDLE, TORCH, lively
 
@@ -173,13 +173,15 @@ def test_a_deep_chain_of_norms_and_activations_is_the_same(seed):
 def only_float64_decides(monkeypatch):
     """No floor is known but that of the scale, so that everything above it is run again in float64."""
     for name in ("moved", "exact", "port_moved", "port_exact"):
-        monkeypatch.setattr(f"parfocal.replay.precise.Precise.{name}", lambda self, *args, **wishes: NOTHING)
+        monkeypatch.setattr(
+            f"parfocal.replay.noise_floors.NoiseFloors.{name}", lambda self, *args, **wishes: NOTHING
+        )
 
 
 @pytest.mark.usefixtures("only_float64_decides")
 def test_float64_acquits_another_order_of_summation(monkeypatch):
     assert pf.align(*sum_pair(one_by_one), POSITIVE).ok
-    monkeypatch.setattr("parfocal.replay.precise.is_gone", lambda left, error: False)
+    monkeypatch.setattr("parfocal.replay.noise_floors.is_gone", lambda left, error: False)
     accused = pf.align(*sum_pair(one_by_one), POSITIVE, explain=False)  # so it was float64 that acquitted it
     assert accused.first.port.path == "mean"
 

@@ -20,9 +20,9 @@ from parfocal.attribution.measures import (
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.layouts import Layout
 from parfocal.judge.tolerance import Tolerance
-from parfocal.replay.follow import Sighting, Tie
-from parfocal.replay.precise import Remainder
-from parfocal.replay.repeat import Script, own_script
+from parfocal.replay.follow import Binding, Sighting
+from parfocal.replay.noise_floors import Remainder
+from parfocal.replay.repeat import ReplayScript, own_script
 from tests.unit.matching.traces import Does, trace
 
 ONES = np.ones(8, "float32")
@@ -184,9 +184,9 @@ def test_what_is_not_led_along_cannot_answer_and_the_next_around_does():
     asked = Asked()
     script = own_script(wrapped)
     asked.reference = SimpleNamespace(trace=wrapped, script=script)
-    for left in ({}, {2: Tie({}, script.ties[2].outputs)}):
+    for left in ({}, {2: Binding({}, script.ties[2].outputs)}):
         ties = {order: tie for order, tie in script.ties.items() if order != 2} | left
-        asked.port = SimpleNamespace(trace=wrapped, script=Script(ties))
+        asked.port = SimpleNamespace(trace=wrapped, script=ReplayScript(ties))
         asked.asked.clear()
         refined(measured(call=3, side="output", direction="backward"), asked)
         assert ("remainder", [2], [1]) in asked.asked

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from parfocal.attribution.measures import Measure
 from parfocal.attribution.refining import refine
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.replay.precise import Remainder
+from parfocal.replay.noise_floors import Remainder
 from parfocal.replay.repeat import own_script
 from tests.unit.matching.traces import Does, trace
 

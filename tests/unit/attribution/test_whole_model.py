@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from parfocal.attribution.measures import LIMIT, Measure
-from parfocal.attribution.whole_model import SUMMED, End, Ends, _carried, _summing
+from parfocal.attribution.whole_model import SUMMED, WholeModelResult, WholeModelResults, _carried, _summing
 from parfocal.judge.floors import NOTHING, Size
 
 EPS = 2.0**-23
@@ -26,7 +26,9 @@ def measured(relative, direction="forward", floor=EPS, score=1.0):
 def end(phase, relative, path="w"):
     """Of a result of typical size 1."""
     blank = Measure(-1, -1, "output", "", "", "forward", None, NOTHING, Size(EPS, EPS))
-    return End(phase, path, path, replace(blank, error=Size(relative, relative), relative=relative))
+    return WholeModelResult(
+        phase, path, path, replace(blank, error=Size(relative, relative), relative=relative)
+    )
 
 
 def scores(ends, measures, parameters=()):
@@ -56,8 +58,8 @@ def test_a_gradient_may_be_off_by_what_flips():
 def test_a_gradient_that_its_own_layer_makes_of_rounding_alone():
     """The bias of keys in an attention, say: its true gradient is zero."""
     layers = [measured(2 * EPS) for _ in range(50)]
-    noisy = End("gradient", "w", "w", measured(None, floor=1.0))
-    other = End("gradient", "v", "v", measured(None, floor=1.0))
+    noisy = WholeModelResult("gradient", "w", "w", measured(None, floor=1.0))
+    other = WholeModelResult("gradient", "v", "v", measured(None, floor=1.0))
     assert scores([end("gradient", 1.3)], layers, [noisy])[0] < LIMIT
     assert scores([end("gradient", 1.3)], layers, [other])[0] > LIMIT
 
@@ -99,7 +101,7 @@ def test_no_axis_in_common_no_terms():
     assert _summing([call((4, 10, 8))], (32, 16)) == 0.0
 
 
-class Shaken(Ends):
+class Shaken(WholeModelResults):
     """Ends with a given output that is far off; notes when the reference is shaken."""
 
     def __init__(self):
@@ -147,5 +149,5 @@ def test_an_output_is_put_to_its_noise_where_no_call_going_forward_is_guilty(mea
 
 def test_a_gradient_of_a_parameter_alone_does_not_make_outputs_wrong():
     ends = Shaken()
-    ends.whole([measured(EPS)], [End("gradient", "w", "w", measured(None, score=1e4))])
+    ends.whole([measured(EPS)], [WholeModelResult("gradient", "w", "w", measured(None, score=1e4))])
     assert ends.shaken == 1

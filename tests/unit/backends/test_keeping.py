@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parfocal.backends.keeping import Kept
+from parfocal.backends.keeping import KeptAttributes
 
 
 class Tensor:
@@ -76,10 +76,10 @@ def facts(module: Module) -> tuple[dict[str, Any], dict[int, Tensor], dict[str, 
 @pytest.mark.parametrize("again", [False, True], ids=["noted anew", "an earlier note taken over"])
 def test_what_comes_to_be_kept_is_gone(change, again):
     module, framework = Module(), Framework()
-    earlier = Kept(framework, module)
+    earlier = KeptAttributes(framework, module)
     earlier.note(module)
     module.training = False  # the mode is none of what is kept
-    kept = Kept(framework, module, earlier if again else None)
+    kept = KeptAttributes(framework, module, earlier if again else None)
     kept.note(module)
     before = facts(module)
     change(module)
@@ -90,10 +90,10 @@ def test_what_comes_to_be_kept_is_gone(change, again):
 @pytest.mark.parametrize("change", CHANGES)
 def test_an_earlier_note_of_what_has_changed_since_is_not_taken_over(change):
     module, framework = Module(), Framework()
-    earlier = Kept(framework, module)
+    earlier = KeptAttributes(framework, module)
     earlier.note(module)
     change(module)
-    kept = Kept(framework, module, earlier)
+    kept = KeptAttributes(framework, module, earlier)
     kept.note(module)
     before = facts(module)
     module.table = Tensor(2.0)
@@ -107,7 +107,7 @@ def test_an_earlier_note_of_what_has_changed_since_is_not_taken_over(change):
 
 def test_a_number_that_changes_with_no_tensor_stays():
     module, framework = Module(), Framework()
-    kept = Kept(framework, module)
+    kept = KeptAttributes(framework, module)
     kept.note(module)
     module.size = 5
     kept.put_back()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parfocal.explain.fixes.expressions import Step, expressed, grouped, moved
+from parfocal.explain.fixes.expressions import ExpressionOp, expressed, grouped, moved
 
 ROWS = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 ONE = np.ones((2, 3), dtype=np.float32)
@@ -17,8 +17,8 @@ def spell(dotted: str) -> str:
     return dotted.replace("paddle.nn.functional", "F").replace("torch.nn.functional", "F")
 
 
-def told(name: str, operands: list[str], taken: list[Any], given: Any, **arguments: Any) -> Step:
-    return Step(name, operands, taken, arguments, given)
+def told(name: str, operands: list[str], taken: list[Any], given: Any, **arguments: Any) -> ExpressionOp:
+    return ExpressionOp(name, operands, taken, arguments, given)
 
 
 CASES = {
@@ -82,7 +82,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_an_op_in_each_framework_s_words(case: tuple[Step, str, str]) -> None:
+def test_an_op_in_each_framework_s_words(case: tuple[ExpressionOp, str, str]) -> None:
     step, torch, paddle = case
     assert expressed(step, "torch", spell) == torch
     assert expressed(step, "paddle", spell) == paddle
@@ -101,7 +101,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("step", UNKNOWN.values(), ids=list(UNKNOWN))
-def test_what_is_not_known_is_not_written(step: Step) -> None:
+def test_what_is_not_known_is_not_written(step: ExpressionOp) -> None:
     assert expressed(step, "paddle", spell) is None
 
 

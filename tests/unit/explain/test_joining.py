@@ -7,23 +7,23 @@ from pathlib import Path
 import pytest
 
 from parfocal.explain.fixes.finding import find_op
-from parfocal.explain.fixes.fixing import Line
-from parfocal.explain.fixes.frames import Standing
+from parfocal.explain.fixes.fixing import FixLine
+from parfocal.explain.fixes.frames import UserFrame
 from parfocal.explain.fixes.joining import joined
-from parfocal.explain.fixes.operands import Argument
+from parfocal.explain.fixes.operands import FunctionArgument
 from parfocal.explain.fixes.origins import lines
 from parfocal.explain.fixes.patching import accumulating, exchanging_targets, inverting, telling
-from parfocal.explain.fixes.sources import Span, Spot
+from parfocal.explain.fixes.sources import SourceSpot, Span
 from parfocal.explain.fixes.splicing import Patch
 from tests.unit.explain.test_patching import FIRST, op, written
 
 
-def scaled(file: str, fragment: str, old: float, new: float) -> Line:
+def scaled(file: str, fragment: str, old: float, new: float) -> FixLine:
     spot = find_op(op(file, fragment, "mul", "Tensor.__mul__"))
     assert spot is not None
-    patch = telling(spot, Argument(None, 1, old, new))
+    patch = telling(spot, FunctionArgument(None, 1, old, new))
     assert patch is not None
-    return Line.of(patch)
+    return FixLine.of(patch)
 
 
 def test_changes_of_one_statement_are_made_in_one_line(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_changes_of_several_statements_are_several_lines(tmp_path: Path) -> None
 def test_a_line_that_all_offer_is_taken_rather_than_one_that_says_two_things(tmp_path: Path) -> None:
     file = written(tmp_path, "a = x * 0.5")
     named = Patch(file, FIRST, "a = x * 0.5", "a = x * scale")
-    fixes = [Line.of(scaled(file, "x * 0.5", 0.5, new).patch, [named]) for new in (0.7, 0.9)]
+    fixes = [FixLine.of(scaled(file, "x * 0.5", 0.5, new).patch, [named]) for new in (0.7, 0.9)]
     fix = joined(fixes)
     assert fix == f"a = x * scale  # model.py:{FIRST}"
 
@@ -121,7 +121,7 @@ class Block(paddle.nn.Layer):
 """
 
 
-def called(tmp_path: Path, factor: str, call: str) -> tuple[Spot, Span]:
+def called(tmp_path: Path, factor: str, call: str) -> tuple[SourceSpot, Span]:
     file = written(tmp_path, f"return {call}", HELPER.format(factor))
     spot = find_op(op(file, f"x * {factor}", "mul", "Tensor.__mul__"))
     span = op(file, call, "level", "level").span
@@ -132,9 +132,9 @@ def called(tmp_path: Path, factor: str, call: str) -> tuple[Spot, Span]:
 
 def told(tmp_path: Path, factor: str, call: str, new: float = 3.0) -> list[str]:
     spot, span = called(tmp_path, factor, call)
-    inner = Standing(spot.source.file, None, {"scale": 3.0, "power": 1.0})
-    outer = Standing(spot.source.file, span, {"size": 9})
-    patches = lines(spot, Argument(None, 1, 2.0, new), [inner, outer])
+    inner = UserFrame(spot.source.file, None, {"scale": 3.0, "power": 1.0})
+    outer = UserFrame(spot.source.file, span, {"size": 9})
+    patches = lines(spot, FunctionArgument(None, 1, 2.0, new), [inner, outer])
     return [patch.new for patch in patches]
 
 
@@ -156,8 +156,8 @@ def test_a_number_that_is_right_in_one_place_comes_before_names_that_have_it(tmp
 
 def test_what_the_caller_does_not_say_is_said_last(tmp_path: Path) -> None:
     spot, span = called(tmp_path, "power", "self.level(x, 2.0)")
-    frames = [Standing(spot.source.file, None, {}), Standing(spot.source.file, span, {})]
-    patches = lines(spot, Argument(None, 1, 1.0, 4.0), frames)
+    frames = [UserFrame(spot.source.file, None, {}), UserFrame(spot.source.file, span, {})]
+    patches = lines(spot, FunctionArgument(None, 1, 1.0, 4.0), frames)
     assert [patch.new for patch in patches] == [
         "return (x * 4.0 + power) ** power",
         "return self.level(x, 2.0, power=4.0)",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from parfocal.explain.fixes.attributes import MISSING, Step, set_to, value_at, way_to
+from parfocal.explain.fixes.attributes import MISSING, AttributeStep, set_to, value_at, way_to
 from parfocal.explain.fixes.frames import standing, users_frames
 from parfocal.explain.fixes.naming import MOST, by_names, named
 from parfocal.explain.fixes.splicing import Patch
@@ -81,17 +81,17 @@ def expression(text: str) -> ast.expr:
 @pytest.mark.parametrize(
     ("text", "way"),
     [
-        ("self.eps", (Step("eps"),)),
-        ("self.config.eps", (Step("config"), Step("eps"))),
-        ('self.config["eps"]', (Step("config"), Step("eps", item=True))),
-        ("self.gains[i]", (Step("gains"), Step(1, item=True))),
+        ("self.eps", (AttributeStep("eps"),)),
+        ("self.config.eps", (AttributeStep("config"), AttributeStep("eps"))),
+        ('self.config["eps"]', (AttributeStep("config"), AttributeStep("eps", item=True))),
+        ("self.gains[i]", (AttributeStep("gains"), AttributeStep(1, item=True))),
         ("self.gains[j]", ()),
         ("self.scale()", ()),
         ("other.eps", ()),
         ("0.5", ()),
     ],
 )
-def test_the_way_from_a_module_to_a_value(text: str, way: tuple[Step, ...]) -> None:
+def test_the_way_from_a_module_to_a_value(text: str, way: tuple[AttributeStep, ...]) -> None:
     assert way_to(expression(text), {"i": 1}) == way
 
 
@@ -100,13 +100,13 @@ def test_a_way_is_written_and_followed() -> None:
     way = way_to(expression('self.config["slope"]'), {})
     assert "".join(step.text for step in way) == '.config["slope"]'
     assert value_at(module, way) == 0.2
-    assert value_at(module, (Step("config"), Step("other", item=True))) is MISSING
-    assert value_at(module, (Step("nothing"), Step("eps"))) is MISSING
+    assert value_at(module, (AttributeStep("config"), AttributeStep("other", item=True))) is MISSING
+    assert value_at(module, (AttributeStep("nothing"), AttributeStep("eps"))) is MISSING
 
 
 def test_a_value_is_set_for_a_while() -> None:
     module = SimpleNamespace(gains=[1.0, 2.0])
-    way = (Step("gains"), Step(1, item=True))
+    way = (AttributeStep("gains"), AttributeStep(1, item=True))
     with set_to(module, way, 3.0) as possible:
         assert possible
         assert module.gains == [1.0, 3.0]
@@ -121,12 +121,12 @@ class Frozen:
 @pytest.mark.parametrize(
     ("module", "way"),
     [
-        (SimpleNamespace(gains=(1.0, 2.0)), (Step("gains"), Step(1, item=True))),
-        (SimpleNamespace(config=Frozen(0.2)), (Step("config"), Step("slope"))),
-        (SimpleNamespace(), (Step("nothing"),)),
+        (SimpleNamespace(gains=(1.0, 2.0)), (AttributeStep("gains"), AttributeStep(1, item=True))),
+        (SimpleNamespace(config=Frozen(0.2)), (AttributeStep("config"), AttributeStep("slope"))),
+        (SimpleNamespace(), (AttributeStep("nothing"),)),
     ],
 )
-def test_what_cannot_be_set_is_left(module: Any, way: tuple[Step, ...]) -> None:
+def test_what_cannot_be_set_is_left(module: Any, way: tuple[AttributeStep, ...]) -> None:
     before = value_at(module, way)
     with set_to(module, way, 3.0) as possible:
         assert not possible

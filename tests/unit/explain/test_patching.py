@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from parfocal.explain.fixes import patching
 from parfocal.explain.fixes.finding import find_layer, find_op, find_return
 from parfocal.explain.fixes.literals import written as written_as
-from parfocal.explain.fixes.operands import Argument
-from parfocal.explain.fixes.sources import Span, Spot, read
+from parfocal.explain.fixes.operands import FunctionArgument
+from parfocal.explain.fixes.sources import SourceSpot, Span, read
 from parfocal.explain.fixes.splicing import Patch
 
 HEADER = """import math
@@ -67,13 +67,13 @@ def op(file: str, fragment: str | None, name: str, native: str, line: int = FIRS
     return Op(name, native, file, line, span)
 
 
-Edit = Callable[[Spot], Patch | None]
+Edit = Callable[[SourceSpot], Patch | None]
 RELU, GELU = "paddle.nn.functional.relu", "paddle.nn.functional.gelu"
 TANH = "paddle.tanh"
 
 
 def tell(keyword: str | None, position: int | None, old: Any, new: Any) -> Edit:
-    return lambda spot: patching.telling(spot, Argument(keyword, position, old, new))
+    return lambda spot: patching.telling(spot, FunctionArgument(keyword, position, old, new))
 
 
 def drop(slot: str = "0") -> Edit:

@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 
 from parfocal.explain.ops.composites import FILLED, FILLS, HIDES, KEEPS, steps
-from parfocal.explain.ops.log import Log, Op, key_of
+from parfocal.explain.ops.log import Op, OpLog, key_of
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.explain.ops.values import covered, is_mask, match, rearranged, same
 
@@ -112,7 +112,7 @@ def test_an_op_without_steps_has_none() -> None:
     assert steps("relu", [X], {}, np.maximum(X, 0)) == []
 
 
-def _op(log: Log, name: str, inputs: list[Any], output: Any) -> Op:
+def _op(log: OpLog, name: str, inputs: list[Any], output: Any) -> Op:
     for array in (*inputs, output):
         log.values.setdefault(key_of(array), array)
     keys = {str(index): key_of(array) for index, array in enumerate(inputs)}
@@ -122,7 +122,7 @@ def _op(log: Log, name: str, inputs: list[Any], output: Any) -> Op:
 
 
 def test_a_cone_ends_at_what_is_known() -> None:
-    log = Log()
+    log = OpLog()
     first = _op(log, "relu", [X], np.maximum(X, 0))
     second = _op(log, "exp", [np.maximum(X, 0)], np.exp(np.maximum(X, 0)))
     _op(log, "neg", [X], -X)  # leads elsewhere
@@ -132,7 +132,7 @@ def test_a_cone_ends_at_what_is_known() -> None:
 
 
 def test_taking_all_of_a_tensor_only_moves_it() -> None:
-    log = Log()
+    log = OpLog()
     assert log.only_moves(_op(log, "getitem", [X], X[:, :, None]))
     assert not log.only_moves(_op(log, "getitem", [X], X[:, 1]))
     assert log.only_moves(_op(log, "transpose", [X], X.transpose(0, 2, 1)))

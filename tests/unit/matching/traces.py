@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.judge.sketch import fingerprint
-from parfocal.replay.trace import Data, Node, Trace, Value
+from parfocal.replay.trace import Node, TensorData, Trace, Value
 
 FRAMEWORK = frozenset({"Linear", "ReLU", "BatchNorm2d", "Dropout", "Identity", "Conv2d", "GELU", "Attention"})
 
@@ -46,13 +46,13 @@ def array_of(name: str) -> np.ndarray:
 
 def value(array: Any) -> Value:
     array = np.asarray(array)
-    return Value(Data(tuple(array.shape), array.dtype.name, fingerprint(array), None))
+    return Value(TensorData(tuple(array.shape), array.dtype.name, fingerprint(array), None))
 
 
 def trace(*calls: Does) -> Trace:
     """The calls in order; one tensor is one piece of data wherever it is named."""
     found = Trace()
-    known: dict[str, Data] = {}
+    known: dict[str, TensorData] = {}
     occurrences: dict[str, int] = {}
 
     def values(names: Sequence[str]) -> dict[str, Value]:

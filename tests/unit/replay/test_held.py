@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parfocal.replay.held import Held
+from parfocal.replay.held import HeldArrays
 
 ONE, OTHER = ("exact", (1,)), ("exact", (2,))
 KILOBYTE = 1024
@@ -19,7 +19,7 @@ def place(order):
 
 
 def test_what_was_put_is_a_copy():
-    held, given = Held(KILOBYTE), array(1.0)
+    held, given = HeldArrays(KILOBYTE), array(1.0)
     held.put(ONE, place(1), given, place(1))
     given[:] = 2.0
     assert held.get(ONE)[place(1)][0] == 1.0
@@ -27,7 +27,7 @@ def test_what_was_put_is_a_copy():
 
 
 def test_the_oldest_answer_goes_when_another_one_needs_its_room():
-    held = Held(2 * KILOBYTE)
+    held = HeldArrays(2 * KILOBYTE)
     held.put(ONE, place(1), array(), place(1))
     held.put(OTHER, place(2), array(), place(2))
     assert held.get(ONE)  # asked for again: now the other one is the oldest
@@ -37,7 +37,7 @@ def test_the_oldest_answer_goes_when_another_one_needs_its_room():
 
 
 def test_an_answer_that_does_not_fit_keeps_what_was_asked_for():
-    held = Held(2 * KILOBYTE)
+    held = HeldArrays(2 * KILOBYTE)
     for order in range(10):
         held.put(ONE, place(order), array(order), place(7))
     kept = held.get(ONE)
@@ -46,14 +46,14 @@ def test_an_answer_that_does_not_fit_keeps_what_was_asked_for():
 
 
 def test_one_array_larger_than_the_limit_is_held_alone():
-    held = Held(10)
+    held = HeldArrays(10)
     held.put(ONE, place(1), array(), place(1))
     held.put(ONE, place(2), array(), place(1))
     assert set(held.get(ONE)) == {place(1)}
 
 
 def test_an_array_put_again_takes_the_place_of_the_old_one():
-    held = Held(2 * KILOBYTE)
+    held = HeldArrays(2 * KILOBYTE)
     for fill in range(5):
         held.put(ONE, place(1), array(fill), place(1))
     held.put(OTHER, place(2), array(), place(2))

@@ -10,7 +10,7 @@ from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, PairResult, Site
 from parfocal.report.coverage import Compared, Coverage
-from parfocal.report.report import Report, Step
+from parfocal.report.report import DepthPoint, Report
 
 NAMES = ("Net (torch 2.13.0)", "Net (paddle 3.3.1)")
 COVERAGE = Coverage(
@@ -51,7 +51,7 @@ def report(*divergences: Divergence, **changes: Any) -> Report:
             for name in names
         ),
         "coverage": COVERAGE,
-        "along": tuple(Step(name, 100.0 if name in bad else 1.0, 1e-7) for name in names),
+        "along": tuple(DepthPoint(name, 100.0 if name in bad else 1.0, 1e-7) for name in names),
         "limit": 4.0,
     }
     return Report(**{**given, **changes})

@@ -16,7 +16,7 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Cause, Site
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.json_reader import load_report
-from parfocal.report.report import NOT_IN_JSON, Curve, Report, Step
+from parfocal.report.report import NOT_IN_JSON, Curve, DepthPoint, Report
 from parfocal.weights.plan import Basis, Entry, Plan, Presumption
 from parfocal.weights.views import transpose
 from tests.unit.report.reports import CAUSE, NOTE, divergence, report
@@ -73,7 +73,7 @@ causes = st.builds(
     site=sites,
     cause=st.none() | causes,
     score=numbers,
-    along=st.lists(st.builds(Step, names, numbers, numbers), max_size=3),
+    along=st.lists(st.builds(DepthPoint, names, numbers, numbers), max_size=3),
     curve=st.builds(Curve, names, st.tuples(numbers), st.tuples(numbers)),
 )
 def test_any_names_and_numbers_survive(site, cause, score, along, curve):
@@ -90,7 +90,7 @@ def test_every_type_of_a_field_is_one_that_can_be_read():
     """A new field of a type that the reader does not know shows here and not in a user's file."""
     seen: set[Any] = set()
     _walk(Report, seen)
-    assert {Site, Plan, Coverage, Step, Entry} <= seen
+    assert {Site, Plan, Coverage, DepthPoint, Entry} <= seen
 
 
 def _walk(kind: Any, seen: set[Any]) -> None:

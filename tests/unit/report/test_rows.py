@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parfocal.judge.verdict import PairResult, Site
-from parfocal.report.page.rows import Row, rows_of
+from parfocal.report.page.rows import PageRow, rows_of
 from parfocal.report.report import Report
 from tests.unit.report.reports import divergence, report
 
@@ -92,7 +92,7 @@ def test_a_difference_of_no_call_goes_to_the_module_around_it():
     weight = divergence(reference=None, port=at("fc.weight"), phase="weights")
     lost = divergence(reference=at("gone"), port=None, inherited=True)
     nowhere = divergence(reference=None, port=None)
-    rows: list[Row] = rows_of(replace(made, divergences=(weight, lost, nowhere)))
+    rows: list[PageRow] = rows_of(replace(made, divergences=(weight, lost, nowhere)))
     assert [row.divergences for row in rows] == [[1], [0]]
     assert (rows[1].phases, rows[0].state) == (["weights"], "inherited")
 

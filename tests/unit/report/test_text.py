@@ -11,7 +11,7 @@ import pytest
 from parfocal.errors import EmptyComparisonError
 from parfocal.judge.tolerance import Tolerance
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
-from parfocal.report.report import Step
+from parfocal.report.report import DepthPoint
 from parfocal.report.text import render
 from tests.unit.report.reports import CAUSE, COVERAGE, NOTE, divergence, report, site
 
@@ -123,7 +123,7 @@ def test_what_has_no_partner_is_said():
 
 @pytest.mark.parametrize("count", [0, 1, 2, 74, 75, 1000])
 def test_the_drift_fits_whatever_the_depth(count):
-    steps = tuple(Step(f"layer{n}", 1.0, 10.0 ** (-9 + 9 * n / max(1, count))) for n in range(count))
+    steps = tuple(DepthPoint(f"layer{n}", 1.0, 10.0 ** (-9 + 9 * n / max(1, count))) for n in range(count))
     lines = lines_of(along=steps)
     drift = [line for line in lines if line.startswith("drift")]
     assert len(drift) == (count >= 2)
@@ -131,7 +131,9 @@ def test_the_drift_fits_whatever_the_depth(count):
 
 
 def test_the_mark_stands_under_the_layer_that_made_it():
-    steps = tuple(Step(f"layer{n}", 50.0 if n == 2 else 1.0, 1e-3 if n >= 2 else 1e-7) for n in range(6))
+    steps = tuple(
+        DepthPoint(f"layer{n}", 50.0 if n == 2 else 1.0, 1e-3 if n >= 2 else 1e-7) for n in range(6)
+    )
     lines = lines_of(divergence(), along=steps)
     bar = next(line for line in lines if line.startswith("drift"))
     mark = next(line for line in lines if line.startswith("made here"))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.run.dtypes import DTYPES
-from parfocal.weights.checkpoints.writing import WRITERS, Planned
+from parfocal.weights.checkpoints.writing import WRITERS, PlannedTensor
 
 FRAMEWORKS = {
     ".pth": "torch",
@@ -39,7 +39,7 @@ def arrays(seed: int = 0) -> dict[str, Any]:
 
 def write(path: Path, values: Mapping[str, Any], framework: str | None = None) -> Path:
     """Write with parfocal's own writers."""
-    planned = [Planned(name, array.shape, array.dtype) for name, array in values.items()]
+    planned = [PlannedTensor(name, array.shape, array.dtype) for name, array in values.items()]
     with path.open("wb") as file:
         WRITERS[path.suffix](
             file,

@@ -16,7 +16,7 @@ from parfocal.run.dtypes import DTYPES
 from parfocal.weights.checkpoints import writing
 from parfocal.weights.checkpoints.reading import load_checkpoint
 from parfocal.weights.checkpoints.saving import save
-from parfocal.weights.checkpoints.writing import WRITERS, Planned, check_framework, writer_for
+from parfocal.weights.checkpoints.writing import WRITERS, PlannedTensor, check_framework, writer_for
 
 from .checkpoint_files import FRAMEWORKS, arrays, same, write
 
@@ -27,8 +27,8 @@ def silent(action: str, amount: int) -> None:
     pass
 
 
-def planned(values: dict[str, Any]) -> list[Planned]:
-    return [Planned(name, array.shape, array.dtype) for name, array in values.items()]
+def planned(values: dict[str, Any]) -> list[PlannedTensor]:
+    return [PlannedTensor(name, array.shape, array.dtype) for name, array in values.items()]
 
 
 def saved(path: Path, values: dict[str, Any]) -> None:
@@ -101,7 +101,10 @@ def test_members_beyond_what_a_plain_zip_can_hold(tmp_path: Path, monkeypatch: p
 def test_ties(tmp_path: Path, suffix: str) -> None:
     """Written once where the format can say so, twice where it cannot."""
     values = np.ones(100_000, "float32")
-    tensors = [Planned("a", values.shape, values.dtype), Planned("b", values.shape, values.dtype, "a")]
+    tensors = [
+        PlannedTensor("a", values.shape, values.dtype),
+        PlannedTensor("b", values.shape, values.dtype, "a"),
+    ]
     path = tmp_path / f"model{suffix}"
     save(path, writer_for(path), tensors, lambda each: values, FRAMEWORKS[suffix], silent)
     found = load_checkpoint(path).tensors
@@ -152,7 +155,7 @@ def test_a_failure_in_the_middle_leaves_everything_as_it_was(
     if existing:
         path.write_bytes(b"what was there")
 
-    def values(each: Planned) -> Any:
+    def values(each: PlannedTensor) -> Any:
         if each.name == "half":
             raise Full
         return arrays()[each.name]
@@ -170,7 +173,7 @@ def test_bits_that_were_lost_on_the_way_are_noticed(tmp_path: Path, suffix: str)
     path = tmp_path / f"model{suffix}"
 
     def lossy(file: IO[bytes], tensors: Any, values: Any, framework: str) -> None:
-        def changed(each: Planned) -> Any:
+        def changed(each: PlannedTensor) -> Any:
             array = np.array(values(each))
             if each.name == "fc.bias":
                 array.view("uint32")[-1] ^= 1
@@ -190,7 +193,7 @@ def test_a_process_that_dies_leaves_nothing_under_the_name(tmp_path: Path, suffi
     child = os.fork()
     if child == 0:
 
-        def values(each: Planned) -> Any:
+        def values(each: PlannedTensor) -> Any:
             if each.name == "brain":
                 os._exit(9)
             return arrays()[each.name]

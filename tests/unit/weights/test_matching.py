@@ -9,21 +9,23 @@ import pytest
 from parfocal.weights.drafting import Draft, build
 from parfocal.weights.finishing import conclude
 from parfocal.weights.plan import Plan
-from parfocal.weights.state import Contents, Owner, Stored
+from parfocal.weights.state import Owner, SideContents, StoredTensor
 from parfocal.weights.units import parts_of, read_units, with_kinds
 
 Layer = tuple[str, str, dict[str, tuple[int, ...]]]
 
 
-def contents(framework: str, *layers: Layer, **more: Any) -> Contents:
+def contents(framework: str, *layers: Layer, **more: Any) -> SideContents:
     """Modules given as (path, kind, {local name: shape})."""
     layout = {"weight_layout": "in,out" if framework == "paddle" else "out,in"}
     stored = [
-        Stored(f"{path}.{name}", path, name, shape, "float32", "buffer" if name in BUFFERS else "parameter")
+        StoredTensor(
+            f"{path}.{name}", path, name, shape, "float32", "buffer" if name in BUFFERS else "parameter"
+        )
         for path, _, tensors in layers
         for name, shape in tensors.items()
     ]
-    return Contents(
+    return SideContents(
         framework, tuple(stored), {path: Owner(path, kind, layout) for path, kind, _ in layers}, **more
     )
 
@@ -36,7 +38,7 @@ def linear(path: str, inputs: int, outputs: int, framework: str = "torch") -> La
     return path, "Linear", {"weight": weight, "bias": (outputs,)}
 
 
-def drafted(reference: Contents, port: Contents) -> tuple[Draft, Plan]:
+def drafted(reference: SideContents, port: SideContents) -> tuple[Draft, Plan]:
     draft = build(read_units(reference), read_units(port), None)
     return draft, conclude(draft, (reference, port), lambda first, second: False)
 
@@ -176,7 +178,7 @@ def test_user_linear_with_its_own_layout(shape: tuple[int, int]) -> None:
 def test_a_bare_mapping_borrows_kinds_from_the_other_side() -> None:
     model = contents("torch", linear("fc", 4, 4), ("emb", "Embedding", {"weight": (4, 4)}))
     stored = contents("paddle", ("fc", "", {"weight": (4, 4), "bias": (4,)}), ("emb", "", {"weight": (4, 4)}))
-    bare = Contents("paddle", stored.stored, {path: Owner(path, None) for path in stored.owners})
+    bare = SideContents("paddle", stored.stored, {path: Owner(path, None) for path in stored.owners})
     known = with_kinds(bare, model)
     assert known.owners["emb"].kind == "Embedding"
     _, plan = drafted(known, model)

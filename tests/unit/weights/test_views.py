@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from parfocal.errors import InputError
 from parfocal.weights import views
-from parfocal.weights.views import Step, index, part, reshape, transpose
+from parfocal.weights.views import ViewStep, index, part, reshape, transpose
 
 ARRAY = np.arange(24.0).reshape(6, 4)
 
@@ -48,7 +48,7 @@ def test_a_view_shows_the_right_part_and_shares_memory(view: views.View, expecte
         (part(2, 0, 1),),
         (index(0, 6),),
         (index(0, -1),),
-        (Step("slice", (0,)),),
+        (ViewStep("slice", (0,)),),
     ],
 )
 def test_what_does_not_fit_is_refused(view: views.View) -> None:
@@ -58,7 +58,7 @@ def test_what_does_not_fit_is_refused(view: views.View) -> None:
 
 def test_unknown_steps_are_refused() -> None:
     with pytest.raises(InputError, match="there is no view step 'flip'"):
-        views.shape_of((Step("flip", (0,)),), (2,))
+        views.shape_of((ViewStep("flip", (0,)),), (2,))
     for wrong in ("transpose", [["flip", 0]], [[]], [["index", "a", 0]], [["index", True, 0]], [3]):
         with pytest.raises(InputError, match=r"is not a view step|a view is a list of steps"):
             views.from_json(wrong)

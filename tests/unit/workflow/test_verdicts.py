@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from parfocal.attribution.divisions import Division
-from parfocal.attribution.ignoring import Ignored
+from parfocal.attribution.ignoring import IgnoredCalls
 from parfocal.attribution.measures import END_LIMIT, LIMIT, Measure, Remark
-from parfocal.attribution.whole_model import End
+from parfocal.attribution.whole_model import WholeModelResult
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.verdict import Cause
 from parfocal.matching.pairing import CallPair, Pairing
@@ -42,7 +42,7 @@ def measure(call, side, direction, score=100.0, **changes):
 
 
 def end(phase, path, score=100.0):
-    return End(phase, path, path, measure(-1, "output", "forward", score))
+    return WholeModelResult(phase, path, path, measure(-1, "output", "forward", score))
 
 
 def judge(
@@ -274,7 +274,7 @@ def watched(measures=(), unpaired=(), outputs=(1, 1), notes=(), problems=(), pat
         backward=True,
         tolerance=None,
         mode="eval",
-        ignored=lambda: Ignored(patterns, both[0].trace, both[1].trace),
+        ignored=lambda: IgnoredCalls(patterns, both[0].trace, both[1].trace),
     ), observation
 
 

@@ -12,7 +12,7 @@ from parfocal.backends import registry
 from parfocal.backends.counterparts.entry import ArgumentPair, Category, Counterpart, Relation
 from parfocal.backends.counterparts.functions import functions
 from parfocal.backends.counterparts.layers import layers
-from parfocal.backends.counterparts.parameters import PARAMETERS, Stored
+from parfocal.backends.counterparts.parameters import PARAMETERS, ParameterCounterpart
 from parfocal.backends.counterparts.signatures import signature_of
 from parfocal.backends.counterparts.training import training
 from parfocal.backends.gaps import gaps_of
@@ -55,7 +55,7 @@ TRANSLATIONS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ArgumentSide:
     """One argument of one side. ``default`` is None where it must be given or is not known."""
 
     name: str
@@ -64,8 +64,8 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentRow:
-    torch: Side | None
-    paddle: Side | None
+    torch: ArgumentSide | None
+    paddle: ArgumentSide | None
     relation: Relation
     values: tuple[Any, ...] = ()
 
@@ -80,7 +80,7 @@ class Match:
     counterpart: Counterpart
     source: str  # the framework of the name that was asked for
     arguments: tuple[ArgumentRow, ...]
-    parameters: tuple[Stored, ...]
+    parameters: tuple[ParameterCounterpart, ...]
     gaps: tuple[Gap, ...]
     missing: tuple[str, ...]
 
@@ -175,7 +175,11 @@ def _arguments(entry: Counterpart) -> list[ArgumentRow]:
             candidates = (*TRANSLATIONS.get(name, ()), name)
             partner = next((each for each in candidates if each in theirs and each not in used[1]), None)
             if partner is not None:
-                told.append(ArgumentRow(Side(name, default), Side(partner, theirs[partner]), Relation.SAME))
+                told.append(
+                    ArgumentRow(
+                        ArgumentSide(name, default), ArgumentSide(partner, theirs[partner]), Relation.SAME
+                    )
+                )
                 used[0].add(name)
                 used[1].add(partner)
     order = list(ours)
@@ -188,12 +192,12 @@ def _arguments(entry: Counterpart) -> list[ArgumentRow]:
 def _lone_rows(ours: Mapping[str, Any], theirs: Mapping[str, Any], *used: set[str]) -> list[ArgumentRow]:
     return [
         *(
-            ArgumentRow(Side(name, default), None, Relation.ONE_SIDED)
+            ArgumentRow(ArgumentSide(name, default), None, Relation.ONE_SIDED)
             for name, default in ours.items()
             if name not in used[0]
         ),
         *(
-            ArgumentRow(None, Side(name, default), Relation.ONE_SIDED)
+            ArgumentRow(None, ArgumentSide(name, default), Relation.ONE_SIDED)
             for name, default in theirs.items()
             if name not in used[1]
         ),
@@ -212,11 +216,11 @@ def _row(pair: ArgumentPair, ours: Mapping[str, Any], theirs: Mapping[str, Any])
     return ArgumentRow(_side(pair.torch, ours), _side(pair.paddle, theirs), pair.relation, pair.values)
 
 
-def _side(name: str | None, known: Mapping[str, Any]) -> Side | None:
+def _side(name: str | None, known: Mapping[str, Any]) -> ArgumentSide | None:
     if name is None:
         return None
     defaults = [known.get(part) for part in name.split(", ")]
-    return Side(name, ", ".join(each for each in defaults if each is not None) or None)
+    return ArgumentSide(name, ", ".join(each for each in defaults if each is not None) or None)
 
 
 def _names(rows: list[ArgumentRow], framework: str) -> set[str]:

@@ -23,7 +23,7 @@ class Move(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class ParameterCounterpart:
     """One tensor on both sides. ``rows``: what lies one below the other, in the same order on both sides."""
 
     torch: str | None
@@ -56,8 +56,8 @@ class Stored:
         return self.torch_axes != self.paddle_axes
 
 
-def _same(name: str, *axes: str, rows: Axes = ()) -> Stored:
-    return Stored(name, axes, name, axes, rows=rows)
+def _same(name: str, *axes: str, rows: Axes = ()) -> ParameterCounterpart:
+    return ParameterCounterpart(name, axes, name, axes, rows=rows)
 
 
 _WINDOW = {
@@ -77,11 +77,11 @@ _CHANNELS: Axes = ("channels",)
 _AFFINE = (_same("weight", "channels"), _same("bias", "channels"))
 _BATCH_NORM = (
     *_AFFINE,
-    Stored("running_mean", _CHANNELS, "_mean", _CHANNELS),
-    Stored("running_var", _CHANNELS, "_variance", _CHANNELS),
-    Stored("num_batches_tracked", (), None, ()),
+    ParameterCounterpart("running_mean", _CHANNELS, "_mean", _CHANNELS),
+    ParameterCounterpart("running_var", _CHANNELS, "_variance", _CHANNELS),
+    ParameterCounterpart("num_batches_tracked", (), None, ()),
 )
-_INSTANCE_NORM = (Stored("weight", _CHANNELS, "scale", _CHANNELS), _same("bias", "channels"))
+_INSTANCE_NORM = (ParameterCounterpart("weight", _CHANNELS, "scale", _CHANNELS), _same("bias", "channels"))
 _GATES: dict[str, Axes] = {
     "RNN": (),
     "LSTM": ("input", "forget", "cell", "output"),
@@ -89,7 +89,7 @@ _GATES: dict[str, Axes] = {
 }
 
 
-def _recurrent(kind: str, suffix: str) -> tuple[Stored, ...]:
+def _recurrent(kind: str, suffix: str) -> tuple[ParameterCounterpart, ...]:
     gates = _GATES[kind]
     rows = f"{len(gates)} hidden" if gates else "hidden"
     return (
@@ -102,17 +102,25 @@ def _recurrent(kind: str, suffix: str) -> tuple[Stored, ...]:
 
 _ATTENTION = (
     *(
-        Stored("in_proj_weight", ("3 embed", "embed"), f"{one}_proj.weight", ("embed", "embed"), part=True)
+        ParameterCounterpart(
+            "in_proj_weight", ("3 embed", "embed"), f"{one}_proj.weight", ("embed", "embed"), part=True
+        )
         for one in "qkv"
     ),
-    *(Stored("in_proj_bias", ("3 embed",), f"{one}_proj.bias", ("embed",), part=True) for one in "qkv"),
-    Stored("out_proj.weight", ("out", "embed"), "out_proj.weight", ("embed", "out")),
+    *(
+        ParameterCounterpart("in_proj_bias", ("3 embed",), f"{one}_proj.bias", ("embed",), part=True)
+        for one in "qkv"
+    ),
+    ParameterCounterpart("out_proj.weight", ("out", "embed"), "out_proj.weight", ("embed", "out")),
     _same("out_proj.bias", "out"),
 )
 
-PARAMETERS: dict[str, tuple[Stored, ...]] = {
-    "Linear": (Stored("weight", ("out", "in"), "weight", ("in", "out")), _same("bias", "out")),
-    "Bilinear": (_same("weight", "out", "in 1", "in 2"), Stored("bias", ("out",), "bias", ("1", "out"))),
+PARAMETERS: dict[str, tuple[ParameterCounterpart, ...]] = {
+    "Linear": (ParameterCounterpart("weight", ("out", "in"), "weight", ("in", "out")), _same("bias", "out")),
+    "Bilinear": (
+        _same("weight", "out", "in 1", "in 2"),
+        ParameterCounterpart("bias", ("out",), "bias", ("1", "out")),
+    ),
     **_CONVOLUTION,
     **_TRANSPOSED,
     **{f"BatchNorm{rank}d": _BATCH_NORM for rank in (1, 2, 3)},
@@ -120,10 +128,10 @@ PARAMETERS: dict[str, tuple[Stored, ...]] = {
     **{f"InstanceNorm{rank}d": _INSTANCE_NORM for rank in (1, 2, 3)},
     "GroupNorm": _AFFINE,
     "LayerNorm": (
-        Stored("weight", ("normalised shape",), "weight", ("all of it",)),
-        Stored("bias", ("normalised shape",), "bias", ("all of it",)),
+        ParameterCounterpart("weight", ("normalised shape",), "weight", ("all of it",)),
+        ParameterCounterpart("bias", ("normalised shape",), "bias", ("all of it",)),
     ),
-    "PReLU": (Stored("weight", ("parameters",), "_weight", ("parameters",)),),
+    "PReLU": (ParameterCounterpart("weight", ("parameters",), "_weight", ("parameters",)),),
     "Embedding": (_same("weight", "rows", "features"),),
     **{kind: _recurrent(kind, "_l0") for kind in _GATES},
     **{f"{kind}Cell": _recurrent(kind, "") for kind in _GATES},

@@ -13,7 +13,7 @@ from typing import Any
 import paddle
 
 from parfocal.backends import tree
-from parfocal.backends.calls import CallTracker, Place, own_hook
+from parfocal.backends.calls import CallTracker, ModulePosition, own_hook
 from parfocal.backends.checks import check_backward
 from parfocal.backends.paddle import kinds, ops
 from parfocal.backends.paddle.models import Models, watched_children
@@ -38,7 +38,8 @@ class Watching(Models):
         lend_threads(*_OPENMP)
         modules = tree.first_paths(model, watched_children)
         places = {
-            id(module): Place(path, kinds.runs_framework_code(module)) for path, module in modules.items()
+            id(module): ModulePosition(path, kinds.runs_framework_code(module))
+            for path, module in modules.items()
         }
         tracker = CallTracker(places, on_enter, on_exit)
         with ExitStack() as undo:

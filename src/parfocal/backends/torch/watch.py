@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from parfocal.backends import tree
-from parfocal.backends.calls import CallTracker, Place, own_hook
+from parfocal.backends.calls import CallTracker, ModulePosition, own_hook
 from parfocal.backends.checks import check_backward
 from parfocal.backends.protocol import OnEnter, OnExit, OnOp
 from parfocal.backends.torch import kinds, ops
@@ -39,7 +39,8 @@ class Watching(Models):
         lend_threads(*_OPENMP)
         modules = tree.first_paths(model, watched_children)
         places = {
-            id(module): Place(path, kinds.runs_framework_code(module)) for path, module in modules.items()
+            id(module): ModulePosition(path, kinds.runs_framework_code(module))
+            for path, module in modules.items()
         }
         tracker = CallTracker(places, on_enter, on_exit)
         with ExitStack() as undo:

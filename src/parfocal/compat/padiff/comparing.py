@@ -60,7 +60,7 @@ CHECK_DEFAULT = CompareConfig(atol=1e-4)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PairVerdict:
     """The verdict on one pair of arrays. ``text`` says how far they are apart when not ``equal``.
 
     ``hidden`` is the sentence about elements that differ although the mean is within tolerance.
@@ -71,15 +71,15 @@ class Outcome:
     hidden: str = ""
 
 
-def compare(base: Any, raw: Any, config: CompareConfig) -> Outcome:
+def compare(base: Any, raw: Any, config: CompareConfig) -> PairVerdict:
     """Base against raw, both NumPy arrays; relative differences are relative to raw."""
     x, y = np.asarray(base), np.asarray(raw)
     tolerance = Tolerance(rtol=config.rtol, atol=config.atol)
     found = compare_arrays(x, y, tolerance=tolerance)
     if not found.comparable:
-        return Outcome(False, f"\n{_headline(config)}\n\n(shapes {x.shape}, {y.shape} mismatch)")
+        return PairVerdict(False, f"\n{_headline(config)}\n\n(shapes {x.shape}, {y.shape} mismatch)")
     if config.compare_mode == "strict":
-        return Outcome(
+        return PairVerdict(
             not found.mismatched, "" if not found.mismatched else _strict_text(x, y, found, config)
         )
     return _compare_means(x, y, found, config)
@@ -91,7 +91,7 @@ def difference_text(base: Any, raw: Any, config: CompareConfig) -> str | None:
     return None if outcome.equal else outcome.text
 
 
-def _compare_means(x: Array, y: Array, found: Comparison, config: CompareConfig) -> Outcome:
+def _compare_means(x: Array, y: Array, found: Comparison, config: CompareConfig) -> PairVerdict:
     distance, size = _distance(x, y, found, config)
     equal = distance <= config.atol + config.rtol * size
     elements = (
@@ -100,7 +100,7 @@ def _compare_means(x: Array, y: Array, found: Comparison, config: CompareConfig)
         else ""
     )
     if equal:
-        return Outcome(True, hidden=elements)
+        return PairVerdict(True, hidden=elements)
     means = (_mean(x, x.dtype), _mean(y, y.dtype))
     lines = [
         "",
@@ -114,7 +114,7 @@ def _compare_means(x: Array, y: Array, found: Comparison, config: CompareConfig)
     ]
     if elements and _close(*means, config):
         lines.append(f"The two means agree, but {elements}: the mean of |x - y| is what counts.")
-    return Outcome(False, "\n".join(lines))
+    return PairVerdict(False, "\n".join(lines))
 
 
 def _distance(x: Array, y: Array, found: Comparison, config: CompareConfig) -> tuple[float, float]:

@@ -20,7 +20,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, StateTensor
 from parfocal.compat.padiff.abstracts.tree import ModuleNode, describe, route
 from parfocal.compat.padiff.places import beside_the_script
-from parfocal.compat.padiff.report.report import Kept, ReportNode
+from parfocal.compat.padiff.report.report import KeptTensor, ReportNode
 from parfocal.compat.padiff.utils import reset_dir
 from parfocal.run.storage import read_limited, storage_errors, write_atomically
 
@@ -136,7 +136,7 @@ def _report_entry(model: ProxyModel, node: ReportNode, save: Save) -> dict[str, 
     }
 
 
-def _tensor_entry(model: ProxyModel, kept: Kept | None, save: Save) -> dict[str, Any]:
+def _tensor_entry(model: ProxyModel, kept: KeptTensor | None, save: Save) -> dict[str, Any]:
     """One tensor; a gradient that never arrived keeps its place with ``path`` null."""
     if kept is None:
         return {"path": None, "shape": None, "dtype": None, "place": None, "layout": None}

@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 from parfocal.compat.padiff.partners import Partners
 
 
-class Node(Protocol):
+class PairingNode(Protocol):
     """What pairing needs to know of a call."""
 
     @property
@@ -34,7 +34,7 @@ class Node(Protocol):
     def builtin(self) -> bool: ...
 
 
-N = TypeVar("N", bound=Node)
+N = TypeVar("N", bound=PairingNode)
 K = TypeVar("K")
 
 
@@ -51,8 +51,8 @@ class Pairs:
 
 
 def pair_calls(
-    base: Sequence[Node],
-    raw: Sequence[Node],
+    base: Sequence[PairingNode],
+    raw: Sequence[PairingNode],
     layer_map: Mapping[str, str],
     partners: Partners | None = None,
 ) -> Pairs:
@@ -82,9 +82,9 @@ def pair_calls(
 
 
 def _by_map(
-    base: Sequence[Node],
+    base: Sequence[PairingNode],
     ours: list[int],
-    raw: Sequence[Node],
+    raw: Sequence[PairingNode],
     theirs: list[int],
     layer_map: Mapping[str, str],
 ) -> list[tuple[int, int]]:
@@ -100,7 +100,11 @@ def _by_map(
 
 
 def _by_module(
-    base: Sequence[Node], ours: list[int], raw: Sequence[Node], theirs: list[int], partners: Partners | None
+    base: Sequence[PairingNode],
+    ours: list[int],
+    raw: Sequence[PairingNode],
+    theirs: list[int],
+    partners: Partners | None,
 ) -> list[tuple[int, int]] | None:
     """By weights, then by names, then by definition order; None when the rest does not fit."""
     found = _by_weights(base, ours, raw, theirs, partners) if partners is not None else []
@@ -117,7 +121,11 @@ def _by_module(
 
 
 def _by_weights(
-    base: Sequence[Node], ours: list[int], raw: Sequence[Node], theirs: list[int], partners: Partners
+    base: Sequence[PairingNode],
+    ours: list[int],
+    raw: Sequence[PairingNode],
+    theirs: list[int],
+    partners: Partners,
 ) -> list[tuple[int, int]]:
     """Calls of modules that hold the same weights, where both sides have as many."""
     first, second = (
@@ -133,7 +141,7 @@ def _by_weights(
     return found
 
 
-def _local_names(nodes: Sequence[Node], indices: list[int]) -> dict[str, list[int]]:
+def _local_names(nodes: Sequence[PairingNode], indices: list[int]) -> dict[str, list[int]]:
     """Calls by the names of their modules, without what all of these have in common."""
     parts = {index: nodes[index].path.split(".") for index in indices}
     columns = zip(*(path[:-1] for path in parts.values()), strict=False)
@@ -142,7 +150,10 @@ def _local_names(nodes: Sequence[Node], indices: list[int]) -> dict[str, list[in
 
 
 def _by_key(
-    base: Sequence[Node], raw: Sequence[Node], first: Mapping[str, list[int]], second: Mapping[str, list[int]]
+    base: Sequence[PairingNode],
+    raw: Sequence[PairingNode],
+    first: Mapping[str, list[int]],
+    second: Mapping[str, list[int]],
 ) -> list[tuple[int, int]] | None:
     """The n-th call under each key, or None when that does not fit."""
     if any(len(calls) != len(second[key]) for key, calls in first.items()):
@@ -159,7 +170,7 @@ def _grouped(entries: Iterable[tuple[K, int]]) -> dict[K, list[int]]:
 
 
 def _by_definition(
-    base: Sequence[Node], ours: list[int], raw: Sequence[Node], theirs: list[int]
+    base: Sequence[PairingNode], ours: list[int], raw: Sequence[PairingNode], theirs: list[int]
 ) -> list[tuple[int, int]] | None:
     """The n-th call of the k-th module defined among the siblings, or None when that does not fit."""
     first, second = (
@@ -177,19 +188,19 @@ def _by_definition(
     return found if fits else None
 
 
-def _alike(base: Node, raw: Node) -> bool:
+def _alike(base: PairingNode, raw: PairingNode) -> bool:
     """Not two layers of the frameworks that do different things."""
     return not (base.builtin and raw.builtin) or base.kind == raw.kind
 
 
 def _by_kind(
-    base: Sequence[Node], ours: list[int], raw: Sequence[Node], theirs: list[int]
+    base: Sequence[PairingNode], ours: list[int], raw: Sequence[PairingNode], theirs: list[int]
 ) -> list[tuple[int, int]]:
     first, second = ([_token(nodes[i]) for i in indices] for nodes, indices in ((base, ours), (raw, theirs)))
     blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
     return [(ours[b.a + n], theirs[b.b + n]) for b in blocks for n in range(b.size)]
 
 
-def _token(node: Node) -> str:
+def _token(node: PairingNode) -> str:
     """Framework layers and functions go by their kind; a user's classes may be called anything."""
     return node.kind if node.builtin or node.layer_type == "api" else "*"

@@ -9,7 +9,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.backward.kinks import written_at_ties
 from parfocal.explain.case import Case, Check
-from parfocal.explain.causes import Proof, Where, spelled_path
+from parfocal.explain.causes import OpLine, Proof, spelled_path
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.explain.ops.writing import writing_scene
@@ -100,11 +100,11 @@ def _proofs(case: Case, check: Check, values: Array, apart: Array, score: float)
     yield Proof("grad.tie", message, fix, score, where, theirs)
 
 
-def _op_on(case: Case, values: Array, *, own: bool) -> Where | None:
+def _op_on(case: Case, values: Array, *, own: bool) -> OpLine | None:
     """The first op of the call's own code that has to choose, and takes this tensor or a view of it."""
     node = case.node if own else case.reference_node
     if node is not None and node.framework_layer and name_of_kind(node.kind) in KINKED:
-        return Where(name_of_kind(node.kind), node.file, node.line)
+        return OpLine(name_of_kind(node.kind), node.file, node.line)
     scene = writing_scene(case)
     if scene is None:
         return None

@@ -21,7 +21,7 @@ from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, replace
 from parfocal.explain.backward.gradients import trials_of
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, Where, number, rounded
+from parfocal.explain.causes import OpLine, Proof, number, rounded
 from parfocal.explain.layers.relations import factor_between
 from parfocal.explain.ops.values import same
 from parfocal.phrases import phrase
@@ -30,7 +30,7 @@ Arrays = tuple[Array, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class BackwardRun:
     """One run of a function's own backward: the gradients it took and gave, and what forward was given."""
 
     function: type
@@ -39,9 +39,9 @@ class Sent:
     args: tuple[Any, ...] | None
 
     @property
-    def where(self) -> Where:
+    def where(self) -> OpLine:
         code = _code(self.function)
-        return Where(
+        return OpLine(
             self.function.__name__, code.co_filename, max(line for *_, line in code.co_lines() if line)
         )
 
@@ -59,12 +59,12 @@ class _Context:
 
 
 @dataclass(slots=True)
-class Ear:
+class BackwardListener:
     """Hears the users' functions send gradients back; ``instead``: what the n-th of them sends."""
 
     backend: Backend
     instead: Mapping[int, Arrays] = field(default_factory=dict)
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[BackwardRun] = field(default_factory=list)
     _args: dict[int, tuple[Any, tuple[Any, ...]]] = field(default_factory=dict)  # by context, kept alive
 
     @contextmanager
@@ -92,7 +92,7 @@ class Ear:
             given = backward(context, *gradients)
             _, args = self._args.get(id(context), (None, None))
             index = len(self.sent)
-            self.sent.append(Sent(function, self._arrays(gradients), self._arrays(given), args))
+            self.sent.append(BackwardRun(function, self._arrays(gradients), self._arrays(given), args))
             return self._exchanged(given, self.instead[index]) if index in self.instead else given
 
         return run
@@ -136,7 +136,7 @@ def other_backward(case: Case) -> Iterator[Proof]:
     mine, theirs = own_functions(case.backend), own_functions(case.reference_backend)
     if not mine and not theirs:
         return
-    ears = Ear(case.backend), Ear(case.reference_backend)
+    ears = BackwardListener(case.backend), BackwardListener(case.reference_backend)
     with ears[0].listening():
         case.run()
     with ears[1].listening():
@@ -147,7 +147,9 @@ def other_backward(case: Case) -> Iterator[Proof]:
             return
 
 
-def _unlike_its_counterpart(case: Case, sent: list[Sent], others: list[Sent]) -> Iterator[Proof]:
+def _unlike_its_counterpart(
+    case: Case, sent: list[BackwardRun], others: list[BackwardRun]
+) -> Iterator[Proof]:
     for function in dict.fromkeys(each.function for each in sent):
         wanted = {
             index: other
@@ -171,7 +173,7 @@ def _unlike_its_counterpart(case: Case, sent: list[Sent], others: list[Sent]) ->
         yield Proof(code, message, fix, score, sent[index].where, other.where)
 
 
-def _counterpart(each: Sent, others: list[Sent]) -> Sent | None:
+def _counterpart(each: BackwardRun, others: list[BackwardRun]) -> BackwardRun | None:
     """A function of the reference that got the same gradient, and sends back as much."""
     fitting = (
         other
@@ -183,11 +185,11 @@ def _counterpart(each: Sent, others: list[Sent]) -> Sent | None:
     return next(fitting, None)
 
 
-def _alike(mine: Sent, theirs: Sent) -> bool:
+def _alike(mine: BackwardRun, theirs: BackwardRun) -> bool:
     return all(same(a.reshape(-1), b.reshape(-1)) for a, b in zip(mine.given, theirs.given, strict=True))
 
 
-def _compared(mine: Sent, theirs: Sent) -> tuple[str, str]:
+def _compared(mine: BackwardRun, theirs: BackwardRun) -> tuple[str, str]:
     """The code, and how what one sends is to what the other does."""
     for observed, expected in zip(mine.given, theirs.given, strict=True):
         expected = expected.reshape(observed.shape)
@@ -209,11 +211,11 @@ def _compared(mine: Sent, theirs: Sent) -> tuple[str, str]:
     return "grad.function", words
 
 
-def _both(mine: Sent, theirs: Sent) -> Iterator[tuple[Array, Array]]:
+def _both(mine: BackwardRun, theirs: BackwardRun) -> Iterator[tuple[Array, Array]]:
     return zip(mine.given, theirs.given, strict=True)
 
 
-def _unlike_its_derivative(case: Case, sent: list[Sent], others: list[Sent]) -> Iterator[Proof]:
+def _unlike_its_derivative(case: Case, sent: list[BackwardRun], others: list[BackwardRun]) -> Iterator[Proof]:
     for function in dict.fromkeys(each.function for each in sent):
         score = _with(case, _derivatives(case.backend, sent, function))
         if score <= case.limit:
@@ -228,7 +230,7 @@ def _unlike_its_derivative(case: Case, sent: list[Sent], others: list[Sent]) -> 
             yield Proof("grad.function", message, fix, score, first.where)
 
 
-def _only_in_the_reference(case: Case, sent: list[Sent], others: list[Sent]) -> Iterator[Proof]:
+def _only_in_the_reference(case: Case, sent: list[BackwardRun], others: list[BackwardRun]) -> Iterator[Proof]:
     for function in dict.fromkeys(each.function for each in others):
         instead = _derivatives(case.reference_backend, others, function)
         score = _with(case, instead, own=False)
@@ -245,7 +247,7 @@ def _only_in_the_reference(case: Case, sent: list[Sent], others: list[Sent]) -> 
             yield Proof("grad.function", message, fix, score, None, first.where)
 
 
-def _derivatives(backend: Backend, sent: Sequence[Sent], function: type) -> dict[int, Arrays]:
+def _derivatives(backend: Backend, sent: Sequence[BackwardRun], function: type) -> dict[int, Arrays]:
     """What would be sent back by a function without a backward of its own; nothing if one is not known."""
     assert isinstance(backend, OwnFunctions)
     forward = function.__dict__["forward"].__func__
@@ -268,6 +270,6 @@ def _with(case: Case, instead: Mapping[int, Arrays], *, own: bool = True) -> flo
     """The score when other gradients are sent back."""
     if not instead:
         return float("inf")
-    ear = Ear(case.backend if own else case.reference_backend, instead)
+    ear = BackwardListener(case.backend if own else case.reference_backend, instead)
     with ear.listening():
         return case.score(case.run()) if own else trials_of(case).run_reference(None)

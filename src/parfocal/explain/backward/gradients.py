@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend
-from parfocal.explain.backward.stopping import HOOK, Finder, Listening, Reviver, Stop, by_line, owner_of
+from parfocal.explain.backward.stopping import (
+    HOOK,
+    HookListener,
+    Stop,
+    StopFinder,
+    StopRemover,
+    by_line,
+    owner_of,
+)
 from parfocal.explain.case import Case, Check
-from parfocal.explain.causes import Proof, Where, number, rounded, spelled_path
+from parfocal.explain.causes import OpLine, Proof, number, rounded, spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.layers.relations import factor_between
 from parfocal.phrases import phrase
@@ -42,7 +50,7 @@ STOPPED: dict[str, tuple[Told, Told]] = {  # how: what is said of it, and what t
 
 
 @dataclass(frozen=True, slots=True)
-class Trials:
+class GradientTrials:
     """How to run what is under question, on either side, and how wrong the gradient is then.
 
     ``run`` and ``run_reference`` take a watcher (see ``stopping``) and give a score: of the port's call
@@ -60,7 +68,7 @@ class Trials:
     reference_path: str
 
 
-def trials_of(case: Case) -> Trials:
+def trials_of(case: Case) -> GradientTrials:
     def run_reference(watcher: Any) -> float:
         repeated = case.run_reference(on_op=watcher, listener=watcher)
         scores = []
@@ -77,7 +85,7 @@ def trials_of(case: Case) -> Trials:
             scores.append(case.judge(observed, other if layout is None else layout.apply(other), check))
         return max(scores, default=math.inf)
 
-    return Trials(
+    return GradientTrials(
         case.backend,
         case.reference_backend,
         owner_of(case, own=True),
@@ -109,7 +117,7 @@ def stopped(case: Case) -> Iterator[Proof]:
     yield proof
 
 
-def stops(trials: Trials) -> Iterator[Proof]:
+def stops(trials: GradientTrials) -> Iterator[Proof]:
     """What is tried: the port without each of its stops, then the reference without each of its own."""
     for own in (True, False):
         backend, run, owns = (
@@ -117,17 +125,17 @@ def stops(trials: Trials) -> Iterator[Proof]:
             if own
             else (trials.reference_backend, trials.run_reference, trials.reference_owns)
         )
-        finder = Finder(backend, owns)
+        finder = StopFinder(backend, owns)
         run(finder)
         found = [stop for stop in finder.stops if stop.how != "function"]
         for group in list(by_line(found))[-TRIALS:]:
-            score = run(Reviver(backend, [stop.order for stop in group]))
+            score = run(StopRemover(backend, [stop.order for stop in group]))
             if score <= trials.limit:
                 yield _proof(trials, group, score, own=own)
                 return
 
 
-def _proof(trials: Trials, group: tuple[Stop, ...], score: float, *, own: bool) -> Proof:
+def _proof(trials: GradientTrials, group: tuple[Stop, ...], score: float, *, own: bool) -> Proof:
     first = group[0]
     where = _placed(first.where, trials.path if own else trials.reference_path)
     sites = (where, None) if own else (None, where)
@@ -137,7 +145,7 @@ def _proof(trials: Trials, group: tuple[Stop, ...], score: float, *, own: bool) 
         backend, run = (
             (trials.backend, trials.run) if own else (trials.reference_backend, trials.run_reference)
         )
-        listening = Listening(backend, first.order)
+        listening = HookListener(backend, first.order)
         run(listening)
         code, what = changed_by_hook(listening.before, listening.after)
         message = phrase(
@@ -166,7 +174,7 @@ def _proof(trials: Trials, group: tuple[Stop, ...], score: float, *, own: bool) 
     return Proof("grad.detached", message, fix, score, *sites)
 
 
-def _placed(where: Where, path: str) -> Where:
+def _placed(where: OpLine, path: str) -> OpLine:
     """With the whole path of the module whose code it is, where that is known."""
     if where.module is None:
         return where
@@ -276,9 +284,9 @@ def clipped(case: Case) -> Iterator[Proof]:
         return
 
 
-def function_of(case: Case) -> Where | None:
+def function_of(case: Case) -> OpLine | None:
     """The line that applies a function with its own backward, if the call's code has just one."""
-    finder = Finder(case.backend, owner_of(case, own=True))
+    finder = StopFinder(case.backend, owner_of(case, own=True))
     case.run(on_op=finder, listener=finder)
     lines = {
         (stop.where.file, stop.where.line): stop.where for stop in finder.stops if stop.how == "function"

@@ -13,21 +13,21 @@ from typing import Any
 from parfocal.explain.case import Case
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.expressions import grouped
-from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.patching import exchanging
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Op
-from parfocal.explain.ops.scene import Scene, is_same
-from parfocal.explain.ops.writing import Place, Writer, writing_scene
+from parfocal.explain.ops.op_comparison import OpComparison, is_same
+from parfocal.explain.ops.writing import EditPlace, Writer, writing_scene
 
 MOST_STEPS = 4  # that only move what the op gives
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class OpWording:
     """The tensors of an op, what it was told, and how functions are called in the file."""
 
     tensors: list[str]
@@ -44,7 +44,7 @@ def written_at_ties(case: Case, name: str, file: str | None, line: int | None, w
         if (op.name, op.file, op.line) == (name, file, line):
             for patch in _candidates(scene, op):
                 if _is_right(case, patch):
-                    return Line.of(patch)
+                    return FixLine.of(patch)
     return words
 
 
@@ -53,7 +53,7 @@ def _is_right(case: Case, patch: Patch) -> bool:
         return bool(functions) and case.score(case.run()) <= case.limit
 
 
-def _candidates(scene: Scene, op: Op) -> Iterator[Patch]:
+def _candidates(scene: OpComparison, op: Op) -> Iterator[Patch]:
     """For the op or one that only moves what it gives: the first whose value the reference's op gives."""
     last: Op | None = op
     for _ in range(MOST_STEPS):
@@ -65,7 +65,7 @@ def _candidates(scene: Scene, op: Op) -> Iterator[Patch]:
             key = next(iter(theirs.outputs.values()), None)
             if key is None or theirs.is_module or not is_same(scene, mine, key):
                 continue
-            writer = Writer(scene, Place(spot, None, last.index))
+            writer = Writer(scene, EditPlace(spot, None, last.index))
             for text in _texts(writer, theirs):
                 patch = exchanging(spot, None, text)
                 if patch is not None:
@@ -93,27 +93,27 @@ def _texts(writer: Writer, theirs: Op) -> Iterator[str]:
 
     arguments = told(theirs, scene.case.reference_backend.is_tensor)
     for choice in CHOICES.get(theirs.name, ()):
-        text = choice(Words(texts, arguments, call))
+        text = choice(OpWording(texts, arguments, call))
         if text:
             yield text
 
 
-def _leaky(words: Words) -> str:
+def _leaky(words: OpWording) -> str:
     (x,), slope = words.tensors, written(words.arguments.get("negative_slope", 0.01))
     return words.call("where", f"{x} > 0", x, f"{slope} * {x}")
 
 
-def _leaky_from_zero(words: Words) -> str:
+def _leaky_from_zero(words: OpWording) -> str:
     (x,), slope = words.tensors, written(words.arguments.get("negative_slope", 0.01))
     return words.call("where", f"{x} >= 0", x, f"{slope} * {x}")
 
 
-def _positive(words: Words) -> str:
+def _positive(words: OpWording) -> str:
     (x,) = words.tensors
     return words.call("where", f"{x} > 0", x, words.call("zeros_like", x))
 
 
-def _within(words: Words) -> str:
+def _within(words: OpWording) -> str:
     """What is clipped passes nothing, the bounds themselves do."""
     (x,) = words.tensors
     low, high = (_bound(words.arguments, name) for name in ("min", "max"))
@@ -132,17 +132,17 @@ def _bound(arguments: Mapping[str, Any], name: str) -> float | None:
     return float(found) if isinstance(found, (int, float)) else None
 
 
-def _half_each(sign: str) -> Callable[[Words], str]:
+def _half_each(sign: str) -> Callable[[OpWording], str]:
     """Equals share the gradient."""
 
-    def choose(words: Words) -> str:
+    def choose(words: OpWording) -> str:
         a, b = words.tensors
         return f"0.5 * ({a} + {b} {sign} {words.call('abs', f'{a} - {b}')})"
 
     return choose
 
 
-Choice = Callable[[Words], str]
+Choice = Callable[[OpWording], str]
 CHOICES: dict[str, tuple[Choice, ...]] = {
     "leaky_relu": (_leaky, _leaky_from_zero),
     "relu": (_positive,),

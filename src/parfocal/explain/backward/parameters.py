@@ -20,7 +20,7 @@ from parfocal.backends import registry
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, StateTensor
 from parfocal.backends.vocabulary import family
-from parfocal.explain.backward.gradients import Trials, clip_bounds, stops
+from parfocal.explain.backward.gradients import GradientTrials, clip_bounds, stops
 from parfocal.explain.backward.stopping import owner_among
 from parfocal.explain.causes import Proof, cause, code_of, nearer, number, rounded, said, spelled_path
 from parfocal.explain.fixes.tying import tied
@@ -29,14 +29,14 @@ from parfocal.explain.layers.settings import differing_names, rebuilt
 from parfocal.judge.floors import Size, coarser, difference, score, size_of
 from parfocal.judge.verdict import Divergence
 from parfocal.phrases import joined, phrase
-from parfocal.replay.precise import Precise, calls_of_owner
+from parfocal.replay.noise_floors import NoiseFloors, calls_of_owner
 from parfocal.replay.repeat import Repeater
 from parfocal.weights import views
 from parfocal.weights.plan import Entry
 
 
 @dataclass(frozen=True, slots=True)
-class Users:
+class ParameterUsers:
     """The calls of the port that are asked for a parameter's gradient, and the reference's like them."""
 
     port: tuple[int, ...]
@@ -47,7 +47,7 @@ class Users:
 class ParameterExplainer:
     """``partners``: the port's calls and the reference's they are paired with."""
 
-    precise: Precise
+    precise: NoiseFloors
     partners: Mapping[int, int]
     entries: Sequence[Entry]
     gradients: Mapping[str, Array]  # of the port's parameters, as they were seen
@@ -125,7 +125,7 @@ class ParameterExplainer:
             fix = f"{spelled_path(entry.target)}.{flag} = {value if frozen[0] else not value}"
             yield Proof("grad.detached", message, fix, left, facts=("frozen", words[0]))
 
-    def _thawed(self, users: Users, entry: Entry, floor: Size) -> float:
+    def _thawed(self, users: ParameterUsers, entry: Entry, floor: Size) -> float:
         """How far apart the gradients are when both sides train the parameter."""
         sides = (
             (self.precise.reference, users.reference, entry.source),
@@ -205,16 +205,16 @@ class ParameterExplainer:
             fix = tied(self.precise.port, parts, phrase("use one parameter for {names}", names=names))
             yield Proof("weight.tied", message, fix, left)
 
-    def _users(self, entry: Entry) -> Iterator[Users]:
+    def _users(self, entry: Entry) -> Iterator[ParameterUsers]:
         """The owner's own calls, then every call around them."""
         ours, theirs = self.precise.reference.trace, self.precise.port.trace
         calls = calls_of_owner(theirs, entry.target)
         if all(self._fed(order) for order in calls):  # a call too many has no recorded inputs
-            yield Users(tuple(calls), tuple(calls_of_owner(ours, entry.source)))
+            yield ParameterUsers(tuple(calls), tuple(calls_of_owner(ours, entry.source)))
         order = theirs.nodes[calls[0]].parent if calls else None
         while order is not None:
             if order in self.partners and self._fed(order):
-                yield Users((order,), (self.partners[order],))
+                yield ParameterUsers((order,), (self.partners[order],))
             order = theirs.nodes[order].parent
 
     def _fed(self, order: int) -> bool:
@@ -224,7 +224,9 @@ class ParameterExplainer:
             slot in tie.inputs for slot in self.precise.port.trace.nodes[order].inputs
         )
 
-    def _score(self, users: Users, entry: Entry, floor: Size, watcher: Any = None, own: bool = True) -> float:
+    def _score(
+        self, users: ParameterUsers, entry: Entry, floor: Size, watcher: Any = None, own: bool = True
+    ) -> float:
         """How far apart the two sides' gradients of the parameter are, one of them under a watcher."""
         precise = self.precise
         sides = (
@@ -241,10 +243,10 @@ class ParameterExplainer:
         ]
         return _judged(found[0], found[1], entry, floor)
 
-    def _trials(self, users: Users, entry: Entry, floor: Size) -> Trials:
+    def _trials(self, users: ParameterUsers, entry: Entry, floor: Size) -> GradientTrials:
         ours, theirs = self.precise.reference, self.precise.port
         port, reference = users.port[0], users.reference[0]
-        return Trials(
+        return GradientTrials(
             theirs.backend,
             ours.backend,
             owner_among(theirs.trace.nodes, port, port, self.partners.keys()),
@@ -256,7 +258,7 @@ class ParameterExplainer:
             ours.trace.nodes[reference].path,
         )
 
-    def _moved(self, divergence: Divergence, users: Users) -> Divergence:
+    def _moved(self, divergence: Divergence, users: ParameterUsers) -> Divergence:
         sides = [
             repeater.trace.nodes[calls[0]].site
             for repeater, calls in (
@@ -294,7 +296,7 @@ def _thawing(side: Repeater, call: int, path: str) -> Callable[[Any], None]:
 
 
 def _watched(
-    repeater: Repeater, calls: Sequence[int], path: str, precise: Precise, watcher: Any
+    repeater: Repeater, calls: Sequence[int], path: str, precise: NoiseFloors, watcher: Any
 ) -> Array | None:
     repeated = repeater.repeat(calls, None, precise.recorded, on_op=watcher, listener=watcher)
     return repeated.parameters.get(path)

@@ -20,7 +20,7 @@ from parfocal.backends.protocol import Array, Backend, Call, OpCall
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Where
+from parfocal.explain.causes import OpLine
 from parfocal.replay.trace import Node
 
 HOOK = "register_hook"
@@ -37,14 +37,14 @@ class Stop:
 
     order: int  # of the op; of a call that is given a tensor without its gradient, that of the call, negative
     how: str
-    where: Where
+    where: OpLine
 
     @property
     def line(self) -> str:
         return f"{Path(self.where.file or '?').name}:{self.where.line}"
 
 
-class Living:
+class GradientTracker:
     """Knows the tensors that had a gradient when they were made; base of the watchers below."""
 
     def __init__(self, backend: Backend) -> None:
@@ -101,7 +101,7 @@ class Living:
         return {}
 
 
-class Finder(Living):
+class StopFinder(GradientTracker):
     """Notes the stops of one run; ``owns`` says of a call, by its order, whether it is looked at."""
 
     def __init__(self, backend: Backend, owns: Callable[[int | None], bool]) -> None:
@@ -144,7 +144,7 @@ class Finder(Living):
             off = reached and not self.backend.grad_enabled()
             how = "no_grad" if off else "flag" if self._flagged(leaves.values()) else ""
             if how:
-                where = Where(call.path, *self._sites.find(), self._paths.get(call.parent))
+                where = OpLine(call.path, *self._sites.find(), self._paths.get(call.parent))
                 self.stops.append(Stop(-1 - call.order, how, where))
         super().entered(call)
 
@@ -158,7 +158,7 @@ class Finder(Living):
         caller = _caller_of_function(self._sites)
         if how == "no_grad" and caller is not None:
             how, (file, line) = "function", caller
-        self.stops.append(Stop(op.order, how, Where(op.name, file, line, module)))
+        self.stops.append(Stop(op.order, how, OpLine(op.name, file, line, module)))
 
 
 def _caller_of_function(sites: Sites) -> tuple[str, int] | None:
@@ -176,7 +176,7 @@ def _caller_of_function(sites: Sites) -> tuple[str, int] | None:
     return None
 
 
-class Reviver(Living):
+class StopRemover(GradientTracker):
     """Undoes the stops of these orders: ops run again with gradients, hooks are taken away."""
 
     def __init__(self, backend: Backend, orders: Collection[int]) -> None:
@@ -219,7 +219,7 @@ class Reviver(Living):
             return op.function(*args, **kwargs)
 
 
-class Listening(Living):
+class HookListener(GradientTracker):
     """Notes what a hook gets and gives."""
 
     def __init__(self, backend: Backend, order: int) -> None:

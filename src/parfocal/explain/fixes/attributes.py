@@ -14,7 +14,7 @@ MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AttributeStep:
     """One step of the way from a module to a value: an attribute, or an item of a list or dictionary."""
 
     key: Any
@@ -31,23 +31,23 @@ class Step:
             return MISSING
 
 
-Way = tuple[Step, ...]
+Way = tuple[AttributeStep, ...]
 
 
 def way_to(node: ast.expr | None, names: Mapping[str, Any]) -> Way:
     """The steps of an expression that starts at ``self``; ``names``: what indices stand for. Empty: none."""
     match node:
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
-            return (Step(name),)
+            return (AttributeStep(name),)
         case ast.Attribute(value=inner, attr=name):
             before = way_to(inner, names)
-            return (*before, Step(name)) if before else ()
+            return (*before, AttributeStep(name)) if before else ()
         case ast.Subscript(value=inner, slice=ast.Constant(value=key)):
             before = way_to(inner, names)
-            return (*before, Step(key, item=True)) if before else ()
+            return (*before, AttributeStep(key, item=True)) if before else ()
         case ast.Subscript(value=inner, slice=ast.Name(id=name)) if name in names:
             before = way_to(inner, names)
-            return (*before, Step(names[name], item=True)) if before else ()
+            return (*before, AttributeStep(names[name], item=True)) if before else ()
     return ()
 
 
@@ -73,7 +73,7 @@ def set_to(module: Any, way: Way, value: Any) -> Iterator[bool]:
             _set(owner, last, old)
 
 
-def _set(owner: Any, step: Step, value: Any) -> bool:
+def _set(owner: Any, step: AttributeStep, value: Any) -> bool:
     try:
         if step.item:
             owner[step.key] = value

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Mapping
 
-from parfocal.explain.fixes.sources import Spot
+from parfocal.explain.fixes.sources import SourceSpot
 from parfocal.explain.fixes.splicing import Patch, changing, keyword_text
 
 
-def leaving_out(spot: Spot, names: Collection[str]) -> Patch | None:
+def leaving_out(spot: SourceSpot, names: Collection[str]) -> Patch | None:
     """A call without some arguments, by position or keyword; None takes the place of one in the middle."""
     call = spot.node
     if not isinstance(call, ast.Call) or any(isinstance(each, ast.Starred) for each in call.args):
@@ -21,7 +21,7 @@ def leaving_out(spot: Spot, names: Collection[str]) -> Patch | None:
     return changing(spot, {call: f"{spot.source.segment(call.func)}({', '.join((*args, *keywords))})"})
 
 
-def passing(spot: Spot, texts: Mapping[str, str]) -> Patch | None:
+def passing(spot: SourceSpot, texts: Mapping[str, str]) -> Patch | None:
     """A call with more arguments, by position or keyword."""
     call = spot.node
     if not isinstance(call, ast.Call) or any(isinstance(each, ast.Starred) for each in call.args):
@@ -37,7 +37,7 @@ def passing(spot: Spot, texts: Mapping[str, str]) -> Patch | None:
     return changing(spot, {call: f"{spot.source.segment(call.func)}({', '.join((*args, *keywords))})"})
 
 
-def argument_text(spot: Spot, slot: str) -> str | None:
+def argument_text(spot: SourceSpot, slot: str) -> str | None:
     """How an argument is written in a call, by its position or keyword."""
     call = spot.node
     if not isinstance(call, ast.Call) or any(isinstance(each, ast.Starred) for each in call.args):
@@ -48,6 +48,6 @@ def argument_text(spot: Spot, slot: str) -> str | None:
     return spot.source.segment(found[0]) if found else None
 
 
-def recalling(spot: Spot, name: str) -> Patch | None:
+def recalling(spot: SourceSpot, name: str) -> Patch | None:
     """A call of something else with the same arguments."""
     return changing(spot, {spot.node.func: name}) if isinstance(spot.node, ast.Call) else None

@@ -16,11 +16,11 @@ from typing import Any
 
 from parfocal.backends.building import LayerBuilder
 from parfocal.explain.case import Case
-from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.imports import dotted_name, imported, last_word
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.scopes import class_around
-from parfocal.explain.fixes.sources import Source, Spot, read
+from parfocal.explain.fixes.sources import Source, SourceSpot, read
 from parfocal.explain.fixes.splicing import Patch, changing, keyword_text
 
 Arguments = Mapping[str, Any]
@@ -31,7 +31,7 @@ _UNKNOWN = object()  # an argument that is no literal
 class _Made:
     """A constructor call in the user's source, and the arguments written there."""
 
-    spot: Spot
+    spot: SourceSpot
     call: ast.Call
     said: Mapping[str, ast.expr]
 
@@ -47,7 +47,7 @@ class _Made:
 def in_the_constructor(case: Case, fix: str) -> str:
     """The line of the user's source that made the layer, as it should be; else the fix as it is."""
     patch = _constructor(case, fix)
-    return fix if patch is None else Line.of(patch)
+    return fix if patch is None else FixLine.of(patch)
 
 
 def _constructor(case: Case, fix: str) -> Patch | None:
@@ -70,7 +70,7 @@ def _constructor(case: Case, fix: str) -> Patch | None:
     return _changed(made[0], changed)
 
 
-def _keeps(spot: Spot, case: Case) -> bool:
+def _keeps(spot: SourceSpot, case: Case) -> bool:
     """Whether the statement gives the layer the name that it has in the user's module around it."""
     parts = case.node.path.split(".")
     for length in reversed(range(len(parts))):
@@ -140,7 +140,7 @@ def _calls(case: Case, dotted: str, names: list[str]) -> Iterator[_Made]:
             if last_word(node.func, {}) not in words or any(isinstance(a, ast.Starred) for a in node.args):
                 continue
             if dotted_name(node.func, imported(source, statement)) == dotted:
-                yield _Made(Spot(source, statement, node), node, _said(node, names))
+                yield _Made(SourceSpot(source, statement, node), node, _said(node, names))
 
 
 def _words_for(name: str, source: Source) -> set[str]:

@@ -40,7 +40,7 @@ CREATED = frozenset({"full", "zeros", "ones", "full_like", "zeros_like", "ones_l
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExpressionOp:
     """An op: what it takes, as text and as values, what it was told, and what it gives."""
 
     name: str
@@ -50,7 +50,7 @@ class Step:
     given: Array
 
 
-def expressed(step: Step, framework: str, spell: Spell) -> str | None:
+def expressed(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     """The op in a framework's words; None where they are not known."""
     if step.name in BETWEEN or step.name in REVERSED:
         return _between(step)
@@ -92,7 +92,7 @@ def grouped(text: str) -> str:
     return text if plain else f"({text})"
 
 
-def _between(step: Step) -> str | None:
+def _between(step: ExpressionOp) -> str | None:
     sign = BETWEEN.get(step.name) or REVERSED[step.name]
     operands = list(step.operands)
     if len(operands) == 1:
@@ -116,11 +116,11 @@ def _beside(text: str, sign: str, *, left: bool) -> str:
     return text if stands else grouped(text)
 
 
-def _moved(step: Step, framework: str, spell: Spell) -> str | None:
+def _moved(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     return moved(step.operands[0], step.taken[0], step.given, framework) if step.operands else None
 
 
-def _transposed(step: Step, framework: str, spell: Spell) -> str | None:
+def _transposed(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     taken, given = step.taken[0], step.given
     for axes in permutations(range(taken.ndim)) if taken.ndim <= MOST_AXES else ():
         shuffled = taken.transpose(axes)
@@ -131,7 +131,7 @@ def _transposed(step: Step, framework: str, spell: Spell) -> str | None:
     return None
 
 
-def _repeated(step: Step, framework: str, spell: Spell) -> str | None:
+def _repeated(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     """Every value, or the whole, several times along one axis."""
     taken, given, text = step.taken[0], step.given, grouped(step.operands[0])
     if taken.ndim != given.ndim:
@@ -146,18 +146,18 @@ def _repeated(step: Step, framework: str, spell: Spell) -> str | None:
     return None
 
 
-def _expanded(step: Step, framework: str, spell: Spell) -> str | None:
+def _expanded(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     shape = ", ".join(map(str, step.given.shape))
     return f"{grouped(step.operands[0])}.expand({registry.dialect(framework).shape.format(shape)})"
 
 
-def _picked(step: Step, framework: str, spell: Spell) -> str | None:
+def _picked(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     index = step.arguments.get("index")
     text = None if len(step.operands) != 1 or index is None else indexed(index)
     return None if text is None else f"{grouped(step.operands[0])}[{text}]"
 
 
-def _joined(step: Step, framework: str, spell: Spell) -> str | None:
+def _joined(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     dialect = registry.dialect(framework)
     word = dialect.concat if step.name == "concat" else step.name
     name = spell(f"{framework}.{word}")
@@ -165,20 +165,20 @@ def _joined(step: Step, framework: str, spell: Spell) -> str | None:
     return None if name is None else f"{name}([{', '.join(step.operands)}], {dialect.axis}={axis})"
 
 
-def _called(step: Step, framework: str, spell: Spell) -> str | None:
+def _called(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     """Functions of several tensors and nothing else, called alike in both."""
     name = spell(f"{framework}.{step.name}")
     return None if name is None else f"{name}({', '.join(step.operands)})"
 
 
-def _einsum(step: Step, framework: str, spell: Spell) -> str | None:
+def _einsum(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     name, equation = spell(f"{framework}.einsum"), step.arguments.get("equation")
     if name is None or not isinstance(equation, str):
         return None
     return f'{name}("{equation}", {", ".join(step.operands)})'
 
 
-def _linear(step: Step, framework: str, spell: Spell) -> str | None:
+def _linear(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     """By a weight that lies as the reference has it: out of [out, in]."""
     if len(step.operands) < 2:
         return None
@@ -192,7 +192,7 @@ def _linear(step: Step, framework: str, spell: Spell) -> str | None:
     return f"{text} + {grouped(bias[0])}" if bias else text
 
 
-def _filled(step: Step, framework: str, spell: Spell) -> str | None:
+def _filled(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     if len(step.operands) != 2:
         return None
     value = next(
@@ -204,25 +204,25 @@ def _filled(step: Step, framework: str, spell: Spell) -> str | None:
     return f"{grouped(step.operands[0])}.masked_fill({step.operands[1]}, {written(value)})"
 
 
-def _cast(step: Step, framework: str, spell: Spell) -> str | None:
+def _cast(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     dialect = registry.dialect(framework)
     dtype = dialect.dtype(step.given.dtype.name, spell)
     return None if dtype is None else f"{grouped(step.operands[0])}.{dialect.cast.format(dtype)}"
 
 
-def _same(step: Step, framework: str, spell: Spell) -> str | None:
+def _same(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     return step.operands[0] if step.operands else None
 
 
-def _negative(step: Step, framework: str, spell: Spell) -> str | None:
+def _negative(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     return f"-{grouped(step.operands[0])}"
 
 
-def _inverted(step: Step, framework: str, spell: Spell) -> str | None:
+def _inverted(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     return f"~{grouped(step.operands[0])}"
 
 
-def _bordered(step: Step, framework: str, spell: Spell) -> str | None:
+def _bordered(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     name, borders = spell(f"{framework}.nn.functional.pad"), step.arguments.get(BY_AXIS)
     if name is None or borders is None:
         return None
@@ -239,7 +239,7 @@ def _bordered(step: Step, framework: str, spell: Spell) -> str | None:
     return f"{', '.join(said)})"
 
 
-def _created(step: Step, framework: str, spell: Spell) -> str | None:
+def _created(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
     """A tensor of one value, or of numbers in a row."""
     given = step.given
     dtype = registry.dialect(framework).dtype(given.dtype.name, spell)
@@ -261,7 +261,7 @@ def _created(step: Step, framework: str, spell: Spell) -> str | None:
     return f"{name}({', '.join(said[:2] if step_size == 1 else said)})"
 
 
-Writer = Callable[[Step, str, Spell], str | None]
+Writer = Callable[[ExpressionOp, str, Spell], str | None]
 WRITERS: dict[str, Writer] = {
     **dict.fromkeys(("reshape", "squeeze", "unsqueeze"), _moved),
     **dict.fromkeys(("identity", "contiguous", "clone", "detach", "dropout"), _same),

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from parfocal.explain.fixes.imports import dotted_name, imported, last_word
 from parfocal.explain.fixes.scopes import in_scope
-from parfocal.explain.fixes.sources import SIMPLE, CallSpot, Source, Span, Spot, bounds, read
+from parfocal.explain.fixes.sources import SIMPLE, CallSpot, Source, SourceSpot, Span, bounds, read
 
 # Common names of ops that have a sign of their own.
 BINARY: dict[str, type[ast.operator]] = {
@@ -43,7 +43,7 @@ COMPARING: dict[str, type[ast.cmpop]] = {
 }
 
 
-class Made(Protocol):
+class LoggedOp(Protocol):
     """An op as a log keeps it."""
 
     @property
@@ -58,7 +58,7 @@ class Made(Protocol):
     def span(self) -> Span | None: ...
 
 
-def find_op(op: Made) -> Spot | None:
+def find_op(op: LoggedOp) -> SourceSpot | None:
     """The expression that made an op."""
     source = read(op.file)
     statement = None if source is None or op.line is None else _statement(source, op.line, op.span)
@@ -72,10 +72,10 @@ def find_op(op: Made) -> Spot | None:
         return None
     (node,) = found
     assert isinstance(node, (ast.expr, ast.AugAssign))
-    return Spot(source, statement, node, op.native)
+    return SourceSpot(source, statement, node, op.native)
 
 
-def find_layer(file: str | None, line: int | None, path: str) -> Spot | None:
+def find_layer(file: str | None, line: int | None, path: str) -> SourceSpot | None:
     """The call of a layer by its own name: ``self.norm(x)``, ``self.layers[0](x)``."""
     source = read(file)
     statement = None if source is None or line is None else _statement(source, line, None)
@@ -83,10 +83,10 @@ def find_layer(file: str | None, line: int | None, path: str) -> Spot | None:
         return None
     parts = path.split(".")
     calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and _names(node.func, parts)]
-    return Spot(source, statement, calls[0]) if len(calls) == 1 else None
+    return SourceSpot(source, statement, calls[0]) if len(calls) == 1 else None
 
 
-def find_return(file: str | None, line: int) -> Spot | None:
+def find_return(file: str | None, line: int) -> SourceSpot | None:
     """What the function that begins at a line returns, if it does so at one place only."""
     source = read(file)
     if source is None:
@@ -97,16 +97,16 @@ def find_return(file: str | None, line: int) -> Spot | None:
     returns = list(_own_returns(functions[0]))
     if len(returns) != 1 or returns[0].value is None or isinstance(returns[0].value, (ast.Tuple, ast.Dict)):
         return None
-    return Spot(source, returns[0], returns[0].value) if source.stands_alone(returns[0]) else None
+    return SourceSpot(source, returns[0], returns[0].value) if source.stands_alone(returns[0]) else None
 
 
-def find_returned(file: str, line: int) -> Spot | None:
+def find_returned(file: str, line: int) -> SourceSpot | None:
     """What the statement at a line returns."""
     source = read(file)
     statement = None if source is None else _statement(source, line, None)
     if source is None or not isinstance(statement, ast.Return) or statement.value is None:
         return None
-    return Spot(source, statement, statement.value)
+    return SourceSpot(source, statement, statement.value)
 
 
 def find_call(file: str, span: Span | None) -> CallSpot | None:
@@ -118,11 +118,11 @@ def find_call(file: str, span: Span | None) -> CallSpot | None:
     return CallSpot(source, calls[0]) if calls else None
 
 
-def find_calling(file: str, span: Span | None) -> Spot | None:
+def find_calling(file: str, span: Span | None) -> SourceSpot | None:
     """The call at the very columns, in a statement that can be written anew."""
     found = find_call(file, span)
     statement = None if found is None or span is None else _statement(found.source, span[0], span)
-    return None if found is None or statement is None else Spot(found.source, statement, found.node)
+    return None if found is None or statement is None else SourceSpot(found.source, statement, found.node)
 
 
 def _statement(source: Source, line: int, span: Span | None) -> ast.stmt | None:
@@ -135,7 +135,7 @@ def _statement(source: Source, line: int, span: Span | None) -> ast.stmt | None:
     return found[0] if len(found) == 1 and source.stands_alone(found[0]) else None
 
 
-def _makes(node: ast.AST, op: Made, names: dict[str, str]) -> bool:
+def _makes(node: ast.AST, op: LoggedOp, names: dict[str, str]) -> bool:
     """Whether an expression is spelled like the op."""
     word = op.native.rpartition(".")[2]
     match node:

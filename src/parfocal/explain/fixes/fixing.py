@@ -18,19 +18,19 @@ from parfocal.backends import registry
 from parfocal.explain.fixes import patching
 from parfocal.explain.fixes.attributes import Way, set_to, value_at, way_to
 from parfocal.explain.fixes.finding import find_layer, find_op, find_return
-from parfocal.explain.fixes.frames import Standing
-from parfocal.explain.fixes.literals import Code, agrees, written
-from parfocal.explain.fixes.operands import Argument, said_by
+from parfocal.explain.fixes.frames import UserFrame
+from parfocal.explain.fixes.literals import CodeLiteral, agrees, written
+from parfocal.explain.fixes.operands import FunctionArgument, said_by
 from parfocal.explain.fixes.origins import Around, lines
 from parfocal.explain.fixes.scopes import class_around, has_self
-from parfocal.explain.fixes.sources import Span, Spot
+from parfocal.explain.fixes.sources import SourceSpot, Span
 from parfocal.explain.fixes.spelling import SIGNS, arguments_of, function_of
 from parfocal.explain.fixes.splicing import Patch
-from parfocal.explain.ops.arguments import POSITIONS, Said
+from parfocal.explain.ops.arguments import POSITIONS, PassedArgument
 from parfocal.explain.ops.log import Op
 
 
-class Line(str):
+class FixLine(str):
     """A line of code to write, the patch that it is, and others that may be right where it is not."""
 
     __slots__ = ("others", "patch")
@@ -38,23 +38,23 @@ class Line(str):
     others: tuple[Patch, ...]
 
     @classmethod
-    def of(cls, patch: Patch, others: Sequence[Patch] = (), besides: str = "") -> Line:
+    def of(cls, patch: Patch, others: Sequence[Patch] = (), besides: str = "") -> FixLine:
         """``besides``: what is to be done to the port itself as well."""
         line = cls("\n".join(text for text in (patch.text, besides) if text))
         line.patch, line.others = patch, tuple(others)
         return line
 
 
-class Setting(str):
+class ModuleSetting(str):
     """What a module is to have for its own, set on the port, and the line that says it instead."""
 
     __slots__ = ("line", "value", "way")
     way: Way
     value: Any
-    line: Line | None
+    line: FixLine | None
 
     @classmethod
-    def of(cls, text: str, way: Way, value: Any, line: Line | None) -> Setting:
+    def of(cls, text: str, way: Way, value: Any, line: FixLine | None) -> ModuleSetting:
         setting = cls(text)
         setting.way, setting.value, setting.line = way, value, line
         return setting
@@ -62,7 +62,7 @@ class Setting(str):
 
 def told(
     op: Op,
-    argument: Said,
+    argument: PassedArgument,
     value: Any,
     words: str,
     owner: tuple[str, Any] | None = None,
@@ -77,19 +77,19 @@ def told(
         return words
     new = argument.back(value)
     if argument.name == "training" and has_self(spot):
-        new = Code("self.training")
+        new = CodeLiteral("self.training")
     keyword, position = _place(op, argument)
-    change = Argument(keyword, position, argument.back(argument.value), new)
+    change = FunctionArgument(keyword, position, argument.back(argument.value), new)
     patches = lines(spot, change, op.frames, around)
-    line = Line.of(patches[0], patches[1:]) if patches else None
+    line = FixLine.of(patches[0], patches[1:]) if patches else None
     setting = None if owner is None else _set_in(owner, spot, change, op.frames)
     if setting is not None:
-        return Setting.of(*setting, line)
+        return ModuleSetting.of(*setting, line)
     return words if line is None else line
 
 
 def _set_in(
-    owner: tuple[str, Any], spot: Spot, change: Argument, frames: Sequence[Standing]
+    owner: tuple[str, Any], spot: SourceSpot, change: FunctionArgument, frames: Sequence[UserFrame]
 ) -> tuple[str, Way, Any] | None:
     """What the module has for its own, where an argument is taken from that and has the very value."""
     path, module = owner
@@ -120,7 +120,7 @@ def dropped(last: Op, first: Op, slot: str, words: str) -> str:
 
 def not_dropping(op: Op, words: str) -> str:
     """Dropout as the mode says."""
-    training = Said("training", True, "training", lambda value: value)
+    training = PassedArgument("training", True, "training", lambda value: value)
     return told(op, training, False, words)
 
 
@@ -149,7 +149,7 @@ def called(
     if owner is None or said or not way or not _is_function(value_at(owner[1], way)):
         return _said(patch, words)
     text = f"{owner[0]}{''.join(step.text for step in way)} = {function}"
-    return Setting.of(text, way, _named(function), None if patch is None else Line.of(patch))
+    return ModuleSetting.of(text, way, _named(function), None if patch is None else FixLine.of(patch))
 
 
 def _is_function(value: Any) -> bool:
@@ -182,7 +182,7 @@ def scaled(op: Op, factor: float, words: str) -> str:
 
 
 def added(
-    place: tuple[Spot, str | None] | None,
+    place: tuple[SourceSpot, str | None] | None,
     framework: str,
     name: str,
     arguments: Mapping[str, Any],
@@ -204,7 +204,7 @@ def added(
     return _said(patching.wrapping(spot, function, said, slot), words)
 
 
-def stored(op: Op, use: Spot, slot: str, index: Any, words: str) -> str:
+def stored(op: Op, use: SourceSpot, slot: str, index: Any, words: str) -> str:
     """What an op gives is written at an index of the tensor that is used elsewhere."""
     spot = spot_of(op)
     return _said(None if spot is None else patching.storing(spot, use, slot, index), words)
@@ -255,7 +255,7 @@ def exchanged(op: Op, slot: str, name: str, words: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class TensorMethod:
     """A method of a tensor, of which no more than its name and its line are known."""
 
     name: str
@@ -270,21 +270,21 @@ class Method:
 
 def without(name: str, file: str | None, line: int | None, words: str) -> str:
     """The statement at a line without a method: its tensor as it is, or nothing if it is all there is."""
-    spot = find_op(Method(name, file, line))
+    spot = find_op(TensorMethod(name, file, line))
     if spot is None:
         return words
     return _said(patching.silencing(spot) or patching.dropping(spot), words)
 
 
-def spot_of(op: Op) -> Spot | None:
+def spot_of(op: Op) -> SourceSpot | None:
     """Where an op stands, or the call of a module."""
     if "spot" not in op.looked_up:
         op.looked_up["spot"] = find_op(op) if op.path is None else find_layer(op.file, op.line, op.path)
-    found: Spot | None = op.looked_up["spot"]
+    found: SourceSpot | None = op.looked_up["spot"]
     return found
 
 
-def at_the_end(module: Any) -> Spot | None:
+def at_the_end(module: Any) -> SourceSpot | None:
     """What a module's ``forward`` returns."""
     forward: Callable[..., Any] | None = getattr(type(module), "forward", None)
     code = getattr(None if forward is None else inspect.unwrap(forward), "__code__", None)
@@ -292,10 +292,10 @@ def at_the_end(module: Any) -> Spot | None:
 
 
 def _said(patch: Patch | None, words: str) -> str:
-    return words if patch is None else Line.of(patch)
+    return words if patch is None else FixLine.of(patch)
 
 
-def _place(op: Op, argument: Said) -> tuple[str | None, int | None]:
+def _place(op: Op, argument: PassedArgument) -> tuple[str | None, int | None]:
     """Keyword and position of an argument, as far as the function tells."""
     native = argument.native
     try:

@@ -18,7 +18,7 @@ HOUSE = f"{__name__.partition('.')[0]}."
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class UserFrame:
     """A frame of the user's: where it stands, and the numbers and words in it by how they are written."""
 
     file: str
@@ -39,7 +39,7 @@ def users_frames(is_users: Callable[[str], bool]) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def standing(frame: FrameType) -> Standing:
+def standing(frame: FrameType) -> UserFrame:
     names = {name: value for name, value in frame.f_locals.items() if is_plain(value)}
     for name, value in _attributes(frame.f_locals.get("self")):
         if is_plain(value):
@@ -47,7 +47,7 @@ def standing(frame: FrameType) -> Standing:
         elif not hasattr(value, "forward"):  # a namespace of settings
             inner = (each for each in _attributes(value) if is_plain(each[1]))
             names |= {f"self.{name}.{word}": item for word, item in inner}
-    return Standing(frame.f_code.co_filename, span_of(frame), names)
+    return UserFrame(frame.f_code.co_filename, span_of(frame), names)
 
 
 def _attributes(owner: Any) -> Iterator[tuple[str, Any]]:

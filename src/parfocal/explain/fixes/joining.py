@@ -6,15 +6,15 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.splicing import Patch, changing
 
 
-def joined(fixes: Sequence[str]) -> Line | None:
+def joined(fixes: Sequence[str]) -> FixLine | None:
     """None where one of them is no line, or two of them want the same expression to be different things."""
-    by_statement: dict[tuple[str, int], list[Line]] = {}
+    by_statement: dict[tuple[str, int], list[FixLine]] = {}
     for fix in fixes:
-        if not isinstance(fix, Line) or fix.patch.also:
+        if not isinstance(fix, FixLine) or fix.patch.also:
             return None
         by_statement.setdefault((fix.patch.file, fix.patch.line), []).append(fix)
     found = [_of_one_statement(lines) for lines in by_statement.values()]
@@ -23,16 +23,16 @@ def joined(fixes: Sequence[str]) -> Line | None:
         return None
     first, *others = lines
     also = tuple(other.patch for other in others)
-    return Line.of(*(replace(first.patch, also=also), [replace(each, also=also) for each in first.others]))
+    return FixLine.of(*(replace(first.patch, also=also), [replace(each, also=also) for each in first.others]))
 
 
-def _of_one_statement(lines: Sequence[Line]) -> Line | None:
+def _of_one_statement(lines: Sequence[FixLine]) -> FixLine | None:
     """A line that each of them offers, or else all their changes in one."""
     offered = [(line.patch, *line.others) for line in lines]
     common = [patch for patch in offered[0] if all(patch in others for others in offered[1:])]
     merged = _merged([line.patch for line in lines])
     options = [*common, *([] if merged is None else [merged])]
-    return Line.of(options[0], options[1:]) if options else None
+    return FixLine.of(options[0], options[1:]) if options else None
 
 
 def _merged(patches: Sequence[Patch]) -> Patch | None:

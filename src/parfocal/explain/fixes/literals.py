@@ -20,7 +20,7 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 CLOSE = 1e-9  # relative: numbers that near are written alike
 
 
-class Code(str):
+class CodeLiteral(str):
     """A value that is written as it is: an expression."""
 
     __slots__ = ()
@@ -28,7 +28,7 @@ class Code(str):
 
 def written(value: Any) -> str:
     """A value as a person would write it: the shortest number that is as good."""
-    if isinstance(value, Code):
+    if isinstance(value, CodeLiteral):
         return str(value)
     if isinstance(value, float) and value not in (float("inf"), float("-inf")) and value == value:
         short = (f"{value:.{digits}g}" for digits in range(1, 17))
@@ -56,7 +56,7 @@ def _indexed(part: Any) -> str | None:
         return ":".join(bounds if part.step is not None else bounds[:2])
     if part is Ellipsis:
         return "..."
-    if isinstance(part, Code):
+    if isinstance(part, CodeLiteral):
         return str(part)
     return repr(part) if part is None or isinstance(part, (int, list)) else None
 

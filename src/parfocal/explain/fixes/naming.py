@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from parfocal.explain.fixes.literals import Code, agrees, written
+from parfocal.explain.fixes.literals import CodeLiteral, agrees, written
 from parfocal.explain.fixes.splicing import Patch, in_parentheses
 
 MOST = 6  # expressions for one value
@@ -29,9 +29,13 @@ FORMS = (
 )
 
 
-def named(value: Any, names: Mapping[str, Any]) -> list[Code]:
+def named(value: Any, names: Mapping[str, Any]) -> list[CodeLiteral]:
     """Expressions of names that have a value, the plainest first; a flag is no number."""
-    return [] if isinstance(value, bool) else [Code(text) for text in islice(_written(value, names), MOST)]
+    return (
+        []
+        if isinstance(value, bool)
+        else [CodeLiteral(text) for text in islice(_written(value, names), MOST)]
+    )
 
 
 def by_names(patch: Patch, names: Mapping[str, Any]) -> Iterator[Patch]:

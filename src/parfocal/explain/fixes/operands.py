@@ -8,11 +8,11 @@ from typing import Any
 
 from parfocal.explain.fixes.imports import dotted_name, imported
 from parfocal.explain.fixes.literals import agrees, constant
-from parfocal.explain.fixes.sources import Spot
+from parfocal.explain.fixes.sources import SourceSpot
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class FunctionArgument:
     """One argument of a function: its name there, its place among all, what it is and should be."""
 
     keyword: str | None
@@ -21,7 +21,7 @@ class Argument:
     new: Any
 
 
-def operand_of(spot: Spot, slot: str) -> ast.expr | None:
+def operand_of(spot: SourceSpot, slot: str) -> ast.expr | None:
     """The expression of an input, by the slot under which a log keeps it."""
     first, *rest = slot.split(".")
     node = spot.node
@@ -51,7 +51,7 @@ def operand_of(spot: Spot, slot: str) -> ast.expr | None:
     return found
 
 
-def _argument(spot: Spot, call: ast.Call, name: str) -> ast.expr | None:
+def _argument(spot: SourceSpot, call: ast.Call, name: str) -> ast.expr | None:
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
@@ -66,7 +66,7 @@ def _argument(spot: Spot, call: ast.Call, name: str) -> ast.expr | None:
     return call.keywords[0].value if index == 0 and not places and call.keywords else None
 
 
-def said_by(spot: Spot, argument: Argument) -> ast.expr | None:
+def said_by(spot: SourceSpot, argument: FunctionArgument) -> ast.expr | None:
     """The expression that says what an argument is; None when none does, or it is not certain which."""
     call = spot.node
     if not isinstance(call, ast.Call):
@@ -81,7 +81,7 @@ def said_by(spot: Spot, argument: Argument) -> ast.expr | None:
     return call.args[index]
 
 
-def receiver_of(spot: Spot, call: ast.Call) -> ast.expr | None:
+def receiver_of(spot: SourceSpot, call: ast.Call) -> ast.expr | None:
     """The tensor before the dot of a method; None for a function, also one that the user's object keeps."""
     function, (owner, word) = call.func, spot.native.split(".")[-2:] if "." in spot.native else ("", "")
     if not isinstance(function, ast.Attribute) or owner != "Tensor" or function.attr != word:
@@ -92,14 +92,14 @@ def receiver_of(spot: Spot, call: ast.Call) -> ast.expr | None:
     return function.value if known is None else None
 
 
-def scalar_is_left(spot: Spot, node: ast.BinOp) -> bool:
+def scalar_is_left(spot: SourceSpot, node: ast.BinOp) -> bool:
     """Whether the tensor, which a framework counts first, stands on the right."""
     if spot.native.rpartition(".")[2].startswith("__r"):
         return True
     return constant(node.left) is not None and constant(node.right) is None
 
 
-def _number_beside(spot: Spot, old: Any) -> ast.expr | None:
+def _number_beside(spot: SourceSpot, old: Any) -> ast.expr | None:
     """The operand that is the number; if it is a constant it must be the very number."""
     node = spot.node
     match node:

@@ -12,25 +12,29 @@ from dataclasses import replace
 from typing import Any
 
 from parfocal.explain.fixes.finding import find_calling
-from parfocal.explain.fixes.frames import Standing
-from parfocal.explain.fixes.literals import Code
+from parfocal.explain.fixes.frames import UserFrame
+from parfocal.explain.fixes.literals import CodeLiteral
 from parfocal.explain.fixes.naming import named
-from parfocal.explain.fixes.operands import Argument, said_by
+from parfocal.explain.fixes.operands import FunctionArgument, said_by
 from parfocal.explain.fixes.patching import telling
 from parfocal.explain.fixes.scopes import functions_around
-from parfocal.explain.fixes.sources import Spot
+from parfocal.explain.fixes.sources import SourceSpot
 from parfocal.explain.fixes.splicing import Patch
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Around = Callable[[], Sequence[Standing]]  # the frames beyond, which take a run to see
+Around = Callable[[], Sequence[UserFrame]]  # the frames beyond, which take a run to see
 
 
-def lines(spot: Spot, argument: Argument, frames: Sequence[Standing], around: Around = tuple) -> list[Patch]:
+def lines(
+    spot: SourceSpot, argument: FunctionArgument, frames: Sequence[UserFrame], around: Around = tuple
+) -> list[Patch]:
     """Each once, the likeliest first. ``frames``: of the code at the spot, and of its callers."""
     return list(dict.fromkeys(_lines(spot, argument, frames, around)))
 
 
-def _lines(spot: Spot, argument: Argument, frames: Sequence[Standing], around: Around) -> Iterator[Patch]:
+def _lines(
+    spot: SourceSpot, argument: FunctionArgument, frames: Sequence[UserFrame], around: Around
+) -> Iterator[Patch]:
     function = max(functions_around(spot), key=lambda each: each.lineno, default=None)
     names = frames[0].names if frames else {}
     literal = telling(spot, argument)
@@ -49,7 +53,7 @@ def _lines(spot: Spot, argument: Argument, frames: Sequence[Standing], around: A
     yield from (patch for _, patch in outer)
 
 
-def _words_for(argument: Argument, names: Mapping[str, Any]) -> Iterator[tuple[Code, Any]]:
+def _words_for(argument: FunctionArgument, names: Mapping[str, Any]) -> Iterator[tuple[CodeLiteral, Any]]:
     """Names for a value, or for the one number of an index that is to be another."""
     yield from ((text, text) for text in named(argument.new, names))
     old, new = argument.old, argument.new
@@ -61,7 +65,11 @@ def _words_for(argument: Argument, names: Mapping[str, Any]) -> Iterator[tuple[C
 
 
 def _handed(
-    spot: Spot, function: Function, argument: Argument, frames: Sequence[Standing], around: Around
+    spot: SourceSpot,
+    function: Function,
+    argument: FunctionArgument,
+    frames: Sequence[UserFrame],
+    around: Around,
 ) -> Iterator[tuple[bool, Patch]]:
     """What the caller can hand in, and whether it hands in something now."""
     said, parameters = said_by(spot, argument), _parameters(function)
@@ -71,7 +79,7 @@ def _handed(
     call = find_calling(callers[0].file, callers[0].span) if callers else None
     if call is None:
         return
-    outer = Argument(said.id, parameters[said.id], argument.old, argument.new)
+    outer = FunctionArgument(said.id, parameters[said.id], argument.old, argument.new)
     explicit = said_by(call, outer) is not None
     yield from ((explicit, patch) for patch in _lines(call, outer, callers, beyond))
 

@@ -11,16 +11,16 @@ from typing import Any
 
 from parfocal.explain.fixes.imports import spelled
 from parfocal.explain.fixes.literals import agrees, constant, indexed, written
-from parfocal.explain.fixes.operands import Argument, operand_of, said_by
+from parfocal.explain.fixes.operands import FunctionArgument, operand_of, said_by
 from parfocal.explain.fixes.scopes import assigned_in_loop, assigned_name
-from parfocal.explain.fixes.sources import Source, Spot
+from parfocal.explain.fixes.sources import Source, SourceSpot
 from parfocal.explain.fixes.splicing import Patch, changing, in_parentheses, keyword_text, whole
 
 LISTED = (ast.Name, ast.Attribute, ast.Subscript)
 NOT_WORDS = frozenset({"logical_not", "bitwise_not"})
 
 
-def telling(spot: Spot, argument: Argument) -> Patch | None:
+def telling(spot: SourceSpot, argument: FunctionArgument) -> Patch | None:
     """Another value for an argument, a number beside an operator, or an index."""
     if isinstance(spot.node, ast.Subscript):
         brackets, tensor = indexed(argument.new), in_parentheses(spot.source.segment(spot.node.value))
@@ -35,7 +35,7 @@ def telling(spot: Spot, argument: Argument) -> Patch | None:
     return _renumbered(spot, rest, argument) if several and len(rest) > 1 else _revalued(spot, node, argument)
 
 
-def _told_besides(spot: Spot, call: ast.Call, argument: Argument) -> Patch | None:
+def _told_besides(spot: SourceSpot, call: ast.Call, argument: FunctionArgument) -> Patch | None:
     """One keyword more, where nothing that is unpacked may say it already."""
     unpacked = any(keyword.arg is None for keyword in call.keywords)
     if argument.keyword is None or unpacked or any(isinstance(each, ast.Starred) for each in call.args):
@@ -43,7 +43,7 @@ def _told_besides(spot: Spot, call: ast.Call, argument: Argument) -> Patch | Non
     return changing(spot, {call: _with_keyword(spot.source, call, argument.keyword, written(argument.new))})
 
 
-def dropping(spot: Spot, slot: str = "0") -> Patch | None:
+def dropping(spot: SourceSpot, slot: str = "0") -> Patch | None:
     """Without the op: one of its inputs as it is."""
     if isinstance(spot.node, ast.AugAssign):
         return whole(spot, "pass") if slot == "0" else None
@@ -51,7 +51,7 @@ def dropping(spot: Spot, slot: str = "0") -> Patch | None:
     return None if kept is None else changing(spot, {spot.node: spot.source.segment(kept)})
 
 
-def calling(spot: Spot, function: str, arguments: str = "") -> Patch | None:
+def calling(spot: SourceSpot, function: str, arguments: str = "") -> Patch | None:
     """Another function instead, of the same tensor; ``function`` by its full name."""
     name, tensor = spelled(spot.source, spot.statement, function), operand_of(spot, "0")
     if name is None or tensor is None or isinstance(spot.node, ast.AugAssign):
@@ -59,7 +59,7 @@ def calling(spot: Spot, function: str, arguments: str = "") -> Patch | None:
     return changing(spot, {spot.node: f"{name}({_listed(spot.source.segment(tensor), arguments)})"})
 
 
-def wrapping(spot: Spot, function: str, arguments: str = "", slot: str | None = None) -> Patch | None:
+def wrapping(spot: SourceSpot, function: str, arguments: str = "", slot: str | None = None) -> Patch | None:
     """A function more: of what the expression gives, or of one of its inputs."""
     node, name = _part(spot, slot), spelled(spot.source, spot.statement, function)
     if node is None or name is None:
@@ -67,7 +67,7 @@ def wrapping(spot: Spot, function: str, arguments: str = "", slot: str | None = 
     return changing(spot, {node: f"{name}({_listed(spot.source.segment(node), arguments)})"})
 
 
-def combining(spot: Spot, sign: str, operand: str, slot: str | None = None) -> Patch | None:
+def combining(spot: SourceSpot, sign: str, operand: str, slot: str | None = None) -> Patch | None:
     """A sign and a number (or name) more: ``x`` becomes ``x * 0.5``."""
     node = _part(spot, slot)
     return (
@@ -77,18 +77,18 @@ def combining(spot: Spot, sign: str, operand: str, slot: str | None = None) -> P
     )
 
 
-def accumulating(spot: Spot, slot: str | None, sign: str) -> Patch | None:
+def accumulating(spot: SourceSpot, slot: str | None, sign: str) -> Patch | None:
     """What a loop gives a name, put to what the name had: ``total = part`` becomes ``total + part``."""
     node = _part(spot, slot)
     statement = assigned_in_loop(spot, node.id) if isinstance(node, ast.Name) else None
     if statement is None or not isinstance(node, ast.Name) or not spot.source.stands_alone(statement):
         return None
-    inner = Spot(spot.source, statement, statement.value)
+    inner = SourceSpot(spot.source, statement, statement.value)
     text = in_parentheses(spot.source.segment(statement.value))
     return changing(inner, {statement.value: f"{node.id} {sign} {text}"})
 
 
-def reordering(spot: Spot, slots: Sequence[str], order: Sequence[int]) -> Patch | None:
+def reordering(spot: SourceSpot, slots: Sequence[str], order: Sequence[int]) -> Patch | None:
     """The same tensors in another order: the one at ``order[i]`` takes place ``i``."""
     if isinstance(spot.node, ast.AugAssign):
         return None
@@ -100,7 +100,7 @@ def reordering(spot: Spot, slots: Sequence[str], order: Sequence[int]) -> Patch 
     return changing(spot, {node: texts[index] for node, index in zip(found, order, strict=True)})
 
 
-def _picking(spot: Spot, slots: Sequence[str], order: Sequence[int]) -> Patch | None:
+def _picking(spot: SourceSpot, slots: Sequence[str], order: Sequence[int]) -> Patch | None:
     """The items of a list that has a name, in another order."""
     owners = {slot.rpartition(".")[0] for slot in slots}
     listed = operand_of(spot, owners.pop()) if len(owners) == 1 else None
@@ -114,7 +114,7 @@ def _picking(spot: Spot, slots: Sequence[str], order: Sequence[int]) -> Patch | 
     return changing(spot, {listed: f"{name}[::-1]" if turned else f"[{items}]"})
 
 
-def resigning(spot: Spot, sign: str) -> Patch | None:
+def resigning(spot: SourceSpot, sign: str) -> Patch | None:
     """Another sign between the same operands."""
     node = spot.node
     if not isinstance(node, ast.BinOp):
@@ -123,7 +123,7 @@ def resigning(spot: Spot, sign: str) -> Patch | None:
     return changing(spot, {node: f"{left} {sign} {right}"})
 
 
-def appending(spot: Spot, method: str, slot: str | None = None) -> Patch | None:
+def appending(spot: SourceSpot, method: str, slot: str | None = None) -> Patch | None:
     """A method more of what an expression gives, or of one of its inputs: ``.transpose([0, 2, 1])``."""
     node = _part(spot, slot)
     if node is None:
@@ -131,7 +131,7 @@ def appending(spot: Spot, method: str, slot: str | None = None) -> Patch | None:
     return changing(spot, {node: f"{in_parentheses(spot.source.segment(node))}.{method}"})
 
 
-def turning(spot: Spot, slots: Sequence[str], method: str) -> Patch | None:
+def turning(spot: SourceSpot, slots: Sequence[str], method: str) -> Patch | None:
     """A method more of some arguments of a call, and of what it gives."""
     call, source = spot.node, spot.source
     if not isinstance(call, ast.Call):
@@ -154,7 +154,7 @@ def _values(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
-def calling_method(spot: Spot, method: str) -> Patch | None:
+def calling_method(spot: SourceSpot, method: str) -> Patch | None:
     """A method of the same tensor instead."""
     tensor = operand_of(spot, "0")
     if tensor is None or isinstance(spot.node, ast.AugAssign):
@@ -162,7 +162,7 @@ def calling_method(spot: Spot, method: str) -> Patch | None:
     return changing(spot, {spot.node: f"{in_parentheses(spot.source.segment(tensor))}.{method}"})
 
 
-def exchanging(spot: Spot, slot: str | None, text: str) -> Patch | None:
+def exchanging(spot: SourceSpot, slot: str | None, text: str) -> Patch | None:
     """Another expression for one of the inputs, or for the whole."""
     if isinstance(spot.node, ast.AugAssign) and slot is None:
         return whole(spot, f"{spot.source.segment(spot.node.target)} = {text}")
@@ -170,7 +170,7 @@ def exchanging(spot: Spot, slot: str | None, text: str) -> Patch | None:
     return None if node is None else changing(spot, {node: text})
 
 
-def storing(spot: Spot, use: Spot, slot: str, index: Any) -> Patch | None:
+def storing(spot: SourceSpot, use: SourceSpot, slot: str, index: Any) -> Patch | None:
     """``z = f(x)`` becomes ``y[:, 0] = f(x)``, where another expression uses ``y``."""
     target, brackets = operand_of(use, slot), indexed(index)
     if not isinstance(target, ast.Name) or brackets is None or assigned_name(spot) is None:
@@ -180,7 +180,7 @@ def storing(spot: Spot, use: Spot, slot: str, index: Any) -> Patch | None:
     return whole(spot, f"{target.id}[{brackets}] = {spot.source.segment(spot.node)}")
 
 
-def exchanging_among(spots: Sequence[Spot], order: Sequence[int]) -> Patch | None:
+def exchanging_among(spots: Sequence[SourceSpot], order: Sequence[int]) -> Patch | None:
     """Expressions of one statement in another order: the one at ``order[i]`` takes place ``i``."""
     nodes = [spot.node for spot in spots if isinstance(spot.node, ast.expr)]
     if len({id(node) for node in nodes}) != len(order) or len({id(s.statement) for s in spots}) != 1:
@@ -189,7 +189,7 @@ def exchanging_among(spots: Sequence[Spot], order: Sequence[int]) -> Patch | Non
     return changing(spots[0], {node: texts[index] for node, index in zip(nodes, order, strict=True)})
 
 
-def exchanging_targets(spot: Spot, one: int, other: int) -> Patch | None:
+def exchanging_targets(spot: SourceSpot, one: int, other: int) -> Patch | None:
     """Two names that a statement gives parts of a value to, each for the other: ``b, a = f(x)``."""
     match spot.statement:
         case ast.Assign(targets=[ast.Tuple(elts=names)], value=value) if value is spot.node:
@@ -199,12 +199,12 @@ def exchanging_targets(spot: Spot, one: int, other: int) -> Patch | None:
     return None
 
 
-def rewritten_node(spot: Spot, slot: str | None) -> ast.AST:
+def rewritten_node(spot: SourceSpot, slot: str | None) -> ast.AST:
     """What ``exchanging`` exchanges."""
     return _part(spot, slot) or spot.node
 
 
-def skipping(first: Spot, last: Spot, slot: str = "0") -> Patch | None:
+def skipping(first: SourceSpot, last: SourceSpot, slot: str = "0") -> Patch | None:
     """Without a row of calls, one inside the other: what goes into the first for what the last gives."""
     kept = operand_of(first, slot)
     inside = any(node is first.node for node in ast.walk(last.node))
@@ -215,13 +215,13 @@ def skipping(first: Spot, last: Spot, slot: str = "0") -> Patch | None:
     return changing(last, {last.node: first.source.segment(kept)})
 
 
-def silencing(spot: Spot) -> Patch | None:
+def silencing(spot: SourceSpot) -> Patch | None:
     """A statement of its own that is not to be there."""
     alone = isinstance(spot.statement, ast.Expr) and spot.statement.value is spot.node
     return whole(spot, "pass") if alone else None
 
 
-def inverting(spot: Spot, slot: str) -> Patch | None:
+def inverting(spot: SourceSpot, slot: str) -> Patch | None:
     """A mask that means the opposite."""
     node = operand_of(spot, slot)
     if node is None or isinstance(spot.node, ast.AugAssign):
@@ -236,7 +236,7 @@ def inverting(spot: Spot, slot: str) -> Patch | None:
     return changing(spot, {node: f"~{in_parentheses(spot.source.segment(node))}"})
 
 
-def _revalued(spot: Spot, node: ast.expr, argument: Argument) -> Patch | None:
+def _revalued(spot: SourceSpot, node: ast.expr, argument: FunctionArgument) -> Patch | None:
     if isinstance(node, (ast.List, ast.Tuple)) and isinstance(argument.new, (list, tuple)):
         changes = _differing(spot.source, node.elts, argument)
         if changes is not None:
@@ -250,7 +250,9 @@ def _revalued(spot: Spot, node: ast.expr, argument: Argument) -> Patch | None:
     return changing(spot, {node: text})
 
 
-def _differing(source: Source, nodes: Sequence[ast.expr], argument: Argument) -> dict[ast.expr, str] | None:
+def _differing(
+    source: Source, nodes: Sequence[ast.expr], argument: FunctionArgument
+) -> dict[ast.expr, str] | None:
     """New texts of those elements of a list that change; None when it is not that list."""
     old, new = argument.old, argument.new
     if not len(nodes) == len(old) == len(new):
@@ -265,13 +267,13 @@ def _differing(source: Source, nodes: Sequence[ast.expr], argument: Argument) ->
     return {node: words.get(value, written(value)) for node, was, value in pairs if was != value}
 
 
-def _renumbered(spot: Spot, nodes: Sequence[ast.expr], argument: Argument) -> Patch | None:
+def _renumbered(spot: SourceSpot, nodes: Sequence[ast.expr], argument: FunctionArgument) -> Patch | None:
     """Numbers of a list that are written as so many arguments: ``permute(0, 2, 1)``."""
     changes = _differing(spot.source, nodes, argument)
     return None if changes is None else changing(spot, changes)
 
 
-def _part(spot: Spot, slot: str | None) -> ast.expr | None:
+def _part(spot: SourceSpot, slot: str | None) -> ast.expr | None:
     if isinstance(spot.node, ast.AugAssign):
         return spot.node.value if slot == "1" else None
     return spot.node if slot is None else operand_of(spot, slot)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from parfocal.explain.fixes.sources import FUNCTIONS, SIMPLE, Source, Spot, read
+from parfocal.explain.fixes.sources import FUNCTIONS, SIMPLE, Source, SourceSpot, read
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
@@ -19,7 +19,7 @@ def function_at(file: str, line: int) -> tuple[str, int] | None:
     return (file, max(around)) if around else None
 
 
-def has_self(spot: Spot) -> bool:
+def has_self(spot: SourceSpot) -> bool:
     """Whether the code around is that of a method."""
     return any(f.args.args and f.args.args[0].arg == "self" for f in functions_around(spot))
 
@@ -32,24 +32,24 @@ def is_in_method(file: str, line: int) -> bool:
     return any(each.args.args and each.args.args[0].arg == "self" for each in around)
 
 
-def class_around(spot: Spot) -> str | None:
+def class_around(spot: SourceSpot) -> str | None:
     """The innermost class whose method the code is."""
     classes = [c for c in spot.source.nodes if isinstance(c, ast.ClassDef) and encloses(c, spot.statement)]
     return max(classes, key=lambda c: c.lineno).name if classes else None
 
 
-def first_line(spot: Spot) -> int:
+def first_line(spot: SourceSpot) -> int:
     """Where the innermost function around begins."""
     return max((function.lineno for function in functions_around(spot)), default=1)
 
 
-def stored_between(spot: Spot, line: int, end: int | None = None) -> set[str]:
+def stored_between(spot: SourceSpot, line: int, end: int | None = None) -> set[str]:
     """Names that get another value from a line on, before the statement (or another line)."""
     lines = range(line, spot.statement.lineno if end is None else end)
     return {name for name, stored in spot.source.stores if stored in lines}
 
 
-def statements_before(spot: Spot, count: int) -> tuple[ast.stmt, ...]:
+def statements_before(spot: SourceSpot, count: int) -> tuple[ast.stmt, ...]:
     """The statements right before, in the same block; only whole ones that store a name or nothing."""
     for node in spot.source.nodes:
         for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
@@ -73,7 +73,7 @@ def names_in(text: str) -> frozenset[str]:
     return frozenset(node.id for node in ast.walk(ast.parse(f"({text})")) if isinstance(node, ast.Name))
 
 
-def assigned_name(spot: Spot) -> str | None:
+def assigned_name(spot: SourceSpot) -> str | None:
     """The name that gets what an expression gives: of ``y = f(x)`` the ``y``."""
     match spot.statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is spot.node:
@@ -81,7 +81,7 @@ def assigned_name(spot: Spot) -> str | None:
     return None
 
 
-def assigned_in_loop(spot: Spot, name: str) -> ast.Assign | None:
+def assigned_in_loop(spot: SourceSpot, name: str) -> ast.Assign | None:
     """The one statement that gives a name its value again and again, in the function around."""
     function = max(functions_around(spot), key=lambda each: each.lineno, default=None)
     loops = [] if function is None else [node for node in ast.walk(function) if isinstance(node, LOOPS)]
@@ -106,7 +106,7 @@ def functions_of(source: Source) -> set[str]:
     }
 
 
-def functions_around(spot: Spot) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+def functions_around(spot: SourceSpot) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return [function for function in spot.source.functions if encloses(function, spot.statement)]
 
 

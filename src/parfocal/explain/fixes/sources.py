@@ -60,7 +60,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class SourceSpot:
     """An expression (or ``x += y``) in a statement of a source."""
 
     source: Source

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from parfocal.explain.fixes.sources import Source, Spot, bounds
+from parfocal.explain.fixes.sources import Source, SourceSpot, bounds
 
-Change = tuple[Spot, Mapping[ast.expr, str]]  # the texts that some nodes are to have
+Change = tuple[SourceSpot, Mapping[ast.expr, str]]  # the texts that some nodes are to have
 ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict)
 
 
@@ -40,7 +40,7 @@ class Patch:
         return "\n".join((own, *(each.text for each in self.also)))
 
 
-def changing(spot: Spot, changes: Mapping[ast.expr, str]) -> Patch | None:
+def changing(spot: SourceSpot, changes: Mapping[ast.expr, str]) -> Patch | None:
     """The statement with the texts of some nodes exchanged; None when nothing changes by it."""
     meant = {node: _meant(node, text) for node, text in changes.items()}
     expected = _rebuilt(spot.statement, meant)
@@ -65,7 +65,7 @@ def _meant(node: ast.expr, text: str) -> ast.expr:
     return body
 
 
-def whole(spot: Spot, new: str) -> Patch:
+def whole(spot: SourceSpot, new: str) -> Patch:
     return Patch(spot.source.file, spot.statement.lineno, spot.source.segment(spot.statement), new)
 
 
@@ -93,7 +93,7 @@ def _is(text: str, expected: ast.AST) -> bool:
     return ast.dump(statement) == ast.dump(expected)
 
 
-def _spliced(spot: Spot, changes: Mapping[ast.expr, str], *, widened: bool) -> str:
+def _spliced(spot: SourceSpot, changes: Mapping[ast.expr, str], *, widened: bool) -> str:
     """The statement's text with the texts of its nodes exchanged, from the last to the first.
 
     ``widened``: together with parentheses right around them, which may be those of a call.

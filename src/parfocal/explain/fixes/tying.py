@@ -9,11 +9,11 @@ from typing import Any
 from parfocal.backends import registry
 from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes.finding import find_layer
-from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.imports import spelled
 from parfocal.explain.fixes.patching import exchanging
 from parfocal.explain.fixes.scopes import has_self
-from parfocal.explain.fixes.sources import Source, Spot, read
+from parfocal.explain.fixes.sources import Source, SourceSpot, read
 from parfocal.explain.fixes.splicing import without_statements
 from parfocal.replay.repeat import Repeater
 from parfocal.weights.plan import Entry
@@ -52,9 +52,9 @@ def _multiplied(port: Repeater, kept: str, other: str) -> str | None:
     if patch is None:
         return None
     if made is None:  # by other code than a constructor's
-        return Line.of(patch, besides="" if biased else f"del {spelled_path(layer)}")
+        return FixLine.of(patch, besides="" if biased else f"del {spelled_path(layer)}")
     source, statement = made  # nothing else needs the layer
-    return Line.of(without_statements(patch, source, [statement]))
+    return FixLine.of(without_statements(patch, source, [statement]))
 
 
 def _made(module: Any, name: str) -> tuple[Source, ast.stmt] | None:
@@ -71,7 +71,7 @@ def _made(module: Any, name: str) -> tuple[Source, ast.stmt] | None:
     return None
 
 
-def _product(spot: Spot, framework: str, weight: str) -> str | None:
+def _product(spot: SourceSpot, framework: str, weight: str) -> str | None:
     match spot.node:
         case ast.Call(args=[taken], keywords=[]):
             name = spelled(spot.source, spot.statement, f"{framework}.matmul")

@@ -10,11 +10,11 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, Where, place
+from parfocal.explain.causes import OpLine, Proof, place
 from parfocal.explain.ops.passing import with_arguments, without_arguments
 from parfocal.phrases import joined, phrase
-from parfocal.replay.follow import Tie
-from parfocal.replay.repeat import Script
+from parfocal.replay.follow import Binding
+from parfocal.replay.repeat import ReplayScript
 from parfocal.replay.trace import Node, Value
 
 MASKED = -1e3  # scores that low are masked
@@ -29,7 +29,7 @@ def other_arguments(case: Case) -> Iterator[Proof]:
     yield from _with_missing(case, tie)
 
 
-def _without_extra(case: Case, tie: Tie) -> Iterator[Proof]:
+def _without_extra(case: Case, tie: Binding) -> Iterator[Proof]:
     node = case.node
     extra = {slot for slot in node.inputs if slot not in tie.inputs}
     names = {_argument(slot) for slot in extra}
@@ -57,7 +57,7 @@ def _without_extra(case: Case, tie: Tie) -> Iterator[Proof]:
         yield Proof("op.extra", message, fix, score, where_called(case), facts=(node.kind, listed))
 
 
-def _with_missing(case: Case, tie: Tie) -> Iterator[Proof]:
+def _with_missing(case: Case, tie: Binding) -> Iterator[Proof]:
     """Arguments are passed on at the reference's own position, or by its keyword."""
     node, other = case.node, case.reference_node
     assert other is not None
@@ -70,7 +70,7 @@ def _with_missing(case: Case, tie: Tie) -> Iterator[Proof]:
     longer = (*args, *(None for slot in sorted(missing) if slot.isdigit() and int(slot) >= len(args)))
     named = {**kwargs, **{slot: None for slot in missing if not slot.isdigit()}}
     changed = replace(node, arguments=(longer, named), inputs={**node.inputs, **missing})
-    score = score_with(case, changed, Tie({**tie.inputs, **missing}, tie.outputs, tie.in_place))
+    score = score_with(case, changed, Binding({**tie.inputs, **missing}, tie.outputs, tie.in_place))
     if score <= case.limit:
         listed = joined(", ", (f"{slot} {list(value.data.shape)}" for slot, value in sorted(missing.items())))
         masks = any(_masks(case, value) for value in missing.values())
@@ -89,12 +89,12 @@ def _with_missing(case: Case, tie: Tie) -> Iterator[Proof]:
         yield Proof(code, message, fix, score, where_called(case), facts=facts)
 
 
-def score_with(case: Case, node: Node, tie: Tie, moved: Collection[str] = ()) -> float:
+def score_with(case: Case, node: Node, tie: Binding, moved: Collection[str] = ()) -> float:
     """Of the port's call with these arguments; ``moved``: slots that get the values of others."""
     usual = case.port_repeater()
     places = {(case.call, "input", slot) for slot in moved}
     layouts = {key: layout for key, layout in usual.script.layouts.items() if key not in places}
-    repeater = usual.led_by(Script({**usual.script.ties, case.call: tie}, layouts))
+    repeater = usual.led_by(ReplayScript({**usual.script.ties, case.call: tie}, layouts))
     nodes = list(usual.trace.nodes)
     nodes[case.call] = node
     repeater.trace = replace(usual.trace, nodes=nodes)
@@ -130,6 +130,6 @@ def line_of(node: Node) -> str:
     return f"{Path(node.file or '?').name}:{node.line}"
 
 
-def where_called(case: Case) -> Where:
+def where_called(case: Case) -> OpLine:
     nodes = case.precise.port.trace.nodes
-    return Where(case.node.kind, case.node.file, case.node.line, nodes[case.node.parent or 0].path)
+    return OpLine(case.node.kind, case.node.file, case.node.line, nodes[case.node.parent or 0].path)

@@ -17,7 +17,7 @@ from parfocal.explain.causes import Proof, code_of, place, said
 from parfocal.explain.layers.argument_count import line_of, score_with, where_called
 from parfocal.explain.ops.passing import as_the_reference, in_order
 from parfocal.phrases import joined, phrase
-from parfocal.replay.follow import Tie
+from parfocal.replay.follow import Binding
 from parfocal.replay.trace import Node, Value
 
 PLAIN = (bool, int, float, str)
@@ -38,7 +38,7 @@ def tensors_in_another_order(case: Case) -> Iterator[Proof]:
     wanted = [id(value.data) for value in crossed.values()]
     if len(owners) < 2 or set(owners) != set(wanted) or _are_other_parameters(case, crossed):
         return
-    score = score_with(case, node, Tie({**tie.inputs, **crossed}, tie.outputs, tie.in_place), crossed)
+    score = score_with(case, node, Binding({**tie.inputs, **crossed}, tie.outputs, tie.in_place), crossed)
     if score <= case.limit:
         order = {slot: owners[id(value.data)] for slot, value in crossed.items()}
         listed = joined(
@@ -104,7 +104,7 @@ class _Passed:
     names: tuple[str, ...]  # of positional parameters
 
 
-def _with_values(case: Case, tie: Tie, ours: _Passed, changed: Mapping[str, Any]) -> Proof | None:
+def _with_values(case: Case, tie: Binding, ours: _Passed, changed: Mapping[str, Any]) -> Proof | None:
     node = case.node
     args, kwargs = list(node.arguments[0]), dict(node.arguments[1])
     for name, value in changed.items():

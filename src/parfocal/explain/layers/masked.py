@@ -17,11 +17,11 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, Where, place
+from parfocal.explain.causes import OpLine, Proof, place
 from parfocal.explain.layers.argument_count import MASKED, line_of, score_with
 from parfocal.phrases import joined, phrase
-from parfocal.replay.follow import Tie
-from parfocal.replay.trace import Data, Node, Value, unmarked
+from parfocal.replay.follow import Binding
+from parfocal.replay.trace import Node, TensorData, Value, unmarked
 
 WORD = "mask"  # what the frameworks' parameters for masks have in their names
 MOST_MASKS = 2
@@ -89,10 +89,10 @@ def _shaped(case: Case, other: Node, parts: list[Array]) -> Iterator[Array]:
         yield full.reshape(batch * heads, *full.shape[2:]).copy()
 
 
-def _score(case: Case, tie: Tie, name: str, mask: Array) -> float:
+def _score(case: Case, tie: Binding, name: str, mask: Array) -> float:
     """Of the port's call with this mask, and no other."""
     node, parameters = case.node, list(_parameters(case.module))
-    value = Value(Data(mask.shape, mask.dtype.name, unmarked(mask.size), case.precise.ledger.put(mask)))
+    value = Value(TensorData(mask.shape, mask.dtype.name, unmarked(mask.size), case.precise.ledger.put(mask)))
     args, kwargs = node.arguments
     slots = {slot for slot in node.inputs if WORD in _name(slot, parameters)}
     position = parameters.index(name)
@@ -102,7 +102,9 @@ def _score(case: Case, tie: Tie, name: str, mask: Array) -> float:
     inputs = {each: value for each, value in node.inputs.items() if each not in slots}
     tied = {each: value for each, value in tie.inputs.items() if each not in slots}
     changed = replace(node, arguments=(args, kwargs), inputs={**inputs, slot: value})
-    return score_with(case, changed, Tie({**tied, slot: value}, tie.outputs, tie.in_place), {*slots, slot})
+    return score_with(
+        case, changed, Binding({**tied, slot: value}, tie.outputs, tie.in_place), {*slots, slot}
+    )
 
 
 def _name(slot: str, parameters: list[str]) -> str:
@@ -130,11 +132,11 @@ def _proof(
         "give it in {line_of} a mask that is -inf where the reference's hides, and 0 elsewhere",
         line_of=line_of(case.node),
     )
-    where = Where(None, case.node.file, case.node.line, caller.path, caller.kind)
+    where = OpLine(None, case.node.file, case.node.line, caller.path, caller.kind)
     return Proof("op.mask", message, fix, score, where, facts=(case.node.kind, hidden, listed, own))
 
 
-def _described(name: str, mask: Data) -> str:
+def _described(name: str, mask: TensorData) -> str:
     """A mask of the port, of which only the marks were kept."""
     marks, what = mask.fingerprint, f"{name} {list(mask.shape)}"
     if mask.dtype == "bool":

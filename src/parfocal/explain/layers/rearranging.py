@@ -21,7 +21,7 @@ SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Arrangement:
+class Rearrangement:
     """``observed`` is ``expected.transpose(axes)`` with slices picked by ``orders``, one an axis."""
 
     axes: tuple[int, ...]
@@ -40,7 +40,7 @@ class Arrangement:
         return np.asarray(expected.transpose(self.axes)[np.ix_(*self.orders)])
 
 
-def find_arrangement(observed: Array, expected: Array, noise: float) -> Arrangement | None:
+def find_arrangement(observed: Array, expected: Array, noise: float) -> Rearrangement | None:
     """How the numbers of ``expected`` lie in ``observed``, the plainest way first."""
     if not 0 < observed.ndim <= MOST_AXES or not same_numbers(observed, expected, noise):
         return None
@@ -60,13 +60,13 @@ def same_numbers(observed: Array, expected: Array, noise: float) -> bool:
     return different >= FEWEST and bool(np.abs(left - right).max() <= noise)
 
 
-def _candidates(observed: Array, expected: Array) -> Iterator[Arrangement]:
+def _candidates(observed: Array, expected: Array) -> Iterator[Rearrangement]:
     own = [_marks(observed, axis) for axis in range(observed.ndim)]
     marks = [_marks(expected, axis) for axis in range(expected.ndim)]
     for axes in permutations(range(expected.ndim)):
         if tuple(expected.shape[axis] for axis in axes) == observed.shape:
             orders = (_matched(own[place], marks[axis]) for place, axis in enumerate(axes))
-            yield Arrangement(axes, tuple(orders))
+            yield Rearrangement(axes, tuple(orders))
 
 
 def _marks(array: Array, axis: int) -> Array:

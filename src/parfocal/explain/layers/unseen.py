@@ -24,14 +24,14 @@ from parfocal.explain.ops.values import close
 from parfocal.judge.verdict import Finding, Site
 from parfocal.matching.pairing import Pairing
 from parfocal.phrases import phrase
-from parfocal.replay.precise import Precise
+from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.trace import Node
 
 APART = 1e-3  # relative: more than rounding makes of inputs of any size
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class InputProbe:
     """Inputs on which a difference may show, in words, and how they are made from those at hand."""
 
     words: str
@@ -46,16 +46,16 @@ def _of_odd_size(x: Array) -> Array:
 
 
 PROBES = (
-    Probe(phrase("on inputs 100 times as large"), lambda x: 100.0 * x),
-    Probe(phrase("on inputs 1000 times as small"), lambda x: 1e-3 * x),
-    Probe(phrase("on inputs that are larger by 10"), lambda x: x + 10.0),
-    Probe(phrase("on inputs that are smaller by 10"), lambda x: x - 10.0),
-    Probe(phrase("on inputs of another size"), _of_odd_size),
-    Probe(phrase("in training"), lambda x: x, training=True),
+    InputProbe(phrase("on inputs 100 times as large"), lambda x: 100.0 * x),
+    InputProbe(phrase("on inputs 1000 times as small"), lambda x: 1e-3 * x),
+    InputProbe(phrase("on inputs that are larger by 10"), lambda x: x + 10.0),
+    InputProbe(phrase("on inputs that are smaller by 10"), lambda x: x - 10.0),
+    InputProbe(phrase("on inputs of another size"), _of_odd_size),
+    InputProbe(phrase("in training"), lambda x: x, training=True),
 )
 
 
-def unseen(precise: Precise, pairing: Pairing, told: Collection[str]) -> list[Finding]:
+def unseen(precise: NoiseFloors, pairing: Pairing, told: Collection[str]) -> list[Finding]:
     """One finding for every difference, of all the layers that have it.
 
     ``told``: paths of which something is said already.
@@ -85,7 +85,7 @@ def _is_layer(node: Node) -> bool:
 Make = Callable[[Any], Any]
 
 
-def _differences(precise: Precise, ours: Node, theirs: Node) -> Iterator[tuple[str, str, Make]]:
+def _differences(precise: NoiseFloors, ours: Node, theirs: Node) -> Iterator[tuple[str, str, Make]]:
     """Code, words, and the port's layer as the reference's is."""
     backend, module = precise.port.backend, precise.port.modules[theirs.path]
     other = precise.reference.modules[ours.path]
@@ -115,7 +115,7 @@ def _rebuilding(backend: Backend, settings: dict[str, Any], source: Any) -> Make
     return lambda twin: rebuilt(backend, twin, settings, source)
 
 
-def _shown(precise: Precise, node: Node, make: Make) -> str | None:
+def _shown(precise: NoiseFloors, node: Node, make: Make) -> str | None:
     """The first inputs on which the port's layer and the other give something else."""
     tie = precise.port.script.ties.get(node.order)
     if tie is None or len(node.inputs) != 1 or node.inputs.keys() != tie.inputs.keys():
@@ -138,7 +138,7 @@ def _shown(precise: Precise, node: Node, make: Make) -> str | None:
     return None
 
 
-def _run(backend: Backend, module: Any, make: Make | None, probe: Probe, given: Array) -> list[Array]:
+def _run(backend: Backend, module: Any, make: Make | None, probe: InputProbe, given: Array) -> list[Array]:
     """What a twin gives, and what it keeps then; both draw the same random numbers."""
     state = backend.rng_state()
     try:

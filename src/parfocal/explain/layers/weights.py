@@ -11,7 +11,7 @@ from parfocal.backends import registry
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number, rounded, spelled_path
 from parfocal.explain.layers.rearranging import (
-    Arrangement,
+    Rearrangement,
     find_arrangement,
     in_words,
     is_reversed,
@@ -72,7 +72,9 @@ def tied_cause(path: str, right: str, source: str) -> Cause:
     return Cause("weight.tied", message, COPY, 0.0)
 
 
-def _arranged(path: str, framework: str, shape: Sequence[int], found: Arrangement, measured: float) -> Cause:
+def _arranged(
+    path: str, framework: str, shape: Sequence[int], found: Rearrangement, measured: float
+) -> Cause:
     if not found.moved:
         message = phrase(
             "{path} {shape} of the port is the reference's with its axes swapped",
@@ -160,7 +162,7 @@ def _transposed(path: str, framework: str, axes: Sequence[int]) -> str:
     return _overwritten(path, framework, registry.dialect(framework).overwrite_transposed.format(back))
 
 
-def _picked(path: str, framework: str, found: Arrangement) -> str:
+def _picked(path: str, framework: str, found: Rearrangement) -> str:
     """The line that puts slices back in order."""
     if all(is_reversed(found.orders[axis]) for axis in found.moved):
         axes = found.moved[0] if len(found.moved) == 1 else list(found.moved)

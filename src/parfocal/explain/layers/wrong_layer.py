@@ -11,7 +11,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array, Backend
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, Where, place
+from parfocal.explain.causes import OpLine, Proof, place
 from parfocal.explain.ops.passing import calling
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
@@ -63,7 +63,7 @@ def _proof(case: Case, other: Node, path: str, score: float) -> Proof:
         port=path,
     )
     around = nodes[node.parent or 0].path
-    return Proof("op.order", message, fix, score, Where(node.kind, node.file, node.line, around))
+    return Proof("op.order", message, fix, score, OpLine(node.kind, node.file, node.line, around))
 
 
 def _sizes(backend: Backend, module: Any) -> list[tuple[int, float]]:

@@ -16,7 +16,7 @@ Convert = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PassedArgument:
     """One argument: its value under the common name, and where it stands in the call."""
 
     name: str
@@ -130,9 +130,9 @@ SCALAR_WORDS = {
 _IGNORED = frozenset({"name", "out", "inplace", "_stacklevel", "dtype", "data_format"})
 
 
-def said(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Said]:
+def said(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, PassedArgument]:
     """Every argument that is no tensor and was given or has a default."""
-    found: dict[str, Said] = {}
+    found: dict[str, PassedArgument] = {}
     for native, word, value in _named(op):
         if value is None or word in _IGNORED or _holds(value, is_tensor):
             continue
@@ -142,7 +142,7 @@ def said(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Said]:
             back = _same  # the formula of GELU, say, by its name
         if (op.name, name) in READINGS:
             name, there, back = READINGS[op.name, name](op, value)
-        found[name] = Said(name, _plain(there(value)), native, back)
+        found[name] = PassedArgument(name, _plain(there(value)), native, back)
     return found
 
 
@@ -210,13 +210,13 @@ def unsaid(op: Op) -> list[str]:
     ]
 
 
-def left_out(op: Op) -> dict[str, Said]:
+def left_out(op: Op) -> dict[str, PassedArgument]:
     """The same under common names, as arguments that are nothing."""
     words = ((word, *WORDS.get(word, (word, _same, _same))) for word in unsaid(op))
-    return {name: Said(name, None, word, back) for word, name, _, back in words}
+    return {name: PassedArgument(name, None, word, back) for word, name, _, back in words}
 
 
-def default_of(op: Op, argument: Said) -> Any:
+def default_of(op: Op, argument: PassedArgument) -> Any:
     """What an argument is when it is not said, under the common name; None where that is not known."""
     parameters = None if op.function is None else _parameters(op.function)
     for index, parameter in enumerate(parameters or ()):
@@ -226,7 +226,7 @@ def default_of(op: Op, argument: Said) -> Any:
     return None
 
 
-def retold(op: Op, argument: Said, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def retold(op: Op, argument: PassedArgument, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The op's arguments with one of them changed."""
     new = argument.back(value)
     if isinstance(argument.native, int) and argument.native < len(op.args):

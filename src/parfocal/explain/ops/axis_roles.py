@@ -8,9 +8,9 @@ from itertools import combinations
 from parfocal.explain.causes import Proof
 from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.remakes import turning
-from parfocal.explain.ops.scene import Scene
 from parfocal.phrases import phrase
 
 # Every tensor of as many axes as the first is laid out like it, the result too.
@@ -32,7 +32,7 @@ FIRST_ALONE = frozenset(
 FEWEST, MOST = 3, 5  # axes
 
 
-def other_axes(scene: Scene) -> Iterator[Proof]:
+def other_axes(scene: OpComparison) -> Iterator[Proof]:
     """The op is right when two axes of what it takes, and of what it gives, change places."""
     for op in scene.suspects:
         if op.function is None or op.name not in ALL_ALIKE | FIRST_ALONE or not op.inputs:
@@ -53,7 +53,7 @@ def other_axes(scene: Scene) -> Iterator[Proof]:
                 return
 
 
-def _proof(scene: Scene, op: Op, slots: list[str], order: tuple[int, ...], score: float) -> Proof:
+def _proof(scene: OpComparison, op: Op, slots: list[str], order: tuple[int, ...], score: float) -> Proof:
     shape = scene.port.values[op.inputs[slots[0]]].shape
     right = [shape[axis] for axis in order]
     first, second = (axis for axis, other in enumerate(order) if axis != other)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from parfocal.explain.case import Case
-from parfocal.explain.fixes.frames import Standing
+from parfocal.explain.fixes.frames import UserFrame
 from parfocal.explain.ops.log import Op
-from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.writing import writing_scene
 
 
-def caller(case: Case) -> tuple[Scene | None, Op | None]:
+def caller(case: Case) -> tuple[OpComparison | None, Op | None]:
     """The code that makes the call, on both sides, and the call in it."""
     node, other = case.node, case.reference_node
     if node.parent is None or other is None or other.parent is None:
@@ -29,7 +29,7 @@ def call_in(ops: Sequence[Op], call: int | None) -> Op | None:
     return next((op for op in ops if op.call == call), None)
 
 
-def frames_around(case: Case) -> tuple[Standing, ...]:
+def frames_around(case: Case) -> tuple[UserFrame, ...]:
     """Where the code stands that makes the call, the innermost first."""
     _, op = caller(case)
     return () if op is None else op.frames

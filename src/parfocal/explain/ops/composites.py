@@ -18,7 +18,7 @@ from parfocal.explain.ops.values import same
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ArrayOp:
     """One op on arrays; ``scalar`` is its number, if it has one."""
 
     name: str
@@ -32,10 +32,10 @@ FILLS = "fills"  # said with an op that hides: how the port does, if not by addi
 FILLED, HIDES, KEEPS = "masked_fill", "where hidden", "where kept"
 Tensors = Sequence[Array]
 Words = Mapping[str, Any]
-Taking = Callable[[Tensors, Words], "list[Step] | None"]
+Taking = Callable[[Tensors, Words], "list[ArrayOp] | None"]
 
 
-def steps(name: str, tensors: Tensors, words: Words, output: Array) -> list[Step]:
+def steps(name: str, tensors: Tensors, words: Words, output: Array) -> list[ArrayOp]:
     """The steps of an op; none when it has none, or when they do not lead to what it gave."""
     taking = COMPOSITES.get(name)
     if taking is None or not tensors or any(array.dtype.kind not in "fb" for array in tensors):
@@ -46,57 +46,57 @@ def steps(name: str, tensors: Tensors, words: Words, output: Array) -> list[Step
         return []
     narrow = [_narrowed(step, output.dtype) for step in found]
     last = narrow[-1]
-    return [*narrow[:-1], Step(last.name, last.inputs, output, last.scalar, last.words)]
+    return [*narrow[:-1], ArrayOp(last.name, last.inputs, output, last.scalar, last.words)]
 
 
 def _wide(array: Array) -> Array:
     return array if array.dtype == np.bool_ else array.astype(np.float64)
 
 
-def _narrowed(step: Step, dtype: Any) -> Step:
+def _narrowed(step: ArrayOp, dtype: Any) -> ArrayOp:
     inputs = tuple(a if a.dtype == np.bool_ else a.astype(dtype) for a in step.inputs)
     output = step.output if step.output.dtype == np.bool_ else step.output.astype(dtype)
-    return Step(step.name, inputs, output, step.scalar, step.words)
+    return ArrayOp(step.name, inputs, output, step.scalar, step.words)
 
 
-def _linear(tensors: Tensors, words: Words) -> list[Step] | None:
+def _linear(tensors: Tensors, words: Words) -> list[ArrayOp] | None:
     if len(tensors) != 3:
         return None
     x, weight, bias = tensors
     if weight.ndim != 2 or bias.ndim != 1:
         return None
     product = x @ (weight.T if weight.shape == (bias.size, x.shape[-1]) else weight)
-    return [Step("matmul", (x, weight), product), Step("add", (product, bias), product + bias)]
+    return [ArrayOp("matmul", (x, weight), product), ArrayOp("add", (product, bias), product + bias)]
 
 
-def _leaky_relu(tensors: Tensors, words: Words) -> list[Step] | None:
+def _leaky_relu(tensors: Tensors, words: Words) -> list[ArrayOp] | None:
     (x,) = tensors
     slope = float(words.get("negative_slope", 0.01))
     positive = x > 0
     return [
-        Step("greater_than", (x,), positive, 0.0),
-        Step("mul", (x,), slope * x, slope),
-        Step("where", (positive, x, slope * x), np.where(positive, x, slope * x)),
+        ArrayOp("greater_than", (x,), positive, 0.0),
+        ArrayOp("mul", (x,), slope * x, slope),
+        ArrayOp("where", (positive, x, slope * x), np.where(positive, x, slope * x)),
     ]
 
 
-def _layer_norm(tensors: Tensors, words: Words) -> list[Step] | None:
+def _layer_norm(tensors: Tensors, words: Words) -> list[ArrayOp] | None:
     x, affine = tensors[0], tensors[1:]
     count = affine[0].ndim if affine else len(words.get("normalized_shape", (1,)))
     axes = tuple(range(x.ndim - count, x.ndim))
     mean = x.mean(axes, keepdims=True)
     centred = x - mean
     along = {"axis": axes if len(axes) > 1 else axes[0]}
-    found = [Step("mean", (x,), mean, words=along), Step("sub", (x, mean), centred)]
+    found = [ArrayOp("mean", (x,), mean, words=along), ArrayOp("sub", (x, mean), centred)]
     return found + _normalised(centred, along, words, affine)
 
 
-def _rms_norm(tensors: Tensors, words: Words) -> list[Step] | None:
+def _rms_norm(tensors: Tensors, words: Words) -> list[ArrayOp] | None:
     x, affine = tensors[0], tensors[1:]
     return _normalised(x, {"axis": x.ndim - 1}, words, affine)
 
 
-def _normalised(x: Array, along: dict[str, Any], words: Words, affine: Tensors) -> list[Step]:
+def _normalised(x: Array, along: dict[str, Any], words: Words, affine: Tensors) -> list[ArrayOp]:
     """Divided by the root of the mean square, then scaled and shifted."""
     epsilon = words.get("epsilon")
     epsilon = 1e-5 if epsilon is None else float(epsilon)
@@ -105,20 +105,20 @@ def _normalised(x: Array, along: dict[str, Any], words: Words, affine: Tensors) 
     raised = mean + epsilon
     root = np.sqrt(raised)
     found = [
-        Step("square", (x,), squared),
-        Step("mean", (squared,), mean, words=along),
-        Step("add", (mean,), raised, epsilon),
-        Step("rsqrt", (raised,), 1.0 / root),
-        Step("sqrt", (raised,), root),
-        Step("div", (x, root), x / root),
+        ArrayOp("square", (x,), squared),
+        ArrayOp("mean", (squared,), mean, words=along),
+        ArrayOp("add", (mean,), raised, epsilon),
+        ArrayOp("rsqrt", (raised,), 1.0 / root),
+        ArrayOp("sqrt", (raised,), root),
+        ArrayOp("div", (x, root), x / root),
     ]
     for name, other in zip(("mul", "add"), affine, strict=False):
         before = found[-1].output
-        found.append(Step(name, (before, other), before * other if name == "mul" else before + other))
+        found.append(ArrayOp(name, (before, other), before * other if name == "mul" else before + other))
     return found
 
 
-def _attention(tensors: Tensors, words: Words) -> list[Step] | None:
+def _attention(tensors: Tensors, words: Words) -> list[ArrayOp] | None:
     query, key, value = tensors[:3]
     scale = words.get("scale")
     scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
@@ -128,68 +128,68 @@ def _attention(tensors: Tensors, words: Words) -> list[Step] | None:
         for each in (key, value):
             repeated = np.repeat(each, shared, 1)
             words_of_it = {"repeats": shared, "axis": 1}
-            found.append(Step("repeat_interleave", (each,), repeated, words=words_of_it))
+            found.append(ArrayOp("repeat_interleave", (each,), repeated, words=words_of_it))
         key, value = found[0].output, found[1].output
     scores = query @ np.swapaxes(key, -1, -2)
-    found += [Step("matmul", (query, key), scores), Step("mul", (scores,), scores * scale, scale)]
+    found += [ArrayOp("matmul", (query, key), scores), ArrayOp("mul", (scores,), scores * scale, scale)]
     scaled = found[-1].output
     if words.get("is_causal"):
         found += _hidden_after(scaled, words)
     elif len(tensors) > 3 and tensors[3].dtype == np.bool_:
         found += _masked(scaled, tensors[3], words)
     elif len(tensors) > 3:
-        found.append(Step("add", (scaled, tensors[3]), scaled + tensors[3]))
+        found.append(ArrayOp("add", (scaled, tensors[3]), scaled + tensors[3]))
     shares = special.softmax(found[-1].output, -1)
-    found.append(Step("softmax", (found[-1].output,), shares, words={"axis": -1}))
-    found.append(Step("matmul", (shares, value), shares @ value))
+    found.append(ArrayOp("softmax", (found[-1].output,), shares, words={"axis": -1}))
+    found.append(ArrayOp("matmul", (shares, value), shares @ value))
     return found
 
 
-def _hidden_after(scaled: Array, words: Words) -> list[Step]:
+def _hidden_after(scaled: Array, words: Words) -> list[ArrayOp]:
     """What comes later is hidden: by a triangle that is made of what the port hides with."""
     way, shape = words.get(FILLS), scaled.shape[-2:]
     hidden = np.triu(np.ones(shape, np.bool_), 1)
     if way is None:
         whole, mask = np.full(shape, -np.inf), np.where(hidden, -np.inf, 0.0)
         return [
-            Step("full", (), whole),
-            Step("triu", (whole,), mask, words={"diagonal": 1}),
+            ArrayOp("full", (), whole),
+            ArrayOp("triu", (whole,), mask, words={"diagonal": 1}),
             *_added(scaled, mask),
         ]
     whole = np.ones(shape, np.bool_)
     half = ("tril", ~hidden, 0) if way == KEEPS else ("triu", hidden, 1)
-    made = Step(half[0], (whole,), half[1], words={"diagonal": half[2]})
-    return [Step("ones", (), whole), made, *_filled(scaled, half[1], way)]
+    made = ArrayOp(half[0], (whole,), half[1], words={"diagonal": half[2]})
+    return [ArrayOp("ones", (), whole), made, *_filled(scaled, half[1], way)]
 
 
-def _masked(scaled: Array, kept: Array, words: Words) -> list[Step]:
+def _masked(scaled: Array, kept: Array, words: Words) -> list[ArrayOp]:
     """As the port does it: filled in where a mask says so or does not, or added to what is hidden."""
     way, hidden = words.get(FILLS), ~kept
     if way == KEEPS:
         return _filled(scaled, kept, way)
-    inverted = Step("logical_not", (kept,), hidden)
+    inverted = ArrayOp("logical_not", (kept,), hidden)
     if way is None:
         return [inverted, *_added(scaled, np.where(hidden, -np.inf, 0.0))]
     return [inverted, *_filled(scaled, hidden, way)]
 
 
-def _added(scaled: Array, mask: Array) -> list[Step]:
-    return [Step("add", (scaled, mask), scaled + mask)]
+def _added(scaled: Array, mask: Array) -> list[ArrayOp]:
+    return [ArrayOp("add", (scaled, mask), scaled + mask)]
 
 
-def _filled(scaled: Array, mask: Array, way: str) -> list[Step]:
+def _filled(scaled: Array, mask: Array, way: str) -> list[ArrayOp]:
     low = np.array(-np.inf)
     if way == FILLED:
-        return [Step("masked_fill", (scaled, mask), np.where(mask, low, scaled))]
+        return [ArrayOp("masked_fill", (scaled, mask), np.where(mask, low, scaled))]
     chosen = (scaled, low) if way == KEEPS else (low, scaled)
-    return [Step("full", (), low), Step("where", (mask, *chosen), np.where(mask, *chosen))]
+    return [ArrayOp("full", (), low), ArrayOp("where", (mask, *chosen), np.where(mask, *chosen))]
 
 
-def complex_steps(name: str, tensors: Tensors, output: Array) -> list[Step]:
+def complex_steps(name: str, tensors: Tensors, output: Array) -> list[ArrayOp]:
     """A product of complex numbers by their parts, and a row of pairs joined of both parts."""
     if name == "view_as_real" and len(tensors) == 1:
         parts = _parts(tensors[0])
-        return [*parts, Step("stack", (parts[0].output, parts[1].output), output, words={"axis": -1})]
+        return [*parts, ArrayOp("stack", (parts[0].output, parts[1].output), output, words={"axis": -1})]
     if name != "mul" or len(tensors) != 2 or any(array.dtype.kind != "c" for array in (*tensors, output)):
         return []
     found = [*_parts(tensors[0]), *_parts(tensors[1])]
@@ -198,13 +198,13 @@ def complex_steps(name: str, tensors: Tensors, output: Array) -> list[Step]:
         ("sub", (a, c), (b, d), output.real),
         ("add", (a, d), (b, c), output.imag),
     ):
-        products = [Step("mul", pair, pair[0] * pair[1]) for pair in (one, other)]
-        found += [*products, Step(joining, (products[0].output, products[1].output), part)]
-    return [*found, Step("complex", (output.real, output.imag), output)]
+        products = [ArrayOp("mul", pair, pair[0] * pair[1]) for pair in (one, other)]
+        found += [*products, ArrayOp(joining, (products[0].output, products[1].output), part)]
+    return [*found, ArrayOp("complex", (output.real, output.imag), output)]
 
 
-def _parts(array: Array) -> list[Step]:
-    return [Step("real", (array,), array.real), Step("imag", (array,), array.imag)]
+def _parts(array: Array) -> list[ArrayOp]:
+    return [ArrayOp("real", (array,), array.real), ArrayOp("imag", (array,), array.imag)]
 
 
 COMPOSITES: dict[str, Taking] = {

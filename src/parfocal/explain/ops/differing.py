@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from parfocal.brief import brief
-from parfocal.explain.causes import Proof, Where
+from parfocal.explain.causes import OpLine, Proof
 from parfocal.explain.fixes.joining import joined as joined_fixes
-from parfocal.explain.ops.arguments import Said, default_of, left_out, said, told, unsaid
+from parfocal.explain.ops.arguments import PassedArgument, default_of, left_out, said, told, unsaid
 from parfocal.explain.ops.fitting import number_further_back
-from parfocal.explain.ops.gaps import Gap, narrowed, paired_inputs, producers
 from parfocal.explain.ops.locating import line_beside, line_of_use
 from parfocal.explain.ops.masking import are_masks, masked_otherwise, other_mask
+from parfocal.explain.ops.mismatches import Mismatch, narrowed, paired_inputs, producers
 from parfocal.explain.ops.modules import layer_extra, layer_missing, other_layer
 from parfocal.explain.ops.names import ARITHMETIC, MASKING, POINTWISE, SCALING
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.op_sequences import way_proof
 from parfocal.explain.ops.ordering import (
     another_value,
@@ -41,7 +42,6 @@ from parfocal.explain.ops.proofs import (
 from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.remakes import again, bridging, giving, handing, picking, retelling, retelling_all
 from parfocal.explain.ops.rewriting import mended
-from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.solving import is_number, other_constant, other_number
 from parfocal.explain.ops.subgraphs import (
     apart,
@@ -56,26 +56,26 @@ from parfocal.explain.ops.subgraphs import (
 from parfocal.explain.ops.values import rearranged
 from parfocal.phrases import joined, phrase
 
-Rule = Callable[[Scene, Gap], Iterator[Proof]]
+Rule = Callable[[OpComparison, Mismatch], Iterator[Proof]]
 MOST_OPS = 4  # in a row: more of them say nothing
 
 
-def differences(scene: Scene) -> Iterator[Proof]:
+def differences(scene: OpComparison) -> Iterator[Proof]:
     """By the size of the edit, and of the innermost gaps first."""
     yield from _by(RULES, scene)
 
 
-def otherwise(scene: Scene) -> Iterator[Proof]:
+def otherwise(scene: OpComparison) -> Iterator[Proof]:
     """What can still be said where no op is wrong by itself."""
     yield from _by(LAST_RULES, scene)
 
 
-def other_ways(scene: Scene) -> Iterator[Proof]:
+def other_ways(scene: OpComparison) -> Iterator[Proof]:
     """What the two do differently on the way, where no setting accounts for it either."""
     yield from _by(WAYS, scene)
 
 
-def _by(ranks: tuple[tuple[Rule, ...], ...], scene: Scene) -> Iterator[Proof]:
+def _by(ranks: tuple[tuple[Rule, ...], ...], scene: OpComparison) -> Iterator[Proof]:
     gaps = narrowed(scene)
     for rules in ranks:
         for gap in gaps:
@@ -84,7 +84,7 @@ def _by(ranks: tuple[tuple[Rule, ...], ...], scene: Scene) -> Iterator[Proof]:
                     yield mended(scene, gap, proof)
 
 
-def other_arguments(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def other_arguments(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The same op, told something else."""
     mine, theirs = producers(scene, gap)
     known = scene.knows(gap.port) and not scene.matches.are_one(gap.port, gap.reference)
@@ -132,7 +132,7 @@ def other_arguments(scene: Scene, gap: Gap) -> Iterator[Proof]:
             return
 
 
-def made_for_others(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def made_for_others(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """A value that is right elsewhere: the same op, told otherwise, gives the one wanted here."""
     mine, theirs = producers(scene, gap)
     if mine is None or theirs is None or mine.name != theirs.name or not scene.knows(gap.port):
@@ -154,7 +154,7 @@ def made_for_others(scene: Scene, gap: Gap) -> Iterator[Proof]:
             return
 
 
-def tensor_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def tensor_missing(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The same op with a tensor more in the reference: a bias that is not handed to it."""
     mine, theirs = producers(scene, gap)
     if mine is None or theirs is None or mine.name != theirs.name or scene.knows(gap.port):
@@ -174,7 +174,7 @@ def tensor_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
             return
 
 
-def other_factor(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def other_factor(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """A number to multiply with or to divide by, which is another one in the reference."""
     mine, theirs = producers(scene, gap)
     if mine is None or theirs is None or mine.function is None:
@@ -192,22 +192,24 @@ def other_factor(scene: Scene, gap: Gap) -> Iterator[Proof]:
         return
     score = scene.try_remade(mine, retelling(mine, own, value))
     if score <= scene.case.limit:
-        yield argument_proof(scene, mine, theirs, own, Said("scalar", value, own.native, own.back), score)
+        yield argument_proof(
+            scene, mine, theirs, own, PassedArgument("scalar", value, own.native, own.back), score
+        )
 
 
-def op_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def op_missing(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The reference does one thing more to a value that the port uses as it is."""
     if len(between(scene, gap)[1]) == 1:
         yield from ops_missing(scene, gap)
 
 
-def op_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def op_extra(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The port does one thing more to a value that the reference uses as it is."""
     if len(between(scene, gap)[0]) == 1:
         yield from ops_extra(scene, gap)
 
 
-def ops_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def ops_missing(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The reference goes on from a value that the port uses as it is."""
     own, others = between(scene, gap)
     if own or not others or rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference]):
@@ -228,7 +230,7 @@ def ops_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
     yield proof if beside is None else replace(proof, port=beside)
 
 
-def ops_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def ops_extra(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The port goes on from a value that the reference uses as it is."""
     own, others = between(scene, gap)
     if others or not own or rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference]):
@@ -257,11 +259,11 @@ def ops_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:
     yield extra_proof(scene, own, score, right[-1])
 
 
-def _line(where: Where) -> int:
+def _line(where: OpLine) -> int:
     return where.line or 0
 
 
-def another_op(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def another_op(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """One op in place of another, on the same values."""
     own, others = between(scene, gap)
     if len(own) != 1 or len(others) != 1 or own[0].name == others[0].name:
@@ -279,7 +281,7 @@ def another_op(scene: Scene, gap: Gap) -> Iterator[Proof]:
         yield replaced_proof(scene, mine, theirs, score)
 
 
-def another_formula(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def another_formula(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """A function written by hand on one side, and another one on the other."""
     own, others = between(scene, gap)
     if not own or not others or len(own) + len(others) < 3:
@@ -298,7 +300,7 @@ def another_formula(scene: Scene, gap: Gap) -> Iterator[Proof]:
         yield formula_proof(scene, own, others, score)
 
 
-def another_way(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def another_way(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """One op on one side and a few on the other, of the same values, or the same ops told otherwise."""
     own, others = between(scene, gap)
     if not own or not others or max(len(own), len(others)) > MOST_OPS or min(apart(own, others)) > 1:

@@ -15,11 +15,11 @@ from parfocal.explain.ops.composites import (
     FILLS,
     HIDES,
     KEEPS,
-    Step,
+    ArrayOp,
     complex_steps,
     steps,
 )
-from parfocal.explain.ops.log import Key, Log, Maker, Op, hides_where, key_of
+from parfocal.explain.ops.log import Key, Maker, Op, OpLog, hides_where, key_of
 from parfocal.explain.ops.names import name_of_kind
 
 JOINT = {"var_mean": ("var", "mean"), "std_mean": ("std", "mean")}  # what they give, in order
@@ -27,13 +27,13 @@ FILLING = frozenset({"masked_fill", "where"})
 
 
 def expanded(
-    log: Log,
+    log: OpLog,
     is_tensor: Callable[[object], bool],
     kept: Collection[str],
     parts: Collection[str],
     *,
     fills: str | None = None,
-) -> Log:
+) -> OpLog:
     """The same log, or one with more ops in it; those of ``kept`` names stay as they are.
 
     So do those of which not one step is among ``parts``. ``fills``: how the port fills in what is hidden
@@ -43,7 +43,7 @@ def expanded(
         (op.name in (*COMPOSITES, *JOINT) and op.name not in kept) or _is_complex(log, op) for op in log.ops
     ):
         return log
-    new = Log(values=log.values, results=log.results, returns=log.returns)
+    new = OpLog(values=log.values, results=log.results, returns=log.returns)
     moved: dict[Maker, int] = {}
     for op in log.ops:
         free = op.name not in kept or _is_complex(log, op)
@@ -72,7 +72,7 @@ def _parts_of(op: Op) -> Sequence[Op]:
     ]
 
 
-def fills_in(log: Log) -> str | None:
+def fills_in(log: OpLog) -> str | None:
     """How places are filled in of what goes into a softmax; None: they are not."""
     for op in log.ops:
         if op.name in FILLING and any(
@@ -82,7 +82,7 @@ def fills_in(log: Log) -> str | None:
     return None
 
 
-def expanded_layer(case: Case, log: Log) -> Log:
+def expanded_layer(case: Case, log: OpLog) -> OpLog:
     """What a layer of the framework does, when it is one that can be taken apart."""
     node, module = case.reference_node, case.reference_module
     if node is None or log.ops or not node.framework_layer or name_of_kind(node.kind) not in COMPOSITES:
@@ -102,11 +102,13 @@ def expanded_layer(case: Case, log: Log) -> Log:
     return log
 
 
-def _is_complex(log: Log, op: Op) -> bool:
+def _is_complex(log: OpLog, op: Op) -> bool:
     return any(log.values[key].dtype.kind == "c" for key in op.inputs.values())
 
 
-def _steps_of(log: Log, op: Op, is_tensor: Callable[[object], bool], fills: str | None) -> Sequence[Step]:
+def _steps_of(
+    log: OpLog, op: Op, is_tensor: Callable[[object], bool], fills: str | None
+) -> Sequence[ArrayOp]:
     if _is_complex(log, op) and len(op.outputs) == 1:
         arrays = [log.values[key] for key in op.inputs.values()]
         return complex_steps(op.name, arrays, log.values[next(iter(op.outputs.values()))])
@@ -117,14 +119,14 @@ def _steps_of(log: Log, op: Op, is_tensor: Callable[[object], bool], fills: str 
     return steps(op.name, arrays, words, log.values[next(iter(op.outputs.values()))])
 
 
-def _add(log: Log, step: Step, file: str | None, line: int | None) -> None:
+def _add(log: OpLog, step: ArrayOp, file: str | None, line: int | None) -> None:
     inputs = {str(index): _kept(log, array) for index, array in enumerate(step.inputs)}
     args = (None, step.scalar) if step.scalar is not None else ()
     outputs = {"0": _kept(log, step.output)}
     log.add(Op(len(log.ops), step.name, args, dict(step.words), inputs, outputs, file, line))
 
 
-def _kept(log: Log, array: Array) -> Key:
+def _kept(log: OpLog, array: Array) -> Key:
     key = key_of(array)
     log.values.setdefault(key, array)
     return key

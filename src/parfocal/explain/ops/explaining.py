@@ -7,19 +7,19 @@ from dataclasses import replace
 from itertools import islice
 
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, Where
-from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.causes import OpLine, Proof
+from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.ops.axis_roles import other_axes
 from parfocal.explain.ops.differing import differences, other_ways, otherwise
-from parfocal.explain.ops.gaps import narrowed
 from parfocal.explain.ops.hypotheses import HYPOTHESES
 from parfocal.explain.ops.joint_edits import at_several_places
 from parfocal.explain.ops.lengths import lengths_missing
 from parfocal.explain.ops.locating import in_one_function, located
-from parfocal.explain.ops.log import Log
+from parfocal.explain.ops.log import OpLog
+from parfocal.explain.ops.mismatches import narrowed
+from parfocal.explain.ops.op_comparison import OpComparison, make_scene
 from parfocal.explain.ops.proofs import chain, line
 from parfocal.explain.ops.rewriting import mended, wrong_with
-from parfocal.explain.ops.scene import Scene, make_scene
 from parfocal.explain.ops.subgraphs import between
 from parfocal.phrases import phrase
 from parfocal.replay.repeat import Place
@@ -48,7 +48,7 @@ def ways(case: Case) -> Iterator[Proof]:
         yield from (_in_modules(scene, _with_facts(scene, proof)) for proof in proofs)
 
 
-def _in_modules(scene: Scene, proof: Proof) -> Proof:
+def _in_modules(scene: OpComparison, proof: Proof) -> Proof:
     """With the modules whose code the lines are, where only the lines are known."""
     port, reference = proof.port, proof.reference
     return replace(
@@ -58,7 +58,7 @@ def _in_modules(scene: Scene, proof: Proof) -> Proof:
     )
 
 
-def _in_module(log: Log, where: Where) -> Where:
+def _in_module(log: OpLog, where: OpLine) -> OpLine:
     """The module of an op of that line, or of another one of the same function."""
     if where.module is not None:
         return where
@@ -70,7 +70,7 @@ def _in_module(log: Log, where: Where) -> Where:
     return replace(where, module=likely[0].owner[0], kind=likely[0].owner[1]) if likely else where
 
 
-def _with_facts(scene: Scene, proof: Proof) -> Proof:
+def _with_facts(scene: OpComparison, proof: Proof) -> Proof:
     """What the message says with layers by what they do and not by where they are."""
     said = proof.message
     layers = {op.spelled: op.name for log in (scene.port, scene.reference) for op in log.ops if op.is_module}
@@ -79,12 +79,14 @@ def _with_facts(scene: Scene, proof: Proof) -> Proof:
     return proof if proof.facts else replace(proof, facts=(said,))
 
 
-def _with_line(hypothesis: Callable[[Scene], Iterator[Proof]]) -> Callable[[Scene], Iterator[Proof]]:
+def _with_line(
+    hypothesis: Callable[[OpComparison], Iterator[Proof]],
+) -> Callable[[OpComparison], Iterator[Proof]]:
     """What is found without looking at a single gap: with a line that was tried at the outermost."""
     return lambda scene: (mended(scene, None, proof) for proof in hypothesis(scene))
 
 
-def place(case: Case) -> Where | None:
+def place(case: Case) -> OpLine | None:
     """The line of the port's code that a divergence comes from, whatever the cause."""
     scene = scene_of(case)
     where = None if scene is None else located(scene)
@@ -98,7 +100,7 @@ def still_wrong(case: Case, proof: Proof) -> frozenset[Place]:
         return frozenset()
     if scene.left == []:
         return frozenset()
-    left = wrong_with(scene, proof.fix.patch) if isinstance(proof.fix, Line) else scene.left
+    left = wrong_with(scene, proof.fix.patch) if isinstance(proof.fix, FixLine) else scene.left
     if left is None:
         left = [] if proof.code == "op.order" else scene.apart_from_it()  # an order shows at several places
     return frozenset(left)
@@ -124,7 +126,7 @@ def both_ways(case: Case) -> str:
     return ""
 
 
-def scene_of(case: Case) -> Scene | None:
+def scene_of(case: Case) -> OpComparison | None:
     """What a call's own code does; None for a layer of the framework. Looked at once.
 
     What makes its layers one after the other is written by the user.
@@ -133,5 +135,5 @@ def scene_of(case: Case) -> Scene | None:
         return None
     if "scene" not in case.looked_up:
         case.looked_up["scene"] = make_scene(case)
-    found: Scene | None = case.looked_up["scene"]
+    found: OpComparison | None = case.looked_up["scene"]
     return found

@@ -15,13 +15,13 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import is_telling
 from parfocal.explain.causes import Proof, rounded
-from parfocal.explain.ops.arguments import Said, said
-from parfocal.explain.ops.gaps import Gap
+from parfocal.explain.ops.arguments import PassedArgument, said
 from parfocal.explain.ops.locating import behind
 from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.mismatches import Mismatch
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import argument_proof
 from parfocal.explain.ops.remakes import retelling
-from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.solving import is_number
 from parfocal.explain.ops.values import laid_out
 
@@ -37,7 +37,7 @@ DIGITS = 3  # of a number that somebody wrote
 Computed = Callable[[float], "Array | None"]
 
 
-def number_further_back(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def number_further_back(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The number of an op on the way that makes the wrong value right; of several that do, all."""
     ops = behind(scene, gap)
     wanted = scene.reference.values[gap.reference]
@@ -59,7 +59,7 @@ def number_further_back(scene: Scene, gap: Gap) -> Iterator[Proof]:
     for _, op, argument, value in sorted(found, key=lambda each: each[0]):
         score = scene.try_remade(op, retelling(op, argument, value))
         if score <= scene.case.limit:
-            theirs = Said(argument.name, value, argument.native, argument.back)
+            theirs = PassedArgument(argument.name, value, argument.native, argument.back)
             proofs.append(argument_proof(scene, op, None, argument, theirs, score))
     if proofs:
         yield replace(proofs[0], message="; or else ".join(proof.message for proof in proofs))
@@ -71,7 +71,7 @@ def _likelihood(own: float, value: float) -> tuple[bool, bool, float]:
     return leap > LEAP, isinstance(own, int), leap
 
 
-def _computing(view: Scene, op: Op, argument: Said) -> Computed:
+def _computing(view: OpComparison, op: Op, argument: PassedArgument) -> Computed:
     """What is there instead of the wrong value, by the number."""
 
     def compute(value: float) -> Array | None:

@@ -14,12 +14,12 @@ import numpy as np
 
 from parfocal.explain.causes import Proof, number
 from parfocal.explain.fixes import fixing
-from parfocal.explain.ops.arguments import Said, said
+from parfocal.explain.ops.arguments import PassedArgument, said
 from parfocal.explain.ops.names import LAYOUT, SCALING
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import argument_proof, extra_proof, line, order_proof
 from parfocal.explain.ops.queries import can_take, equal, natural_factors, output_shape
 from parfocal.explain.ops.remakes import feeding, picking, reordering, retelling, scaling
-from parfocal.explain.ops.scene import Scene
 from parfocal.phrases import phrase
 
 AXIS_OPS = frozenset(
@@ -29,7 +29,7 @@ NUMBERS = ("scalar", "epsilon", "negative_slope")
 SCALAR_OPS = frozenset({"add", "sub", "rsub", "mul", "div", "rdiv", "pow"})
 
 
-def other_arguments(scene: Scene) -> Iterator[Proof]:
+def other_arguments(scene: OpComparison) -> Iterator[Proof]:
     """An op on the same values as one of the reference, but told something else."""
     backend, reference_backend = scene.case.backend, scene.case.reference_backend
     for op in scene.suspects:
@@ -44,7 +44,7 @@ def other_arguments(scene: Scene) -> Iterator[Proof]:
                     yield argument_proof(scene, op, other, mine, theirs, score)
 
 
-def another_order(scene: Scene) -> Iterator[Proof]:
+def another_order(scene: OpComparison) -> Iterator[Proof]:
     """The same tensors joined in another order."""
     for op in scene.suspects:
         slots = list(op.inputs)
@@ -59,7 +59,7 @@ def another_order(scene: Scene) -> Iterator[Proof]:
                 return
 
 
-def extra_op(scene: Scene) -> Iterator[Proof]:
+def extra_op(scene: OpComparison) -> Iterator[Proof]:
     """The port does something that the reference does not."""
     for op in scene.suspects:
         if op.name in LAYOUT or not _is_one_more(scene, op.name):
@@ -74,13 +74,13 @@ def extra_op(scene: Scene) -> Iterator[Proof]:
                 return
 
 
-def _is_one_more(scene: Scene, name: str) -> bool:
+def _is_one_more(scene: OpComparison, name: str) -> bool:
     """Whether the port has an op more often: else it is not too many, whatever it does."""
     mine, theirs = ([op.name for op in ops].count(name) for ops in (scene.suspects, scene.counterparts))
     return mine > theirs
 
 
-def another_axis(scene: Scene) -> Iterator[Proof]:
+def another_axis(scene: OpComparison) -> Iterator[Proof]:
     """A reduction along another axis, where nothing can be read off the reference's."""
     for op in scene.suspects:
         argument = said(op, scene.case.backend.is_tensor).get("axis")
@@ -115,7 +115,7 @@ def another_axis(scene: Scene) -> Iterator[Proof]:
                 return
 
 
-def missing_scale(scene: Scene) -> Iterator[Proof]:
+def missing_scale(scene: OpComparison) -> Iterator[Proof]:
     """A product that the reference scales by the size of an axis or its root."""
     for op in scene.with_sources():
         if op.name not in ("matmul", "einsum") or not op.inputs:
@@ -144,7 +144,7 @@ def missing_scale(scene: Scene) -> Iterator[Proof]:
                 return
 
 
-def inverted_mask(scene: Scene) -> Iterator[Proof]:
+def inverted_mask(scene: OpComparison) -> Iterator[Proof]:
     """A mask of true and false that means the opposite."""
     for op in scene.suspects:
         for slot, key in op.inputs.items():
@@ -168,7 +168,7 @@ def inverted_mask(scene: Scene) -> Iterator[Proof]:
                 return
 
 
-def other_approximation(scene: Scene) -> Iterator[Proof]:
+def other_approximation(scene: OpComparison) -> Iterator[Proof]:
     """GELU by the other formula."""
     for op in scene.suspects:
         argument = said(op, scene.case.backend.is_tensor).get("approximate")
@@ -191,7 +191,7 @@ def other_approximation(scene: Scene) -> Iterator[Proof]:
             yield Proof("op.approximation", message, fix, score, op.where)
 
 
-def flipped_argument(scene: Scene) -> Iterator[Proof]:
+def flipped_argument(scene: OpComparison) -> Iterator[Proof]:
     """A yes that should be a no, where the reference does by other means what the op does."""
     for op in scene.suspects:
         for name, argument in said(op, scene.case.backend.is_tensor).items():
@@ -199,12 +199,12 @@ def flipped_argument(scene: Scene) -> Iterator[Proof]:
                 continue
             score = scene.try_remade(op, retelling(op, argument, not argument.value))
             if score <= scene.case.limit:
-                theirs = Said(name, not argument.value, argument.native, argument.back)
+                theirs = PassedArgument(name, not argument.value, argument.native, argument.back)
                 yield argument_proof(scene, op, None, argument, theirs, score)
                 return
 
 
-def other_scalar(scene: Scene) -> Iterator[Proof]:
+def other_scalar(scene: OpComparison) -> Iterator[Proof]:
     """A number in the port's code that is another one in the reference's code or settings."""
     case = scene.case
     node = case.reference_node
@@ -231,7 +231,7 @@ def other_scalar(scene: Scene) -> Iterator[Proof]:
         for value in sorted(candidates - {float(argument.value)}):
             score = scene.try_remade(op, retelling(op, argument, value))
             if score <= case.limit:
-                theirs = Said(argument.name, value, argument.native, argument.back)
+                theirs = PassedArgument(argument.name, value, argument.native, argument.back)
                 yield argument_proof(scene, op, None, argument, theirs, score)
                 return
 

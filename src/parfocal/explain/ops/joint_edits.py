@@ -14,13 +14,13 @@ from parfocal.explain.causes import Proof
 from parfocal.explain.fixes.joining import joined as joined_fixes
 from parfocal.explain.ops.arguments import said, told
 from parfocal.explain.ops.differing import LAST_RULES, RULES
-from parfocal.explain.ops.gaps import Gap, innermost, producers, ways_through
+from parfocal.explain.ops.mismatches import Mismatch, innermost, producers, ways_through
 from parfocal.explain.ops.names import LAYOUT
+from parfocal.explain.ops.op_comparison import Edits, OpComparison
 from parfocal.explain.ops.proofs import argument_proof, exchanged_proof, replaced_proof
 from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.remakes import bridging, merged, retelling
 from parfocal.explain.ops.rewriting import mended
-from parfocal.explain.ops.scene import Edits, Scene
 from parfocal.phrases import joined, phrase
 
 MOST_PLACES = 12
@@ -29,15 +29,15 @@ MOST_BEHIND = 2  # one behind the other
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JointEdit:
     """One explanation, and for every place it holds for the changes to choose from."""
 
-    gap: Gap
+    gap: Mismatch
     proof: Proof
     choices: list[list[Edits]]
 
 
-def at_several_places(scene: Scene) -> Iterator[Proof]:
+def at_several_places(scene: OpComparison) -> Iterator[Proof]:
     """What is wrong at all the places, said once for each line."""
     for parts in _explanations(scene):
         if len(parts) > MOST_MISTAKES or sum(len(part.choices) for part in parts) < 2:
@@ -49,7 +49,7 @@ def at_several_places(scene: Scene) -> Iterator[Proof]:
                 return
 
 
-def _explanations(scene: Scene) -> Iterator[list[Part]]:
+def _explanations(scene: OpComparison) -> Iterator[list[JointEdit]]:
     """Of the innermost gaps; then with layouts; then with ops on the way that differ by themselves."""
     for moved in (False, True):
         gaps = innermost(scene, moved=moved)
@@ -61,30 +61,30 @@ def _explanations(scene: Scene) -> Iterator[list[Part]]:
     yield found if len(found) == MOST_BEHIND else []
 
 
-def _in_itself(scene: Scene, gap: Gap) -> Iterator[Part]:
+def _in_itself(scene: OpComparison, gap: Mismatch) -> Iterator[JointEdit]:
     """An op that is given something wrong, and is another one or told something else besides."""
     mine, theirs = producers(scene, gap)
     if mine is None or theirs is None or mine.function is None or mine.is_module or theirs.is_module:
         return
     if mine.name != theirs.name and theirs.function is not None:
         change = bridging(scene.case.backend, scene.case.reference_backend, theirs)
-        yield Part(gap, replaced_proof(scene, mine, theirs, 0.0), [[{mine.index: change}]])
+        yield JointEdit(gap, replaced_proof(scene, mine, theirs, 0.0), [[{mine.index: change}]])
     elif mine.name == theirs.name and mine.name not in LAYOUT:
         others = told(theirs, scene.case.reference_backend.is_tensor)
         for name, own in said(mine, scene.case.backend.is_tensor).items():
             if name in others and not equal(name, own.value, others[name], scene, mine):
                 right = replace(own, value=others[name])
                 proof = argument_proof(scene, mine, theirs, own, right, 0.0)
-                yield Part(gap, proof, [[{mine.index: retelling(mine, own, right.value)}]])
+                yield JointEdit(gap, proof, [[{mine.index: retelling(mine, own, right.value)}]])
 
 
-def _choices(parts: list[Part]) -> list[list[Part]]:
+def _choices(parts: list[JointEdit]) -> list[list[JointEdit]]:
     """All; if that is too much, all but one; or one that holds for several places."""
     fewer = [[each for each in parts if each is not part] for part in parts] if len(parts) > 2 else []
     return [parts, *fewer, *([part] for part in parts if len(part.choices) > 1 and len(parts) > 1)]
 
 
-def _needed(scene: Scene, parts: list[Part], score: float) -> Proof:
+def _needed(scene: OpComparison, parts: list[JointEdit], score: float) -> Proof:
     """What is said of the parts that all have to be changed."""
     for part in tuple(parts):  # what is not needed is no mistake
         without = [each for each in parts if each is not part]
@@ -95,7 +95,7 @@ def _needed(scene: Scene, parts: list[Part], score: float) -> Proof:
     return mended(scene, parts[0].gap, proof)
 
 
-def _exchanged(scene: Scene, parts: Sequence[Part], score: float) -> Proof | None:
+def _exchanged(scene: OpComparison, parts: Sequence[JointEdit], score: float) -> Proof | None:
     """Said of two ops of which each takes what the other should."""
     one, other = parts[0].gap, parts[1].gap
     are_one = scene.matches.are_one
@@ -106,8 +106,8 @@ def _exchanged(scene: Scene, parts: Sequence[Part], score: float) -> Proof | Non
     return exchanged_proof(scene, (one, one.user), (other, other.user), score)
 
 
-def _parts(scene: Scene, gaps: Sequence[Gap]) -> list[Part]:
-    found: dict[tuple[object, ...], Part] = {}
+def _parts(scene: OpComparison, gaps: Sequence[Mismatch]) -> list[JointEdit]:
+    found: dict[tuple[object, ...], JointEdit] = {}
     for gap in gaps:
         view = scene.seen_at(gap.port, gap.reference, gap.made, gap.other_made)
         rules = (rule for rank in (*RULES, *LAST_RULES) for rule in rank)
@@ -115,12 +115,12 @@ def _parts(scene: Scene, gaps: Sequence[Gap]) -> list[Part]:
         if proof is None or not view.accepted:
             continue
         line = None if proof.port is None else (proof.port.file, proof.port.line)
-        part = found.setdefault((proof.code, line, proof.message), Part(gap, proof, []))
+        part = found.setdefault((proof.code, line, proof.message), JointEdit(gap, proof, []))
         part.choices.append(view.accepted)
     return list(found.values())
 
 
-def _score(scene: Scene, parts: Sequence[Part]) -> float:
+def _score(scene: OpComparison, parts: Sequence[JointEdit]) -> float:
     """With the first choice everywhere, which is also made where the same line runs again, or the last."""
     everywhere, here = (
         merged(choices[which] for part in parts for choices in part.choices) for which in (0, -1)

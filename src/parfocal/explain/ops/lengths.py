@@ -10,11 +10,11 @@ from parfocal.explain.case import Prepare
 from parfocal.explain.causes import Proof
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.calls import passing
-from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.ops.log import Key, Op
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import line
-from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.writing import Place, Writer
+from parfocal.explain.ops.writing import EditPlace, Writer
 from parfocal.phrases import phrase
 
 RECURRENT = frozenset({"RNN", "GRU", "LSTM", "RNNOverCell", "BiRNNOverCells"})
@@ -22,7 +22,7 @@ PACKING = "_pack_padded_sequence"
 SHOWN = 6  # lengths that are told
 
 
-def lengths_missing(scene: Scene) -> Iterator[Proof]:
+def lengths_missing(scene: OpComparison) -> Iterator[Proof]:
     """A recurrent layer that would be right if it were told how long each sequence is."""
     word = registry.dialect(scene.case.backend.name).lengths_word
     packing = next((op for op in scene.counterparts if op.name == PACKING), None)
@@ -39,7 +39,7 @@ def lengths_missing(scene: Scene) -> Iterator[Proof]:
                 return
 
 
-def _lengths(scene: Scene, op: Op) -> Iterator[Key]:
+def _lengths(scene: OpComparison, op: Op) -> Iterator[Key]:
     """What may be the lengths: whole numbers, one for each sequence and none longer than there are places."""
     shape = scene.port.values[next(iter(op.inputs.values()))].shape
     for key, array in scene.reference.values.items():
@@ -48,7 +48,7 @@ def _lengths(scene: Scene, op: Op) -> Iterator[Key]:
             yield key
 
 
-def _told(scene: Scene, op: Op, word: str, lengths: Any) -> Prepare:
+def _told(scene: OpComparison, op: Op, word: str, lengths: Any) -> Prepare:
     """The layer inside a twin is called with the lengths besides."""
     own, path = scene.case.node.path, op.path or ""
     inner = path[len(own) + 1 :] if own else path
@@ -65,7 +65,7 @@ def _told(scene: Scene, op: Op, word: str, lengths: Any) -> Prepare:
     return prepare
 
 
-def _proof(scene: Scene, op: Op, packing: Op, word: str, key: Key, score: float) -> Proof:
+def _proof(scene: OpComparison, op: Op, packing: Op, word: str, key: Key, score: float) -> Proof:
     lengths = [int(value) for value in scene.reference.values[key]]
     told = ", ".join(map(str, lengths[:SHOWN])) + (", ..." if len(lengths) > SHOWN else "")
     message = phrase(
@@ -81,8 +81,8 @@ def _proof(scene: Scene, op: Op, packing: Op, word: str, key: Key, score: float)
     )
     spot = fixing.spot_of(op)
     if spot is not None:
-        writer = Writer(scene, Place(spot, None, op.index))
+        writer = Writer(scene, EditPlace(spot, None, op.index))
         text = writer.write(key, scene.reference.producers.get(key))
         patch = None if text is None else passing(spot, {word: text})
-        fix = fix if patch is None else Line.of(patch)
+        fix = fix if patch is None else FixLine.of(patch)
     return Proof("op.missing", message, fix, score, op.where, packing.where)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 
-from parfocal.explain.causes import Where
+from parfocal.explain.causes import OpLine
 from parfocal.explain.fixes.sources import FUNCTIONS, read
-from parfocal.explain.ops.gaps import Gap, narrowed
-from parfocal.explain.ops.log import Key, Log, Op, key_of
+from parfocal.explain.ops.log import Key, Op, OpLog, key_of
+from parfocal.explain.ops.mismatches import Mismatch, narrowed
 from parfocal.explain.ops.names import LAYOUT, SELECTING
-from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.op_comparison import OpComparison
 
 
-def located(scene: Scene) -> Where | None:
+def located(scene: OpComparison) -> OpLine | None:
     """The first suspect of the innermost gap; where nothing is suspect, the line that lets a value pass."""
     for gap in narrowed(scene):
         where = line_of_use(scene, gap)
@@ -21,19 +21,19 @@ def located(scene: Scene) -> Where | None:
     return _first(scene, scene.suspects).where if scene.suspects else None
 
 
-def behind(scene: Scene, gap: Gap) -> list[Op]:
+def behind(scene: OpComparison, gap: Mismatch) -> list[Op]:
     """The port's ops between values that both sides have and the wrong one; none when it is known itself."""
     return [] if scene.knows(gap.port) else scene.port.cone(gap.made, scene.knows)
 
 
-def _first(scene: Scene, suspects: list[Op]) -> Op:
+def _first(scene: OpComparison, suspects: list[Op]) -> Op:
     """The first that changes values, or else that arranges them, or else that takes a part."""
     moving = [op for op in suspects if op.name not in SELECTING]
     changing = [op for op in moving if not scene.port.only_moves(op)]
     return (changing or moving or suspects)[0]
 
 
-def line_of_use(scene: Scene, gap: Gap) -> Where | None:
+def line_of_use(scene: OpComparison, gap: Mismatch) -> OpLine | None:
     """The first op that makes a value wrong; of a value that was right, the line that does nothing to it."""
     suspects = behind(scene, gap)
     if suspects:
@@ -47,7 +47,7 @@ def line_of_use(scene: Scene, gap: Gap) -> Where | None:
     return None if made is None else made.where
 
 
-def line_beside(scene: Scene, gap: Gap) -> Where | None:
+def line_beside(scene: OpComparison, gap: Mismatch) -> OpLine | None:
     """The port's line for the rest of what the reference does in the line of an op that the port lacks."""
     made = gap.other_made
     if made is None or (made.function is None and not made.is_module):
@@ -73,7 +73,7 @@ def line_beside(scene: Scene, gap: Gap) -> Where | None:
     file, line = lines.pop()
     if calls and (gap.user is None or not in_one_function(file, line, gap.user.file, gap.user.line)):
         return None
-    return Where(made.name, file, line)
+    return OpLine(made.name, file, line)
 
 
 def in_one_function(file: str | None, line: int | None, other: str | None, there: int | None) -> bool:
@@ -97,7 +97,7 @@ def _function(file: str | None, line: int | None) -> int | None:
 Lines = dict[Key, set[tuple[str | None, int | None]]]
 
 
-def _given_back(scene: Scene, log: Log) -> Lines:
+def _given_back(scene: OpComparison, log: OpLog) -> Lines:
     """What helpers give back that they were not given: where they are called."""
     backend = scene.case.backend if log is scene.port else scene.case.reference_backend
     found: Lines = {}
@@ -108,7 +108,7 @@ def _given_back(scene: Scene, log: Log) -> Lines:
     return found
 
 
-def _lines(log: Log, given_back: Lines) -> Lines:
+def _lines(log: OpLog, given_back: Lines) -> Lines:
     """Where every value comes from: the call of a helper that gives it back, or else the line of its op."""
     found = dict(given_back)
     for op in log.ops:
@@ -118,7 +118,7 @@ def _lines(log: Log, given_back: Lines) -> Lines:
     return found
 
 
-def _last_return(scene: Scene, gap: Gap, made: Op | None) -> Where | None:
+def _last_return(scene: OpComparison, gap: Mismatch, made: Op | None) -> OpLine | None:
     """The last function that gave a value back before it was used, best of all one that was given it."""
     begin = 0 if made is None else made.index
     end = len(scene.port.ops) if gap.user is None else gap.user.index
@@ -128,18 +128,18 @@ def _last_return(scene: Scene, gap: Gap, made: Op | None) -> Where | None:
     for each in sorted(scene.port.returns, key=lambda each: (not each.given, -each.moment)):
         if begin < each.moment <= end and key_of(backend.to_array(each.tensor)) == gap.port:
             name = "return" if made is None else made.name
-            return Where(name, each.file, each.line)
+            return OpLine(name, each.file, each.line)
     return None
 
 
-def _given_back_too(scene: Scene, key: Key) -> bool:
+def _given_back_too(scene: OpComparison, key: Key) -> bool:
     """Whether a helper of the reference gives the same value back, so that the port's is right."""
     backend = scene.case.reference_backend
     theirs = (key_of(backend.to_array(each.tensor)) for each in scene.reference.returns if not each.given)
     return any(scene.matches.are_one(key, other) for other in theirs)
 
 
-def order_of_making(scene: Scene, mine: Op, order: tuple[int, ...], theirs: Op) -> Where | None:
+def order_of_making(scene: OpComparison, mine: Op, order: tuple[int, ...], theirs: Op) -> OpLine | None:
     """The line that makes values in another order than the reference does; None: it is only their use."""
     slots = list(mine.inputs)
     own = [before_moving(scene.port, mine, slots[index]) for index in order]
@@ -153,7 +153,7 @@ def order_of_making(scene: Scene, mine: Op, order: tuple[int, ...], theirs: Op) 
     return None if first is None else first.where
 
 
-def before_moving(log: Log, op: Op, slot: str) -> Op | None:
+def before_moving(log: OpLog, op: Op, slot: str) -> Op | None:
     """The op that made what another takes, before it was only moved about."""
     made = log.maker(op, slot)
     while made is not None and made.name in LAYOUT and len(made.inputs) == 1:

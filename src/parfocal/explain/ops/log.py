@@ -13,8 +13,8 @@ from typing import Any
 
 from parfocal.backends.opcalls import works_in_place
 from parfocal.backends.protocol import Array
-from parfocal.explain.causes import Where
-from parfocal.explain.fixes.frames import Standing
+from parfocal.explain.causes import OpLine
+from parfocal.explain.fixes.frames import UserFrame
 from parfocal.explain.fixes.sources import Span
 from parfocal.explain.ops.names import DROPPING, LAYOUT
 from parfocal.phrases import phrase
@@ -50,12 +50,12 @@ class Op:
         None,
         None,
     )  # path and kind of another module, if it is its code
-    frames: tuple[Standing, ...] = ()  # of the user's code then, the innermost first
+    frames: tuple[UserFrame, ...] = ()  # of the user's code then, the innermost first
     looked_up: dict[str, Any] = field(default_factory=dict)  # what is found once
 
     @property
-    def where(self) -> Where:
-        return Where(self.name, self.file, self.line, *self.owner)
+    def where(self) -> OpLine:
+        return OpLine(self.name, self.file, self.line, *self.owner)
 
     @property
     def spelled(self) -> str:
@@ -87,7 +87,7 @@ class Return:
 
 
 @dataclass(slots=True)
-class Log:
+class OpLog:
     """All ops of one call, in order, and every value seen."""
 
     ops: list[Op] = field(default_factory=list)
@@ -164,7 +164,7 @@ def key_of(array: Array) -> Key:
     return digest.digest()
 
 
-def hides_where(log: Log, op: Op) -> bool:
+def hides_where(log: OpLog, op: Op) -> bool:
     """Whether an op that takes a mask hides what the mask says yes to, or the rest."""
     if op.name != "where":
         return True

@@ -8,20 +8,20 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import Proof
-from parfocal.explain.ops.gaps import Gap
 from parfocal.explain.ops.locating import line_of_use
-from parfocal.explain.ops.log import Key, Log, Op
+from parfocal.explain.ops.log import Key, Op, OpLog
+from parfocal.explain.ops.mismatches import Mismatch
 from parfocal.explain.ops.names import LAYOUT, SELECTING
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import hidden_proof, hides, mask_proof
 from parfocal.explain.ops.remakes import Remake, feeding, giving, picking
-from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.subgraphs import between, transplanted
 from parfocal.explain.ops.values import covered, is_mask, laid_out
 
 POINTED = SELECTING | {"embedding", "one_hot", "scatter", "index_add", "put_along_axis"}
 
 
-def are_masks(scene: Scene, gap: Gap) -> bool:
+def are_masks(scene: OpComparison, gap: Mismatch) -> bool:
     mine, right = scene.port.values[gap.port], scene.reference.values[gap.reference]
     if mine.size != right.size or not (is_mask(mine) and is_mask(right)):
         return False
@@ -35,7 +35,7 @@ def _is_mixed(places: Array) -> bool:
     return bool(places.any()) and not bool(places.all())
 
 
-def _is_one_hot(log: Log, key: Key) -> bool:
+def _is_one_hot(log: OpLog, key: Key) -> bool:
     """Whether ones stand for indices: they choose, and hide nothing."""
     made = log.producers.get(key)
     while made is not None and made.name in LAYOUT | {"cast"} and len(made.inputs) == 1:
@@ -43,7 +43,7 @@ def _is_one_hot(log: Log, key: Key) -> bool:
     return made is not None and made.name == "one_hot"
 
 
-def _points(log: Log, key: Key) -> bool:
+def _points(log: OpLog, key: Key) -> bool:
     """Whether a value says which parts of another are taken: nothing is hidden by it."""
     if log.values[key].dtype == np.bool_:
         return False
@@ -58,7 +58,7 @@ def _points(log: Log, key: Key) -> bool:
     return False
 
 
-def other_mask(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def other_mask(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """A mask that covers other places."""
     if not are_masks(scene, gap):
         return
@@ -67,7 +67,7 @@ def other_mask(scene: Scene, gap: Gap) -> Iterator[Proof]:
         yield mask_proof(scene, gap, line_of_use(scene, gap), score)
 
 
-def masked_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def masked_otherwise(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The reference hides places of a value that the port uses as it is, and hides otherwise if at all."""
     own, others = between(scene, gap)
     hiding = [op for op in others if hides(scene.reference, op) and not _is_a_mask(scene.reference, op)]
@@ -86,17 +86,19 @@ def masked_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
             return
 
 
-def _is_a_mask(log: Log, op: Op) -> bool:
+def _is_a_mask(log: OpLog, op: Op) -> bool:
     """Whether an op makes a mask of another."""
     return all(is_mask(log.values[key]) for key in op.outputs.values())
 
 
-def _is_masked(scene: Scene, bare: Key, hidden: Key) -> bool:
+def _is_masked(scene: OpComparison, bare: Key, hidden: Key) -> bool:
     """Whether the second value is the first with some places hidden: no mask, nor what fills it."""
     return scene.reference.values[bare].shape == scene.reference.values[hidden].shape
 
 
-def _hiding_earlier(scene: Scene, own: list[Op], bare: Key, hidden: Array, covering: list[Op]) -> float:
+def _hiding_earlier(
+    scene: OpComparison, own: list[Op], bare: Key, hidden: Array, covering: list[Op]
+) -> float:
     """The score when all take the hidden value instead of the bare one, and none hides anything itself."""
     backend = scene.case.backend
     value = laid_out(hidden, scene.port.values[bare].shape, scene.port.values[bare])
@@ -113,13 +115,13 @@ def _hiding_earlier(scene: Scene, own: list[Op], bare: Key, hidden: Array, cover
     return scene.try_edits(edits)
 
 
-def _can_be_hidden(log: Log, op: Op, slot: str) -> bool:
+def _can_be_hidden(log: OpLog, op: Op, slot: str) -> bool:
     """Whether it is this tensor that an op hides places of."""
     taken, given = log.values[op.inputs[slot]], log.values[next(iter(op.outputs.values()))]
     return taken.shape == given.shape and not is_mask(taken)
 
 
-def _hides_alike(scene: Scene, own: list[Op], hiding: Op) -> bool:
+def _hides_alike(scene: OpComparison, own: list[Op], hiding: Op) -> bool:
     """Whether the port hides the same places by the same op: then the mask is not what is wrong."""
     wanted = [_hidden(scene.reference, key) for key in hiding.inputs.values()]
     return any(
@@ -132,6 +134,6 @@ def _hides_alike(scene: Scene, own: list[Op], hiding: Op) -> bool:
     )
 
 
-def _hidden(log: Log, key: Key) -> Array | None:
+def _hidden(log: OpLog, key: Key) -> Array | None:
     array = log.values[key]
     return covered(array).reshape(-1) if is_mask(array) else None

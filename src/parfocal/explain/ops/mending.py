@@ -11,20 +11,20 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.expressions import grouped
-from parfocal.explain.fixes.sources import Spot
-from parfocal.explain.ops.arguments import Said, said, told
-from parfocal.explain.ops.gaps import Gap, producers
+from parfocal.explain.fixes.sources import SourceSpot
+from parfocal.explain.ops.arguments import PassedArgument, said, told
 from parfocal.explain.ops.locating import before_moving
 from parfocal.explain.ops.log import Key, Op
-from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.mismatches import Mismatch, producers
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.values import covered, laid_out
-from parfocal.explain.ops.writing import Place, Writer
+from parfocal.explain.ops.writing import EditPlace, Writer
 
 MOST_AXES = 5  # as many can be tried in every order
 NEAR = 1e-4
 
 
-def missing_fix(scene: Scene, ops: Sequence[Op], gap: Gap | None, words: str) -> str:
+def missing_fix(scene: OpComparison, ops: Sequence[Op], gap: Mismatch | None, words: str) -> str:
     """One op more where a value is used; a second tensor must have a name there."""
     if gap is None or len(ops) != 1:
         return words
@@ -40,7 +40,7 @@ def missing_fix(scene: Scene, ops: Sequence[Op], gap: Gap | None, words: str) ->
     return fixing.added(place, scene.case.backend.name, op.name, arguments, other, words)
 
 
-def _stored_fix(scene: Scene, op: Op, gap: Gap, words: str) -> str:
+def _stored_fix(scene: OpComparison, op: Op, gap: Mismatch, words: str) -> str:
     """What is computed and kept under a name of its own is written into the tensor that is used."""
     value = scene.matches.to_port.get(list(op.inputs.values())[-1])
     made = None if value is None else scene.port.producers.get(value)
@@ -50,7 +50,7 @@ def _stored_fix(scene: Scene, op: Op, gap: Gap, words: str) -> str:
     return fixing.stored(made, use, gap.slot, op.args[1], words)
 
 
-def value_fix(scene: Scene, gap: Gap, words: str) -> str:
+def value_fix(scene: OpComparison, gap: Mismatch, words: str) -> str:
     """The tensor that the reference takes, by its name in the port."""
     place = _use(scene, gap)
     if place is None or gap.user is None or gap.slot is None:
@@ -59,13 +59,13 @@ def value_fix(scene: Scene, gap: Gap, words: str) -> str:
     return words if text is None else fixing.exchanged(gap.user, gap.slot, text, words)
 
 
-def made_fix(scene: Scene, op: Op, order: Sequence[int], words: str) -> str:
+def made_fix(scene: OpComparison, op: Op, order: Sequence[int], words: str) -> str:
     """What an op takes in another order where it is made: parts of one statement change places."""
     makers = [before_moving(scene.port, op, slot) for slot in op.inputs]
     return fixing.exchanged_among([maker for maker in makers if maker is not None], order, words)
 
 
-def mask_fix(scene: Scene, gap: Gap, words: str) -> str:
+def mask_fix(scene: OpComparison, gap: Mismatch, words: str) -> str:
     """Another argument of what makes the mask, or the mask the other way round."""
     mine, theirs = producers(scene, gap)
     if mine is not None and theirs is not None and mine.name == theirs.name:
@@ -83,7 +83,7 @@ def mask_fix(scene: Scene, gap: Gap, words: str) -> str:
     return fixing.inverted(mine, "1", words) if mine is not None and mine.name == "masked_fill" else words
 
 
-def moved_fix(scene: Scene, gap: Gap, own: Sequence[Op], words: str) -> str:
+def moved_fix(scene: OpComparison, gap: Mismatch, own: Sequence[Op], words: str) -> str:
     """Axes or tensors in another order somewhere on the way."""
     final = scene.port.values[gap.port]
     wanted = laid_out(scene.reference.values[gap.reference], final.shape, final)
@@ -124,7 +124,7 @@ def _simple(own: Sequence[Op]) -> list[Op]:
 
 def split_fix(op: Op, shape: tuple[int, ...], right: tuple[int, ...], words: str) -> str:
     """Another shape."""
-    return fixing.told(op, Said("shape", tuple(shape), 1, list), tuple(right), words)
+    return fixing.told(op, PassedArgument("shape", tuple(shape), 1, list), tuple(right), words)
 
 
 def _orders(before: Array, wanted: Array) -> Iterator[tuple[int, ...]]:
@@ -136,7 +136,7 @@ def _orders(before: Array, wanted: Array) -> Iterator[tuple[int, ...]]:
             yield axes
 
 
-def _joined(scene: Scene, op: Op, wanted: Array) -> tuple[int, ...] | None:
+def _joined(scene: OpComparison, op: Op, wanted: Array) -> tuple[int, ...] | None:
     arrays = [scene.port.values[key] for key in op.inputs.values()]
     axis: Any = said(op, scene.case.backend.is_tensor).get("axis")
     axis = 0 if axis is None else axis.value
@@ -154,7 +154,7 @@ def _near(a: Array, b: Array) -> bool:
     return bool(np.linalg.norm(wide - other) <= NEAR * np.linalg.norm(other))
 
 
-def _making(scene: Scene, missing: Op, gap: Gap) -> tuple[Spot, str | None] | None:
+def _making(scene: OpComparison, missing: Op, gap: Mismatch) -> tuple[SourceSpot, str | None] | None:
     """The expression that makes a value, when all who use it in the reference use it after the missing op."""
     made, _ = producers(scene, gap)
     if made is None or len(list(scene.port.taking(gap.port))) < 2:
@@ -166,7 +166,7 @@ def _making(scene: Scene, missing: Op, gap: Gap) -> tuple[Spot, str | None] | No
     return None if spot is None else (spot, None)
 
 
-def _use(scene: Scene, gap: Gap) -> tuple[Spot, str | None] | None:
+def _use(scene: OpComparison, gap: Mismatch) -> tuple[SourceSpot, str | None] | None:
     """The expression that takes a value: an op's, a layer's call, or what the code returns."""
     if gap.user is not None:
         spot = fixing.spot_of(gap.user)
@@ -180,8 +180,8 @@ def _use(scene: Scene, gap: Gap) -> tuple[Spot, str | None] | None:
     return None if spot is None else (spot, slot)
 
 
-def _text(scene: Scene, gap: Gap, place: tuple[Spot, str | None], key: Key) -> str | None:
+def _text(scene: OpComparison, gap: Mismatch, place: tuple[SourceSpot, str | None], key: Key) -> str | None:
     """How a value of the reference is written where the port would need it."""
     moment = len(scene.port.ops) if gap.user is None else gap.user.index
-    text = Writer(scene, Place(*place, moment)).write(key, scene.reference.producers.get(key))
+    text = Writer(scene, EditPlace(*place, moment)).write(key, scene.reference.producers.get(key))
     return None if text is None else grouped(text)

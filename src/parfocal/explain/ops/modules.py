@@ -13,22 +13,22 @@ from typing import Any
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.errors import UnsupportedError
-from parfocal.explain.causes import Proof, Where, code_of, place, spelled_path
+from parfocal.explain.causes import OpLine, Proof, code_of, place, spelled_path
 from parfocal.explain.causes import said as in_words
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.explain.ops.arguments import told
-from parfocal.explain.ops.gaps import Gap, paired_inputs, producers
 from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.mismatches import Mismatch, paired_inputs, producers
 from parfocal.explain.ops.names import POINTWISE, kinds_of_name
+from parfocal.explain.ops.op_comparison import INFINITE, OpComparison
 from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.queries import equal
-from parfocal.explain.ops.scene import INFINITE, Scene
 from parfocal.explain.ops.subgraphs import between, elsewhere, is_one_of, moved_op, transplanted
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 
 
-def other_layer(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def other_layer(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The layer is set otherwise than the function is told, or is another function."""
     mine, theirs = producers(scene, gap)
     if mine is None or theirs is None or not _can_change(scene, mine):
@@ -45,7 +45,7 @@ def other_layer(scene: Scene, gap: Gap) -> Iterator[Proof]:
         yield from _another(scene, mine, theirs, words)
 
 
-def _can_change(scene: Scene, op: Op) -> bool:
+def _can_change(scene: OpComparison, op: Op) -> bool:
     """A layer without a partner, which can be built with other settings."""
     case = scene.case
     if not op.is_module or op.call is None or op.call in case.precise.port.script.ties:
@@ -54,12 +54,12 @@ def _can_change(scene: Scene, op: Op) -> bool:
     return isinstance(case.backend, LayerBuilder) and case.backend.can_build(module)
 
 
-def _has_weights(scene: Scene, op: Op) -> bool:
+def _has_weights(scene: OpComparison, op: Op) -> bool:
     """Without, what a layer does is all said by its settings."""
     return bool(scene.case.backend.state(scene.case.precise.port.modules[op.path or ""]))
 
 
-def _set_otherwise(scene: Scene, mine: Op, theirs: Op, words: Mapping[str, Any]) -> Iterator[Proof]:
+def _set_otherwise(scene: OpComparison, mine: Op, theirs: Op, words: Mapping[str, Any]) -> Iterator[Proof]:
     """Every setting alone; all of them together if none alone is enough."""
     node = _node(scene, mine)
     differing = [
@@ -87,7 +87,7 @@ def _set_otherwise(scene: Scene, mine: Op, theirs: Op, words: Mapping[str, Any])
             return
 
 
-def _another(scene: Scene, mine: Op, theirs: Op, words: Mapping[str, Any]) -> Iterator[Proof]:
+def _another(scene: OpComparison, mine: Op, theirs: Op, words: Mapping[str, Any]) -> Iterator[Proof]:
     for kind in kinds_of_name(theirs.name):
         score = _built(scene, mine, kind, words)
         if score <= scene.case.limit:
@@ -114,7 +114,7 @@ def _both(name: str, theirs: Any, mine: Any) -> str:
     )
 
 
-def layer_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def layer_extra(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The port calls a layer on a value that the reference uses as it is."""
     own, others = between(scene, gap)
     if len(own) != 1 or others or not _can_change(scene, own[0]) or _has_weights(scene, own[0]):
@@ -133,7 +133,7 @@ def layer_extra(scene: Scene, gap: Gap) -> Iterator[Proof]:
         yield _proof(scene, own[0], None, "op.extra", message, _spelt(scene, "Identity", {}), score)
 
 
-def layer_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def layer_missing(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The reference does one thing more between two of the layers that the port has one after the other."""
     own, others = between(scene, gap)
     case, builder = scene.case, scene.case.backend
@@ -164,12 +164,12 @@ def layer_missing(scene: Scene, gap: Gap) -> Iterator[Proof]:
         return
 
 
-def _spelt(scene: Scene, kind: str, settings: Mapping[str, Any]) -> str:
+def _spelt(scene: OpComparison, kind: str, settings: Mapping[str, Any]) -> str:
     assert isinstance(scene.case.backend, LayerBuilder)
     return scene.case.backend.spell(kind, settings)
 
 
-def _new(scene: Scene, kind: str, settings: Mapping[str, Any]) -> Any:
+def _new(scene: OpComparison, kind: str, settings: Mapping[str, Any]) -> Any:
     """A layer of the port's framework; None: there is no such layer, or it needs to be told more."""
     assert isinstance(scene.case.backend, LayerBuilder)
     try:
@@ -178,7 +178,7 @@ def _new(scene: Scene, kind: str, settings: Mapping[str, Any]) -> Any:
         return None
 
 
-def _built(scene: Scene, op: Op, kind: str, settings: Mapping[str, Any]) -> float:
+def _built(scene: OpComparison, op: Op, kind: str, settings: Mapping[str, Any]) -> float:
     """The score with a new layer in the place of the port's, which keeps the weights it has."""
     backend, own, path = scene.case.backend, scene.case.node.path, op.path or ""
     new = _new(scene, kind, settings)
@@ -199,14 +199,14 @@ def _built(scene: Scene, op: Op, kind: str, settings: Mapping[str, Any]) -> floa
 
 
 def _proof(
-    scene: Scene, mine: Op, theirs: Op | None, code: str, message: str, new: str, score: float
+    scene: OpComparison, mine: Op, theirs: Op | None, code: str, message: str, new: str, score: float
 ) -> Proof:
     node = _node(scene, mine)
-    where = Where(None, mine.file, mine.line, module=node.path, kind=node.kind)
+    where = OpLine(None, mine.file, mine.line, module=node.path, kind=node.kind)
     fix = f"{spelled_path(node.path)} = {new}"
     return Proof(code, message, fix, score, where, None if theirs is None else theirs.where)
 
 
-def _node(scene: Scene, op: Op) -> Node:
+def _node(scene: OpComparison, op: Op) -> Node:
     assert op.call is not None
     return scene.case.precise.port.trace.nodes[op.call]

@@ -10,13 +10,13 @@ from parfocal.explain.causes import said as words
 from parfocal.explain.fixes.literals import indexed
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Op
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import line, lines
 from parfocal.explain.ops.queries import equal
-from parfocal.explain.ops.scene import Scene
 from parfocal.phrases import joined, phrase
 
 
-def way_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof | None:
+def way_proof(scene: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof | None:
     """The same values taken through other ops, or through the same ones told otherwise; None: neither."""
     backends = scene.case.backend, scene.case.reference_backend
     while min(len(own), len(others)) > 1 and own[-1].name == others[-1].name:
@@ -42,7 +42,9 @@ def way_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: floa
     return Proof(code, message, fix, score, own[0].where, others[0].where)
 
 
-def _shaped_otherwise(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: float) -> Iterator[Proof]:
+def _shaped_otherwise(
+    scene: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float
+) -> Iterator[Proof]:
     """Of the first op that is told the same, and takes the same numbers in another shape."""
     for mine, theirs in zip(own, others, strict=True):
         for key, other in zip(mine.inputs.values(), theirs.inputs.values(), strict=False):
@@ -64,7 +66,7 @@ def _shaped_otherwise(scene: Scene, own: Sequence[Op], others: Sequence[Op], sco
                 yield Proof(code, message, fix, score, mine.where, theirs.where)
 
 
-def _codes_of_words(scene: Scene, own: Sequence[Op], others: Sequence[Op]) -> Iterator[str]:
+def _codes_of_words(scene: OpComparison, own: Sequence[Op], others: Sequence[Op]) -> Iterator[str]:
     """Of what ops of the same names are told on both sides, and told otherwise."""
     left = list(others)
     for mine in own:

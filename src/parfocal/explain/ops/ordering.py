@@ -10,12 +10,13 @@ from math import prod
 from parfocal.explain.causes import Proof
 from parfocal.explain.causes import said as words
 from parfocal.explain.ops.arguments import told
-from parfocal.explain.ops.gaps import Gap, producers, told_alike
 from parfocal.explain.ops.locating import line_of_use, order_of_making
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.masking import are_masks
 from parfocal.explain.ops.mending import made_fix, value_fix
+from parfocal.explain.ops.mismatches import Mismatch, producers, told_alike
 from parfocal.explain.ops.names import MOVING, SELECTING
+from parfocal.explain.ops.op_comparison import OpComparison, is_same
 from parfocal.explain.ops.proofs import (
     extra_proof,
     missing_proof,
@@ -25,7 +26,6 @@ from parfocal.explain.ops.proofs import (
     taken_proof,
 )
 from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering, reshaping
-from parfocal.explain.ops.scene import Scene, is_same
 from parfocal.explain.ops.subgraphs import between, is_one_of, moving, one_more, same_sources, transplanted
 from parfocal.explain.ops.values import rearranged
 from parfocal.phrases import joined, phrase
@@ -34,7 +34,7 @@ PARTS = SELECTING | MOVING | {"neg", "cast"}
 MOST_TENSORS = 4  # more are not tried in every order
 
 
-def other_order_of_tensors(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def other_order_of_tensors(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The same op on the same tensors in another order."""
     mine, theirs = producers(scene, gap)
     if mine is None or theirs is None or mine.name != theirs.name or mine.function is None:
@@ -60,7 +60,7 @@ def other_order_of_tensors(scene: Scene, gap: Gap) -> Iterator[Proof]:
             return
 
 
-def split_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def split_otherwise(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """An axis that is split into as many parts of another size: heads, groups, windows."""
     own, others = moving(scene, gap)
     mine = next((op for op in own if op.name == "reshape" and op.function is not None), None)
@@ -79,7 +79,7 @@ def split_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
         yield split_proof(scene, mine, theirs, score)
 
 
-def values_moved(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def values_moved(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The right values in the wrong places."""
     mine, right = scene.port.values[gap.port], scene.reference.values[gap.reference]
     if not rearranged(mine, right) or are_masks(scene, gap):
@@ -94,7 +94,7 @@ def values_moved(scene: Scene, gap: Gap) -> Iterator[Proof]:
         yield moved_proof(scene, gap, own, others, line_of_use(scene, gap), score)
 
 
-def ops_in_another_order(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def ops_in_another_order(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The same ops, one after the other in another order; or one more or less in a row of several."""
     everything = between(scene, gap)
     own, others = ([op for op in ops if op.name not in SELECTING] for ops in everything)
@@ -124,7 +124,7 @@ def ops_in_another_order(scene: Scene, gap: Gap) -> Iterator[Proof]:
             yield missing_proof(scene, [others[lacking]], before.where, score)
 
 
-def _told_otherwise(scene: Scene, own: list[Op], others: list[Op]) -> Iterator[str]:
+def _told_otherwise(scene: OpComparison, own: list[Op], others: list[Op]) -> Iterator[str]:
     """What ops of the same names are told on both sides, where that differs too."""
     for op in own:
         alike = [each for each in others if each.name == op.name]
@@ -142,7 +142,7 @@ def _told_otherwise(scene: Scene, own: list[Op], others: list[Op]) -> Iterator[s
         )
 
 
-def taken_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def taken_otherwise(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """Parts of the same values taken and joined otherwise, in whatever number of steps."""
     own, others = between(scene, gap)
     if not own or not others or not same_sources(scene, own, others):
@@ -155,7 +155,7 @@ def taken_otherwise(scene: Scene, gap: Gap) -> Iterator[Proof]:
         yield taken_proof(own, others, moved, score)
 
 
-def another_value(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def another_value(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """The port takes a value that both sides have, but not here."""
     if not scene.knows(gap.port) or not scene.known_to_port(gap.reference) or gap.user is None:
         return
@@ -196,7 +196,7 @@ def _given_by(op: Op | None, key: Key) -> str:
     )
 
 
-def _other_output(scene: Scene, gap: Gap) -> Key | None:
+def _other_output(scene: OpComparison, gap: Mismatch) -> Key | None:
     """What the port's op gives where the reference's, of the same name, gives what is taken there."""
     mine, theirs = producers(scene, gap)
     if mine is None or theirs is None or mine.name != theirs.name or len(mine.outputs) < 2:

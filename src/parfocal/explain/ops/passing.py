@@ -9,15 +9,15 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.calls import argument_text, leaving_out, passing, recalling
-from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.scopes import has_self
-from parfocal.explain.fixes.sources import Spot
+from parfocal.explain.fixes.sources import SourceSpot
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops.calling import call_in, caller
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.rewriting import MENDED, WORSE, verdict
-from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.writing import Place, Writer
+from parfocal.explain.ops.writing import EditPlace, Writer
 
 
 def without_arguments(case: Case, names: Collection[str], words: str) -> str:
@@ -34,7 +34,7 @@ def with_arguments(case: Case, slots: Collection[str], words: str) -> str:
     theirs = None if scene is None else call_in(scene.reference.ops, case.counterpart)
     if scene is None or op is None or spot is None or theirs is None:
         return words
-    writer = Writer(scene, Place(spot, None, op.index))
+    writer = Writer(scene, EditPlace(spot, None, op.index))
     texts = {
         slot: writer.write(theirs.inputs[slot], scene.reference.maker(theirs, slot))
         for slot in slots
@@ -44,7 +44,7 @@ def with_arguments(case: Case, slots: Collection[str], words: str) -> str:
     return _tried(scene, passing(spot, said), words) if said.keys() == set(slots) else words
 
 
-def calling(case: Case, order: int, path: str) -> Line | None:
+def calling(case: Case, order: int, path: str) -> FixLine | None:
     """Another layer of the same code called instead, by its path in the port; None: no line that mends."""
     scene, _ = caller(case)
     op = None if scene is None else call_in(scene.port.ops, order)
@@ -54,7 +54,7 @@ def calling(case: Case, order: int, path: str) -> Line | None:
         return None
     name = spelled_path(path[len(own) + 1 :] if own else path).replace("port", "self", 1)
     patch = recalling(spot, name)
-    return None if patch is None or verdict(scene, patch) != MENDED else Line.of(patch)
+    return None if patch is None or verdict(scene, patch) != MENDED else FixLine.of(patch)
 
 
 def in_order(case: Case, order: Mapping[str, str], words: str) -> str:
@@ -70,7 +70,7 @@ def in_order(case: Case, order: Mapping[str, str], words: str) -> str:
     texts = {slot: argument_text(spot, owner) for slot, owner in order.items()}
     said = {slot: text for slot, text in texts.items() if text is not None}
     patch = passing(spot, said) if len(said) == len(texts) else None
-    return words if patch is None else Line.of(patch)
+    return words if patch is None else FixLine.of(patch)
 
 
 def as_the_reference(case: Case, slots: Mapping[str, str], values: Mapping[str, Any], words: str) -> str:
@@ -92,13 +92,13 @@ def as_the_reference(case: Case, slots: Mapping[str, str], values: Mapping[str, 
         if line != words:
             return line
     patch = passing(spot, {slots[name]: written(value) for name, value in values.items()})
-    return words if patch is None or verdict(scene, patch) != MENDED else Line.of(patch)
+    return words if patch is None or verdict(scene, patch) != MENDED else FixLine.of(patch)
 
 
-def _theirs(spot: Spot, name: str, slot: str) -> str | None:
+def _theirs(spot: SourceSpot, name: str, slot: str) -> str | None:
     """What the reference's code passes by the keyword, or at the same position."""
     return argument_text(spot, name) or argument_text(spot, slot)
 
 
-def _tried(scene: Scene, patch: Patch | None, words: str) -> str:
-    return words if patch is None or verdict(scene, patch) == WORSE else Line.of(patch)
+def _tried(scene: OpComparison, patch: Patch | None, words: str) -> str:
+    return words if patch is None or verdict(scene, patch) == WORSE else FixLine.of(patch)

@@ -8,17 +8,17 @@ from functools import partial
 
 import numpy as np
 
-from parfocal.explain.causes import Proof, Where, code_of, spelled_path
+from parfocal.explain.causes import OpLine, Proof, code_of, spelled_path
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.literals import indexed
-from parfocal.explain.ops.arguments import Said, said, told
+from parfocal.explain.ops.arguments import PassedArgument, said, told
 from parfocal.explain.ops.calling import frames_around
-from parfocal.explain.ops.gaps import Gap
-from parfocal.explain.ops.log import Key, Log, Op
+from parfocal.explain.ops.log import Key, Op, OpLog
 from parfocal.explain.ops.mending import mask_fix, missing_fix, moved_fix, split_fix
+from parfocal.explain.ops.mismatches import Mismatch
 from parfocal.explain.ops.names import DROPPING, MASKING, POINTWISE, RANDOM, SCALING
-from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.values import MASKED, covered, is_mask
 from parfocal.phrases import joined, phrase
 
@@ -27,7 +27,9 @@ ROOTS = {"rsqrt": "sqrt"}  # but for what is divided by
 SMALL = 1e-2  # a number that small, added, keeps something from being zero
 
 
-def argument_proof(scene: Scene, op: Op, other: Op | None, mine: Said, theirs: Said, score: float) -> Proof:
+def argument_proof(
+    scene: OpComparison, op: Op, other: Op | None, mine: PassedArgument, theirs: PassedArgument, score: float
+) -> Proof:
     ours, own = words(theirs.value), words(mine.value)
     if mine.name == "scalar":
         small = op.name in ("add", "sub") and 0.0 <= abs(float(theirs.value)) <= SMALL
@@ -60,7 +62,9 @@ def argument_proof(scene: Scene, op: Op, other: Op | None, mine: Said, theirs: S
     return Proof(code, message, fix, score, op.where, None if other is None else other.where)
 
 
-def extra_proof(scene: Scene, ops: Sequence[Op], score: float, right: tuple[Op, str] | None = None) -> Proof:
+def extra_proof(
+    scene: OpComparison, ops: Sequence[Op], score: float, right: tuple[Op, str] | None = None
+) -> Proof:
     """Of one op too many, or of several in a row; ``right``: which of them takes the right value."""
     codes = {"cast": "dtype.precision"}
     op = next((op for op in ops if op.name in RANDOM), ops[0])
@@ -97,7 +101,7 @@ def extra_proof(scene: Scene, ops: Sequence[Op], score: float, right: tuple[Op, 
 
 
 def missing_proof(
-    scene: Scene, ops: Sequence[Op], where: Where | None, score: float, gap: Gap | None = None
+    scene: OpComparison, ops: Sequence[Op], where: OpLine | None, score: float, gap: Mismatch | None = None
 ) -> Proof:
     """Of one op of the reference that is missing, or of several in a row."""
     op = ops[-1]
@@ -121,14 +125,14 @@ def missing_proof(
     fix = missing_fix(
         scene, ops, gap, phrase("apply {chain}{value}{place}", chain=chain(ops), value=value, place=place)
     )
-    if isinstance(fix, fixing.Line) and where is None:
-        where = Where(op.name, fix.patch.file, fix.patch.line)
-    elif isinstance(fix, fixing.Line) and where is not None and fix.patch.file == where.file:
+    if isinstance(fix, fixing.FixLine) and where is None:
+        where = OpLine(op.name, fix.patch.file, fix.patch.line)
+    elif isinstance(fix, fixing.FixLine) and where is not None and fix.patch.file == where.file:
         where = replace(where, line=min(fix.patch.line, where.line or 0))  # where the value is made
     return Proof(code, message, fix, score, where, op.where)
 
 
-def lacking_proof(scene: Scene, mine: Op, theirs: Op, key: Key, score: float) -> Proof:
+def lacking_proof(scene: OpComparison, mine: Op, theirs: Op, key: Key, score: float) -> Proof:
     """An op that is handed a tensor less than in the reference."""
     shape = list(scene.reference.values[key].shape)
     code = "op.bias" if len(shape) == 1 else "op.missing"
@@ -142,7 +146,7 @@ def lacking_proof(scene: Scene, mine: Op, theirs: Op, key: Key, score: float) ->
     return Proof(code, message, fix, score, mine.where, theirs.where)
 
 
-def mask_proof(scene: Scene, gap: Gap, where: Where | None, score: float) -> Proof:
+def mask_proof(scene: OpComparison, gap: Mismatch, where: OpLine | None, score: float) -> Proof:
     mine = covered(scene.port.values[gap.port])
     right = covered(scene.reference.values[gap.reference]).reshape(mine.shape)
     differing = int((mine != right).sum())
@@ -167,7 +171,7 @@ def mask_proof(scene: Scene, gap: Gap, where: Where | None, score: float) -> Pro
 
 
 def hidden_proof(
-    scene: Scene, own: Sequence[Op], others: Sequence[Op], hiding: Op, covering: bool, score: float
+    scene: OpComparison, own: Sequence[Op], others: Sequence[Op], hiding: Op, covering: bool, score: float
 ) -> Proof:
     """A mask that is applied by other ops, or not at all."""
     mine = next(
@@ -191,7 +195,7 @@ def order_proof(
     op: Op,
     other: Op | None,
     order: tuple[int, ...],
-    where: Where | None,
+    where: OpLine | None,
     score: float,
     names: tuple[list[str], list[str]] | None = None,
 ) -> Proof:
@@ -232,7 +236,9 @@ def order_proof(
     return Proof("op.order", message, fix, score, place, None if other is None else other.where)
 
 
-def exchanged_proof(scene: Scene, one: tuple[Gap, Op], other: tuple[Gap, Op], score: float) -> Proof:
+def exchanged_proof(
+    scene: OpComparison, one: tuple[Mismatch, Op], other: tuple[Mismatch, Op], score: float
+) -> Proof:
     """Two ops of which each takes what the other should."""
     given = [source_of(scene, gap.port, gap.made) for gap, _ in (one, other)]
     users = [user for _, user in (one, other)]
@@ -260,7 +266,7 @@ def exchanged_proof(scene: Scene, one: tuple[Gap, Op], other: tuple[Gap, Op], sc
     return Proof("op.order", message, fix, score, where, None if there is None else there.where)
 
 
-def source_of(scene: Scene, key: Key, made: Op | None) -> str:
+def source_of(scene: OpComparison, key: Key, made: Op | None) -> str:
     """Where a value of the port comes from, in words."""
     if made is not None and len(made.outputs) > 1:
         slot = next((slot for slot, output in made.outputs.items() if output == key), "?")
@@ -275,7 +281,7 @@ def source_of(scene: Scene, key: Key, made: Op | None) -> str:
     return phrase("an input")
 
 
-def early_proof(mine: Op, theirs: Op, where: Where, score: float) -> Proof:
+def early_proof(mine: Op, theirs: Op, where: OpLine, score: float) -> Proof:
     """An op that both sides have, at another point of the way."""
     message = phrase(
         "{spelled} is applied at another point in the port ({line}) than in the reference ({there})",
@@ -291,7 +297,7 @@ def early_proof(mine: Op, theirs: Op, where: Where, score: float) -> Proof:
     return Proof("op.order", message, fix, score, where, theirs.where)
 
 
-def replaced_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
+def replaced_proof(scene: OpComparison, mine: Op, theirs: Op, score: float) -> Proof:
     code = "op.activation" if {mine.name, theirs.name} <= POINTWISE else "op.kind"
     if {mine.name, theirs.name} in ({"sum", "mean"}, SCALING):
         code = "op.scale"
@@ -314,7 +320,7 @@ def replaced_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
     return Proof(code, message, fix, score, mine.where, theirs.where)
 
 
-def formula_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof:
+def formula_proof(scene: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof:
     """Another function of the same value, written by hand."""
     message = phrase(
         "another function of the same value: {port} in the port ({line}), {reference} in the "
@@ -331,7 +337,7 @@ def formula_proof(scene: Scene, own: Sequence[Op], others: Sequence[Op], score: 
 
 
 def moved_proof(
-    scene: Scene, gap: Gap, own: list[Op], others: list[Op], where: Where | None, score: float
+    scene: OpComparison, gap: Mismatch, own: list[Op], others: list[Op], where: OpLine | None, score: float
 ) -> Proof:
     """The same values in other places."""
     joining = next((op for op in reversed(own) if op.name in ("concat", "stack")), None)
@@ -346,7 +352,7 @@ def moved_proof(
     fix = moved_fix(
         scene, gap, own, phrase("arrange the values in {line} as the reference does", line=line(place))
     )
-    if isinstance(fix, fixing.Line):
+    if isinstance(fix, fixing.FixLine):
         place = replace(place, file=fix.patch.file, line=fix.patch.line)
     names, wanted = {op.name for op in own}, {op.name for op in others}
     if (names - wanted) & {"flip", "roll"}:
@@ -382,7 +388,7 @@ def taken_proof(own: list[Op], others: list[Op], moved: bool, score: float) -> P
     return Proof(code, message, fix, score, own[0].where, others[0].where)
 
 
-def split_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
+def split_proof(scene: OpComparison, mine: Op, theirs: Op, score: float) -> Proof:
     """An axis that is split into parts of another size."""
     shape = scene.port.values[next(iter(mine.outputs.values()))].shape
     right = scene.reference.values[next(iter(theirs.outputs.values()))].shape
@@ -400,7 +406,7 @@ def split_proof(scene: Scene, mine: Op, theirs: Op, score: float) -> Proof:
     return Proof(code, message, fix, score, mine.where, theirs.where)
 
 
-def hides(log: Log, op: Op) -> bool:
+def hides(log: OpLog, op: Op) -> bool:
     """Whether an op puts one value in some places, or makes them very low."""
     if op.name != "where":
         return op.name in MASKING or masks(log, op)
@@ -408,7 +414,7 @@ def hides(log: Log, op: Op) -> bool:
     return any(array.dtype.kind in "fV" and bool((array == array.flat[0]).all()) for array in arrays)
 
 
-def masks(log: Log, op: Op) -> bool:
+def masks(log: OpLog, op: Op) -> bool:
     """Whether an op hides places by adding or taking away very much."""
     if op.name not in ("add", "sub", "mul"):
         return False
@@ -426,7 +432,7 @@ def chain(ops: Sequence[Op]) -> str:
     return joined(", ", dict.fromkeys(op.spelled for op in ops))
 
 
-def line(op: Op | Where) -> str:
+def line(op: Op | OpLine) -> str:
     return f"{(op.file or '?').rpartition('/')[2]}:{op.line}"
 
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from parfocal.explain.ops.log import Op
-from parfocal.explain.ops.scene import Scene
+from parfocal.explain.ops.op_comparison import OpComparison
 
 
-def output_shape(scene: Scene, op: Op) -> tuple[int, ...] | None:
+def output_shape(scene: OpComparison, op: Op) -> tuple[int, ...] | None:
     keys = list(op.outputs.values())
     return scene.port.values[keys[0]].shape if len(keys) == 1 else None
 
 
-def can_take(scene: Scene, op: Op, order: tuple[int, ...]) -> bool:
+def can_take(scene: OpComparison, op: Op, order: tuple[int, ...]) -> bool:
     """Whether the op can take its tensors in this order: a concatenation always, others if alike."""
     shapes = [scene.port.values[key].shape for key in op.inputs.values()]
     return op.name == "concat" or all(
@@ -22,7 +22,7 @@ def can_take(scene: Scene, op: Op, order: tuple[int, ...]) -> bool:
     )
 
 
-def natural_factors(scene: Scene, op: Op) -> Iterator[float]:
+def natural_factors(scene: OpComparison, op: Op) -> Iterator[float]:
     """Roots of the last axis' length: what attention is scaled by."""
     for key in op.inputs.values():
         shape = scene.port.values[key].shape
@@ -30,7 +30,7 @@ def natural_factors(scene: Scene, op: Op) -> Iterator[float]:
             yield from (shape[-1] ** -0.5, shape[-1] ** 0.5)
 
 
-def equal(name: str, mine: Any, theirs: Any, scene: Scene, op: Op) -> bool:
+def equal(name: str, mine: Any, theirs: Any, scene: OpComparison, op: Op) -> bool:
     if name == "axis" and op.inputs:
         count = scene.port.values[next(iter(op.inputs.values()))].ndim
         return bool(_axes(mine, count) == _axes(theirs, count))

@@ -11,7 +11,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, Backend, OpCall
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.capture.tree import replace as replace_leaves
-from parfocal.explain.ops.arguments import Said, retold
+from parfocal.explain.ops.arguments import PassedArgument, retold
 from parfocal.explain.ops.log import Op
 
 Remake = Callable[[OpCall], Any]
@@ -37,7 +37,7 @@ def reshaping(shape: tuple[int, ...], right: tuple[int, ...]) -> Remake:
     return remake
 
 
-def retelling_all(op: Op, changes: Mapping[str, tuple[Said, Any]]) -> Remake:
+def retelling_all(op: Op, changes: Mapping[str, tuple[PassedArgument, Any]]) -> Remake:
     """Told several things otherwise at once."""
 
     def remake(call: OpCall) -> Any:
@@ -56,7 +56,7 @@ def _like(before: Any, new: Any) -> Any:
     return new[0] if isinstance(new, tuple) and not isinstance(before, (list, tuple)) else new
 
 
-def again(op: Op, argument: Said, value: Any) -> Callable[[], Any]:
+def again(op: Op, argument: PassedArgument, value: Any) -> Callable[[], Any]:
     """What the op gives for the same tensors when it is told something else."""
 
     def make() -> Any:
@@ -67,7 +67,7 @@ def again(op: Op, argument: Said, value: Any) -> Callable[[], Any]:
     return make
 
 
-def retelling(op: Op, argument: Said, value: Any) -> Remake:
+def retelling(op: Op, argument: PassedArgument, value: Any) -> Remake:
     def remake(call: OpCall) -> Any:
         assert call.function is not None
         args, kwargs = retold(_live(op, call), argument, value)

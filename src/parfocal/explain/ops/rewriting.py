@@ -18,7 +18,7 @@ from parfocal.explain.causes import Proof, spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.attributes import set_to
 from parfocal.explain.fixes.finding import find_returned
-from parfocal.explain.fixes.fixing import Line, Setting
+from parfocal.explain.fixes.fixing import FixLine, ModuleSetting
 from parfocal.explain.fixes.naming import by_names
 from parfocal.explain.fixes.patching import accumulating, exchanging
 from parfocal.explain.fixes.scopes import function_at, statements_before
@@ -26,11 +26,11 @@ from parfocal.explain.fixes.sources import bounds
 from parfocal.explain.fixes.spelling import SIGNS
 from parfocal.explain.fixes.splicing import Patch, without_statements
 from parfocal.explain.fixes.trying import patched
-from parfocal.explain.ops.gaps import Gap, narrowed
 from parfocal.explain.ops.log import Key, Op, key_of
+from parfocal.explain.ops.mismatches import Mismatch, narrowed
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import line
-from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.writing import Place, Writer
+from parfocal.explain.ops.writing import EditPlace, Writer
 from parfocal.replay import repeat
 
 MOST = 12  # lines that are tried
@@ -41,16 +41,16 @@ WRITING = 3.0  # what reading the source around a place is worth, in calls
 MENDED, RIGHT, BETTER, WORSE = 3, 2, 1, 0
 
 
-def mended(scene: Scene, gap: Gap | None, proof: Proof) -> Proof:
+def mended(scene: OpComparison, gap: Mismatch | None, proof: Proof) -> Proof:
     """The proof with a line that was tried, if there is one."""
-    if isinstance(proof.fix, Setting):
+    if isinstance(proof.fix, ModuleSetting):
         return _set_or_said(scene, gap, proof, proof.fix)
-    if proof.fix.startswith(spelled_path("")) and not isinstance(proof.fix, Line):
+    if proof.fix.startswith(spelled_path("")) and not isinstance(proof.fix, FixLine):
         return proof  # of the port itself
     return _tried(scene, gap, proof)[0]
 
 
-def _set_or_said(scene: Scene, gap: Gap | None, proof: Proof, setting: Setting) -> Proof:
+def _set_or_said(scene: OpComparison, gap: Mismatch | None, proof: Proof, setting: ModuleSetting) -> Proof:
     """A setting of the module, unless that does not mend and a line does: others may use it, too."""
     case = scene.case.at_outputs()
     with ExitStack() as made:
@@ -64,9 +64,9 @@ def _set_or_said(scene: Scene, gap: Gap | None, proof: Proof, setting: Setting) 
     return said if mark == MENDED else proof
 
 
-def _tried(scene: Scene, gap: Gap | None, proof: Proof) -> tuple[Proof, int]:
+def _tried(scene: OpComparison, gap: Mismatch | None, proof: Proof) -> tuple[Proof, int]:
     """The proof with the line that mends best, and how well."""
-    told = (proof.fix.patch, *proof.fix.others) if isinstance(proof.fix, Line) else ()
+    told = (proof.fix.patch, *proof.fix.others) if isinstance(proof.fix, FixLine) else ()
     first = best = told[0] if told else None
     mark = WORSE
     carried = list(_carried(scene, gap))
@@ -87,10 +87,10 @@ def _tried(scene: Scene, gap: Gap | None, proof: Proof) -> tuple[Proof, int]:
         proof = _placed(proof, best)
     if best is None or best is first:
         return proof, mark
-    return replace(proof, fix=Line.of(best, [each for each in told if each != best])), mark
+    return replace(proof, fix=FixLine.of(best, [each for each in told if each != best])), mark
 
 
-def _may_be_elsewhere(scene: Scene, gap: Gap, proof: Proof) -> bool:
+def _may_be_elsewhere(scene: OpComparison, gap: Mismatch, proof: Proof) -> bool:
     """Whether something is missing, and no helper lets the value pass as it was given it."""
     if not scene.knows(gap.port) or proof.code != "op.missing":
         return False
@@ -115,7 +115,7 @@ def _placed(proof: Proof, patch: Patch) -> Proof:
     return replace(proof, port=there, message=proof.message.replace(line(where), line(there)))
 
 
-def _candidates(scene: Scene, gap: Gap | None, told: Sequence[Patch]) -> Iterator[Patch]:
+def _candidates(scene: OpComparison, gap: Mismatch | None, told: Sequence[Patch]) -> Iterator[Patch]:
     seen: set[Patch] = set()
     for patch in _with_names(scene, chain(told, _rewritten(scene, gap))):
         if len(seen) == MOST:
@@ -125,7 +125,7 @@ def _candidates(scene: Scene, gap: Gap | None, told: Sequence[Patch]) -> Iterato
             yield patch
 
 
-def _with_names(scene: Scene, patches: Iterable[Patch]) -> Iterator[Patch]:
+def _with_names(scene: OpComparison, patches: Iterable[Patch]) -> Iterator[Patch]:
     """Lines, and where they run more than once also those that say names instead of numbers."""
     for patch in patches:
         yield patch
@@ -134,7 +134,7 @@ def _with_names(scene: Scene, patches: Iterable[Patch]) -> Iterator[Patch]:
             yield from by_names(patch, runs[0].frames[0].names)
 
 
-def _carried(scene: Scene, gap: Gap | None) -> Iterator[Patch]:
+def _carried(scene: OpComparison, gap: Mismatch | None) -> Iterator[Patch]:
     """A name that a loop gives the latest value alone, where the reference adds it to the others."""
     made = None if gap is None else gap.other_made
     if gap is not None and made is not None and made.name in CARRYING and len(made.inputs) == 2:
@@ -144,14 +144,14 @@ def _carried(scene: Scene, gap: Gap | None) -> Iterator[Patch]:
                 yield patch
 
 
-def _rewritten(scene: Scene, gap: Gap | None) -> Iterator[Patch]:
+def _rewritten(scene: OpComparison, gap: Mismatch | None) -> Iterator[Patch]:
     """The right value at every place where the wrong one is made, handed on or used.
 
     First in one line; then together with statements right before it, which go.
     """
     own = [] if gap is None else [(scene, gap)]
     ways = [*own, *((one, at) for one in (scene, *scene.elsewhere()) for at in narrowed(one))]
-    places: dict[object, tuple[Scene, Gap, Place]] = {}
+    places: dict[object, tuple[OpComparison, Mismatch, EditPlace]] = {}
     for one, at in ways:
         for place in _places(one, at):
             places.setdefault((at.reference, bounds(place.spot.node), place.slot), (one, at, place))
@@ -168,14 +168,14 @@ def _rewritten(scene: Scene, gap: Gap | None) -> Iterator[Patch]:
                 yield patch
 
 
-def _patch(writer: Writer, gap: Gap) -> Patch | None:
+def _patch(writer: Writer, gap: Mismatch) -> Patch | None:
     place = writer.place
     text = writer.write(*_as_it_lies(writer.scene, gap))
     patch = None if text is None else exchanging(place.spot, place.slot, text)
     return None if patch is None else without_statements(patch, place.spot.source, place.without)
 
 
-def _as_it_lies(scene: Scene, gap: Gap) -> tuple[Key, Op | None]:
+def _as_it_lies(scene: OpComparison, gap: Mismatch) -> tuple[Key, Op | None]:
     """The right value before the reference moves it about, if it lies there as the port has it."""
     log, shape = scene.reference, scene.port.values[gap.port].shape
     key, made = gap.reference, gap.other_made
@@ -187,7 +187,7 @@ def _as_it_lies(scene: Scene, gap: Gap) -> tuple[Key, Op | None]:
     return (key, made) if log.values[key].shape == shape else (gap.reference, gap.other_made)
 
 
-def _places(scene: Scene, gap: Gap) -> Iterator[Place]:
+def _places(scene: OpComparison, gap: Mismatch) -> Iterator[EditPlace]:
     backend = scene.case.backend
     end = len(scene.port.ops) if gap.user is None else gap.user.index
     begin = 0 if gap.made is None else gap.made.index
@@ -195,30 +195,30 @@ def _places(scene: Scene, gap: Gap) -> Iterator[Place]:
         if begin <= each.moment <= end and key_of(backend.to_array(each.tensor)) == gap.port:
             spot = find_returned(each.file, each.line)
             if spot is not None:
-                yield Place(spot, None, each.moment, each.around)
+                yield EditPlace(spot, None, each.moment, each.around)
     made = None if gap.made is None else fixing.spot_of(gap.made)
-    making = [] if made is None or gap.made is None else [Place(made, None, gap.made.index)]
+    making = [] if made is None or gap.made is None else [EditPlace(made, None, gap.made.index)]
     uses = list(_uses(scene, gap))
     # a value that both sides have is right where it is made, unless nothing else helps
     yield from (*uses, *making) if scene.knows(gap.port) else (*making, *uses)
 
 
-def _uses(scene: Scene, gap: Gap) -> Iterator[Place]:
+def _uses(scene: OpComparison, gap: Mismatch) -> Iterator[EditPlace]:
     user, slot = gap.user, gap.slot
     if user is None:
         order, side, slot, _ = scene.check.port
         if side == "output":
             spot = fixing.at_the_end(scene.case.module) if order == scene.case.call else None
             if spot is not None:
-                yield Place(spot, None, len(scene.port.ops))
+                yield EditPlace(spot, None, len(scene.port.ops))
             return
         user = next((op for op in scene.port.ops if op.call == order), None)
     spot = None if user is None else fixing.spot_of(user)
     if user is not None and spot is not None and slot is not None:
-        yield Place(spot, slot, user.index)
+        yield EditPlace(spot, slot, user.index)
 
 
-def verdict(scene: Scene, patch: Patch) -> int:
+def verdict(scene: OpComparison, patch: Patch) -> int:
     """How right the call is with a patch: as a whole, wherever it is looked at, or where it was wrong."""
     case, whole = scene.case, scene.case.at_outputs()
     with patched(case.precise.port.modules.values(), patch) as functions:
@@ -230,7 +230,7 @@ def verdict(scene: Scene, patch: Patch) -> int:
         comes_of_it = _results(scene, whole, free)
         if comes_of_it in scene.outcomes:  # another spelling of what was tried
             return scene.outcomes[comes_of_it]
-        calls = Calls()
+        calls = ModuleCalls()
         led = case.run(listener=calls)
     found = _judged(scene, whole, free, led, calls)
     if comes_of_it is not None:
@@ -238,7 +238,7 @@ def verdict(scene: Scene, patch: Patch) -> int:
     return found
 
 
-def _results(scene: Scene, whole: Case, free: repeat.Repeated | None) -> object:
+def _results(scene: OpComparison, whole: Case, free: repeat.RepeatResult | None) -> object:
     """What the call gives, bit by bit, and from where it is seen; None where it gives nothing."""
     given = [] if free is None else [free.places.get(check.port) for check in whole.checks]
     if not given or any(array is None for array in given):
@@ -247,7 +247,11 @@ def _results(scene: Scene, whole: Case, free: repeat.Repeated | None) -> object:
 
 
 def _judged(
-    scene: Scene, whole: Case, free: repeat.Repeated | None, led: repeat.Repeated | None, calls: Calls
+    scene: OpComparison,
+    whole: Case,
+    free: repeat.RepeatResult | None,
+    led: repeat.RepeatResult | None,
+    calls: ModuleCalls,
 ) -> int:
     case = scene.case
     # values are led along by the order of calls: in another order only the free run tells, rounding and all
@@ -262,9 +266,9 @@ def _judged(
     return BETTER if right else WORSE
 
 
-def wrong_with(scene: Scene, patch: Patch) -> list[repeat.Place] | None:
+def wrong_with(scene: OpComparison, patch: Patch) -> list[repeat.Place] | None:
     """Where else the call is wrong with a patch; None: the patch cannot be tried."""
-    case, calls = scene.case, Calls()
+    case, calls = scene.case, ModuleCalls()
     with patched(case.precise.port.modules.values(), patch) as functions:
         led = case.run(listener=calls) if functions else None
     if not functions:
@@ -275,7 +279,7 @@ def wrong_with(scene: Scene, patch: Patch) -> list[repeat.Place] | None:
     return [check.port for check in others if scene.score_at(led, check) > case.limit]
 
 
-class Calls:
+class ModuleCalls:
     """Hears which modules are called, in order."""
 
     def __init__(self) -> None:

@@ -13,13 +13,13 @@ from typing import Any
 
 from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import place
-from parfocal.explain.fixes.fixing import Line
+from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.scopes import is_in_method
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
 from parfocal.phrases import joined, phrase
-from parfocal.replay.repeat import Repeated
+from parfocal.replay.repeat import RepeatResult
 
 MOST = 6  # other modules that are asked
 PLAIN = (bool, int, float, str)  # what an attribute can be asked for in a line of code
@@ -28,7 +28,7 @@ FLAG = "training"  # an attribute of every module that says nothing about which 
 
 def in_shared_code(case: Case, fix: str) -> str:
     """The fix as it is, another line that is right for more, the line for some modules alone, or words."""
-    if not isinstance(fix, Line) or case.direction != "forward":
+    if not isinstance(fix, FixLine) or case.direction != "forward":
         return fix
     others = list(_others(case, fix.patch))
     if not others:
@@ -41,7 +41,7 @@ def in_shared_code(case: Case, fix: str) -> str:
     mended = 0 if spoilt else 1 + len(others) - len(wrong)
     better = _better(case, fix.others, others, spoilt, mended)
     if better is not None:
-        return Line.of(better)
+        return FixLine.of(better)
     if not spoilt:
         return fix
     kept = [other for other in others if other not in wrong]
@@ -85,12 +85,12 @@ class _Calling:
     case: Case
     checks: Sequence[Sequence[Check]]
 
-    def right(self, repeated: Repeated | None) -> int:
+    def right(self, repeated: RepeatResult | None) -> int:
         """How many of the calls are right; none if the first is not, which all is about."""
         right = [self._is_right(repeated, checks) for checks in self.checks]
         return sum(right) if right[0] else 0
 
-    def _is_right(self, repeated: Repeated | None, checks: Sequence[Check]) -> bool:
+    def _is_right(self, repeated: RepeatResult | None, checks: Sequence[Check]) -> bool:
         return bool(checks) and replace(self.case, checks=tuple(checks)).score(repeated) <= self.case.limit
 
 
@@ -144,7 +144,7 @@ def _has(module: Any, name: str, value: Any, *, missing: bool = False) -> bool:
     return isinstance(other, PLAIN) and bool(other == value)
 
 
-def _for_some(patch: Patch, needing: Sequence[Any], others: Sequence[Any]) -> Line | None:
+def _for_some(patch: Patch, needing: Sequence[Any], others: Sequence[Any]) -> FixLine | None:
     """The new value where an attribute is what it is in the modules that need it, else the old one."""
     old, new = (ast.parse(text).body[0] for text in (patch.old, patch.new))
     values = [each.value for each in (old, new) if isinstance(each, (ast.Assign, ast.Return))]
@@ -165,5 +165,5 @@ def _for_some(patch: Patch, needing: Sequence[Any], others: Sequence[Any]) -> Li
         alike = all(_has(each, name, value) for each in needing)
         if alike and not any(_has(each, name, value, missing=True) for each in others):
             text = f"{begin} {after} if self.{name} == {written(value)} else {before}"
-            return Line.of(replace(patch, new=text))
+            return FixLine.of(replace(patch, new=text))
     return None

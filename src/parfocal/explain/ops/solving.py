@@ -11,12 +11,12 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import Proof, number, rounded
 from parfocal.explain.fixes import fixing
-from parfocal.explain.ops.arguments import Said, said, told
-from parfocal.explain.ops.gaps import Gap, producers
+from parfocal.explain.ops.arguments import PassedArgument, said, told
+from parfocal.explain.ops.mismatches import Mismatch, producers
 from parfocal.explain.ops.names import RANDOM
+from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import argument_proof, line
 from parfocal.explain.ops.remakes import giving, retelling
-from parfocal.explain.ops.scene import Scene
 from parfocal.explain.ops.values import laid_out
 from parfocal.phrases import phrase
 
@@ -53,7 +53,7 @@ SOLVES: dict[tuple[str, str], Solve] = {
 }
 
 
-def other_number(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def other_number(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """An op that would be right with another number, wherever the reference has it from."""
     mine, _ = producers(scene, gap)
     if mine is None or mine.function is None or len(mine.inputs) != 1 or scene.knows(gap.port):
@@ -69,7 +69,7 @@ def other_number(scene: Scene, gap: Gap) -> Iterator[Proof]:
             continue
         score = scene.try_remade(mine, retelling(mine, argument, value))
         if score <= scene.case.limit:
-            theirs = Said(name, value, argument.native, argument.back)
+            theirs = PassedArgument(name, value, argument.native, argument.back)
             yield argument_proof(scene, mine, None, argument, theirs, score)
             return
 
@@ -98,7 +98,7 @@ def _roots(value: float) -> Iterator[float]:
             yield math.copysign(whole**power, value)
 
 
-def other_constant(scene: Scene, gap: Gap) -> Iterator[Proof]:
+def other_constant(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     """What both sides make of nothing but numbers, and make otherwise."""
     mine, theirs = producers(scene, gap)
     if mine is None or theirs is None or mine.inputs or theirs.inputs or mine.function is None:
@@ -124,7 +124,7 @@ def other_constant(scene: Scene, gap: Gap) -> Iterator[Proof]:
     yield Proof("config.other", message, fix, score, mine.where, theirs.where)
 
 
-def _both(scene: Scene, gap: Gap) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+def _both(scene: OpComparison, gap: Mismatch) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     return (scene.port, gap.port), (scene.reference, gap.reference)
 
 

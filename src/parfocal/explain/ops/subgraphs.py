@@ -8,16 +8,16 @@ from collections.abc import Iterable
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.ops.gaps import Gap, narrowed
 from parfocal.explain.ops.locating import behind
 from parfocal.explain.ops.log import Key, Op
+from parfocal.explain.ops.mismatches import Mismatch, narrowed
 from parfocal.explain.ops.names import ARITHMETIC, LAYOUT, MOVING, SELECTING
+from parfocal.explain.ops.op_comparison import Edits, OpComparison
 from parfocal.explain.ops.remakes import feeding, giving
-from parfocal.explain.ops.scene import Edits, Scene
 from parfocal.explain.ops.values import laid_out, rearranged, same
 
 
-def between(scene: Scene, gap: Gap) -> tuple[list[Op], list[Op]]:
+def between(scene: OpComparison, gap: Mismatch) -> tuple[list[Op], list[Op]]:
     """The ops on both sides that change values, back to what both have."""
     own = behind(scene, gap)
     known = scene.known_to_port(gap.reference)
@@ -28,7 +28,7 @@ def between(scene: Scene, gap: Gap) -> tuple[list[Op], list[Op]]:
     )
 
 
-def moving(scene: Scene, gap: Gap) -> tuple[list[Op], list[Op]]:
+def moving(scene: OpComparison, gap: Mismatch) -> tuple[list[Op], list[Op]]:
     """The ops on both sides that only move values, right before the two."""
     found = []
     for log, op in ((scene.port, gap.made), (scene.reference, gap.other_made)):
@@ -40,7 +40,7 @@ def moving(scene: Scene, gap: Gap) -> tuple[list[Op], list[Op]]:
     return found[0], found[1]
 
 
-def transplanted(scene: Scene, gap: Gap) -> float:
+def transplanted(scene: OpComparison, gap: Mismatch) -> float:
     """The score with the reference's value in the place of the port's.
 
     That shows where the two part. What a rule says of it must follow from the ops on both sides.
@@ -69,7 +69,7 @@ def _in_its_place(mine: Array, theirs: Array) -> list[Array]:
     return [likely] if rearranged(mine, theirs) else [likely, plain]
 
 
-def _replacing(scene: Scene, gap: Gap, value: Array) -> list[Edits]:
+def _replacing(scene: OpComparison, gap: Mismatch, value: Array) -> list[Edits]:
     """The changes that put a value in the place of the port's: at its making, or at its use."""
     backend, made = scene.case.backend, gap.made
     making: list[Edits] = []
@@ -84,7 +84,7 @@ def _replacing(scene: Scene, gap: Gap, value: Array) -> list[Edits]:
     return [{gap.user.index: feeding(backend, gap.slot, value)}, *everywhere]
 
 
-def elsewhere(scene: Scene, op: Op, *, missing: bool) -> Op | None:
+def elsewhere(scene: OpComparison, op: Op, *, missing: bool) -> Op | None:
     """The same op, missing (or too many) at another place: it was moved."""
     calls = {check.reference[0]: check.port[0] for check in scene.case.checks}
     if not missing and op.is_module and op.call in calls:
@@ -98,7 +98,7 @@ def elsewhere(scene: Scene, op: Op, *, missing: bool) -> Op | None:
     return None
 
 
-def moved_op(scene: Scene, op: Op, *, missing: bool) -> Op | None:
+def moved_op(scene: OpComparison, op: Op, *, missing: bool) -> Op | None:
     """The other side's op of the same name, if both have it as often, where this side has none.
 
     ``missing``: the op is the reference's, and looked for in the port.
@@ -112,17 +112,17 @@ def moved_op(scene: Scene, op: Op, *, missing: bool) -> Op | None:
     return next((o for o in here if not any(_on_the_same(scene, o, other) for other in there)), None)
 
 
-def _on_the_same(scene: Scene, one: Op, other: Op) -> bool:
+def _on_the_same(scene: OpComparison, one: Op, other: Op) -> bool:
     mine, theirs = (one, other) if one in scene.port.ops else (other, one)
     keys = list(theirs.inputs.values())
     return all(is_one_of(scene, key, keys) for key in mine.inputs.values())
 
 
-def is_one_of(scene: Scene, key: Key, others: Iterable[Key]) -> bool:
+def is_one_of(scene: OpComparison, key: Key, others: Iterable[Key]) -> bool:
     return any(scene.matches.are_one(key, other) for other in others)
 
 
-def same_sources(scene: Scene, own: list[Op], others: list[Op]) -> bool:
+def same_sources(scene: OpComparison, own: list[Op], others: list[Op]) -> bool:
     """Whether the ops of both sides start from the same values, among those that both have."""
     mine = [key for key in _taken(own) if scene.knows(key)]
     theirs = [key for key in _taken(others) if scene.known_to_port(key)]
@@ -131,7 +131,7 @@ def same_sources(scene: Scene, own: list[Op], others: list[Op]) -> bool:
     )
 
 
-def starts_alike(scene: Scene, own: list[Op], others: list[Op]) -> bool:
+def starts_alike(scene: OpComparison, own: list[Op], others: list[Op]) -> bool:
     """Whether one side starts from nothing that the other does not start from, among what both have."""
     mine = [key for key in _taken(own) if scene.knows(key)]
     theirs = [key for key in _taken(others) if scene.known_to_port(key)]

@@ -36,7 +36,7 @@ class Matches:
         )
 
 
-class Marked:
+class ComparableValue:
     """A value with what it is compared by, computed when asked for."""
 
     def __init__(self, array: Array) -> None:
@@ -59,11 +59,11 @@ class Marked:
 def match(port: Mapping[Key, Array], reference: Mapping[Key, Array], rounding: float = ROUNDING) -> Matches:
     """Values of the same numbers in the same order, flattened or with axes moved."""
     found = Matches()
-    by_size: dict[tuple[int, bool], list[tuple[Key, Marked]]] = {}
+    by_size: dict[tuple[int, bool], list[tuple[Key, ComparableValue]]] = {}
     for key, array in reference.items():
-        by_size.setdefault(_class(array), []).append((key, Marked(array)))
+        by_size.setdefault(_class(array), []).append((key, ComparableValue(array)))
     for key, array in port.items():
-        mine = Marked(array)
+        mine = ComparableValue(array)
         for other, theirs in by_size.get(_class(array), ()):
             if one(mine, theirs, rounding):
                 found.to_reference.setdefault(key, other)
@@ -73,7 +73,7 @@ def match(port: Mapping[Key, Array], reference: Mapping[Key, Array], rounding: f
     return found
 
 
-def one(a: Marked, b: Marked, rounding: float = ROUNDING) -> bool:
+def one(a: ComparableValue, b: ComparableValue, rounding: float = ROUNDING) -> bool:
     """The same numbers in the same order, but for a reshape or a permutation of axes."""
     if abs(a.norm - b.norm) > 1e-3 * max(a.norm, b.norm):
         return False
@@ -97,12 +97,12 @@ def rearranged(a: Array, b: Array) -> bool:
     """The same numbers up to rounding, in whatever order."""
     if a.size != b.size:
         return False
-    left, right = Marked(a), Marked(b)
+    left, right = ComparableValue(a), ComparableValue(b)
     return close(left.ordered, right.ordered, ROUNDING * min(left.epsilon, right.epsilon))
 
 
 def same(a: Array, b: Array) -> bool:
-    return a.size == b.size and one(Marked(a), Marked(b))
+    return a.size == b.size and one(ComparableValue(a), ComparableValue(b))
 
 
 def close(a: Array, b: Array, tolerance: float) -> bool:

@@ -21,7 +21,7 @@ from parfocal.explain.case import Case
 from parfocal.explain.fixes.frames import LONGEST, span_of, standing, users_frames
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.kept import KEPT, is_kept
-from parfocal.explain.ops.log import Key, Log, Maker, Op, Return, key_of
+from parfocal.explain.ops.log import Key, Maker, Op, OpLog, Return, key_of
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.replay.trace import Node
 
@@ -30,7 +30,7 @@ MOST_FRAMES = 4  # of the user's code around an op
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class InvestigatedCode:
     """Which calls of a repetition are the code under investigation.
 
     Modules inside that have no partner are part of the code around them, unless they are the
@@ -78,9 +78,9 @@ class Part:
 class Watcher:
     """Give it to a repeated call as ``on_op`` and as its listener."""
 
-    def __init__(self, backend: Backend, part: Part, *, kept: bool = False) -> None:
+    def __init__(self, backend: Backend, part: InvestigatedCode, *, kept: bool = False) -> None:
         """``kept``: whether what the call leaves in its buffers is one of its results."""
-        self.log = Log()
+        self.log = OpLog()
         self._kept = kept
         self._backend = backend
         self._part = part
@@ -280,7 +280,7 @@ class Watcher:
         return key
 
 
-def watched(case: Case, *, own: bool) -> Log | None:
+def watched(case: Case, *, own: bool) -> OpLog | None:
     """The ops of the port's call, or of the reference's; None when it cannot be repeated."""
     repeater = case.precise.port if own else case.precise.reference
     call = case.call if own else case.counterpart
@@ -289,7 +289,9 @@ def watched(case: Case, *, own: bool) -> Log | None:
     start = case.start if own else min(opened)
     kept = any(map(is_kept, case.looked_at))
     watcher = Watcher(
-        repeater.backend, Part(repeater.trace.nodes, start, call, case.steps(own=own), opened), kept=kept
+        repeater.backend,
+        InvestigatedCode(repeater.trace.nodes, start, call, case.steps(own=own), opened),
+        kept=kept,
     )
     run = case.run if own else partial(case.run_reference, start=start)
     with watcher.seeing_returns():

@@ -16,7 +16,7 @@ from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes import fixing
-from parfocal.explain.fixes.expressions import Step, expressed, moved, permuted
+from parfocal.explain.fixes.expressions import ExpressionOp, expressed, moved, permuted
 from parfocal.explain.fixes.finding import find_call
 from parfocal.explain.fixes.imports import spelled
 from parfocal.explain.fixes.patching import rewritten_node
@@ -28,11 +28,11 @@ from parfocal.explain.fixes.scopes import (
     names_in,
     stored_between,
 )
-from parfocal.explain.fixes.sources import CallSpot, Spot
+from parfocal.explain.fixes.sources import CallSpot, SourceSpot
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Key, Op, key_of
-from parfocal.explain.ops.scene import Scene
-from parfocal.explain.ops.values import ROUNDING, Marked, close, match
+from parfocal.explain.ops.op_comparison import OpComparison
+from parfocal.explain.ops.values import ROUNDING, ComparableValue, close, match
 from parfocal.explain.ops.watching import watched
 
 DEEPEST = 8  # ops in one expression, one inside the other
@@ -40,10 +40,10 @@ LONGEST = 600  # characters of an expression
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EditPlace:
     """An expression, or an input of it, that is to be another; what was done before ``moment`` is known."""
 
-    spot: Spot
+    spot: SourceSpot
     slot: str | None
     moment: int
     around: Mapping[str, Any] | None = None  # the tensors there by their names, if they were seen
@@ -62,7 +62,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownText:
     """Text that stands for a value; ``op``: the module's call that it is, if it is one."""
 
     text: str
@@ -73,7 +73,7 @@ class Known:
 class Writer:
     """Writes values at one place."""
 
-    def __init__(self, scene: Scene, place: Place) -> None:
+    def __init__(self, scene: OpComparison, place: EditPlace) -> None:
         self.scene = scene
         self.place = place
         self.known = list(_known(scene, place))
@@ -107,7 +107,7 @@ class Writer:
             text = self._function_called(key, depth) or self.computed(key, made, depth)
         return text or self._moved(array)
 
-    def _is_called_alike(self, known: Known, made: Op | None) -> bool:
+    def _is_called_alike(self, known: KnownText, made: Op | None) -> bool:
         """A call is led to the reference's values: it stands for them only if it is given the same."""
         if known.op is None:
             return True
@@ -129,7 +129,7 @@ class Writer:
         if text is None:
             arguments = told(made, self.scene.case.reference_backend.is_tensor)
             values = [log.values[each] for each in made.inputs.values()]
-            step = Step(made.name, texts, values, arguments, log.values[key])
+            step = ExpressionOp(made.name, texts, values, arguments, log.values[key])
             text = expressed(step, self.framework, self.spell)
         if text is None or len(made.outputs) == 1:
             return text
@@ -207,30 +207,30 @@ class Writer:
         return None
 
 
-def writing_scene(case: Case) -> Scene | None:
+def writing_scene(case: Case) -> OpComparison | None:
     """Both sides' code of a call, to write in; no value of it is under suspicion."""
     if "writing scene" not in case.looked_up:
         case.looked_up["writing scene"] = _writing_scene(case)
-    found: Scene | None = case.looked_up["writing scene"]
+    found: OpComparison | None = case.looked_up["writing scene"]
     return found
 
 
-def _writing_scene(case: Case) -> Scene | None:
+def _writing_scene(case: Case) -> OpComparison | None:
     port, reference = watched(case, own=True), watched(case, own=False)
     if port is None or reference is None or not port.values:
         return None
     matches = match(port.values, reference.values)
-    return Scene(case, port, reference, matches, next(iter(port.values)), None, None, None, [], [])
+    return OpComparison(case, port, reference, matches, next(iter(port.values)), None, None, None, [], [])
 
 
 def _is(mine: Array, wanted: Array) -> bool:
     if mine.shape != wanted.shape or (mine.dtype.kind in "fV") != (wanted.dtype.kind in "fV"):
         return False
-    a, b = Marked(mine), Marked(wanted)
+    a, b = ComparableValue(mine), ComparableValue(wanted)
     return close(a.wide.reshape(-1), b.wide.reshape(-1), ROUNDING * max(a.epsilon, b.epsilon))
 
 
-def _known(scene: Scene, place: Place) -> Iterator[Known]:
+def _known(scene: OpComparison, place: EditPlace) -> Iterator[KnownText]:
     """What the code can write there: what stood there, names, weights, what it computed before."""
     backend, spot = scene.case.backend, place.spot
     steps = _steps(scene, place)
@@ -240,12 +240,12 @@ def _known(scene: Scene, place: Place) -> Iterator[Known]:
         if statement in here and _stays(known.text, place, statement.lineno):
             yield known
     for name, tensor in _locals(place, steps).items():
-        yield Known(name, backend.to_array(tensor, copy=False))
+        yield KnownText(name, backend.to_array(tensor, copy=False))
     yield from _assigned(scene, place, steps)
     if has_self(spot):
         for entry in backend.state(scene.case.module):
             array = backend.to_array(entry.value, copy=False)
-            yield Known(spelled_path(entry.path).replace("port", "self", 1), array)
+            yield KnownText(spelled_path(entry.path).replace("port", "self", 1), array)
     for known, statement in expressions:  # of earlier statements, if their names stand for the same still
         stays = not names_in(known.text) & stored_between(spot, statement.lineno, place.begin.lineno)
         if known.op is None and statement not in here and stays:
@@ -253,7 +253,7 @@ def _known(scene: Scene, place: Place) -> Iterator[Known]:
     yield from _helped(scene, place)
 
 
-def _steps(scene: Scene, place: Place) -> list[Op]:
+def _steps(scene: OpComparison, place: EditPlace) -> list[Op]:
     """What the function around did until the statement."""
     spot = place.spot
     lines = range(first_line(spot), (spot.statement.end_lineno or 0) + 1)
@@ -261,7 +261,7 @@ def _steps(scene: Scene, place: Place) -> list[Op]:
     return [op for op in ops if op.file == spot.source.file and op.line in lines]
 
 
-def _locals(place: Place, steps: list[Op]) -> Mapping[str, Any]:
+def _locals(place: EditPlace, steps: list[Op]) -> Mapping[str, Any]:
     """Names that stay what they are from the last step on."""
     if place.around is not None and not place.without:
         return place.around
@@ -274,7 +274,7 @@ def _locals(place: Place, steps: list[Op]) -> Mapping[str, Any]:
     return {name: tensor for name, tensor in around if name.partition("[")[0] not in stored}
 
 
-def _assigned(scene: Scene, place: Place, steps: list[Op]) -> Iterator[Known]:
+def _assigned(scene: OpComparison, place: EditPlace, steps: list[Op]) -> Iterator[KnownText]:
     """Names that earlier statements give to what a step makes, if they still stand for it."""
     seen: set[str] = set()  # in a loop a name stands for what it got last
     for op in reversed(steps):
@@ -287,10 +287,10 @@ def _assigned(scene: Scene, place: Place, steps: list[Op]) -> Iterator[Known]:
         seen.add(name)
         begin = (made.statement.end_lineno or 0) + 1
         if name not in stored_between(place.spot, begin, place.begin.lineno):
-            yield Known(name, scene.port.values[next(iter(op.outputs.values()))])
+            yield KnownText(name, scene.port.values[next(iter(op.outputs.values()))])
 
 
-def _expressions(scene: Scene, steps: list[Op]) -> Iterator[tuple[Known, ast.stmt]]:
+def _expressions(scene: OpComparison, steps: list[Op]) -> Iterator[tuple[KnownText, ast.stmt]]:
     """Ops and calls that stand in the source, with the statements they are in.
 
     What is computed from a call that is given something else than the reference's is not what it seems.
@@ -302,10 +302,13 @@ def _expressions(scene: Scene, steps: list[Op]) -> Iterator[tuple[Known, ast.stm
         inner = {id(node) for node in ast.walk(spot.node)} - {id(spot.node)}
         if not any(id(call) in inner for call in calls):
             array = scene.port.values[next(iter(op.outputs.values()))]
-            yield Known(spot.source.segment(spot.node), array, op if op.is_module else None), spot.statement
+            yield (
+                KnownText(spot.source.segment(spot.node), array, op if op.is_module else None),
+                spot.statement,
+            )
 
 
-def _helped(scene: Scene, place: Place) -> Iterator[Known]:
+def _helped(scene: OpComparison, place: EditPlace) -> Iterator[KnownText]:
     """Calls of the user's own functions in what is rewritten: elsewhere they would be made twice."""
     source, backend = place.spot.source, scene.case.backend
     for each in scene.port.returns:
@@ -319,15 +322,15 @@ def _helped(scene: Scene, place: Place) -> Iterator[Known]:
             continue
         text = source.segment(call.node)
         if _stays(text, place, call.node.lineno):
-            yield Known(text, backend.to_array(each.tensor))
+            yield KnownText(text, backend.to_array(each.tensor))
 
 
-def _stays(text: str, place: Place, line: int) -> bool:
+def _stays(text: str, place: EditPlace, line: int) -> bool:
     """Whether what is read at a line is still the same without the statements that go."""
     return not names_in(text) & stored_between(place.spot, place.begin.lineno, line)
 
 
-def _counterpart(scene: Scene, made: Op) -> tuple[int | None, str | None]:
+def _counterpart(scene: OpComparison, made: Op) -> tuple[int | None, str | None]:
     """The port's call that is paired with the reference's, and its layer; or else one of the same name."""
     case = scene.case
     assert made.call is not None

@@ -11,9 +11,9 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import brief
 from parfocal.explain.causes import number
 from parfocal.explain.updates.floors import LIMIT, distance
-from parfocal.explain.updates.rules import Moment, updated
+from parfocal.explain.updates.rules import BeforeUpdate, updated
 from parfocal.explain.updates.settings import code_of, differences, same
-from parfocal.explain.updates.solving import Evidence, SideUpdate, get, solve, with_settings
+from parfocal.explain.updates.solving import SideUpdate, UpdateEvidence, get, solve, with_settings
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 
@@ -32,7 +32,9 @@ NAMES = {
 }
 
 
-def explain_updates(wrong: Sequence[Evidence], every: Sequence[Evidence], written: Written) -> list[Cause]:
+def explain_updates(
+    wrong: Sequence[UpdateEvidence], every: Sequence[UpdateEvidence], written: Written
+) -> list[Cause]:
     """Causes of the ``wrong`` among ``every`` update of a step; several where several things are wrong."""
     frozen = _frozen(wrong)
     if frozen is not None:
@@ -53,7 +55,7 @@ def _as_said(update: SideUpdate) -> bool:
     return score is not None and score <= LIMIT
 
 
-def _frozen(wrong: Sequence[Evidence]) -> Cause | None:
+def _frozen(wrong: Sequence[UpdateEvidence]) -> Cause | None:
     """Parameters that only one side moves."""
     for side, other in ((phrase("port"), phrase("reference")), (phrase("reference"), phrase("port"))):
         still = [
@@ -85,9 +87,11 @@ def _places(paths: Sequence[str]) -> str:
     return phrase("{names} and {count} more", names=paths[0], count=len(paths) - 1)
 
 
-def _by_settings(wrong: Sequence[Evidence], every: Sequence[Evidence], written: Written) -> list[Cause]:
+def _by_settings(
+    wrong: Sequence[UpdateEvidence], every: Sequence[UpdateEvidence], written: Written
+) -> list[Cause]:
     """What the optimizers say of themselves, as far as it has an effect here."""
-    groups: dict[str, tuple[str, Any, Any, list[Evidence]]] = {}
+    groups: dict[str, tuple[str, Any, Any, list[UpdateEvidence]]] = {}
     effects: dict[str, float] = {}
     for each in wrong:
         sides = (each.reference.kind, each.reference.settings), (each.port.kind, each.port.settings)
@@ -100,7 +104,7 @@ def _by_settings(wrong: Sequence[Evidence], every: Sequence[Evidence], written: 
     return [_told(*groups[key], len(every), written) for key in sorted(groups, key=lambda key: -effects[key])]
 
 
-def effect_of(evidence: Evidence, name: str, ours: Any) -> float:
+def effect_of(evidence: UpdateEvidence, name: str, ours: Any) -> float:
     """How much the port's update would change with the reference's value of a setting: a share of it."""
     port = evidence.port
     kind = evidence.reference.kind if name in ("momentum", "decay") else port.kind
@@ -112,7 +116,7 @@ def effect_of(evidence: Evidence, name: str, ours: Any) -> float:
         "lr": port.settings.get("lr", 0.0),
     }
     slots = {**evidence.reference.moment.slots, **port.moment.slots}  # a setting may need a slot of its own
-    then = updated(kind, settings, Moment(port.moment.weight, port.moment.gradient, slots))
+    then = updated(kind, settings, BeforeUpdate(port.moment.weight, port.moment.gradient, slots))
     if now is None or then is None:
         return np.inf
     shares = [_share(then.weight, now.weight, now.weight - port.moment.weight)]
@@ -129,7 +133,9 @@ def _share(then: Array, now: Array, whole: Array) -> float:
     return apart / size if size else (np.inf if apart else 0.0)
 
 
-def _told(name: str, ours: Any, theirs: Any, where: Sequence[Evidence], of: int, written: Written) -> Cause:
+def _told(
+    name: str, ours: Any, theirs: Any, where: Sequence[UpdateEvidence], of: int, written: Written
+) -> Cause:
     few = phrase(" of {places}", places=_places([each.path for each in where])) if len(where) < of else ""
     title = NAMES.get(name, name)
     message = phrase(
@@ -162,7 +168,7 @@ def _to_write(name: str, ours: Any, settings: Mapping[str, Any]) -> dict[str, An
     return {name: ours}
 
 
-def _smaller_epsilon(evidence: Evidence, written: Written) -> str:
+def _smaller_epsilon(evidence: UpdateEvidence, written: Written) -> str:
     """Inside and outside of a root are the same for an epsilon too small to matter."""
     epsilon = float(evidence.reference.settings.get("epsilon", 0.0))
     line = written(evidence.port.kind, {"epsilon": epsilon**2})
@@ -173,7 +179,9 @@ def _value(value: Any) -> str:
     return number(value) if isinstance(value, float) else brief(value)
 
 
-def _by_solving(hidden: Sequence[Evidence], every: Sequence[Evidence], written: Written) -> list[Cause]:
+def _by_solving(
+    hidden: Sequence[UpdateEvidence], every: Sequence[UpdateEvidence], written: Written
+) -> list[Cause]:
     """What updates show that are not made as their optimizer says."""
     found = solve([each.port for each in hidden])
     if found is None:
@@ -184,7 +192,7 @@ def _by_solving(hidden: Sequence[Evidence], every: Sequence[Evidence], written: 
     ]
 
 
-def _differing(changed: Mapping[str, Any], evidence: Evidence) -> list[tuple[str, Any]]:
+def _differing(changed: Mapping[str, Any], evidence: UpdateEvidence) -> list[tuple[str, Any]]:
     """Of a solution, what is not as in the reference."""
     right = evidence.reference.settings
     kept = {**changed}
@@ -197,7 +205,9 @@ def _differing(changed: Mapping[str, Any], evidence: Evidence) -> list[tuple[str
     ]
 
 
-def _one_by_one(hidden: Sequence[Evidence], every: Sequence[Evidence], written: Written) -> list[Cause]:
+def _one_by_one(
+    hidden: Sequence[UpdateEvidence], every: Sequence[UpdateEvidence], written: Written
+) -> list[Cause]:
     """Parameters that are not all wrong in the same way: each by itself, the same told once."""
     if len(hidden) < 2:
         return []
@@ -209,7 +219,7 @@ def _one_by_one(hidden: Sequence[Evidence], every: Sequence[Evidence], written: 
     return causes
 
 
-def _shown(name: str, value: Any, where: Sequence[Evidence], of: int, written: Written) -> Cause:
+def _shown(name: str, value: Any, where: Sequence[UpdateEvidence], of: int, written: Written) -> Cause:
     few = phrase(" of {places}", places=_places([each.path for each in where])) if len(where) < of else ""
     first = where[0]
     right = DEFAULTS.get(name) if name in DEFAULTS else get(first.reference.settings, name)

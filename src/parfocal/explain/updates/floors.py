@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.updates.rules import Moment, Outcome, Settings, updated
+from parfocal.explain.updates.rules import AfterUpdate, BeforeUpdate, Settings, updated
 from parfocal.judge.floors import EPSILON, Size, difference, score, size_of
 
 MOVED = ("lr", "weight_decay", "momentum", "rho", "betas", "momentum_decay")  # kept in float32 somewhere
@@ -33,7 +33,7 @@ class UpdateFloor:
         return UpdateFloor(self.weight | other.weight, slots)
 
 
-def scale_floor(before: Array, outcome: Outcome, epsilon: float = EPSILON["float32"]) -> UpdateFloor:
+def scale_floor(before: Array, outcome: AfterUpdate, epsilon: float = EPSILON["float32"]) -> UpdateFloor:
     """By the sizes alone: a unit in the last place of the weight, and some of what is added to it."""
     step = difference(outcome.weight, before) * (4 * epsilon)
     return UpdateFloor(
@@ -42,7 +42,7 @@ def scale_floor(before: Array, outcome: Outcome, epsilon: float = EPSILON["float
     )
 
 
-def rule_floor(kind: str, settings: Settings, moment: Moment) -> UpdateFloor | None:
+def rule_floor(kind: str, settings: Settings, moment: BeforeUpdate) -> UpdateFloor | None:
     """By the rule: in float32 throughout, with settings one unit up, and with framework's own epsilons."""
     exact = updated(kind, settings, moment)
     if exact is None:
@@ -67,7 +67,7 @@ def _apart(other: Array, exact: Array) -> Size:
     return difference(np.where(np.isfinite(wide), wide, exact), exact.astype(np.float64))
 
 
-def _others(kind: str, settings: Settings, moment: Moment) -> Iterator[Outcome]:
+def _others(kind: str, settings: Settings, moment: BeforeUpdate) -> Iterator[AfterUpdate]:
     ways: list[tuple[dict[str, Any], Any]] = [({**settings}, np.float32)]
     for name in MOVED:
         value = settings.get(name)
@@ -89,7 +89,7 @@ def _raised(values: Any, at: int) -> tuple[float, ...]:
     )
 
 
-def distance(observed: Outcome, expected: Outcome, floor: UpdateFloor) -> float:
+def distance(observed: AfterUpdate, expected: AfterUpdate, floor: UpdateFloor) -> float:
     """The largest error of the weight and of the slots both have, in units of the floor."""
     found = [score(difference(observed.weight, expected.weight), floor.weight)]
     found += [

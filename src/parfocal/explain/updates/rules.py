@@ -19,15 +19,15 @@ Slots = dict[str, Array]
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class BeforeUpdate:
     """One parameter right before an update."""
 
     weight: Array
     gradient: Array
     slots: Mapping[str, Array]
 
-    def cast(self, dtype: Any) -> Moment:
-        return Moment(
+    def cast(self, dtype: Any) -> BeforeUpdate:
+        return BeforeUpdate(
             self.weight.astype(dtype),
             self.gradient.astype(dtype),
             {name: np.asarray(values).astype(dtype) for name, values in self.slots.items()},
@@ -35,7 +35,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AfterUpdate:
     """The same parameter right after it."""
 
     weight: Array
@@ -45,7 +45,7 @@ class Outcome:
 class _Step:
     """The numbers of a rule in one precision."""
 
-    def __init__(self, moment: Moment, settings: Settings) -> None:
+    def __init__(self, moment: BeforeUpdate, settings: Settings) -> None:
         self.weight, self.gradient, self.slots = moment.weight, moment.gradient, moment.slots
         self.number = moment.weight.dtype.type
         self.settings = settings
@@ -96,17 +96,17 @@ class _Step:
         return {**slots, "step": np.asarray(self.count)}
 
 
-def _momentum(step: _Step) -> Outcome:
+def _momentum(step: _Step) -> AfterUpdate:
     """SGD, with and without momentum."""
     gradient, momentum = step.decayed, step.get("momentum")
     if not momentum:
-        return Outcome(step.shrunk - step.get("lr") * gradient, {})
+        return AfterUpdate(step.shrunk - step.get("lr") * gradient, {})
     if "momentum" in step.slots:
         running = momentum * step.slots["momentum"] + (1 - step.get("dampening")) * gradient
     else:
         running = gradient
     ahead = gradient + momentum * running if step.settings.get("nesterov") else running
-    return Outcome(step.shrunk - step.get("lr") * ahead, {"momentum": running})
+    return AfterUpdate(step.shrunk - step.get("lr") * ahead, {"momentum": running})
 
 
 def _moments(step: _Step, gradient: Array) -> tuple[Array, Array]:
@@ -117,7 +117,7 @@ def _moments(step: _Step, gradient: Array) -> tuple[Array, Array]:
     )
 
 
-def _adam(step: _Step) -> Outcome:
+def _adam(step: _Step) -> AfterUpdate:
     (first, second), epsilon = step.pair("betas"), step.get("epsilon")
     moment1, moment2 = _moments(step, step.decayed)
     slots = {"moment1": moment1, "moment2": moment2}
@@ -126,19 +126,19 @@ def _adam(step: _Step) -> Outcome:
         square = slots["moment2_max"] = np.maximum(step.slot("moment2_max"), moment2)
     root = step.below(square / step.correction(second), epsilon)
     rate = step.get("lr") / step.correction(first)
-    return Outcome(step.shrunk - rate * moment1 / root, step.counted(slots))
+    return AfterUpdate(step.shrunk - rate * moment1 / root, step.counted(slots))
 
 
-def _adamax(step: _Step) -> Outcome:
+def _adamax(step: _Step) -> AfterUpdate:
     (first, second), epsilon = step.pair("betas"), step.get("epsilon")
     gradient = step.decayed
     moment = first * step.slot("moment1") + (1 - first) * gradient
     norm = np.maximum(second * step.slot("infinity_norm"), np.abs(gradient) + epsilon)
     weight = step.shrunk - step.get("lr") / step.correction(first) * moment / norm
-    return Outcome(weight, step.counted({"moment1": moment, "infinity_norm": norm}))
+    return AfterUpdate(weight, step.counted({"moment1": moment, "infinity_norm": norm}))
 
 
-def _nadam(step: _Step) -> Outcome:
+def _nadam(step: _Step) -> AfterUpdate:
     (first, second), count = step.pair("betas"), step.count
     decay = step.get("momentum_decay", 0.004)
     half, base = step.number(0.5), step.number(0.96)
@@ -150,10 +150,10 @@ def _nadam(step: _Step) -> Outcome:
     weight = step.shrunk - step.get("lr") * (1 - now) / (1 - product) * step.decayed / root
     weight = weight - step.get("lr") * after / (1 - product * after) * moment1 / root
     slots = {"moment1": moment1, "moment2": moment2, "momentum_product": product}
-    return Outcome(weight, step.counted(slots))
+    return AfterUpdate(weight, step.counted(slots))
 
 
-def _radam(step: _Step) -> Outcome:
+def _radam(step: _Step) -> AfterUpdate:
     (first, second), count = step.pair("betas"), step.count
     moment1, moment2 = _moments(step, step.decayed)
     whole = 2 / (1 - second) - 1
@@ -163,19 +163,19 @@ def _radam(step: _Step) -> Outcome:
         ratio = (reached - 4) * (reached - 2) * whole / ((whole - 4) * (whole - 2) * reached)
         root = step.below(moment2, step.get("epsilon"))
         moved = moved * np.sqrt(ratio) * np.sqrt(1 - second**count) / root
-    return Outcome(step.shrunk - moved, step.counted({"moment1": moment1, "moment2": moment2}))
+    return AfterUpdate(step.shrunk - moved, step.counted({"moment1": moment1, "moment2": moment2}))
 
 
-def _adagrad(step: _Step) -> Outcome:
+def _adagrad(step: _Step) -> AfterUpdate:
     gradient = step.decayed
     square = step.slot("square_sum", float(step.settings.get("initial_accumulator") or 0.0)) + gradient**2
     rate = step.get("lr") / (1 + (step.count - 1) * step.get("lr_decay"))
-    return Outcome(
+    return AfterUpdate(
         step.shrunk - rate * gradient / step.below(square, step.get("epsilon")), {"square_sum": square}
     )
 
 
-def _adadelta(step: _Step) -> Outcome:
+def _adadelta(step: _Step) -> AfterUpdate:
     gradient, rho, epsilon = step.decayed, step.get("rho"), step.get("epsilon")
     square = rho * step.slot("average_squared_gradient") + (1 - rho) * gradient**2
     before = step.slot("average_squared_update")
@@ -184,10 +184,10 @@ def _adadelta(step: _Step) -> Outcome:
         "average_squared_gradient": square,
         "average_squared_update": rho * before + (1 - rho) * moved**2,
     }
-    return Outcome(step.shrunk - step.get("lr") * moved, slots)
+    return AfterUpdate(step.shrunk - step.get("lr") * moved, slots)
 
 
-def _rmsprop(step: _Step) -> Outcome:
+def _rmsprop(step: _Step) -> AfterUpdate:
     gradient, rho = step.decayed, step.get("rho")
     square = rho * step.slot("average_squared_gradient") + (1 - rho) * gradient**2
     slots = {"average_squared_gradient": square}
@@ -199,13 +199,13 @@ def _rmsprop(step: _Step) -> Outcome:
     momentum, rate = step.get("momentum"), step.get("lr")
     if momentum and "momentum_with_lr" in step.slots:
         running = momentum * step.slots["momentum_with_lr"] + rate * moved
-        return Outcome(step.shrunk - running, {**slots, "momentum_with_lr": running})
+        return AfterUpdate(step.shrunk - running, {**slots, "momentum_with_lr": running})
     if momentum:
         moved = slots["momentum"] = momentum * step.slot("momentum") + moved
-    return Outcome(step.shrunk - rate * moved, slots)
+    return AfterUpdate(step.shrunk - rate * moved, slots)
 
 
-def _rprop(step: _Step) -> Outcome:
+def _rprop(step: _Step) -> AfterUpdate:
     less, more = step.pair("etas")
     least, most = step.pair("step_sizes")
     gradient, before = step.decayed, step.slot("previous_gradient")
@@ -215,10 +215,10 @@ def _rprop(step: _Step) -> Outcome:
     size = np.clip(size * factor, least, most)
     gradient = np.where(turned < 0, step.number(0), gradient)
     slots = {"previous_gradient": gradient, "step_size": size}
-    return Outcome(step.weight - np.sign(gradient) * size, slots)
+    return AfterUpdate(step.weight - np.sign(gradient) * size, slots)
 
 
-RULES: dict[str, Callable[[_Step], Outcome]] = {
+RULES: dict[str, Callable[[_Step], AfterUpdate]] = {
     "SGD": _momentum,
     "Momentum": _momentum,
     "Adam": _adam,
@@ -243,7 +243,9 @@ NUMBERS: dict[str, tuple[str, ...]] = {
 }
 
 
-def updated(kind: str, settings: Settings, moment: Moment, dtype: Any = np.float64) -> Outcome | None:
+def updated(
+    kind: str, settings: Settings, moment: BeforeUpdate, dtype: Any = np.float64
+) -> AfterUpdate | None:
     """The parameter after the update; None for a rule that is not known or lacks a setting."""
     rule = RULES.get(kind)
     if rule is None:

@@ -15,7 +15,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import rounded
 from parfocal.explain.updates.floors import LIMIT, UpdateFloor, distance, rule_floor, scale_floor
-from parfocal.explain.updates.rules import NUMBERS, Moment, Outcome, updated
+from parfocal.explain.updates.rules import NUMBERS, AfterUpdate, BeforeUpdate, updated
 
 ELEMENTS = 4096  # of a parameter that numbers are solved from
 ROUNDS = 40  # of a solution by secants
@@ -39,8 +39,8 @@ class SideUpdate:
 
     kind: str
     settings: Mapping[str, Any]
-    moment: Moment
-    outcome: Outcome
+    moment: BeforeUpdate
+    outcome: AfterUpdate
 
     def floor(self) -> UpdateFloor:
         floor = scale_floor(self.moment.weight, self.outcome)
@@ -66,12 +66,12 @@ class SideUpdate:
         return SideUpdate(
             self.kind,
             self.settings,
-            Moment(
+            BeforeUpdate(
                 some(self.moment.weight),
                 some(self.moment.gradient),
                 {name: some(np.asarray(values)) for name, values in self.moment.slots.items()},
             ),
-            Outcome(
+            AfterUpdate(
                 some(self.outcome.weight),
                 {name: some(np.asarray(values)) for name, values in self.outcome.slots.items()},
             ),
@@ -79,7 +79,7 @@ class SideUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class UpdateEvidence:
     """One parameter's update on both sides, made from the same numbers and in the port's layout."""
 
     path: str  # in the port

@@ -11,7 +11,7 @@ from parfocal.brief import brief
 from parfocal.judge.comparison import Comparison
 from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.report.page.labels import LABELS, say
-from parfocal.report.page.rows import Row
+from parfocal.report.page.rows import PageRow
 from parfocal.report.report import Report
 from parfocal.report.text import short_path
 
@@ -19,7 +19,7 @@ Plain = dict[str, Any]
 DETAILED = 400  # differences told in full; of more the own ones come first anyway
 
 
-def facts_of(report: Report, rows: Sequence[Row]) -> Plain:
+def facts_of(report: Report, rows: Sequence[PageRow]) -> Plain:
     settings = _Settings()
     return {
         "labels": LABELS,
@@ -51,7 +51,7 @@ class _Settings:
         return self._places[key]
 
 
-def _row(row: Row, settings: _Settings) -> Plain:
+def _row(row: PageRow, settings: _Settings) -> Plain:
     pair = row.pair
     return {
         "sides": [_site(site, settings) for site in (row.reference, row.port)],
@@ -141,7 +141,7 @@ def _number(value: Any) -> str | None:
     return None if value is None else f"{value:.9g}"
 
 
-def depth_of(report: Report, rows: Sequence[Row]) -> Plain:
+def depth_of(report: Report, rows: Sequence[PageRow]) -> Plain:
     """Along the innermost paired calls: what each makes itself, its floor, and what was carried so far."""
     carried: dict[str, list[float]] = {}
     for step in report.along:

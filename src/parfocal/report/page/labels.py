@@ -8,7 +8,7 @@ from parfocal.locale import CHINESE, ENGLISH, catalogue
 from parfocal.phrases import Phrase, translate
 
 
-class Said(NamedTuple):
+class Label(NamedTuple):
     """A text in English and in Chinese."""
 
     en: str
@@ -156,8 +156,8 @@ LABELS: dict[str, str] = {
 }
 
 
-def say(text: str) -> Said:
+def say(text: str) -> Label:
     """A sentence of the report, or a word of the page, in both languages."""
     if isinstance(text, Phrase):
-        return Said(translate(text, ENGLISH), translate(text, CHINESE))
-    return Said(text, LABELS.get(text) or catalogue(CHINESE).get(text, text))
+        return Label(translate(text, ENGLISH), translate(text, CHINESE))
+    return Label(text, LABELS.get(text) or catalogue(CHINESE).get(text, text))

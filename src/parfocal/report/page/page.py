@@ -22,9 +22,9 @@ from parfocal.judge.verdict import PHASES, Divergence
 from parfocal.report.coverage import Compared, words_of
 from parfocal.report.mistakes import own_mistakes, place_of
 from parfocal.report.page.facts import DETAILED, facts_of, plain, where
-from parfocal.report.page.labels import Said, say
+from parfocal.report.page.labels import Label, say
 from parfocal.report.page.plotting import library
-from parfocal.report.page.rows import Row, rows_of
+from parfocal.report.page.rows import PageRow, rows_of
 from parfocal.report.report import INCOMPLETE, Curve, Report
 from parfocal.report.text import notes_of
 from parfocal.weights.plan import Plan, crossed_words, presumptions
@@ -117,11 +117,11 @@ def level(score: float | None, limit: float) -> int:
     return 1 + sum(score > bound for bound in bounds)
 
 
-def _verdict(report: Report) -> Said:
+def _verdict(report: Report) -> Label:
     said = say("SAME" if report.ok else "DIFFERENT")
     if any(each.code == INCOMPLETE for each in report.findings):
         so_far = say("as far as recorded")
-        return Said(f"{said.en} {so_far.en}", f"{said.zh}（{so_far.zh}）")
+        return Label(f"{said.en} {so_far.en}", f"{said.zh}（{so_far.zh}）")
     return said
 
 
@@ -141,7 +141,7 @@ def _largest(report: Report) -> str:
     return score_of(max(finite)) if finite and report.tolerance is None else ""
 
 
-def _mistake(group: Sequence[Divergence], report: Report, rows: Sequence[Row]) -> dict[str, Any]:
+def _mistake(group: Sequence[Divergence], report: Report, rows: Sequence[PageRow]) -> dict[str, Any]:
     first = group[0]
     number = report.divergences.index(first)
     shown = next((index for index, row in enumerate(rows) if number in row.divergences), None)

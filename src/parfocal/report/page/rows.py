@@ -19,7 +19,7 @@ State = Literal["own", "inherited", "unpaired", "same", "around"]
 
 
 @dataclass(slots=True)
-class Row:
+class PageRow:
     """One line: a call of both sides, of one side, or a module around calls."""
 
     reference: Site | None
@@ -40,7 +40,7 @@ class Row:
         return site
 
 
-def rows_of(report: Report) -> list[Row]:
+def rows_of(report: Report) -> list[PageRow]:
     """Empty where no calls were compared."""
     if not report.pairs:
         return []
@@ -68,9 +68,9 @@ def _prefixes(path: str) -> list[str]:
     return ["", *(".".join(parts[:count]) for count in range(1, len(parts)))] if parts else []
 
 
-def _merged(report: Report) -> list[Row]:
+def _merged(report: Report) -> list[PageRow]:
     """Pairs in order of the port, and between them the calls that only one side has."""
-    rows = [Row(pair.reference, pair.port, pair) for pair in report.pairs]
+    rows = [PageRow(pair.reference, pair.port, pair) for pair in report.pairs]
     for is_port, sites in ((True, report.unpaired_port), (False, report.unpaired_reference)):
         known = [(row.port if is_port else row.reference) for row in rows]
         paths = [site.path for site in (*sites, *(site for site in known if site is not None))]
@@ -78,7 +78,9 @@ def _merged(report: Report) -> list[Row]:
     return rows
 
 
-def _inserted(rows: list[Row], known: list[Site | None], sites: list[Site], *, is_port: bool) -> list[Row]:
+def _inserted(
+    rows: list[PageRow], known: list[Site | None], sites: list[Site], *, is_port: bool
+) -> list[PageRow]:
     """Each after the last call before it; without a known order, after the last with most of its path."""
     ordered = sorted(
         (site.order, index) for index, site in enumerate(known) if site is not None and site.order is not None
@@ -92,19 +94,19 @@ def _inserted(rows: list[Row], known: list[Site | None], sites: list[Site], *, i
             shared = [(_shared(each.path, site.path), i) for i, each in enumerate(known) if each is not None]
             anchor = max(shared, default=(0, len(rows) - 1))[1]
         behind.setdefault(anchor, []).append(site)
-    merged: list[Row] = []
+    merged: list[PageRow] = []
     for index in range(-1, len(rows)):
         if index >= 0:
             merged.append(rows[index])
         for site in behind.get(index, ()):
-            merged.append(Row(None, site) if is_port else Row(site, None))
+            merged.append(PageRow(None, site) if is_port else PageRow(site, None))
     return merged if is_port else _on_one_line(merged)
 
 
-def _on_one_line(rows: list[Row]) -> list[Row]:
+def _on_one_line(rows: list[PageRow]) -> list[PageRow]:
     """Calls without a partner that have the same name in the same gap between pairs, one of each side."""
-    merged: list[Row] = []
-    gap: list[Row] = []
+    merged: list[PageRow] = []
+    gap: list[PageRow] = []
     for row in rows:
         if row.pair is not None:
             gap = []
@@ -139,9 +141,9 @@ def _shared(one: str, other: str) -> int:
     return count
 
 
-def _nested(calls: list[Row], modules: dict[str, Site]) -> list[Row]:
+def _nested(calls: list[PageRow], modules: dict[str, Site]) -> list[PageRow]:
     """With a row for every module around calls, and everybody's depth."""
-    rows: list[Row] = []
+    rows: list[PageRow] = []
     stack: list[int] = []  # rows that are open
     holding = {prefix for row in calls for prefix in _prefixes(_own(row))}
     for row in calls:
@@ -151,7 +153,7 @@ def _nested(calls: list[Row], modules: dict[str, Site]) -> list[Row]:
         opened = {_own(rows[index]) for index in stack}
         for prefix in _prefixes(path):
             if prefix in modules and prefix not in opened and row.port is not None:
-                _append(rows, stack, Row(None, modules[prefix], around=True, state="around"))
+                _append(rows, stack, PageRow(None, modules[prefix], around=True, state="around"))
                 stack.append(len(rows) - 1)
         _append(rows, stack, row)
         if path in holding:
@@ -160,11 +162,11 @@ def _nested(calls: list[Row], modules: dict[str, Site]) -> list[Row]:
     return rows
 
 
-def _own(row: Row) -> str:
+def _own(row: PageRow) -> str:
     return row.site.path
 
 
-def _append(rows: list[Row], stack: list[int], row: Row) -> None:
+def _append(rows: list[PageRow], stack: list[int], row: PageRow) -> None:
     row.parent = stack[-1] if stack else None
     row.depth = len(stack)
     rows.append(row)
@@ -174,14 +176,14 @@ def _is_inside(path: str, around: str) -> bool:
     return (around == "" and path != "") or path.startswith(f"{around}.")
 
 
-def _above(rows: Sequence[Row], row: Row) -> Iterable[Row]:
+def _above(rows: Sequence[PageRow], row: PageRow) -> Iterable[PageRow]:
     parent = row.parent
     while parent is not None:
         yield rows[parent]
         parent = rows[parent].parent
 
 
-def _name_references(rows: list[Row], modules: dict[str, Site]) -> None:
+def _name_references(rows: list[PageRow], modules: dict[str, Site]) -> None:
     """Beside every module of the port the reference's that holds the partners of all that is inside."""
     common: dict[int, str | None] = {}
     for row in rows:
@@ -205,12 +207,12 @@ def _common(one: str | None, other: str) -> str | None:
     return ".".join(parts) or None
 
 
-def _place_divergences(rows: list[Row], divergences: Sequence[Divergence]) -> None:
+def _place_divergences(rows: list[PageRow], divergences: Sequence[Divergence]) -> None:
     """Every difference to its call; to the nearest module around it where it is none of a call."""
     by_order = {
         row.port.order: row for row in reversed(rows) if row.port is not None and row.port.order is not None
     }
-    by_path: dict[str, Row] = {}
+    by_path: dict[str, PageRow] = {}
     for row in rows:
         by_path.setdefault(_own(row), row)
     for number, each in enumerate(divergences):
@@ -228,7 +230,7 @@ def _place_divergences(rows: list[Row], divergences: Sequence[Divergence]) -> No
             exact.phases.append(each.phase)
 
 
-def _state(row: Row, divergences: Sequence[Divergence]) -> State:
+def _state(row: PageRow, divergences: Sequence[Divergence]) -> State:
     told = [divergences[number] for number in row.divergences]
     if any(not each.inherited for each in told):
         return "own"

@@ -25,9 +25,9 @@ from parfocal.run.npy import ZIP_ERRORS
 from parfocal.run.standins import (
     GLOBALS,
     NUMPY,
-    Dialect,
     GlobalName,
     MalformedError,
+    PickleDialect,
     Reducer,
     WorkBudget,
 )
@@ -286,7 +286,7 @@ _REDUCERS: dict[str, Reducer] = {
     "set": _first(list),
 }
 
-TORCH = Dialect(
+TORCH = PickleDialect(
     globals=GLOBALS
     | {
         ("torch._utils", "_rebuild_tensor_v2"): "tensor",

@@ -15,7 +15,7 @@ import numpy as np
 from parfocal.weights import tables
 from parfocal.weights.checkpoints.tensors import FileTensor
 from parfocal.weights.names import normalised
-from parfocal.weights.state import Contents, Owner, Stored, read_mapping
+from parfocal.weights.state import Owner, SideContents, StoredTensor, read_mapping
 from parfocal.weights.units import telling_kind
 from parfocal.weights.views import Shape
 
@@ -82,7 +82,9 @@ def _overlap(names: Iterable[str], forms: set[tuple[tuple[str, ...], tuple[int, 
     return sum(normalised(name) in forms for name in names)
 
 
-def contents_of(framework: str, tensors: Mapping[str, FileTensor], other: Contents | None = None) -> Contents:
+def contents_of(
+    framework: str, tensors: Mapping[str, FileTensor], other: SideContents | None = None
+) -> SideContents:
     """Names, shapes and dtypes as contents; roles come from names, dtypes and the other side."""
     known = {normalised(tensor.path): tensor.role for tensor in other.stored} if other else {}
     roles = {name: _role(name, tensor, tensors, known) for name, tensor in tensors.items()}
@@ -133,7 +135,7 @@ def _equal(first: FileTensor, second: FileTensor) -> bool:
     return first.shape == second.shape and bool(np.array_equal(first.read(), second.read()))
 
 
-def _owners(framework: str, stored: Iterable[Stored]) -> dict[str, Owner]:
+def _owners(framework: str, stored: Iterable[StoredTensor]) -> dict[str, Owner]:
     """Every module with tensors, and the one around a parametrization; the kinds that are beyond doubt."""
     local: dict[str, dict[str, Shape]] = {}
     for tensor in stored:
@@ -164,7 +166,7 @@ def told_by_shapes(shapes: Mapping[str, Shape]) -> str | None:
     return None
 
 
-def with_composites(contents: Contents, other: Contents) -> Contents:
+def with_composites(contents: SideContents, other: SideContents) -> SideContents:
     """Add the composites of the other side (attention, recurrent layers) that must be here, too."""
     kinds = {
         normalised(path): owner.kind
@@ -181,7 +183,7 @@ def with_composites(contents: Contents, other: Contents) -> Contents:
     return replace(contents, owners=owners)
 
 
-def inside_composite(contents: Contents, path: str) -> bool:
+def inside_composite(contents: SideContents, path: str) -> bool:
     """Whether a module is a part of an attention or a recurrent layer."""
     owners = (contents.owners.get(above) for above in _above(path))
     return any(owner is not None and owner.kind in tables.COMPOSITES for owner in owners)

@@ -15,7 +15,7 @@ from parfocal.backends import registry
 from parfocal.weights import tables
 from parfocal.weights.checkpoints.bare import inside_composite, with_composites
 from parfocal.weights.names import likeness, normalised, tokens
-from parfocal.weights.state import Contents, Owner, Stored
+from parfocal.weights.state import Owner, SideContents, StoredTensor
 from parfocal.weights.units import Key, Unit, read_units, with_kinds
 
 # What a module whose weight has so many axes may be; the likeliest first.
@@ -39,7 +39,9 @@ class Guess:
     square: bool = False
 
 
-def by_port(contents: Contents, port: Contents, *, assumed: bool = False) -> tuple[Contents, list[str]]:
+def by_port(
+    contents: SideContents, port: SideContents, *, assumed: bool = False
+) -> tuple[SideContents, list[str]]:
     """The contents with kinds and layouts; and the square weights of which nothing says how they lie.
 
     ``assumed``: the file does not say which framework it is of, so only shapes speak for a layout.
@@ -67,24 +69,24 @@ def by_port(contents: Contents, port: Contents, *, assumed: bool = False) -> tup
     return with_kinds(replace(contents, owners=owners), port), weights
 
 
-def by_module(stored: Iterable[Stored]) -> dict[str, dict[str, Stored]]:
+def by_module(stored: Iterable[StoredTensor]) -> dict[str, dict[str, StoredTensor]]:
     """Module path -> local name -> tensor."""
-    local: dict[str, dict[str, Stored]] = defaultdict(dict)
+    local: dict[str, dict[str, StoredTensor]] = defaultdict(dict)
     for tensor in stored:
         local[tensor.module][tensor.name] = tensor
     return local
 
 
-def is_unknown(contents: Contents, path: str) -> bool:
+def is_unknown(contents: SideContents, path: str) -> bool:
     """Whether a module's kind is still to be found out; the parts of a composite have none of their own."""
     return contents.owners[path].kind is None and not inside_composite(contents, path)
 
 
-def main_weight(tensors: Mapping[str, Stored]) -> Stored | None:
+def main_weight(tensors: Mapping[str, StoredTensor]) -> StoredTensor | None:
     return next((tensors[name] for name in WEIGHTS if name in tensors), None)
 
 
-def is_square(tensor: Stored) -> bool:
+def is_square(tensor: StoredTensor) -> bool:
     return len(tensor.shape) == 2 and tensor.shape[0] == tensor.shape[1]
 
 
@@ -122,7 +124,10 @@ def _by_key(units: Sequence[Unit]) -> dict[Key, list[str]]:
 
 
 def _guess(
-    contents: Contents, tensors: Mapping[str, Stored], kinds: Sequence[str], known: Mapping[Key, list[str]]
+    contents: SideContents,
+    tensors: Mapping[str, StoredTensor],
+    kinds: Sequence[str],
+    known: Mapping[Key, list[str]],
 ) -> Guess | None:
     weight = main_weight(tensors)
     assert weight is not None  # the caller looked
@@ -136,7 +141,9 @@ def _guess(
     return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
 
 
-def _kinds(path: str, weight: Stored, tensors: Mapping[str, Stored], twin: Unit | None) -> list[str]:
+def _kinds(
+    path: str, weight: StoredTensor, tensors: Mapping[str, StoredTensor], twin: Unit | None
+) -> list[str]:
     """The kinds worth trying, that of the unit with the same name first."""
     usual = list(CANDIDATES.get(len(weight.shape), ()))
     if "bias" in tensors and "Embedding" in usual:
@@ -148,12 +155,12 @@ def _kinds(path: str, weight: Stored, tensors: Mapping[str, Stored], twin: Unit 
     return list(dict.fromkeys(usual))
 
 
-def _key(contents: Contents, tensors: Mapping[str, Stored], kind: str, layout: str) -> Key:
+def _key(contents: SideContents, tensors: Mapping[str, StoredTensor], kind: str, layout: str) -> Key:
     """The key the module would have, were it of this kind."""
     path = next(iter(tensors.values())).module
     usual = registry.dialect(contents.framework).linear_layout
     owner = Owner(path, kind, {"weight_layout": layout or usual})
-    (unit,) = read_units(Contents(contents.framework, tuple(tensors.values()), {path: owner}))
+    (unit,) = read_units(SideContents(contents.framework, tuple(tensors.values()), {path: owner}))
     return unit.key
 
 

@@ -18,7 +18,7 @@ from parfocal.judge.metrics import compare_arrays
 from parfocal.weights import views
 from parfocal.weights.checkpoints import bare, template
 from parfocal.weights.checkpoints.target import OTHER
-from parfocal.weights.checkpoints.tensors import Array, Checkpoint, FileTensor
+from parfocal.weights.checkpoints.tensors import Array, CheckpointFile, FileTensor
 from parfocal.weights.drafting import build
 from parfocal.weights.finishing import conclude
 from parfocal.weights.plan import Entry, Plan
@@ -36,7 +36,7 @@ class CheckpointPair:
     notes: tuple[str, ...] = ()
 
 
-def pair_checkpoints(first: Checkpoint, second: Checkpoint) -> CheckpointPair:
+def pair_checkpoints(first: CheckpointFile, second: CheckpointFile) -> CheckpointPair:
     """Pair by names within a framework, by names, kinds and shapes between two."""
     tensors, renamed = bare.without_prefixes(first.tensors, second.tensors)
     others, renamed_too = bare.without_prefixes(second.tensors, tensors)
@@ -50,7 +50,7 @@ def pair_checkpoints(first: Checkpoint, second: Checkpoint) -> CheckpointPair:
 
 
 def _frameworks(
-    first: Checkpoint, second: Checkpoint, tensors: Tensors, others: Tensors
+    first: CheckpointFile, second: CheckpointFile, tensors: Tensors, others: Tensors
 ) -> tuple[str, str] | None:
     """Those of both files, or None where names alone pair them."""
     mine = first.framework or bare.framework_by_names(tensors)

@@ -16,7 +16,7 @@ import numpy as np
 
 from parfocal.errors import FileFormatError
 from parfocal.run.dtypes import DTYPES
-from parfocal.run.standins import GLOBALS, NUMPY, Dialect, MalformedError, WorkBudget
+from parfocal.run.standins import GLOBALS, NUMPY, MalformedError, PickleDialect, WorkBudget
 from parfocal.run.storage import map_file, open_for_reading, storage_errors
 from parfocal.run.unpickle import load_pickle
 from parfocal.weights.checkpoints.tensors import (
@@ -34,7 +34,7 @@ PIECES = "UnpackBigParamInfor@@"
 def load(path: Path) -> dict[str, Any]:
     """What the pickle holds, with every array as a ``FileTensor``."""
     data = map_file(path)
-    dialect = Dialect(
+    dialect = PickleDialect(
         globals=GLOBALS | {("builtins", "tuple"): "tuple", ("__builtin__", "tuple"): "tuple"},
         reducers=dict(NUMPY.reducers) | {"encode": _encode, "tuple": _tuple},
         readers=mapped_readers(data, str(path)),

@@ -21,7 +21,7 @@ from parfocal.judge.named import flatten
 from parfocal.run.storage import open_for_reading, read_limited, storage_errors
 from parfocal.run.tensorfile import is_safetensors, load_safetensors, read_metadata
 from parfocal.weights.checkpoints import archives, pickles
-from parfocal.weights.checkpoints.tensors import Checkpoint, FileTensor, of_array
+from parfocal.weights.checkpoints.tensors import CheckpointFile, FileTensor, of_array
 
 SUFFIXES = (".pth", ".pt", ".bin", ".safetensors", ".pdparams")
 INDEX_SUFFIX = ".index.json"
@@ -43,17 +43,17 @@ def is_checkpoint(path: Path) -> bool:
     return path.suffix in SUFFIXES or path.name.endswith(INDEX_SUFFIX)
 
 
-def of_arrays(path: Path, arrays: Mapping[str, Any]) -> Checkpoint:
+def of_arrays(path: Path, arrays: Mapping[str, Any]) -> CheckpointFile:
     """Named arrays of another kind of file as a checkpoint that does not say its framework."""
     tensors = {
         ".".join(name): of_array(np.asarray(value))
         for name, value in flatten(arrays)
         if isinstance(value, (np.ndarray, np.generic, int, float))
     }
-    return Checkpoint(str(path), tensors, None)
+    return CheckpointFile(str(path), tensors, None)
 
 
-def load_checkpoint(path: Path) -> Checkpoint:
+def load_checkpoint(path: Path) -> CheckpointFile:
     """All tensors of a checkpoint, values still in the file."""
     if not os.path.exists(path):
         raise InputError(f"there is no file {path}", hint=_missing_hint(path))
@@ -76,7 +76,7 @@ def _missing_hint(path: Path) -> str:
     return f"there is {index}: give that" if index.exists() else "check the path"
 
 
-def load_file(path: Path) -> Checkpoint:
+def load_file(path: Path) -> CheckpointFile:
     """One file, by its content, whatever its suffix."""
     with os.fdopen(open_for_reading(path), "rb") as file, storage_errors("read", path):
         start = file.read(32)
@@ -125,7 +125,7 @@ _FORMATS: tuple[tuple[Callable[[bytes], bool], Callable[[Path], dict[str, Any]],
 # From what a file holds to a state dict.
 
 
-def _checkpoint(path: Path, value: Mapping[Any, Any], framework: str | None) -> Checkpoint:
+def _checkpoint(path: Path, value: Mapping[Any, Any], framework: str | None) -> CheckpointFile:
     notes: list[str] = []
     place = ""
     tensors = _direct(value)
@@ -143,7 +143,7 @@ def _checkpoint(path: Path, value: Mapping[Any, Any], framework: str | None) -> 
     dropped = [str(name) for name, item in value.items() if not isinstance(item, FileTensor)]
     if dropped:
         notes.append(f"not tensors, left out of the checkpoint: {', '.join(dropped)}")
-    return Checkpoint(str(path), tensors, framework, tuple(notes))
+    return CheckpointFile(str(path), tensors, framework, tuple(notes))
 
 
 def _direct(value: Mapping[Any, Any]) -> dict[str, FileTensor]:
@@ -175,7 +175,7 @@ def _no_state_dict(path: Path, value: Mapping[Any, Any], inner: list[Any]) -> Fi
 # Shards.
 
 
-def _load_shards(path: Path) -> Checkpoint:
+def _load_shards(path: Path) -> CheckpointFile:
     try:
         index = json.loads(read_limited(path, MAX_INDEX_BYTES).decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -197,10 +197,10 @@ def _load_shards(path: Path) -> Checkpoint:
         tensors[name] = shards[shard].tensors[name]
     frameworks = {each.framework for each in shards.values()}
     framework = frameworks.pop() if len(frameworks) == 1 else None
-    return Checkpoint(str(path), tensors, framework, (f"read from {len(shards)} shards",))
+    return CheckpointFile(str(path), tensors, framework, (f"read from {len(shards)} shards",))
 
 
-def _load_shard(index: Path, shard: str) -> Checkpoint:
+def _load_shard(index: Path, shard: str) -> CheckpointFile:
     if shard != os.path.basename(shard) or shard in ("", ".", ".."):
         raise FileFormatError(f"{index} names the shard {shard!r}; shards lie in the folder of their index")
     path = index.with_name(shard)

@@ -18,13 +18,18 @@ from parfocal.errors import StorageError
 from parfocal.run.storage import PARTIAL_SUFFIX, storage_errors
 from parfocal.weights.checkpoints.reading import load_file
 from parfocal.weights.checkpoints.tensors import CHUNK, Array, FileTensor
-from parfocal.weights.checkpoints.writing import Planned, Values, Writer
+from parfocal.weights.checkpoints.writing import PlannedTensor, Values, Writer
 
 Progress = Callable[[str, int], None]  # what is going on, and how many more bytes are done
 
 
 def save(
-    path: Path, writer: Writer, tensors: Sequence[Planned], values: Values, framework: str, progress: Progress
+    path: Path,
+    writer: Writer,
+    tensors: Sequence[PlannedTensor],
+    values: Values,
+    framework: str,
+    progress: Progress,
 ) -> None:
     """Write, verify, rename. Whatever goes wrong, the target stays as it was."""
     folder = path.absolute().parent
@@ -34,7 +39,7 @@ def save(
         raise StorageError(f"cannot write {path}: it is a folder", hint="give the name of a file")
     partial = path.with_name(f".{path.name}-{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
 
-    def counted(each: Planned) -> Array:
+    def counted(each: PlannedTensor) -> Array:
         array = values(each)
         progress("writing", each.nbytes)
         return array
@@ -69,7 +74,7 @@ class _Whole:
 
 
 def _verify(
-    partial: Path, path: Path, tensors: Sequence[Planned], values: Values, progress: Progress
+    partial: Path, path: Path, tensors: Sequence[PlannedTensor], values: Values, progress: Progress
 ) -> None:
     """Every tensor in the file is the one that was meant, bit for bit, and there are no others."""
     found = load_file(partial).tensors

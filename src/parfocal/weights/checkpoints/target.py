@@ -19,24 +19,24 @@ from parfocal.run.dtypes import DTYPES
 from parfocal.weights.checkpoints import bare
 from parfocal.weights.checkpoints.reading import load_checkpoint
 from parfocal.weights.checkpoints.tensors import Array, FileTensor
-from parfocal.weights.checkpoints.writing import OWNERS, Planned
-from parfocal.weights.state import Contents, read_model
+from parfocal.weights.checkpoints.writing import OWNERS, PlannedTensor
+from parfocal.weights.state import SideContents, read_model
 
 OTHER = {"torch": "paddle", "paddle": "torch"}
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetFile:
     """The file to be written."""
 
     words: str  # "port" or "template"
-    contents: Contents
-    tensors: tuple[Planned, ...]
+    contents: SideContents
+    tensors: tuple[PlannedTensor, ...]
     kept: Callable[[str], Array]  # the target's own values of a tensor
     live: bool
 
 
-def of_model(model: Any) -> Target:
+def of_model(model: Any) -> TargetFile:
     """A live port: everything that its framework saves."""
     backend = registry.of(model)
     if not backend.is_model(model):
@@ -50,10 +50,10 @@ def of_model(model: Any) -> Target:
     def kept(path: str) -> Array:
         return backend.to_array(state[path].value, copy=False)
 
-    return Target("port", contents, planned, kept, live=True)
+    return TargetFile("port", contents, planned, kept, live=True)
 
 
-def of_template(path: Path, out: Path, source_framework: str | None) -> Target:
+def of_template(path: Path, out: Path, source_framework: str | None) -> TargetFile:
     """A template file. Where it does not say, the framework is that of the output's suffix."""
     template = load_checkpoint(path)
     framework = (
@@ -69,15 +69,15 @@ def of_template(path: Path, out: Path, source_framework: str | None) -> Target:
         )
     tensors: Mapping[str, FileTensor] = template.tensors
     contents = bare.contents_of(framework, tensors)
-    return Target("template", contents, _planned(contents), lambda name: tensors[name].read(), live=False)
+    return TargetFile("template", contents, _planned(contents), lambda name: tensors[name].read(), live=False)
 
 
-def _planned(contents: Contents) -> tuple[Planned, ...]:
+def _planned(contents: SideContents) -> tuple[PlannedTensor, ...]:
     names = {tensor.path for tensor in contents.stored}
     planned = []
     for tensor in contents.stored:
         if tensor.dtype not in DTYPES:
             raise InputError(f"{tensor.path} is {tensor.dtype}, which no checkpoint file holds")
         tied = tensor.tied_to if tensor.tied_to in names else None
-        planned.append(Planned(tensor.path, tensor.shape, np.dtype(DTYPES[tensor.dtype]), tied))
+        planned.append(PlannedTensor(tensor.path, tensor.shape, np.dtype(DTYPES[tensor.dtype]), tied))
     return tuple(planned)

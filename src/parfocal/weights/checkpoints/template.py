@@ -24,7 +24,7 @@ from parfocal.weights.checkpoints.kinds import (
 )
 from parfocal.weights.names import normalised, tokens
 from parfocal.weights.plan import Ambiguity
-from parfocal.weights.state import Contents, Owner, Stored
+from parfocal.weights.state import Owner, SideContents, StoredTensor
 from parfocal.weights.units import with_kinds
 
 # Words that name a Linear when nothing else does, in the spelling of ``names``.
@@ -43,8 +43,8 @@ class _Matrix:
 
 
 def by_template(
-    contents: Contents, template: Contents, *, assumed: bool = False
-) -> tuple[Contents, Contents, list[Ambiguity]]:
+    contents: SideContents, template: SideContents, *, assumed: bool = False
+) -> tuple[SideContents, SideContents, list[Ambiguity]]:
     """Both contents with kinds; and the square weights of which nothing says how they lie."""
     contents, template = with_composites(contents, template), with_composites(template, contents)
     contents, template = _with_ranks(contents, template), _with_ranks(template, contents)
@@ -68,7 +68,7 @@ def by_template(
     return with_kinds(first, second), with_kinds(second, first), ambiguous
 
 
-def _with_ranks(contents: Contents, other: Contents) -> Contents:
+def _with_ranks(contents: SideContents, other: SideContents) -> SideContents:
     """A module whose weight has another number of axes than its namesake's is of another kind, too."""
     weights = [_weights(side) for side in (contents, other)]
     ranks = {normalised(path): len(weight.shape) for path, weight in weights[1].items()}
@@ -80,12 +80,12 @@ def _with_ranks(contents: Contents, other: Contents) -> Contents:
     return replace(contents, owners=owners)
 
 
-def _weights(contents: Contents) -> dict[str, Stored]:
+def _weights(contents: SideContents) -> dict[str, StoredTensor]:
     found = {path: main_weight(tensors) for path, tensors in by_module(contents.stored).items()}
     return {path: weight for path, weight in found.items() if weight is not None}
 
 
-def _matrices(contents: Contents) -> dict[str, dict[str, Stored]]:
+def _matrices(contents: SideContents) -> dict[str, dict[str, StoredTensor]]:
     """The modules with a 2-D weight whose kind nobody knows, outside of composites."""
     found = {}
     for path, tensors in by_module(contents.stored).items():
@@ -95,7 +95,7 @@ def _matrices(contents: Contents) -> dict[str, dict[str, Stored]]:
     return found
 
 
-def _pair(yours: Mapping[str, Stored], mine: Mapping[str, Stored]) -> _Matrix:
+def _pair(yours: Mapping[str, StoredTensor], mine: Mapping[str, StoredTensor]) -> _Matrix:
     """A module that both files have."""
     target, source = main_weight(yours), main_weight(mine)
     assert target is not None  # _matrices looked
@@ -104,7 +104,7 @@ def _pair(yours: Mapping[str, Stored], mine: Mapping[str, Stored]) -> _Matrix:
     return _Matrix(target.module, _group(yours), turned, (target.path, source.path))
 
 
-def _alone(tensors: Mapping[str, Stored]) -> _Matrix:
+def _alone(tensors: Mapping[str, StoredTensor]) -> _Matrix:
     """A module whose counterpart has another name: its own shape says nothing, its group does."""
     weight = main_weight(tensors)
     assert weight is not None  # _matrices looked
@@ -117,7 +117,7 @@ def _alone(tensors: Mapping[str, Stored]) -> _Matrix:
     )
 
 
-def _group(tensors: Mapping[str, Stored]) -> Class:
+def _group(tensors: Mapping[str, StoredTensor]) -> Class:
     if "bias" in tensors:
         return "biased"
     return "embedding" if sounds_like_embedding(next(iter(tensors.values())).module) else "other"
@@ -157,7 +157,7 @@ def _ambiguity(each: _Matrix, alike: Mapping[str, bool]) -> Ambiguity:
     )
 
 
-def _owner(contents: Contents, path: str, tensors: Mapping[str, Stored], turned: bool) -> Owner:
+def _owner(contents: SideContents, path: str, tensors: Mapping[str, StoredTensor], turned: bool) -> Owner:
     if turned:
         return Owner(path, "Linear", {"weight_layout": registry.dialect(contents.framework).linear_layout})
     kind = "Linear" if "bias" in tensors else "Embedding"

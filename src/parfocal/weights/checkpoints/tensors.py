@@ -45,7 +45,7 @@ def of_array(array: Array) -> FileTensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class CheckpointFile:
     """What a file says: tensors by name, the framework it is of, and what was left out."""
 
     path: str

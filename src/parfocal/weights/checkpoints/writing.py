@@ -32,7 +32,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # no time stamps: the same tensors give the same 
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedTensor:
     """A tensor of the file to be written; ``tied_to`` names an earlier one that it is the same as."""
 
     name: str
@@ -45,10 +45,12 @@ class Planned:
         return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
 
 
-Values = Callable[[Planned], Array]  # the values of a tensor, C-contiguous
+Values = Callable[[PlannedTensor], Array]  # the values of a tensor, C-contiguous
 
 
-def write_safetensors(file: IO[bytes], tensors: Sequence[Planned], values: Values, framework: str) -> None:
+def write_safetensors(
+    file: IO[bytes], tensors: Sequence[PlannedTensor], values: Values, framework: str
+) -> None:
     """Eight bytes of length, a JSON header, the values. Ties are written out: the format has none."""
     ordered = sorted(tensors, key=lambda each: -each.dtype.itemsize)  # every tensor aligned to its elements
     header: dict[str, Any] = {"__metadata__": {"format": {"torch": "pt", "paddle": "pd"}[framework]}}
@@ -76,7 +78,7 @@ PADDLE_DTYPES = {
 }
 
 
-def write_pdparams(file: IO[bytes], tensors: Sequence[Planned], values: Values, framework: str) -> None:
+def write_pdparams(file: IO[bytes], tensors: Sequence[PlannedTensor], values: Values, framework: str) -> None:
     """A pickle of a dictionary of arrays, opcode by opcode. A tied tensor is a reference to the first."""
     numbers: dict[str, int] = {}
     file.write(pickle.PROTO + b"\x04" + pickle.EMPTY_DICT + pickle.MARK)
@@ -119,7 +121,7 @@ def _array_start(code: str, shape: Shape) -> bytes:
 TORCH_DTYPES = STORAGES | dict.fromkeys(UNTYPED, "UntypedStorage")
 
 
-def write_pth(file: IO[bytes], tensors: Sequence[Planned], values: Values, framework: str) -> None:
+def write_pth(file: IO[bytes], tensors: Sequence[PlannedTensor], values: Values, framework: str) -> None:
     """A zip of stored members: the pickle that describes the tensors, and one member for each storage."""
     own = [each for each in tensors if each.tied_to is None]
     keys = {each.name: str(number) for number, each in enumerate(own)}
@@ -143,7 +145,7 @@ def _member(archive: zipfile.ZipFile, file: IO[bytes], name: str, data: bytes | 
         member.write(data)
 
 
-def _torch_pickle(tensors: Sequence[Planned], keys: dict[str, str]) -> bytes:
+def _torch_pickle(tensors: Sequence[PlannedTensor], keys: dict[str, str]) -> bytes:
     """An ordered dictionary of ``torch._utils._rebuild_tensor_v2`` calls."""
     parts = [pickle.PROTO + b"\x02", _old_global("collections", "OrderedDict")]
     parts.append(pickle.EMPTY_TUPLE + pickle.REDUCE + pickle.MARK)
@@ -153,7 +155,7 @@ def _torch_pickle(tensors: Sequence[Planned], keys: dict[str, str]) -> bytes:
     return b"".join(parts)
 
 
-def _torch_tensor(each: Planned, key: str) -> bytes:
+def _torch_tensor(each: PlannedTensor, key: str) -> bytes:
     count = int(np.prod(each.shape, dtype=object))
     strides = [int(np.prod(each.shape[axis + 1 :], dtype=object)) for axis in range(len(each.shape))]
     storage = _known(each, TORCH_DTYPES, ".pth")
@@ -203,7 +205,7 @@ def _bytes(array: Array) -> memoryview:
     return array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
 
 
-def _known(each: Planned, table: dict[str, str], suffix: str) -> str:
+def _known(each: PlannedTensor, table: dict[str, str], suffix: str) -> str:
     code = table.get(each.dtype.name)
     if code is None:
         raise UnsupportedError(
@@ -213,7 +215,7 @@ def _known(each: Planned, table: dict[str, str], suffix: str) -> str:
     return code
 
 
-Writer = Callable[[IO[bytes], Sequence[Planned], Values, str], None]
+Writer = Callable[[IO[bytes], Sequence[PlannedTensor], Values, str], None]
 WRITERS: dict[str, Writer] = {
     **dict.fromkeys((".pth", ".pt", ".bin"), write_pth),
     ".pdparams": write_pdparams,

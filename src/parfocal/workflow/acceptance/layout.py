@@ -59,7 +59,7 @@ def log_file(checkpoint: Checkpoint, spelling: Spelling) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class SubmittedCheckpoint:
     """Where the files of one checkpoint lie; several places for one file are one too many."""
 
     checkpoint: Checkpoint
@@ -72,7 +72,7 @@ class Submitted:
         return not (self.reference or self.port or self.log)
 
 
-def find_files(folder: Path) -> tuple[Submitted, ...]:
+def find_files(folder: Path) -> tuple[SubmittedCheckpoint, ...]:
     """The files of every checkpoint, wherever they lie below a folder."""
     places: dict[str, list[Path]] = {}
     for path in sorted(folder.rglob("*")):
@@ -81,11 +81,11 @@ def find_files(folder: Path) -> tuple[Submitted, ...]:
     return tuple(_submitted(checkpoint, places) for checkpoint in CHECKPOINTS)
 
 
-def _submitted(checkpoint: Checkpoint, places: Mapping[str, list[Path]]) -> Submitted:
+def _submitted(checkpoint: Checkpoint, places: Mapping[str, list[Path]]) -> SubmittedCheckpoint:
     def find(names: Iterable[str]) -> tuple[Path, ...]:
         return tuple(path for name in dict.fromkeys(names) for path in places.get(name, ()))
 
-    return Submitted(
+    return SubmittedCheckpoint(
         checkpoint,
         find(reference_file(checkpoint, spelling) for spelling in Spelling),
         find((checkpoint.port_file,)),

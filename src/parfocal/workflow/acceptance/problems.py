@@ -1,7 +1,7 @@
 """What can be wrong with a submitted checkpoint: questions, each asked of the values of both sides.
 
-A question gets what was read (``Evidence``) and gives the problems it sees. A problem is its kind and the
-values that go into the kind's sentence, so that it can be told in any language.
+A question gets what was read (``CheckpointEvidence``) and gives the problems it sees. A problem is its kind
+and the values that go into the kind's sentence, so that it can be told in any language.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FolderProblem:
     """A problem of one checkpoint, or of the folder if that is empty."""
 
     kind: Kind
@@ -68,7 +68,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class CheckpointEvidence:
     """What both files of a checkpoint hold, and the log of their difference if there is one."""
 
     checkpoint: Checkpoint
@@ -108,14 +108,14 @@ def short(value: Any) -> str:
     return f"{float(value):.6g}"
 
 
-def _one_sided(given: Evidence) -> Found:
+def _one_sided(given: CheckpointEvidence) -> Found:
     for side, other in ((0, 1), (1, 0)):
         for name in given.values[side]:
             if name not in given.values[other]:
                 yield Kind.ONE_SIDED, {"key": readable(name), "file": given.files[side].name}
 
 
-def _shapes(given: Evidence) -> Found:
+def _shapes(given: CheckpointEvidence) -> Found:
     pairs = given.pairs
     for name in given.values[0]:
         if name in given.values[1] and readable(name) not in pairs:
@@ -123,7 +123,7 @@ def _shapes(given: Evidence) -> Found:
             yield Kind.SHAPE, {"key": readable(name), "reference": shapes[0], "port": shapes[1]}
 
 
-def _not_finite(given: Evidence) -> Found:
+def _not_finite(given: CheckpointEvidence) -> Found:
     for values, file in zip(given.values, given.files, strict=True):
         for name, value in values.items():
             array = np.asarray(value)
@@ -135,7 +135,7 @@ def _not_finite(given: Evidence) -> Found:
                 )
 
 
-def _constants(given: Evidence) -> Found:
+def _constants(given: CheckpointEvidence) -> Found:
     """Zeros everywhere; equal values only in what a network computes: a metric may well be one number."""
     for key, (first, second) in given.pairs.items():
         if _RATE.search(key) or not first.size:
@@ -146,7 +146,7 @@ def _constants(given: Evidence) -> Found:
             yield Kind.CONSTANT, {"key": key, "size": first.size, "value": short(first.flat[0])}
 
 
-def _units(given: Evidence) -> Found:
+def _units(given: CheckpointEvidence) -> Found:
     for key, (first, second) in given.pairs.items():
         sizes = [
             float(np.abs(side.astype(np.float64)).mean()) if side.size else 0.0 for side in (first, second)
@@ -156,7 +156,7 @@ def _units(given: Evidence) -> Found:
             yield Kind.UNITS, {"key": key, "reference": short(sizes[0]), "port": short(sizes[1])}
 
 
-def _differences(given: Evidence) -> Found:
+def _differences(given: CheckpointEvidence) -> Found:
     """Larger than the guide allows and than rounding explains; another unit is told by itself."""
     other_unit = {values["key"] for _, values in _units(given)}
     for key, (first, second) in given.pairs.items():
@@ -185,7 +185,7 @@ def within_rounding(first: Any, second: Any) -> bool:
     return found is not None and found <= LIMIT
 
 
-def _losses(given: Evidence) -> Found:
+def _losses(given: CheckpointEvidence) -> Found:
     steps = _series(given, _LOSS) or _series(given, re.compile(""))
     count = len(steps)
     if count < FEWEST_LOSSES:
@@ -194,7 +194,7 @@ def _losses(given: Evidence) -> Found:
         yield Kind.LOSS_STANDS_STILL, {"value": short(steps[0]), "count": count}
 
 
-def _series(given: Evidence, named: re.Pattern[str]) -> list[float]:
+def _series(given: CheckpointEvidence, named: re.Pattern[str]) -> list[float]:
     """The port's numbers under keys of such a name, in order: one a key, or several in an array."""
     return [
         float(value)
@@ -204,21 +204,21 @@ def _series(given: Evidence, named: re.Pattern[str]) -> list[float]:
     ]
 
 
-def _rates(given: Evidence) -> Found:
+def _rates(given: CheckpointEvidence) -> Found:
     steps = _series(given, _RATE)
     if len(steps) > 1 and len(set(steps)) == 1:
         key = next(key for key in given.pairs if _RATE.search(key))
         yield Kind.RATE_STANDS_STILL, {"key": key, "value": short(steps[0]), "count": len(steps)}
 
 
-def _copies(given: Evidence) -> Found:
+def _copies(given: CheckpointEvidence) -> Found:
     """Of a forward pass: two frameworks do not agree to the last bit in many values, a metric may."""
     floats = sum(first.size for first, _ in given.pairs.values() if first.dtype.kind == "f")
     if floats >= MANY_VALUES and digest(given.files[0]) == digest(given.files[1]):
         yield Kind.COPY, {"file": given.files[0].name, "other": given.files[1].name}
 
 
-def _log(given: Evidence) -> Found:
+def _log(given: CheckpointEvidence) -> Found:
     log = given.log
     if log is None:
         return
@@ -246,7 +246,7 @@ def _log(given: Evidence) -> Found:
             )
 
 
-_EVERYWHERE: tuple[Callable[[Evidence], Found], ...] = (
+_EVERYWHERE: tuple[Callable[[CheckpointEvidence], Found], ...] = (
     _one_sided,
     _shapes,
     _not_finite,
@@ -255,7 +255,7 @@ _EVERYWHERE: tuple[Callable[[Evidence], Found], ...] = (
     _rates,
     _log,
 )
-QUESTIONS: Mapping[str, tuple[Callable[[Evidence], Found], ...]] = {
+QUESTIONS: Mapping[str, tuple[Callable[[CheckpointEvidence], Found], ...]] = {
     "forward": (*_EVERYWHERE, _constants, _copies),
     "metric": (*_EVERYWHERE, _constants),
     "loss": (*_EVERYWHERE, _constants),
@@ -264,24 +264,24 @@ QUESTIONS: Mapping[str, tuple[Callable[[Evidence], Found], ...]] = {
 }
 
 
-def problems_of(given: Evidence) -> Iterator[Problem]:
+def problems_of(given: CheckpointEvidence) -> Iterator[FolderProblem]:
     """Every question of a checkpoint, in order."""
     for question in QUESTIONS[given.checkpoint.name]:
         for kind, values in question(given):
-            yield Problem(kind, values, given.checkpoint.name)
+            yield FolderProblem(kind, values, given.checkpoint.name)
 
 
 # Both hold the metrics of one evaluation, a number or two that training may leave as they were.
 SAME_METRICS = frozenset({"metric", "train_align"})
 
 
-def copies_across(files: Iterable[tuple[str, Path]]) -> Iterator[Problem]:
+def copies_across(files: Iterable[tuple[str, Path]]) -> Iterator[FolderProblem]:
     """Files of different checkpoints that are byte for byte the same, where that cannot be by chance."""
     seen: dict[str, tuple[str, Path]] = {}
     for checkpoint, path in files:
         first, other = seen.setdefault(digest(path), (checkpoint, path))
         if first != checkpoint and not {first, checkpoint} <= SAME_METRICS:
-            yield Problem(Kind.COPY, {"file": path.name, "other": other.name}, checkpoint)
+            yield FolderProblem(Kind.COPY, {"file": path.name, "other": other.name}, checkpoint)
 
 
 def digest(path: Path) -> str:

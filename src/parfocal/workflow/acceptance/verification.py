@@ -19,12 +19,12 @@ from parfocal.errors import EmptyComparisonError, FileFormatError, InputError, P
 from parfocal.run.files import load_arrays
 from parfocal.run.npy import ZIP_ERRORS
 from parfocal.run.storage import storage_errors
-from parfocal.workflow.acceptance.layout import MANIFEST, Submitted, find_files
+from parfocal.workflow.acceptance.layout import MANIFEST, SubmittedCheckpoint, find_files
 from parfocal.workflow.acceptance.logs import read_log
 from parfocal.workflow.acceptance.problems import (
-    Evidence,
+    CheckpointEvidence,
+    FolderProblem,
     Kind,
-    Problem,
     copies_across,
     digest,
     flattened,
@@ -42,7 +42,7 @@ class CheckpointResult:
     title: str
     submitted: bool
     compared: int
-    problems: tuple[Problem, ...]
+    problems: tuple[FolderProblem, ...]
 
     @property
     def ok(self) -> bool:
@@ -55,7 +55,7 @@ class Verification:
 
     path: str
     checkpoints: tuple[CheckpointResult, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[FolderProblem, ...]
     partial: bool  # whether checkpoints that were not handed in are left out
 
     @property
@@ -65,11 +65,11 @@ class Verification:
         )
 
     @property
-    def all_problems(self) -> tuple[Problem, ...]:
+    def all_problems(self) -> tuple[FolderProblem, ...]:
         return (*(problem for one in self.checkpoints for problem in one.problems), *self.problems)
 
     def to_json(self) -> dict[str, Any]:
-        def told(problems: tuple[Problem, ...]) -> list[dict[str, Any]]:
+        def told(problems: tuple[FolderProblem, ...]) -> list[dict[str, Any]]:
             return [
                 {"name": problem.name, "message": str(problem), "values": _plain(problem.values)}
                 for problem in problems
@@ -114,7 +114,7 @@ def verify(path: str | os.PathLike[str], *, partial: bool = False) -> Verificati
         )
 
 
-def _judge(given: Submitted, partial: bool) -> CheckpointResult:
+def _judge(given: SubmittedCheckpoint, partial: bool) -> CheckpointResult:
     checkpoint = given.checkpoint
     if given.nothing:
         missing = () if partial else tuple(_missing(given))
@@ -128,13 +128,15 @@ def _judge(given: Submitted, partial: bool) -> CheckpointResult:
     compared = 0
     if len(sides) == 2:
         log = read_log(given.log[0]) if given.log else None
-        evidence = Evidence(checkpoint, (given.reference[0], given.port[0]), (sides[0], sides[1]), log)
+        evidence = CheckpointEvidence(
+            checkpoint, (given.reference[0], given.port[0]), (sides[0], sides[1]), log
+        )
         problems.extend(problems_of(evidence))
         compared = len(evidence.pairs)
     return CheckpointResult(checkpoint.name, checkpoint.title, True, compared, tuple(problems))
 
 
-def _missing(given: Submitted) -> Iterator[Problem]:
+def _missing(given: SubmittedCheckpoint) -> Iterator[FolderProblem]:
     checkpoint = given.checkpoint
     for places, file in (
         (given.reference, f"{checkpoint.name}_{checkpoint.reference}.npy"),
@@ -142,26 +144,26 @@ def _missing(given: Submitted) -> Iterator[Problem]:
         (given.log, f"{checkpoint.name}_diff.log"),
     ):
         if not places:
-            yield Problem(Kind.MISSING, {"file": file}, checkpoint.name)
+            yield FolderProblem(Kind.MISSING, {"file": file}, checkpoint.name)
 
 
-def _twice(given: Submitted) -> Iterator[Problem]:
+def _twice(given: SubmittedCheckpoint) -> Iterator[FolderProblem]:
     for places in (given.reference, given.port, given.log):
         if len(places) > 1:
             told = ", ".join(f"{place.parent.name}/{place.name}" for place in places)
             values = {"file": places[0].name, "count": len(places), "places": told}
-            yield Problem(Kind.TWICE, values, given.checkpoint.name)
+            yield FolderProblem(Kind.TWICE, values, given.checkpoint.name)
 
 
-def _read(path: Path, problems: list[Problem], checkpoint: str) -> dict[Any, Any] | None:
+def _read(path: Path, problems: list[FolderProblem], checkpoint: str) -> dict[Any, Any] | None:
     try:
         values = flattened(load_arrays(path))
     except ParfocalError as error:
         told = {"file": path.name, "why": error.message.replace(f"{path.parent}{os.sep}", "")}
-        problems.append(Problem(Kind.UNREADABLE, told, checkpoint))
+        problems.append(FolderProblem(Kind.UNREADABLE, told, checkpoint))
         return None
     if not values:
-        problems.append(Problem(Kind.EMPTY, {"file": path.name}, checkpoint))
+        problems.append(FolderProblem(Kind.EMPTY, {"file": path.name}, checkpoint))
         return None
     return values
 
@@ -194,7 +196,7 @@ def _unpacked(path: Path) -> Iterator[Path]:
         yield Path(room)
 
 
-def _manifest_problems(folder: Path, partial: bool) -> Iterator[Problem]:
+def _manifest_problems(folder: Path, partial: bool) -> Iterator[FolderProblem]:
     """Where there is a manifest, the files must be those it lists."""
     for path in sorted(folder.rglob(MANIFEST)):
         try:
@@ -203,17 +205,17 @@ def _manifest_problems(folder: Path, partial: bool) -> Iterator[Problem]:
             lacking = list(manifest.get("missing", ()))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             told = {"file": path.name, "why": f"{type(error).__name__}: {error}"}
-            yield Problem(Kind.UNREADABLE, told)
+            yield FolderProblem(Kind.UNREADABLE, told)
             continue
         for name, told_digest in listed.items():
             file = path.parent / name
             if not file.is_file():
-                yield Problem(Kind.MANIFEST_LACKS, {"file": name})
+                yield FolderProblem(Kind.MANIFEST_LACKS, {"file": name})
                 continue
             found = digest(file)
             if found != told_digest:
-                yield Problem(
+                yield FolderProblem(
                     Kind.MANIFEST, {"file": name, "told": str(told_digest)[:12], "found": found[:12]}
                 )
         if lacking and not partial:
-            yield Problem(Kind.PARTIAL, {"missing": ", ".join(map(str, lacking))})
+            yield FolderProblem(Kind.PARTIAL, {"missing": ", ".join(map(str, lacking))})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from parfocal.attribution.players import Player, left_as_it_was
+from parfocal.attribution.sides import ModelSide, left_as_it_was
 from parfocal.backends import registry
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.checks import check_mode
@@ -60,7 +60,7 @@ class ModuleDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class ModelTotals:
     modules: int
     parameters: int
     trainable: int
@@ -76,17 +76,17 @@ class ModelDescription:
     version: str
     class_name: str
     modules: tuple[ModuleDescription, ...]  # in the order of definition, the model itself first
-    totals: Totals
+    totals: ModelTotals
     ran: bool
 
 
-def make_player(side: str, model: Any, inputs: Any) -> Player:
+def make_player(side: str, model: Any, inputs: Any) -> ModelSide:
     """``inputs``: None where the model will not be run."""
     backend = registry.of(model)
-    return Player(side, backend, model, lambda: arguments(inputs, backend), None)
+    return ModelSide(side, backend, model, lambda: arguments(inputs, backend), None)
 
 
-def run_watched(player: Player, mode: Mode) -> Trace:
+def run_watched(player: ModelSide, mode: Mode) -> Trace:
     """One forward pass; the model is left as it was."""
     check_mode(mode)
     observer = Observer(player.backend, player.model, None, gradients=False)
@@ -104,7 +104,7 @@ def describe_model(model: Any, inputs: Any = None, *, mode: Mode = "eval") -> Mo
     return description_of(player, None if inputs is None else run_watched(player, mode))
 
 
-def description_of(player: Player, trace: Trace | None) -> ModelDescription:
+def description_of(player: ModelSide, trace: Trace | None) -> ModelDescription:
     backend, model = player.backend, player.model
     modules, state = backend.modules(model), backend.state(model)
     calls: dict[str, list[CallShapes]] = {}
@@ -156,11 +156,11 @@ def _held(backend: Backend, each: StateTensor) -> HeldTensor:
     return HeldTensor(each.name, each.role, tuple(shape), dtype, each.trainable, each.tied_to)
 
 
-def _totals(backend: Backend, modules: int, state: list[StateTensor], trace: Trace | None) -> Totals:
+def _totals(backend: Backend, modules: int, state: list[StateTensor], trace: Trace | None) -> ModelTotals:
     def count(chosen: Callable[[StateTensor], bool]) -> int:
         return sum(_count(backend, each) for each in state if each.tied_to is None and chosen(each))
 
-    return Totals(
+    return ModelTotals(
         modules,
         count(lambda each: each.role == "parameter"),
         count(lambda each: each.role == "parameter" and each.trainable),

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from parfocal.attribution.players import Player
+from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Mode
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.errors import InputError, TransferError
@@ -15,7 +15,7 @@ from parfocal.explain.layers.settings import differing_names
 from parfocal.judge.sketch import Fingerprint
 from parfocal.matching.anchors import anchors_of, splits_of
 from parfocal.matching.pairing import pair_calls
-from parfocal.replay.trace import Data, Node, Trace, Value
+from parfocal.replay.trace import Node, TensorData, Trace, Value
 from parfocal.weights.transfer import transfer
 from parfocal.workflow.description.model import (
     ModelDescription,
@@ -82,7 +82,7 @@ def describe_pair(reference: Any, port: Any, inputs: Any = None, *, mode: Mode =
 
 
 @contextmanager
-def _weights_lent(reference: Player, port: Player, inputs: Any) -> Iterator[tuple[Copies, bool]]:
+def _weights_lent(reference: ModelSide, port: ModelSide, inputs: Any) -> Iterator[tuple[Copies, bool]]:
     """The port with the reference's weights for a while; yields which went where, and whether these are all.
 
     Where weights have no counterpart, kinds and order have to do.
@@ -95,11 +95,11 @@ def _weights_lent(reference: Player, port: Player, inputs: Any) -> Iterator[tupl
         yield [(entry.source, entry.target) for entry in plan.entries], complete
 
 
-def _trace(player: Player, inputs: Any, mode: Mode) -> Trace:
+def _trace(player: ModelSide, inputs: Any, mode: Mode) -> Trace:
     return _defined(player) if inputs is None else run_watched(player, mode)
 
 
-def _defined(player: Player) -> Trace:
+def _defined(player: ModelSide) -> Trace:
     """The modules as if each was called once, in the order of definition, with unknown values."""
     backend, trace, orders = player.backend, Trace(), dict[str, int]()
     given = Value(_unknown())  # the same for all: which module takes what another gives is not known
@@ -131,10 +131,10 @@ def _defined(player: Player) -> Trace:
     return trace
 
 
-def _unknown() -> Data:
+def _unknown() -> TensorData:
     """Values that equal no others, so that nothing is paired by them."""
     nothing = float("nan")
-    return Data((), "float32", Fingerprint(1, nothing, nothing, nothing, nothing, None, None), None)
+    return TensorData((), "float32", Fingerprint(1, nothing, nothing, nothing, nothing, None, None), None)
 
 
 def _parent(path: str, orders: dict[str, int]) -> int | None:

@@ -15,9 +15,9 @@ from parfocal.brief import some
 from parfocal.errors import InputError
 from parfocal.workflow.acceptance.layout import Spelling
 from parfocal.workflow.acceptance.writing import CheckpointValues, WriteLog, write_folder
-from parfocal.workflow.guide.checking import Checked, CheckpointState, look
+from parfocal.workflow.guide.checking import CheckedProject, CheckpointState, look
 from parfocal.workflow.guide.settings import Project
-from parfocal.workflow.guide.state import Status
+from parfocal.workflow.guide.state import StepStatus
 from parfocal.workflow.guide.steps import STEPS
 from parfocal.workflow.guide.texts import text_of
 from parfocal.workflow.guide.values import take
@@ -66,19 +66,21 @@ def write_acceptance(
 
 def _words(checkpoint: CheckpointState) -> str:
     steps = [
-        f"{step.name} is {step.status.value}" for step in checkpoint.steps if step.status is not Status.PASSED
+        f"{step.name} is {step.status.value}"
+        for step in checkpoint.steps
+        if step.status is not StepStatus.PASSED
     ]
     return f"{checkpoint.name} ({some(steps)})"
 
 
-def _values(project: Project, checked: Checked, checkpoint: str) -> CheckpointValues:
+def _values(project: Project, checked: CheckedProject, checkpoint: str) -> CheckpointValues:
     step = next(each for each in STEPS if each.checkpoint == checkpoint and each.writes)
     result = next(each for each in checked.results if each.name == step.name)
     ours, theirs = (take(project.folder / result.values[side]) for side in ("reference", "port"))
     return CheckpointValues(checkpoint, ours, theirs)
 
 
-def _texts(project: Project, checked: Checked, lacking: list[CheckpointState]) -> dict[str, str]:
+def _texts(project: Project, checked: CheckedProject, lacking: list[CheckpointState]) -> dict[str, str]:
     """The report of all steps, and the whole report of each."""
     head = f"Part of a submission, without {', '.join(each.name for each in lacking)}.\n\n" if lacking else ""
     found = {

@@ -12,20 +12,20 @@ from typing import Any
 from parfocal.brief import some
 from parfocal.errors import InputError, ParfocalError
 from parfocal.workflow.acceptance.layout import CHECKPOINTS
-from parfocal.workflow.guide.bench import Bench, Judged
 from parfocal.workflow.guide.judging import generate_inputs
 from parfocal.workflow.guide.processes import JobError, SideError, Workers
+from parfocal.workflow.guide.running_step import JudgedStep, RunningStep
 from parfocal.workflow.guide.settings import SIDES, Project
 from parfocal.workflow.guide.side import FactoryError
 from parfocal.workflow.guide.state import (
-    Status,
     StepResult,
+    StepStatus,
     Store,
     code_files,
     digest_of,
     file_digests,
 )
-from parfocal.workflow.guide.steps import COMMON, NAMES, OPTIONAL, STEPS, CommonWork, Step
+from parfocal.workflow.guide.steps import COMMON, NAMES, OPTIONAL, STEPS, CommonWork, GuideStep
 from parfocal.workflow.guide.values import keep
 
 ABORTING = FactoryError.code  # a mistake in what parfocal.toml names ends the check
@@ -43,15 +43,15 @@ class CheckpointState:
 
     @property
     def green(self) -> bool:
-        return all(step.status is Status.PASSED for step in self.steps)
+        return all(step.status is StepStatus.PASSED for step in self.steps)
 
     @property
     def red(self) -> bool:
-        return any(step.status in (Status.FAILED, Status.ERROR) for step in self.steps)
+        return any(step.status in (StepStatus.FAILED, StepStatus.ERROR) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedProject:
     """All steps as they stand now."""
 
     project: Project
@@ -63,7 +63,7 @@ class Checked:
     def status(self) -> int:
         """As an exit status: 2 where a side gave no result, 1 where something differs."""
         found = {result.status for result in self.results}
-        return 2 if Status.ERROR in found else 1 if Status.FAILED in found else 0
+        return 2 if StepStatus.ERROR in found else 1 if StepStatus.FAILED in found else 0
 
     @property
     def checkpoints(self) -> tuple[CheckpointState, ...]:
@@ -97,7 +97,7 @@ def check(
     force: bool = False,
     start: str = "",
     tell: Tell = lambda step, doing: None,
-) -> Checked:
+) -> CheckedProject:
     """Run the steps that are asked for, and those they need, as far as they are not known already.
 
     ``force`` runs those that are asked for in any case, ``start`` all from a step on.
@@ -119,13 +119,13 @@ def check(
             known = _known(step, store, keys, results)
             if step.name in chosen and (known is None or step.name in forced or _again(known)):
                 known = _run(step, project, workers, store, keys, results, tell)
-                if known.status not in (Status.BLOCKED, Status.LEFT_OUT):
+                if known.status not in (StepStatus.BLOCKED, StepStatus.LEFT_OUT):
                     ran.append(step.name)
-            results[step.name] = known or StepResult(step.name, Status.WAITING)
-        return Checked(project, tuple(results.values()), tuple(ran), workers.way)
+            results[step.name] = known or StepResult(step.name, StepStatus.WAITING)
+        return CheckedProject(project, tuple(results.values()), tuple(ran), workers.way)
 
 
-def look(project: Project) -> tuple[Checked, dict[str, Any]]:
+def look(project: Project) -> tuple[CheckedProject, dict[str, Any]]:
     """What is known of every step and still holds, and the versions of both sides; nothing is run."""
     store = Store(project)
     with Workers(project) as workers:
@@ -135,21 +135,21 @@ def look(project: Project) -> tuple[Checked, dict[str, Any]]:
         for step in STEPS:
             hindered = _hindered(step, project, results)
             known = _known(step, store, keys, results) or hindered
-            results[step.name] = known or StepResult(step.name, Status.WAITING)
-        return Checked(project, tuple(results.values()), (), workers.way), workers.versions
+            results[step.name] = known or StepResult(step.name, StepStatus.WAITING)
+        return CheckedProject(project, tuple(results.values()), (), workers.way), workers.versions
 
 
-def stand(project: Project) -> tuple[Checked, tuple[str, ...]]:
+def stand(project: Project) -> tuple[CheckedProject, tuple[str, ...]]:
     """All steps as they were last run, and those of which something has changed since."""
     store = Store(project)
     current, _ = look(project)
     results, changed = [], []
     for now in current.results:
-        old = store.read(now.name) if now.status is Status.WAITING else None
+        old = store.read(now.name) if now.status is StepStatus.WAITING else None
         results.append(old or now)
         if old is not None:
             changed.append(now.name)
-    return Checked(project, tuple(results), (), current.way), tuple(changed)
+    return CheckedProject(project, tuple(results), (), current.way), tuple(changed)
 
 
 def _chosen(wanted: Sequence[str], start: str) -> set[str]:
@@ -180,7 +180,7 @@ class _Keys:
         files = file_digests(project.folder / each for each in given)
         self.inputs = digest_of([project.inputs, project.label, project.seed, files])
 
-    def of(self, work: Step | CommonWork, results: Mapping[str, StepResult]) -> str:
+    def of(self, work: GuideStep | CommonWork, results: Mapping[str, StepResult]) -> str:
         project = self.project
         used = (*work.factories, *(OPTIONAL if "optimizer" in work.factories else ()))
         specs = {side.name: {name: side.factories.get(name) for name in used} for side in project.sides}
@@ -199,15 +199,17 @@ class _Keys:
 
 def _again(known: StepResult) -> bool:
     """Whether a step that was run is run again all the same: a crash may have been an accident."""
-    return known.status is Status.ERROR
+    return known.status is StepStatus.ERROR
 
 
-def _known(step: Step, store: Store, keys: _Keys, results: Mapping[str, StepResult]) -> StepResult | None:
+def _known(
+    step: GuideStep, store: Store, keys: _Keys, results: Mapping[str, StepResult]
+) -> StepResult | None:
     """What is remembered of a step, if all it depended on is as it was."""
     found = store.read(step.name)
     if found is None or found.key != keys.of(step, results):
         return None
-    if found.status is Status.PASSED and not all(
+    if found.status is StepStatus.PASSED and not all(
         (keys.project.folder / file).is_file() for file in found.values.values()
     ):
         return None
@@ -216,12 +218,12 @@ def _known(step: Step, store: Store, keys: _Keys, results: Mapping[str, StepResu
     return found
 
 
-def _stopping(step: Step, results: Mapping[str, StepResult]) -> StepResult | None:
+def _stopping(step: GuideStep, results: Mapping[str, StepResult]) -> StepResult | None:
     """The first step that this one needs and that has not passed."""
-    return next((results[name] for name in step.needs if results[name].status is not Status.PASSED), None)
+    return next((results[name] for name in step.needs if results[name].status is not StepStatus.PASSED), None)
 
 
-def _missing(step: Step, project: Project) -> list[str]:
+def _missing(step: GuideStep, project: Project) -> list[str]:
     """What a step needs and the file does not name; of one side where only that lacks it."""
     found = []
     for name in step.factories:
@@ -231,21 +233,21 @@ def _missing(step: Step, project: Project) -> list[str]:
     return [*found, *(["input.label"] if "label" in step.settings and not project.label else [])]
 
 
-def _hindered(step: Step, project: Project, results: Mapping[str, StepResult]) -> StepResult | None:
+def _hindered(step: GuideStep, project: Project, results: Mapping[str, StepResult]) -> StepResult | None:
     """Why a step cannot be run: it is given nothing, or one that it needs has not passed."""
     missing = _missing(step, project)
     if missing:
         told = f"{project.file} names no {', '.join(missing)}"
-        return StepResult(step.name, Status.LEFT_OUT, message=told)
+        return StepResult(step.name, StepStatus.LEFT_OUT, message=told)
     stopping = _stopping(step, results)
-    if stopping is not None and stopping.status is not Status.WAITING:
+    if stopping is not None and stopping.status is not StepStatus.WAITING:
         told = f"needs {stopping.name}, which is {stopping.status.value}"
-        return StepResult(step.name, Status.BLOCKED, message=told)
+        return StepResult(step.name, StepStatus.BLOCKED, message=told)
     return None
 
 
 def _run(
-    step: Step,
+    step: GuideStep,
     project: Project,
     workers: Workers,
     store: Store,
@@ -258,7 +260,7 @@ def _run(
         return hindered
     key, started = keys.of(step, results), time.time()
     common = {name: keys.of(work, results) for name, work in COMMON.items() if name == step.common}
-    bench = Bench(project, workers, store, step.name, common, lambda doing: tell(step.name, doing))
+    bench = RunningStep(project, workers, store, step.name, common, lambda doing: tell(step.name, doing))
     result = replace(
         _judged(step, bench), key=key, way=workers.way, when=started, seconds=time.time() - started
     )
@@ -266,7 +268,7 @@ def _run(
     return result
 
 
-def _judged(step: Step, bench: Bench) -> StepResult:
+def _judged(step: GuideStep, bench: RunningStep) -> StepResult:
     bench.clear()
     try:
         judged = step.judge(bench)
@@ -274,14 +276,14 @@ def _judged(step: Step, bench: Bench) -> StepResult:
         if error.told_code == ABORTING:
             raise
         if error.problem is not None:
-            return StepResult(step.name, Status.FAILED, problems=(error.problem,))
-        return StepResult(step.name, Status.ERROR, message=error.message, hint=error.hint)
+            return StepResult(step.name, StepStatus.FAILED, problems=(error.problem,))
+        return StepResult(step.name, StepStatus.ERROR, message=error.message, hint=error.hint)
     except (SideError, ParfocalError) as error:
-        return StepResult(step.name, Status.ERROR, message=error.message, hint=error.hint)
+        return StepResult(step.name, StepStatus.ERROR, message=error.message, hint=error.hint)
     return _result(step, bench, judged)
 
 
-def _result(step: Step, bench: Bench, judged: Judged) -> StepResult:
+def _result(step: GuideStep, bench: RunningStep, judged: JudgedStep) -> StepResult:
     told = judged.told
     values = {}
     if judged.values is not None:
@@ -291,7 +293,7 @@ def _result(step: Step, bench: Bench, judged: Judged) -> StepResult:
             values[side] = relative(path, bench.project)
     return StepResult(
         step.name,
-        Status.FAILED if told["problems"] else Status.PASSED,
+        StepStatus.FAILED if told["problems"] else StepStatus.PASSED,
         problems=tuple(told["problems"]),
         findings=tuple(told["findings"]),
         score=_score(told),

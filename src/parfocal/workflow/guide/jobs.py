@@ -24,7 +24,7 @@ from parfocal.inputs import convert
 from parfocal.replay.user_errors import INPUTS_HINT, telling
 from parfocal.weights.convert import convert as convert_checkpoint
 from parfocal.workflow.batches import save_batches
-from parfocal.workflow.guide.side import Side, shared_inputs, shared_label
+from parfocal.workflow.guide.side import GuideSide, shared_inputs, shared_label
 from parfocal.workflow.guide.values import joined, keep, take
 from parfocal.workflow.initialisation import initial_values
 from parfocal.workflow.losses import LocalLoss
@@ -39,7 +39,7 @@ Given = Mapping[str, Any]
 FILE_OF_OWN_FORMAT = "checkpoint.bin"  # read by its content
 
 
-def save_weights(side: Side, given: Given) -> dict[str, Any]:
+def save_weights(side: GuideSide, given: Given) -> dict[str, Any]:
     """The reference's weights, for both sides to begin with."""
     model = side.fresh_model()
     load_given_weights(side, model)
@@ -50,7 +50,7 @@ def save_weights(side: Side, given: Given) -> dict[str, Any]:
     return {"tensors": len(state)}
 
 
-def convert_weights(side: Side, given: Given) -> dict[str, Any]:
+def convert_weights(side: GuideSide, given: Given) -> dict[str, Any]:
     """The reference's weights in the names and layouts of this side."""
     model = side.fresh_model()
     plan = side.project.folder / side.settings.plan if side.settings.plan else None
@@ -59,13 +59,13 @@ def convert_weights(side: Side, given: Given) -> dict[str, Any]:
     return {}
 
 
-def load_given_weights(side: Side, model: Any) -> None:
+def load_given_weights(side: GuideSide, model: Any) -> None:
     """The checkpoint that the user gave for this side, if any."""
     if side.settings.weights:
         _convert(side, model, side.project.folder / side.settings.weights, None)
 
 
-def _convert(side: Side, model: Any, checkpoint: Path, plan: Path | None) -> None:
+def _convert(side: GuideSide, model: Any, checkpoint: Path, plan: Path | None) -> None:
     side.weights.parent.mkdir(parents=True, exist_ok=True)
     own = side.weights.with_name(f"{side.settings.name}-converted.safetensors")
     done = convert_checkpoint(checkpoint, model, own, plan=plan, progress=False)
@@ -73,7 +73,7 @@ def _convert(side: Side, model: Any, checkpoint: Path, plan: Path | None) -> Non
     side.load(model, own)
 
 
-def record_forward(side: Side, given: Given) -> dict[str, Any]:
+def record_forward(side: GuideSide, given: Given) -> dict[str, Any]:
     """One forward pass in evaluation, recorded; with ``follow`` along another run."""
     model, inputs = side.model(), shared_inputs(side.project)
     modules = partial(side.backend.modules, model)
@@ -86,7 +86,7 @@ def record_forward(side: Side, given: Given) -> dict[str, Any]:
     return {"run": str(recorder.path)}
 
 
-def forward(side: Side, given: Given) -> dict[str, Any]:
+def forward(side: GuideSide, given: Given) -> dict[str, Any]:
     """The outputs of the model in evaluation."""
     model, inputs = side.model(), shared_inputs(side.project)
     modules = partial(side.backend.modules, model)
@@ -100,7 +100,7 @@ def forward(side: Side, given: Given) -> dict[str, Any]:
     return {"output": keep(side.arrays(output), Path(given["out"]))}
 
 
-def read_data(side: Side, given: Given) -> dict[str, Any]:
+def read_data(side: GuideSide, given: Given) -> dict[str, Any]:
     """The first samples or batches of a dataset, and how many it says it has."""
     source = side.data(given["data"])
     stream = SampleStream(source, side.settings.name)
@@ -120,7 +120,7 @@ def read_data(side: Side, given: Given) -> dict[str, Any]:
     return {"by_index": stream.by_index, "length": stream.length, "name": stream.name, "file": given["out"]}
 
 
-def predict(side: Side, given: Given) -> dict[str, Any]:
+def predict(side: GuideSide, given: Given) -> dict[str, Any]:
     """What the model makes of all evaluation data, and the metric of that."""
     model = side.model()
     predictions, labels = predictions_of(side, model)
@@ -132,7 +132,7 @@ def predict(side: Side, given: Given) -> dict[str, Any]:
     }
 
 
-def predictions_of(side: Side, model: Any, *, seeded: bool = True) -> tuple[Any, Any]:
+def predictions_of(side: GuideSide, model: Any, *, seeded: bool = True) -> tuple[Any, Any]:
     outputs, labels = [], []
     with side.backend.mode(model, "eval"), side.backend.no_grad():
         for batch in side.batches("evaluation_data", seeded=seeded):
@@ -141,12 +141,12 @@ def predictions_of(side: Side, model: Any, *, seeded: bool = True) -> tuple[Any,
     return joined(outputs), joined(labels)
 
 
-def measure(side: Side, given: Given) -> dict[str, Any]:
+def measure(side: GuideSide, given: Given) -> dict[str, Any]:
     """The metric of predictions in files."""
     return {"values": named_numbers(side.metric(take(given["predictions"]), take(given["labels"])))}
 
 
-def loss_function(side: Side) -> LocalLoss:
+def loss_function(side: GuideSide) -> LocalLoss:
     """The loss as a function of the leaves of the model's own output, then of those of the label."""
     output = _output(side)
     label = convert(shared_label(side.project), side.backend)
@@ -162,27 +162,27 @@ def loss_function(side: Side) -> LocalLoss:
     return LocalLoss(side.settings.name, loss, side.backend)
 
 
-def _output(side: Side) -> Any:
+def _output(side: GuideSide) -> Any:
     model = side.model()
     with side.backend.mode(model, "eval"), side.backend.no_grad():
         return side.call(model, shared_inputs(side.project))
 
 
-def loss_inputs(side: Side, given: Given) -> dict[str, Any]:
+def loss_inputs(side: GuideSide, given: Given) -> dict[str, Any]:
     """The leaves that ``loss_function`` is called with, as the model's own output has them."""
     values = side.arrays(_output(side)), shared_label(side.project)
     leaves = [np.asarray(leaf) for value in values for leaf in flatten(value).leaves.values()]
     return {"leaves": keep(leaves, Path(given["out"]))}
 
 
-def evaluate_loss(side: Side, given: Given) -> dict[str, Any]:
+def evaluate_loss(side: GuideSide, given: Given) -> dict[str, Any]:
     """The loss of leaves in a file, and its gradients by the leaf's number."""
     found = loss_function(side).evaluate(tuple(take(given["leaves"])), gradients=given["gradients"])
     gradients = {str(number): array for number, array in found.gradients.items()}
     return {"found": keep({"value": found.value, "gradients": gradients}, Path(given["out"]))}
 
 
-def follow_rates(side: Side, given: Given) -> dict[str, Any]:
+def follow_rates(side: GuideSide, given: Given) -> dict[str, Any]:
     """The learning rate of every update."""
     model = side.fresh_model()
     optimizer = side.optimizer(model)
@@ -191,7 +191,7 @@ def follow_rates(side: Side, given: Given) -> dict[str, Any]:
     return {"name": followed.name, "rates": followed.rates.tolist(), "given_number": followed.given_number}
 
 
-def training_side(side: Side) -> TrainingSide:
+def training_side(side: GuideSide) -> TrainingSide:
     """Model, loss, optimizer and scheduler, from the weights that both sides have in common."""
     model = side.model()
     made = TrainingSide(side.settings.name, side.backend, model, side.loss)
@@ -202,7 +202,7 @@ def training_side(side: Side) -> TrainingSide:
     return made
 
 
-def update(side: Side, given: Given) -> dict[str, Any]:
+def update(side: GuideSide, given: Given) -> dict[str, Any]:
     """Losses and rates of several updates on the same data, in evaluation; recorded on demand."""
     trained = training_side(side)
     batch = Batch(shared_inputs(side.project), shared_label(side.project))
@@ -230,7 +230,7 @@ def _train_on(trained: TrainingSide, batch: Batch) -> float:
     return float(trained.backend.to_array(loss).reshape(-1)[0])
 
 
-def initialise(side: Side, given: Given) -> dict[str, Any]:
+def initialise(side: GuideSide, given: Given) -> dict[str, Any]:
     """The parameters of the model from several seeds, and what is known of how each begins."""
     models = []
     for number in range(side.project.seeds):
@@ -251,7 +251,7 @@ def initialise(side: Side, given: Given) -> dict[str, Any]:
     }
 
 
-def record_training(side: Side, given: Given) -> dict[str, Any]:
+def record_training(side: GuideSide, given: Given) -> dict[str, Any]:
     """The first updates of the training on batches from a file, recorded."""
     trained = training_side(side)
     state = ("parameter", "buffer", "gradient", "optimizer")
@@ -267,7 +267,7 @@ def record_training(side: Side, given: Given) -> dict[str, Any]:
     return {}
 
 
-def training_batches(side: Side, given: Given) -> dict[str, Any]:
+def training_batches(side: GuideSide, given: Given) -> dict[str, Any]:
     """The first batches of the training data, for both sides."""
     batches = [
         [side.arrays(batch.inputs), side.arrays(batch.label)]
@@ -276,7 +276,7 @@ def training_batches(side: Side, given: Given) -> dict[str, Any]:
     return {"batches": keep(batches, Path(given["out"]))}
 
 
-def train(side: Side, given: Given) -> dict[str, Any]:
+def train(side: GuideSide, given: Given) -> dict[str, Any]:
     """The whole training on the side's own data, and the metric after every epoch."""
     trained, project = training_side(side), side.project
     losses: list[float] = []
@@ -293,7 +293,7 @@ def train(side: Side, given: Given) -> dict[str, Any]:
     return {"losses": losses, "metrics": metrics}
 
 
-JOBS: Mapping[str, Callable[[Side, Given], dict[str, Any]]] = {
+JOBS: Mapping[str, Callable[[GuideSide, Given], dict[str, Any]]] = {
     each.__name__: each
     for each in (
         *(save_weights, convert_weights, record_forward, forward, read_data, predict, measure),

@@ -16,13 +16,13 @@ from parfocal.report.report import Report
 from parfocal.workflow.align import align
 from parfocal.workflow.guide.jobs import Given, load_given_weights, loss_function
 from parfocal.workflow.guide.reports import told_report
-from parfocal.workflow.guide.side import Side, shared_inputs, shared_label
+from parfocal.workflow.guide.side import GuideSide, shared_inputs, shared_label
 from parfocal.workflow.guide.values import take
 from parfocal.workflow.initialisation import compare_init
 from parfocal.workflow.losses import judge_losses
 from parfocal.workflow.training.comparing import compare_training
 
-Both = tuple[Side, Side]
+Both = tuple[GuideSide, GuideSide]
 
 
 def align_models(both: Both, given: Given) -> Report:

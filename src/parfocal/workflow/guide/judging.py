@@ -23,9 +23,9 @@ from parfocal.judge.floors import rounding_score
 from parfocal.weights.plan import Plan
 from parfocal.workflow.batches import load_batches
 from parfocal.workflow.data import compare_data
-from parfocal.workflow.guide.bench import Bench, Judged, Told
 from parfocal.workflow.guide.processes import JobError
 from parfocal.workflow.guide.reports import problem_of
+from parfocal.workflow.guide.running_step import JudgedStep, RunningStep, Told
 from parfocal.workflow.guide.settings import SIDES, Project
 from parfocal.workflow.guide.side import shared_inputs
 from parfocal.workflow.guide.values import keep, named_arrays, named_outputs, take
@@ -40,16 +40,16 @@ PERCENT = 100.0
 Problem = Mapping[str, Any]
 
 
-def judge_model(bench: Bench) -> Judged:
+def judge_model(bench: RunningStep) -> JudgedStep:
     """Structure and weights: every call of the forward pass."""
     told = bench.compare("align_models") if bench.together else _models_apart(bench)
     inputs = named_arrays(shared_inputs(bench.project), "input")
     outputs = bench.ask_both("forward", lambda side: {"out": str(bench.folder / f"{side}.safetensors")})
     values = [{**inputs, **named_outputs(take(each["output"]), inputs)} for each in outputs]
-    return Judged(told, (values[0], values[1]))
+    return JudgedStep(told, (values[0], values[1]))
 
 
-def _models_apart(bench: Bench) -> Told:
+def _models_apart(bench: RunningStep) -> Told:
     """As both run by themselves; where nothing is seen, the port once more along the reference."""
     bench.ask("save_weights", "reference")
     bench.ask("convert_weights", "port")
@@ -63,20 +63,20 @@ def _models_apart(bench: Bench) -> Told:
     return bench.told(report)
 
 
-def judge_evaluation_data(bench: Bench) -> Judged:
-    return Judged(_data(bench, "evaluation_data"))
+def judge_evaluation_data(bench: RunningStep) -> JudgedStep:
+    return JudgedStep(_data(bench, "evaluation_data"))
 
 
-def judge_training_data(bench: Bench) -> Judged:
+def judge_training_data(bench: RunningStep) -> JudgedStep:
     told = _data(bench, "training_data")
     if bench.project.order == "any":  # another order is then worth knowing and nothing more
         other = [each for each in told["problems"] if each["code"] == "data.order"]
         told["problems"] = [each for each in told["problems"] if each not in other]
         told["findings"] += [{"code": each["code"], "message": each["message"]} for each in other]
-    return Judged(told)
+    return JudgedStep(told)
 
 
-def _data(bench: Bench, name: str) -> Told:
+def _data(bench: RunningStep, name: str) -> Told:
     read = bench.ask_both(
         "read_data", lambda side: {"data": name, "out": str(bench.folder / f"{side}.safetensors")}
     )
@@ -122,7 +122,7 @@ class StoredBatches:
         return iter(self.items)
 
 
-def judge_metric(bench: Bench) -> Judged:
+def judge_metric(bench: RunningStep) -> JudgedStep:
     """Both metrics of the reference's predictions; and what each side has by itself, of its own data."""
     found = bench.ask_both("predict", lambda side: {"out": str(bench.folder / side)})
     values = [each["values"] for each in found]
@@ -131,10 +131,10 @@ def judge_metric(bench: Bench) -> Judged:
     told = bench.told(compare_metric(ours, theirs, predictions, labels))
     if not told["problems"]:
         told["problems"] = list(_own_metrics(*values))
-    return Judged(told, (values[0], values[1]))
+    return JudgedStep(told, (values[0], values[1]))
 
 
-def _remote_metric(bench: Bench, side: str) -> Callable[[Any, Any], Any]:
+def _remote_metric(bench: RunningStep, side: str) -> Callable[[Any, Any], Any]:
     """The metric of the other process, as a function."""
 
     def metric(predictions: Any, labels: Any) -> Any:
@@ -168,7 +168,7 @@ def _own_metrics(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Iter
             )
 
 
-def judge_loss(bench: Bench) -> Judged:
+def judge_loss(bench: RunningStep) -> JudgedStep:
     """The loss of the same output and label, and its gradient."""
     files = {
         side: bench.ask("loss_inputs", side, out=str(bench.folder / f"{side}.safetensors"))["leaves"]
@@ -186,14 +186,14 @@ def judge_loss(bench: Bench) -> Judged:
     values = [
         {"loss": each.evaluate(own, gradients=False).value} for each, own in zip(losses, given, strict=True)
     ]
-    return Judged(told, (values[0], values[1]))
+    return JudgedStep(told, (values[0], values[1]))
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteLoss:
     """A loss that is computed in the other process."""
 
-    bench: Bench
+    bench: RunningStep
     side: str
 
     @property
@@ -222,15 +222,15 @@ class RemoteLoss:
             return None
 
 
-def judge_learning_rate(bench: Bench) -> Judged:
+def judge_learning_rate(bench: RunningStep) -> JudgedStep:
     ours, theirs = (
         FollowedRates(told["name"], np.asarray(told["rates"]), told["given_number"])
         for told in bench.ask_both("follow_rates", lambda side: {})
     )
-    return Judged(bench.told(compare_rates(ours, theirs)))
+    return JudgedStep(bench.told(compare_rates(ours, theirs)))
 
 
-def make_updates(bench: Bench) -> dict[str, Any]:
+def make_updates(bench: RunningStep) -> dict[str, Any]:
     """Several updates on the same data, by each side alone and compared phase by phase."""
     runs = {} if bench.together else {side: str(bench.folder / f"run-{side}") for side in SIDES}
     alone = bench.ask_both("update", lambda side: {"run": runs.get(side, "")})
@@ -249,14 +249,14 @@ def _is_optimizer(problem: Problem) -> bool:
     return problem["phase"] == "optimizer" and not _is_regularisation(problem)
 
 
-def _part_of_updates(bench: Bench, belongs: Callable[[Problem], bool]) -> tuple[Told, dict[str, Any]]:
+def _part_of_updates(bench: RunningStep, belongs: Callable[[Problem], bool]) -> tuple[Told, dict[str, Any]]:
     made = bench.once("updates", make_updates)
     told = dict(made["told"])
     told["problems"] = [each for each in told["problems"] if belongs(each)]
     return told, made
 
 
-def _before_other_rates(bench: Bench, told: Told, made: Mapping[str, Any]) -> Told:
+def _before_other_rates(bench: RunningStep, told: Told, made: Mapping[str, Any]) -> Told:
     """Of recorded runs: an update at another rate says nothing of the optimizer, step 6 tells the rate."""
     rates = [each["step"] for each in made["told"]["problems"] if each["phase"] == "lr"]
     if bench.together or not rates:
@@ -264,32 +264,32 @@ def _before_other_rates(bench: Bench, told: Told, made: Mapping[str, Any]) -> To
     return {**told, "problems": [each for each in told["problems"] if each["step"] < min(rates)]}
 
 
-def judge_optimizer(bench: Bench) -> Judged:
+def judge_optimizer(bench: RunningStep) -> JudgedStep:
     told, made = _part_of_updates(bench, lambda each: _is_optimizer(each) and not each["inherited"])
-    return Judged(_before_other_rates(bench, told, made))
+    return JudgedStep(_before_other_rates(bench, told, made))
 
 
-def judge_regularisation(bench: Bench) -> Judged:
+def judge_regularisation(bench: RunningStep) -> JudgedStep:
     told, made = _part_of_updates(bench, _is_regularisation)
-    return Judged(_before_other_rates(bench, told, made))
+    return JudgedStep(_before_other_rates(bench, told, made))
 
 
-def judge_backward(bench: Bench) -> Judged:
+def judge_backward(bench: RunningStep) -> JudgedStep:
     """What neither the optimizer nor its regularisation explains; and the losses of both sides."""
     told, made = _part_of_updates(bench, lambda each: not (_is_optimizer(each) or _is_regularisation(each)))
     ours, theirs = ({f"loss_{step}": loss for step, loss in enumerate(side)} for side in made["losses"])
-    return Judged(told, (ours, theirs))
+    return JudgedStep(told, (ours, theirs))
 
 
-def judge_initialisation(bench: Bench) -> Judged:
+def judge_initialisation(bench: RunningStep) -> JudgedStep:
     if bench.together:
-        return Judged(bench.compare("compare_initialisation"))
+        return JudgedStep(bench.compare("compare_initialisation"))
     ours, theirs = (
         _initial_values(told)
         for told in bench.ask_both("initialise", lambda side: {"out": str(bench.folder / side)})
     )
     plan = Plan.load(bench.store.folder / "weights" / "plan.json")
-    return Judged(bench.told(compare_initial_values(ours, theirs, plan)))
+    return JudgedStep(bench.told(compare_initial_values(ours, theirs, plan)))
 
 
 def _initial_values(told: Mapping[str, Any]) -> InitialValues:
@@ -304,7 +304,7 @@ def _initial_values(told: Mapping[str, Any]) -> InitialValues:
     )
 
 
-def judge_training(bench: Bench) -> Judged:
+def judge_training(bench: RunningStep) -> JudgedStep:
     """The first updates phase by phase, then the whole training of each side, to its metric."""
     batches = bench.ask("training_batches", "reference", out=str(bench.folder / "batches.safetensors"))[
         "batches"
@@ -331,7 +331,9 @@ def judge_training(bench: Bench) -> Judged:
         told["problems"] = list(
             _result_problems({name: wanted[name] for name in common}, reached, bench.project)
         )
-    return Judged(told, ({name: wanted[name] for name in common}, {name: reached[name] for name in common}))
+    return JudgedStep(
+        told, ({name: wanted[name] for name in common}, {name: reached[name] for name in common})
+    )
 
 
 def _result_problems(

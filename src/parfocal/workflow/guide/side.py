@@ -33,7 +33,7 @@ class FactoryError(InputError):
 
 
 @dataclass(slots=True)
-class Side:
+class GuideSide:
     """The factories of one side."""
 
     project: Project

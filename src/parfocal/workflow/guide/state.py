@@ -17,7 +17,7 @@ from parfocal.workflow.guide.settings import Project
 SCHEMA = 1
 
 
-class Status(str, Enum):
+class StepStatus(str, Enum):
     """How a step stands."""
 
     PASSED = "passed"
@@ -33,7 +33,7 @@ class StepResult:
     """One step as it was last run."""
 
     name: str
-    status: Status
+    status: StepStatus
     key: str = ""  # hash of what it depended on
     way: str = ""  # "together", "apart"
     problems: tuple[Mapping[str, Any], ...] = ()
@@ -74,7 +74,7 @@ class Store:
             told = json.loads(self.path(name).read_text(encoding="utf-8"))
             if told.pop("schema") != SCHEMA:
                 return None
-            told["status"] = Status(told["status"])
+            told["status"] = StepStatus(told["status"])
             told["problems"], told["findings"] = tuple(told["problems"]), tuple(told["findings"])
             return StepResult(**told)
         except (OSError, ValueError, KeyError, TypeError):

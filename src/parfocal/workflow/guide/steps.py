@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from parfocal.workflow.guide import judging
-from parfocal.workflow.guide.bench import Bench, Judged
+from parfocal.workflow.guide.running_step import JudgedStep, RunningStep
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GuideStep:
     """One step of the guide."""
 
     name: str
@@ -20,7 +20,7 @@ class Step:
     factories: tuple[str, ...]  # that both sides must have
     needs: tuple[str, ...]  # steps that must have passed
     settings: tuple[str, ...]  # of the project that it depends on
-    judge: Callable[[Bench], Judged]
+    judge: Callable[[RunningStep], JudgedStep]
     common: str = ""  # work that it shares with other steps
     writes: bool = False  # whether the checkpoint's files come from it
 
@@ -41,16 +41,16 @@ COMMON: Mapping[str, CommonWork] = {
     "updates": CommonWork(_TRAINED, ("model", "loss"), ("inputs", "label", "updates")),
 }
 STEPS = (
-    Step(
+    GuideStep(
         *("model", "model structure and weights", "3.1", "forward"),
         *(("model",), (), ("inputs",), judging.judge_model),
         writes=True,
     ),
-    Step(
+    GuideStep(
         *("evaluation_data", "evaluation data", "3.2", "metric"),
         *(("evaluation_data",), (), ("samples",), judging.judge_evaluation_data),
     ),
-    Step(
+    GuideStep(
         *("metric", "metric", "3.3", "metric"),
         ("model", "evaluation_data", "metric"),
         ("model", "evaluation_data"),
@@ -58,12 +58,12 @@ STEPS = (
         judging.judge_metric,
         writes=True,
     ),
-    Step(
+    GuideStep(
         *("loss", "loss", "3.4", "loss"),
         *(("model", "loss"), ("model",), ("inputs", "label"), judging.judge_loss),
         writes=True,
     ),
-    Step(
+    GuideStep(
         *("optimizer", "optimizer", "3.5", "bp_align"),
         _TRAINED,
         ("model", "loss"),
@@ -71,11 +71,11 @@ STEPS = (
         judging.judge_optimizer,
         "updates",
     ),
-    Step(
+    GuideStep(
         *("learning_rate", "learning rate", "3.6", "bp_align"),
         *(("model", "optimizer"), (), ("rates",), judging.judge_learning_rate),
     ),
-    Step(
+    GuideStep(
         *("regularisation", "regularisation", "3.7", "bp_align"),
         _TRAINED,
         ("model", "loss", "optimizer"),
@@ -83,7 +83,7 @@ STEPS = (
         judging.judge_regularisation,
         "updates",
     ),
-    Step(
+    GuideStep(
         *("backward", "backward pass", "3.8", "bp_align"),
         _TRAINED,
         ("model", "loss", "optimizer", "learning_rate", "regularisation"),
@@ -92,15 +92,15 @@ STEPS = (
         "updates",
         writes=True,
     ),
-    Step(
+    GuideStep(
         *("training_data", "training data", "3.9", "train_align"),
         *(("training_data",), (), ("samples", "order"), judging.judge_training_data),
     ),
-    Step(
+    GuideStep(
         *("initialisation", "initialisation", "3.10", "train_align"),
         *(("model",), ("model",), ("seeds",), judging.judge_initialisation),
     ),
-    Step(
+    GuideStep(
         *("training", "training", "3.11", "train_align"),
         (*_TRAINED, "training_data", "evaluation_data", "metric"),
         ("metric", "backward", "training_data"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from parfocal.workflow.guide.checking import Checked
+from parfocal.workflow.guide.checking import CheckedProject
 from parfocal.workflow.guide.state import StepResult
 
 
-def text_of(checked: Checked) -> str:
+def text_of(checked: CheckedProject) -> str:
     """Steps, their problems and findings, and the checkpoints."""
     width = max(len(result.name) for result in checked.results)
     lines = [_line(result, width) for result in checked.results]

@@ -54,10 +54,10 @@ def _listen(orders: IO[str], jobs: queue.Queue[dict[str, Any]]) -> None:
 
 def _sides(plan: str, names: list[str]) -> dict[str, Any]:
     from parfocal.workflow.guide.settings import read_project
-    from parfocal.workflow.guide.side import Side
+    from parfocal.workflow.guide.side import GuideSide
 
     project = read_project(Path(plan))
-    return {each.name: Side(project, each) for each in project.sides if each.name in names}
+    return {each.name: GuideSide(project, each) for each in project.sides if each.name in names}
 
 
 def _do(job: dict[str, Any], sides: dict[str, Any]) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from parfocal.report.coverage import LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, CallErrors
 from parfocal.workflow.recorded_runs.forward import blame_around, finite, inherited_from, own_errors
 from parfocal.workflow.recorded_runs.gradients import ParameterError, parameter_errors
-from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import StageOutcome, StepPair
 
 
-def compare_backward(pair: StepPair, diverged: bool) -> Outcome:
+def compare_backward(pair: StepPair, diverged: bool) -> StageOutcome:
     missing = one_sided(pair)
     if missing:
-        return Outcome(left_out=missing)
+        return StageOutcome(left_out=missing)
     parameters = parameter_errors(pair)
     ranked = [
         (errors, each)
@@ -31,7 +31,7 @@ def compare_backward(pair: StepPair, diverged: bool) -> Outcome:
             (errors, each) for errors, each in _between(pair) if _arrives(errors.pair.port, parameters, pair)
         ]
     ranked.sort(key=lambda each: -each[0].pair.port)  # going backward the last call is the first
-    return Outcome(divergences=inherited_from([each for _, each in ranked], pair.parted))
+    return StageOutcome(divergences=inherited_from([each for _, each in ranked], pair.parted))
 
 
 def one_sided(pair: StepPair) -> tuple[LeftOut, ...]:

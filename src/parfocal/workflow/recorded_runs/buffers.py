@@ -18,22 +18,22 @@ from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, CallErrors
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.gathering import DerivedTensors
-from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.rank_drift import SIDES
-from parfocal.workflow.recorded_runs.steps import Moments, RecordedStep
+from parfocal.workflow.recorded_runs.steps import BeforeAndAfter, RecordedStep
 from parfocal.workflow.statistics import Statistic, judged
 
 # One framework's name for a statistic -> the common one.
 NAMES = {"_mean": "running_mean", "_variance": "running_var"}
 
 
-def compare_buffers(pair: StepPair, diverged: bool) -> Outcome:
+def compare_buffers(pair: StepPair, diverged: bool) -> StageOutcome:
     if pair.tolerance is not None:
         left = LeftOut(phrase("buffers"), Reason.NOT_ASKED, phrase("not judged by a fixed tolerance"))
-        return Outcome(left_out=(left,) if pair.reference.buffers or pair.port.buffers else ())
+        return StageOutcome(left_out=(left,) if pair.reference.buffers or pair.port.buffers else ())
     if bool(pair.reference.buffers) != bool(pair.port.buffers):
         reason = Reason.ONLY_REFERENCE if pair.reference.buffers else Reason.ONLY_PORT
-        return Outcome(left_out=(LeftOut(phrase("buffers"), reason),))
+        return StageOutcome(left_out=(LeftOut(phrase("buffers"), reason),))
     statistics = list(_statistics(pair))
     divergences, findings = judged(statistics, None, JUMP)
     broadcast = _broadcast(pair) if divergences else None
@@ -41,7 +41,7 @@ def compare_buffers(pair: StepPair, diverged: bool) -> Outcome:
         divergences, findings = broadcast
     placed = [replace(each, step=pair.step, rank=pair.rank) for each in divergences]
     compared = (Compared("buffers", len(statistics)),) if statistics else ()
-    return Outcome(inherited_from(placed, diverged), tuple(findings), compared)
+    return StageOutcome(inherited_from(placed, diverged), tuple(findings), compared)
 
 
 def _broadcast(pair: StepPair) -> tuple[list[Divergence], list[Finding]] | None:
@@ -71,7 +71,7 @@ def _broadcast(pair: StepPair) -> tuple[list[Divergence], list[Finding]] | None:
 def _with_first_buffers(side: RecordedStep) -> RecordedStep:
     first = side.launch[0]
     buffers = {
-        path: Moments(first.buffers[path].before, moments.after) if path in first.buffers else moments
+        path: BeforeAndAfter(first.buffers[path].before, moments.after) if path in first.buffers else moments
         for path, moments in side.buffers.items()
     }
     return replace(side, buffers=buffers, tensors=DerivedTensors(side.launch))
@@ -112,7 +112,7 @@ def _statistics(pair: StepPair) -> Iterator[Statistic]:
             )
 
 
-def _of(side: RecordedStep, owner: str) -> dict[str, tuple[str, Moments]]:
+def _of(side: RecordedStep, owner: str) -> dict[str, tuple[str, BeforeAndAfter]]:
     """Common name -> path and values, of a module's own floating buffers."""
     found = {}
     for path, moments in side.buffers.items():
@@ -122,7 +122,9 @@ def _of(side: RecordedStep, owner: str) -> dict[str, tuple[str, Moments]]:
     return found
 
 
-def _arrays(pair: StepPair, ours: Moments, theirs: Moments) -> tuple[Array, Array, Array, Array] | None:
+def _arrays(
+    pair: StepPair, ours: BeforeAndAfter, theirs: BeforeAndAfter
+) -> tuple[Array, Array, Array, Array] | None:
     """Before and after in the reference, then in the port: values, or projections where that is all."""
     sides = ((pair.reference, ours.before), (pair.reference, ours.after))
     others = ((pair.port, theirs.before), (pair.port, theirs.after))

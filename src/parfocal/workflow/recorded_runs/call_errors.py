@@ -22,7 +22,7 @@ GIVEN = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class WorstArrival:
     """The worst tensor that reached a call: an input, or the gradient of an output."""
 
     error: float = 0.0
@@ -31,7 +31,7 @@ class Arrived:
     stopped: str = ""  # the side in which no gradient arrives
 
 
-NOTHING_ARRIVED = Arrived()
+NOTHING_ARRIVED = WorstArrival()
 
 
 @dataclass(slots=True)
@@ -41,8 +41,8 @@ class CallErrors:
     pair: CallPair
     given: float = 0.0
     weights: float = 0.0  # relative error of the parameters that it uses
-    taken: Arrived = NOTHING_ARRIVED  # the input that is furthest off
-    returned: Arrived = NOTHING_ARRIVED  # the gradient of an output that is
+    taken: WorstArrival = NOTHING_ARRIVED  # the input that is furthest off
+    returned: WorstArrival = NOTHING_ARRIVED  # the gradient of an output that is
     made: float = 0.0
     comparison: Comparison | None = None
     what: str = ""
@@ -62,7 +62,7 @@ def errors_of(
     for slot, value in tie_values(own.inputs, other.inputs).items():
         apart = distances.between(own.inputs[slot].data, value.data)
         if apart.error > errors.given:
-            errors.given, errors.taken = apart.error, Arrived(apart.error, slot, apart.comparison)
+            errors.given, errors.taken = apart.error, WorstArrival(apart.error, slot, apart.comparison)
     tied = tie_values(own.outputs, given)
     for slot, value in tied.items():
         apart = distances.between(own.outputs[slot].data, value.data, judged=True)
@@ -155,10 +155,10 @@ def _add_backward(
             apart = distances.between(mine, value.gradient)
             if apart.error > errors.backward_given:
                 errors.backward_given = apart.error
-                errors.returned = Arrived(apart.error, slot, apart.comparison)
+                errors.returned = WorstArrival(apart.error, slot, apart.comparison)
         elif mine is not value.gradient:  # cut off further on
             errors.backward_given = math.inf
-            errors.returned = Arrived(math.inf, slot, stopped="port" if mine is None else "reference")
+            errors.returned = WorstArrival(math.inf, slot, stopped="port" if mine is None else "reference")
     # as large a share of the values may be on the other side of a kink (a ReLU that flips)
     errors.backward_given = max(errors.backward_given, math.sqrt(errors.given))
     for slot, value in tie_values(own.inputs, other.inputs).items():

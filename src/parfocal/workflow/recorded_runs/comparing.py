@@ -17,7 +17,7 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
-from parfocal.report.report import INCOMPLETE, Report, Step
+from parfocal.report.report import INCOMPLETE, DepthPoint, Report
 from parfocal.run.reader import Run, load_run
 from parfocal.workflow.recorded_runs.backward import compare_backward
 from parfocal.workflow.recorded_runs.buffers import compare_buffers
@@ -30,7 +30,7 @@ from parfocal.workflow.recorded_runs.interruption import interruptions
 from parfocal.workflow.recorded_runs.launches import Launches, Steps
 from parfocal.workflow.recorded_runs.logs import compare_logs
 from parfocal.workflow.recorded_runs.loss import compare_entering, compare_loss
-from parfocal.workflow.recorded_runs.pair import Memory, Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import StageMemory, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.ranks import compare_ranks
 from parfocal.workflow.recorded_runs.rate import compare_clipping, compare_rate
 from parfocal.workflow.recorded_runs.reading import StepRecords
@@ -40,7 +40,7 @@ from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.update import compare_updates
 from parfocal.workflow.recorded_runs.weights import compare_weights
 
-Stage = Callable[[StepPair, bool], Outcome]  # of one step; whether anything before it parted already
+Stage = Callable[[StepPair, bool], StageOutcome]  # of one step; whether anything before it parted already
 
 # In causal order: what a stage finds can follow from what those before it found, never the other way.
 STAGES: tuple[Stage, ...] = (
@@ -81,7 +81,7 @@ def compare(
         raise InputError(f"{reference.path} is compared with itself", hint="give two runs")
     gathered = _Gathered(tolerance)
     launches = Launches.of(reference, port, rank)
-    gathered.add(Outcome(left_out=launches.left_out))
+    gathered.add(StageOutcome(left_out=launches.left_out))
     for steps in _steps_of(launches, gathered):
         pairs = [gathered.pair(ours, theirs, dict(layers or {})) for ours, theirs in steps]
         for stage in STAGES:
@@ -89,13 +89,13 @@ def compare(
                 gathered.add(stage(pair, gathered.diverged))
         for pair in pairs:
             gathered.add_calls(pair)
-            gathered.add(Outcome(findings=tuple(interruptions(pair))))
+            gathered.add(StageOutcome(findings=tuple(interruptions(pair))))
     if not gathered.pairs:
         raise EmptyComparisonError(
             f"no step with calls is in both runs: {gathered.steps[0]} and {gathered.steps[1]}",
             hint="record both sides with the same filters",
         )
-    gathered.add(Outcome(findings=tuple(_left_incomplete(reference, port, gathered))))
+    gathered.add(StageOutcome(findings=tuple(_left_incomplete(reference, port, gathered))))
     return gathered.report(reference, port)
 
 
@@ -132,7 +132,7 @@ def _steps_of(launches: Launches, gathered: _Gathered) -> Iterator[Steps]:
             continue
         found = launches.pairs(ours, theirs)
         if any(left.trace.nodes and right.trace.nodes for left, right in found):
-            gathered.add(Outcome(left_out=launches.cannot_gather(ours, theirs)))
+            gathered.add(StageOutcome(left_out=launches.cannot_gather(ours, theirs)))
             yield found
 
 
@@ -148,22 +148,22 @@ class _Gathered:
     pairs: list[PairResult] = field(default_factory=list)
     unpaired: tuple[tuple[Site, ...], tuple[Site, ...]] = ((), ())
     directions: tuple[str, ...] = ()
-    along: tuple[Step, ...] = ()
+    along: tuple[DepthPoint, ...] = ()
     limit: float = 0.0
     followed: bool = False
-    memories: dict[int, Memory] = field(default_factory=dict)  # by rank
+    memories: dict[int, StageMemory] = field(default_factory=dict)  # by rank
     steps: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
 
     def pair(self, ours: RecordedStep, theirs: RecordedStep, layers: Mapping[str, str]) -> StepPair:
         first = ours.rank not in self.memories
-        memory = self.memories.setdefault(ours.rank, Memory())
+        memory = self.memories.setdefault(ours.rank, StageMemory())
         return StepPair(ours, theirs, self.tolerance, layers, self.diverged, first, memory)
 
     @property
     def diverged(self) -> bool:
         return bool(self.divergences)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: StageOutcome) -> None:
         self.divergences += outcome.divergences
         for finding in outcome.findings:
             self.findings.setdefault(finding.message, finding)
@@ -195,7 +195,7 @@ class _Gathered:
         self.pairs += [_pair_result(errors, pair, scores) for errors in pair.errors]
         back = [errors for errors in pair.errors if errors.backward_made is not None]
         tensors = Compared("tensors", len(pair.errors) + len(back))
-        self.add(Outcome(compared=(Compared("calls", len(pair.errors), len(theirs)), tensors)))
+        self.add(StageOutcome(compared=(Compared("calls", len(pair.errors), len(theirs)), tensors)))
         self.limit = LIMIT if pair.followed else pair.limit
         self.followed = pair.followed
         if not self.along:
@@ -205,7 +205,7 @@ class _Gathered:
                 tuple(theirs[order].site for order in pair.pairing.unpaired_port),
             )
             self.along = tuple(
-                Step(theirs[e.pair.port].path, _own(e, scores), min(e.made, 1e9))
+                DepthPoint(theirs[e.pair.port].path, _own(e, scores), min(e.made, 1e9))
                 for e in pair.errors
                 if theirs[e.pair.port].is_leaf
             )

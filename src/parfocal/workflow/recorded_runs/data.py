@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.verdict import Divergence
 from parfocal.phrases import phrase
-from parfocal.replay.trace import Data, Value
+from parfocal.replay.trace import TensorData, Value
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP
 from parfocal.workflow.recorded_runs.data_causes import explain_data
-from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.sampler_causes import sampler_cause
 from parfocal.workflow.recorded_runs.tensors import tie_values
 
 
-def compare_data(pair: StepPair, diverged: bool) -> Outcome:
+def compare_data(pair: StepPair, diverged: bool) -> StageOutcome:
     """``diverged`` says nothing here: data does not come from the model."""
     found: list[Divergence] = []
     count = total = 0
@@ -42,10 +42,12 @@ def compare_data(pair: StepPair, diverged: bool) -> Outcome:
         if calls[0] != calls[1]
         else ()
     )
-    return Outcome(tuple(found), compared=(Compared("inputs of the model", count, total),), left_out=left_out)
+    return StageOutcome(
+        tuple(found), compared=(Compared("inputs of the model", count, total),), left_out=left_out
+    )
 
 
-def _judge(pair: StepPair, slot: str, own: Data, other: Data) -> Divergence | None:
+def _judge(pair: StepPair, slot: str, own: TensorData, other: TensorData) -> Divergence | None:
     apart = pair.distances.between(own, other, judged=True)
     unit = GIVEN * max(EPSILON.get(own.dtype, 0.0), EPSILON.get(other.dtype, 0.0))
     limit = unit * JUMP if pair.tolerance is None else 0.0

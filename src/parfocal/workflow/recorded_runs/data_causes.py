@@ -18,7 +18,7 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Cause
 from parfocal.matching.values import SAME, distance
 from parfocal.phrases import phrase
-from parfocal.replay.trace import Data
+from parfocal.replay.trace import TensorData
 from parfocal.run.reader import Run
 from parfocal.run.records import CallRecord, TensorValue
 from parfocal.workflow.recorded_runs.pair import StepPair
@@ -29,7 +29,7 @@ SEARCHED = 256  # batches of the reference that are looked through
 CHANNELS = 4  # most channels that can be colours
 
 
-def explain_data(pair: StepPair, own: Data, other: Data) -> Cause | None:
+def explain_data(pair: StepPair, own: TensorData, other: TensorData) -> Cause | None:
     arrays = pair.port.tensors.array(own), pair.reference.tensors.array(other)
     if arrays[0] is None or arrays[1] is None:
         return _affine_sketch(pair, own, other) or _other_batch(pair, own) or _some_order(own, other)
@@ -122,7 +122,7 @@ def _normalisation(scales: list[float], offsets: list[float], axis: int | None) 
     )
 
 
-def _affine_sketch(pair: StepPair, own: Data, other: Data) -> Cause | None:
+def _affine_sketch(pair: StepPair, own: TensorData, other: TensorData) -> Cause | None:
     """The projection is linear: that of a scaled and shifted tensor is made of its own and that of ones."""
     if own.shape != other.shape:
         return None
@@ -137,7 +137,7 @@ def _affine_sketch(pair: StepPair, own: Data, other: Data) -> Cause | None:
     return _normalisation([float(scale)], [float(offset)], None)
 
 
-def _some_order(own: Data, other: Data) -> Cause | None:
+def _some_order(own: TensorData, other: TensorData) -> Cause | None:
     """Sketches tell that the values are the same in another order, not which order."""
     if distance(own.fingerprint, other.fingerprint) > SAME:
         return None
@@ -149,7 +149,7 @@ def _some_order(own: Data, other: Data) -> Cause | None:
     return Cause("data.order", message, fix, 0.0, (reversed_channels,))
 
 
-def _other_batch(pair: StepPair, own: Data) -> Cause | None:
+def _other_batch(pair: StepPair, own: TensorData) -> Cause | None:
     """The port's batch is one that the reference has at another step or on another rank."""
     for call, data, tensors in _batches(pair.reference.run, own):
         if (call.step, call.rank) == (pair.step, pair.rank) or not _is_same(pair, own, data, tensors):
@@ -173,14 +173,14 @@ def _other_batch(pair: StepPair, own: Data) -> Cause | None:
     return None
 
 
-def _is_same(pair: StepPair, own: Data, other: Data, tensors: TensorTable) -> bool:
+def _is_same(pair: StepPair, own: TensorData, other: TensorData, tensors: TensorTable) -> bool:
     mine, theirs = pair.port.tensors.array(own), tensors.array(other)
     if mine is not None and theirs is not None:
         return sample_distance(theirs, mine) < FITTED
     return relative_distance(pair.port.tensors.sketch(own), tensors.sketch(other)) < FITTED
 
 
-def _batches(run: Run, like: Data) -> Iterator[tuple[CallRecord, Data, TensorTable]]:
+def _batches(run: Run, like: TensorData) -> Iterator[tuple[CallRecord, TensorData, TensorTable]]:
     """What entered the model in other calls, of the same shape."""
     tensors = TensorTable(run)
     outermost = (
@@ -194,7 +194,7 @@ def _batches(run: Run, like: Data) -> Iterator[tuple[CallRecord, Data, TensorTab
 
 def _other_samples(pair: StepPair, observed: Array) -> Cause | None:
     """Every sample of the port's batch is somewhere in the reference's data, in other batches."""
-    like = Data(observed.shape, observed.dtype.name, None, None)  # type: ignore[arg-type]
+    like = TensorData(observed.shape, observed.dtype.name, None, None)  # type: ignore[arg-type]
     wanted = {row.tobytes() for row in observed}
     missing = set(wanted)
     for _, data, tensors in _batches(pair.reference.run, like):

@@ -12,23 +12,23 @@ from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of, side_n
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node, Trace
 from parfocal.workflow.recorded_runs.batch_statistics import statistics_cause
-from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, Arrived, CallErrors, jump
+from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, CallErrors, WorstArrival, jump
 from parfocal.workflow.recorded_runs.followed import followed_divergences
 from parfocal.workflow.recorded_runs.ops import at_its_op
-from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.settings import explain_call
 
 
-def compare_forward(pair: StepPair, diverged: bool) -> Outcome:
+def compare_forward(pair: StepPair, diverged: bool) -> StageOutcome:
     if pair.followed:
-        return Outcome(divergences=inherited_from(list(followed_divergences(pair)), pair.parted))
+        return StageOutcome(divergences=inherited_from(list(followed_divergences(pair)), pair.parted))
     ranked = [
         (errors.pair.port, each) for errors in pair.errors for each in own_errors(errors, pair, "forward")
     ]
     if pair.tolerance is None:
         ranked += [(errors.pair.port, each) for errors, each in _between(pair)]
     found = [each for _, each in sorted(ranked, key=lambda each: each[0])]
-    return Outcome(divergences=inherited_from(found, pair.parted))
+    return StageOutcome(divergences=inherited_from(found, pair.parted))
 
 
 def own_errors(errors: CallErrors, pair: StepPair, phase: str) -> Iterator[Divergence]:
@@ -117,7 +117,7 @@ def finite(error: float) -> float:
 
 
 def blame_around(
-    pair: StepPair, phase: str, errors: CallErrors, what: str, arrived: Arrived, right: float
+    pair: StepPair, phase: str, errors: CallErrors, what: str, arrived: WorstArrival, right: float
 ) -> Divergence:
     """Blames the enclosing calls, at the lines that call the layer whose tensor is wrong."""
     inner = _nodes(pair, errors)

@@ -14,7 +14,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.judge.sketch import Fingerprint, Sketch, fingerprint
-from parfocal.replay.trace import Data, Node, Trace, Value
+from parfocal.replay.trace import Node, TensorData, Trace, Value
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.tensors import TensorTable
 
@@ -36,18 +36,18 @@ class DerivedTensors(TensorTable):
         super().__init__(steps[0].run)
         self._tables = [step.tensors for step in steps]
         self._derived: dict[int, _Derived] = {}
-        self._made: dict[object, Data] = {}
+        self._made: dict[object, TensorData] = {}
 
-    def array(self, data: Data) -> Array | None:
+    def array(self, data: TensorData) -> Array | None:
         if id(data) in self._derived:
             return self._derived[id(data)].values()
         return self._owner(data).array(data)
 
-    def has_order(self, data: Data) -> bool:
+    def has_order(self, data: TensorData) -> bool:
         found = self._derived.get(id(data))
         return found is None or found.marks is not None or found.values() is not None
 
-    def sketch(self, data: Data) -> Sketch:
+    def sketch(self, data: TensorData) -> Sketch:
         found = self._derived.get(id(data))
         if found is None:
             return self._owner(data).sketch(data)
@@ -55,7 +55,7 @@ class DerivedTensors(TensorTable):
             self._sketches[id(data)] = found.marks()
         return super().sketch(data)
 
-    def scaled(self, data: Data, factor: float) -> Data:
+    def scaled(self, data: TensorData, factor: float) -> TensorData:
         """All values times a number."""
 
         def values() -> Array | None:
@@ -73,10 +73,10 @@ class DerivedTensors(TensorTable):
             )
 
         key = id(data), factor
-        made = Data(data.shape, data.dtype, _scaled(data.fingerprint, factor), None)
+        made = TensorData(data.shape, data.dtype, _scaled(data.fingerprint, factor), None)
         return self._keep(key, made, _Derived(values, marks if self.has_order(data) else None))
 
-    def joined(self, parts: Sequence[Data], axis: int, order: Order, samples: int) -> Data:
+    def joined(self, parts: Sequence[TensorData], axis: int, order: Order, samples: int) -> TensorData:
         """Tensors of the ranks one after the other along ``axis``, their samples in another order."""
 
         def values() -> Array | None:
@@ -89,12 +89,12 @@ class DerivedTensors(TensorTable):
 
         shape = list(parts[0].shape)
         shape[axis] = sum(part.shape[axis] for part in parts)
-        made = Data(
+        made = TensorData(
             tuple(shape), parts[0].dtype, fingerprint_of_all([part.fingerprint for part in parts]), None
         )
         return self._keep((axis, order is None, *map(id, parts)), made, _Derived(values, None))
 
-    def mean(self, parts: Sequence[Data]) -> Data:
+    def mean(self, parts: Sequence[TensorData]) -> TensorData:
         """Of tensors that do not grow with the batch, of which the launch has one for each rank."""
 
         def values() -> Array | None:
@@ -107,19 +107,19 @@ class DerivedTensors(TensorTable):
         array = values()
         if array is None:  # a mean of fingerprints is not that of a mean
             return parts[0]
-        made = Data(parts[0].shape, parts[0].dtype, fingerprint(array), None)
+        made = TensorData(parts[0].shape, parts[0].dtype, fingerprint(array), None)
         return self._keep(("mean", *map(id, parts)), made, _Derived(values, None))
 
-    def _keep(self, key: object, made: Data, derived: _Derived) -> Data:
+    def _keep(self, key: object, made: TensorData, derived: _Derived) -> TensorData:
         if key not in self._made:
             self._made[key] = made
             self._derived[id(made)] = derived
         return self._made[key]
 
-    def _owner(self, data: Data) -> TensorTable:
+    def _owner(self, data: TensorData) -> TensorTable:
         return next((table for table in self._tables if table.knows(data)), self._tables[0])
 
-    def knows(self, data: Data) -> bool:
+    def knows(self, data: TensorData) -> bool:
         return id(data) in self._derived or any(table.knows(data) for table in self._tables)
 
 
@@ -199,7 +199,7 @@ class _Join:
     sizes: Sequence[int]  # samples of every rank
     order: Order
 
-    def data(self, parts: Sequence[Data], batched: bool) -> Data:
+    def data(self, parts: Sequence[TensorData], batched: bool) -> TensorData:
         axis = self._axis(parts)
         if axis is not None and (batched or any(p.fingerprint != parts[0].fingerprint for p in parts)):
             return self.tensors.joined(parts, axis, self.order, sum(self.sizes))
@@ -209,7 +209,7 @@ class _Join:
             return parts[0]
         return self.tensors.mean(parts)
 
-    def gradient(self, parts: Sequence[Data | None]) -> Data | None:
+    def gradient(self, parts: Sequence[TensorData | None]) -> TensorData | None:
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
@@ -217,7 +217,7 @@ class _Join:
             return self.data(known, False)
         return self.tensors.scaled(self.data(known, True), 1.0 / len(parts))
 
-    def _axis(self, parts: Sequence[Data]) -> int | None:
+    def _axis(self, parts: Sequence[TensorData]) -> int | None:
         """Along which the batch lies: the first whose extents go with the ranks' numbers of samples."""
         shapes = [part.shape for part in parts]
         if len({len(shape) for shape in shapes}) > 1:

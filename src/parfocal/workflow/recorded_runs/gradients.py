@@ -15,11 +15,11 @@ from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Cause, Divergence, Site, side_name
 from parfocal.phrases import phrase
-from parfocal.replay.trace import Data
+from parfocal.replay.trace import TensorData
 from parfocal.report.coverage import Compared
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, CallErrors
 from parfocal.workflow.recorded_runs.forward import inherited_from
-from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
 from parfocal.workflow.recorded_runs.rank_causes import reduction_cause
 from parfocal.workflow.recorded_runs.steps import Reduction
@@ -60,7 +60,7 @@ class ParameterError:
         )
 
 
-def compare_gradients(pair: StepPair, diverged: bool) -> Outcome:
+def compare_gradients(pair: StepPair, diverged: bool) -> StageOutcome:
     """``diverged`` says nothing here: what a layer was given going backward does."""
     found = parameter_errors(pair)
     wrong = [each for each in found if _is_wrong(each, pair.limit)]
@@ -69,7 +69,7 @@ def compare_gradients(pair: StepPair, diverged: bool) -> Outcome:
         each if each.cause is not None else replace(each, cause=scaled)
         for each in (each.as_divergence(pair) for each in wrong)
     ]
-    return Outcome(
+    return StageOutcome(
         divergences=inherited_from(divergences, pair.parted),
         compared=(Compared("parameter gradients", len(found)),) if found else (),
     )
@@ -153,7 +153,7 @@ def _given(errors: CallErrors) -> float:
     return max(errors.given, errors.backward_given, errors.weights)
 
 
-def _one_sided(tie: ParameterTie, data: Data, given: float, side: str) -> ParameterError:
+def _one_sided(tie: ParameterTie, data: TensorData, given: float, side: str) -> ParameterError:
     """A gradient of zeros and none at all are the same."""
     message = phrase("no gradient arrives in the {side}: frozen, or not used", side=side_name(side))
     if data.fingerprint.l1 == 0.0:

@@ -14,11 +14,11 @@ from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.run.records import Leaf, TensorValue, ValueRecord
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP
 from parfocal.workflow.recorded_runs.forward import inherited_from
-from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 
 
-def compare_logs(pair: StepPair, diverged: bool) -> Outcome:
+def compare_logs(pair: StepPair, diverged: bool) -> StageOutcome:
     ours, theirs = _logged(pair.reference), _logged(pair.port)
     found = []
     for name in ours.keys() & theirs.keys():
@@ -37,7 +37,7 @@ def compare_logs(pair: StepPair, diverged: bool) -> Outcome:
     )
     compared = (Compared("logged values", common, len(ours.keys() | theirs.keys())),) if common else ()
     found.sort(key=lambda each: each.what)
-    return Outcome(inherited_from(found, diverged), compared=compared, left_out=left_out)
+    return StageOutcome(inherited_from(found, diverged), compared=compared, left_out=left_out)
 
 
 def _logged(side: RecordedStep) -> dict[str, list[ValueRecord]]:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.verdict import Cause, Divergence, side_name
 from parfocal.phrases import phrase
-from parfocal.replay.trace import Data, Value
+from parfocal.replay.trace import TensorData, Value
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import JUMP
 from parfocal.workflow.recorded_runs.forward import inherited_from
-from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.rank_causes import loss_scale_cause, loss_share_cause
 from parfocal.workflow.recorded_runs.tensors import tie_values
 from parfocal.workflow.recorded_runs.vectors import factor_between
@@ -20,14 +20,14 @@ from parfocal.workflow.recorded_runs.vectors import factor_between
 WHOLE = 1e-3  # relative distance of a ratio from a whole number of samples or elements
 
 
-def compare_loss(pair: StepPair, diverged: bool) -> Outcome:
+def compare_loss(pair: StepPair, diverged: bool) -> StageOutcome:
     """An error that the outputs do not explain is the loss's own; what they explain is no divergence."""
     ours, theirs = (None if side.end is None else side.end.loss for side in (pair.reference, pair.port))
     if ours is None or theirs is None:
         if ours is theirs:
             return NOTHING_FOUND
         reason = Reason.ONLY_PORT if ours is None else Reason.ONLY_REFERENCE
-        return Outcome(left_out=(LeftOut(phrase("the loss"), reason),))
+        return StageOutcome(left_out=(LeftOut(phrase("the loss"), reason),))
     compared = (Compared("losses", 1),)
     unit = _unit(pair, ours)
     apart = abs(theirs - ours)
@@ -36,7 +36,7 @@ def compare_loss(pair: StepPair, diverged: bool) -> Outcome:
     else:
         wrong = apart > JUMP * unit
     if not wrong and math.isnan(ours) == math.isnan(theirs):
-        return Outcome(compared=compared)
+        return StageOutcome(compared=compared)
     message = phrase(
         "{reference} in the reference, {port} in the port", reference=f"{ours:.9g}", port=f"{theirs:.9g}"
     )
@@ -53,7 +53,7 @@ def compare_loss(pair: StepPair, diverged: bool) -> Outcome:
         rank=pair.rank,
     )
     explained = diverged and not pair.output_error < OUTPUTS_EXPLAIN
-    return Outcome(inherited_from([found], explained), compared=compared)
+    return StageOutcome(inherited_from([found], explained), compared=compared)
 
 
 OUTPUTS_EXPLAIN = 0.1  # outputs this far off may give any loss
@@ -135,13 +135,13 @@ def _gradient_factors(pair: StepPair) -> Iterator[float]:
             yield factor
 
 
-def _entering(pair: StepPair) -> Iterator[tuple[Data, Data]]:
+def _entering(pair: StepPair) -> Iterator[tuple[TensorData, TensorData]]:
     for own, other in _outputs(pair):
         if own.gradient is not None and other.gradient is not None:
             yield own.gradient, other.gradient
 
 
-def compare_entering(pair: StepPair, diverged: bool) -> Outcome:
+def compare_entering(pair: StepPair, diverged: bool) -> StageOutcome:
     """The gradient that comes back to what the model gave: the loss made it, not the model."""
     found: list[Divergence] = []
     count = 0
@@ -166,10 +166,10 @@ def compare_entering(pair: StepPair, diverged: bool) -> Outcome:
             )
         )
     compared = (Compared("entering gradients", count),) if count else ()
-    return Outcome(inherited_from(found, diverged), compared=compared)
+    return StageOutcome(inherited_from(found, diverged), compared=compared)
 
 
-def _explain_entering(pair: StepPair, own: Data, other: Data) -> Cause | None:
+def _explain_entering(pair: StepPair, own: TensorData, other: TensorData) -> Cause | None:
     factor = factor_between(pair, own, other)
     if factor is None:
         return None

@@ -13,7 +13,7 @@ from dataclasses import replace
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.matching.values import SAME, distance
 from parfocal.phrases import phrase
-from parfocal.replay.trace import Data, Node
+from parfocal.replay.trace import Node, TensorData
 from parfocal.run.records import CallRecord, Leaf, Structure, TensorValue
 from parfocal.workflow.recorded_runs.call_errors import JUMP
 from parfocal.workflow.recorded_runs.pair import StepPair
@@ -70,19 +70,19 @@ def _counterpart(
     return differing[0] if differing and not same_output else None
 
 
-def _same_all(pair: StepPair, own: Sequence[Data], other: Sequence[Data], limit: float) -> bool:
+def _same_all(pair: StepPair, own: Sequence[TensorData], other: Sequence[TensorData], limit: float) -> bool:
     return len(own) == len(other) and all(
         any(_same(pair, mine, yours, limit) for yours in other) for mine in own
     )
 
 
-def _same(pair: StepPair, own: Data, other: Data, limit: float) -> bool:
+def _same(pair: StepPair, own: TensorData, other: TensorData, limit: float) -> bool:
     if distance(own.fingerprint, other.fingerprint) > SAME:
         return False
     return pair.distances.between(own, other).error <= limit
 
 
-def _tensors(structure: Structure, tensors: TensorTable) -> Iterator[Data]:
+def _tensors(structure: Structure, tensors: TensorTable) -> Iterator[TensorData]:
     for leaf in structure.leaves.values():
         if isinstance(leaf, TensorValue):
             yield tensors.data(leaf)

@@ -28,7 +28,7 @@ from parfocal.workflow.recorded_runs.call_errors import (
 from parfocal.workflow.recorded_runs.counterparts import followed_pairing, follows
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of, tie_parameters
 from parfocal.workflow.recorded_runs.steps import RecordedStep
-from parfocal.workflow.recorded_runs.tensors import Apart, Distances, lies_otherwise, tie_values
+from parfocal.workflow.recorded_runs.tensors import Distances, RelativeDistance, lies_otherwise, tie_values
 
 Vector = NDArray[np.float64]
 SMALLEST_UNIT = 2.0**-52  # of values whose dtype has no rounding
@@ -36,7 +36,7 @@ AGREEING = 1e-2  # relative error of outputs above which they are not the same v
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StageOutcome:
     """What a stage found of one step of one rank, the first difference first."""
 
     divergences: tuple[Divergence, ...] = ()
@@ -45,11 +45,11 @@ class Outcome:
     left_out: tuple[LeftOut, ...] = ()
 
 
-NOTHING_FOUND = Outcome()
+NOTHING_FOUND = StageOutcome()
 
 
 @dataclass(slots=True)
-class Memory:
+class StageMemory:
     """What the stages of a rank remember from step to step."""
 
     gradient_errors: dict[str, float] = field(default_factory=dict)  # the largest so far, by parameter
@@ -68,7 +68,7 @@ class StepPair:
     layers: Mapping[str, str] = field(default_factory=dict)
     parted: bool = False  # whether an earlier step did: its weights are no longer the same
     first: bool = True  # of the steps that were compared
-    memory: Memory = field(default_factory=Memory)
+    memory: StageMemory = field(default_factory=StageMemory)
 
     @property
     def step(self) -> int:
@@ -127,7 +127,7 @@ class StepPair:
     def parameters(self) -> list[ParameterTie]:
         return tie_parameters(self.reference, self.port, self._calls)
 
-    def weight_error(self, tie: ParameterTie) -> Apart | None:
+    def weight_error(self, tie: ParameterTie) -> RelativeDistance | None:
         """How far apart a parameter's values are at the beginning of the step."""
         ours, theirs = self.reference.parameters.get(tie.reference), self.port.parameters.get(tie.port)
         if ours is None or theirs is None or ours.before is None or theirs.before is None:

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from parfocal.replay.trace import Data, Node
+from parfocal.replay.trace import Node, TensorData
 from parfocal.workflow.recorded_runs.call_errors import CallErrors
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.tensors import Arrangement
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class ParameterUser:
     """A call that uses a parameter: its two sides, and the errors it was given."""
 
     reference: Node
@@ -36,7 +36,7 @@ class ParameterTie:
 
     reference: str
     port: str
-    users: tuple[User, ...]
+    users: tuple[ParameterUser, ...]
 
     @property
     def name(self) -> str:
@@ -50,7 +50,7 @@ def tie_parameters(
     found = list(found)
     ours, theirs = _known(reference), _known(port)
     users = [
-        User(reference.trace.nodes[each.pair.reference], port.trace.nodes[each.pair.port], each)
+        ParameterUser(reference.trace.nodes[each.pair.reference], port.trace.nodes[each.pair.port], each)
         for each in found
         if each.pair.whole
     ]
@@ -80,7 +80,7 @@ def _used_alone(reference: RecordedStep, found: Iterable[CallErrors]) -> Iterato
 
 
 def arrangement_of(
-    tie: ParameterTie, reference: RecordedStep, port: RecordedStep, own: Data, other: Data
+    tie: ParameterTie, reference: RecordedStep, port: RecordedStep, own: TensorData, other: TensorData
 ) -> Arrangement:
     """How two tensors of a parameter's shape lie to each other, as they were recorded."""
     if own.shape == other.shape and len(set(own.shape)) == len(own.shape):
@@ -123,14 +123,14 @@ def _known(side: RecordedStep) -> dict[str, int | None]:
     return found
 
 
-def _size(data: Data | None) -> int | None:
+def _size(data: TensorData | None) -> int | None:
     return None if data is None else data.fingerprint.size
 
 
 def _of_modules(
-    ours: Mapping[str, int | None], theirs: Mapping[str, int | None], users: Iterable[User]
+    ours: Mapping[str, int | None], theirs: Mapping[str, int | None], users: Iterable[ParameterUser]
 ) -> Iterator[ParameterTie]:
-    layers: dict[tuple[str, str], list[User]] = {}
+    layers: dict[tuple[str, str], list[ParameterUser]] = {}
     for user in users:
         layers.setdefault((user.reference.path, user.port.path), []).append(user)
     left_names, right_names = _by_owner(ours), _by_owner(theirs)

@@ -11,7 +11,7 @@ from parfocal.judge.verdict import Divergence, Finding, Site
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import Compared
 from parfocal.workflow.recorded_runs.forward import inherited_from
-from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.rank_drift import (
     APART,
     DRIFTED,
@@ -22,7 +22,7 @@ from parfocal.workflow.recorded_runs.rank_drift import (
 )
 
 
-def compare_ranks(pair: StepPair, diverged: bool) -> Outcome:
+def compare_ranks(pair: StepPair, diverged: bool) -> StageOutcome:
     """Once a launch: with rank 0."""
     if pair.rank != 0 or max(pair.reference.ranks, pair.port.ranks) < 2:
         return NOTHING_FOUND
@@ -31,16 +31,16 @@ def compare_ranks(pair: StepPair, diverged: bool) -> Outcome:
     compared = (Compared("ranks with each other", count),)
     told = DRIFTED in pair.memory.causes
     if drifts == [None, None] or told:
-        return Outcome(compared=compared)
+        return StageOutcome(compared=compared)
     pair.memory.causes.add(DRIFTED)
     ours, theirs = drifts
     if ours is not None and theirs is not None:
         words = joined("; ", (told_drift("reference", ours), told_drift("port", theirs)))
-        return Outcome(findings=(Finding(DRIFTED, words),), compared=compared)
+        return StageOutcome(findings=(Finding(DRIFTED, words),), compared=compared)
     side, drift = ("reference", ours) if ours is not None else ("port", theirs)
     assert drift is not None
     if pair.reference.ranks == pair.port.ranks and pair.first:
-        return Outcome(compared=compared)  # told by the weights of that rank
+        return StageOutcome(compared=compared)  # told by the weights of that rank
     found = Divergence(
         "weights",
         *_sites(pair, side, drift),
@@ -52,7 +52,7 @@ def compare_ranks(pair: StepPair, diverged: bool) -> Outcome:
         step=pair.step,
         rank=drift.rank,
     )
-    return Outcome(inherited_from([found], diverged), compared=compared)
+    return StageOutcome(inherited_from([found], diverged), compared=compared)
 
 
 def _sites(pair: StepPair, side: str, drift: Drift) -> tuple[Site, Site]:

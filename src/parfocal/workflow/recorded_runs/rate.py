@@ -9,7 +9,7 @@ from parfocal.judge.verdict import Cause, Divergence
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.forward import inherited_from
-from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.rank_causes import rate_cause
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 
@@ -17,7 +17,7 @@ RATE = 1e-6  # relative difference of learning rates that is rounding: some fram
 NORM = 1e-2  # relative difference of norms that counts: gradients of deep models differ by less
 
 
-def compare_clipping(pair: StepPair, diverged: bool) -> Outcome:
+def compare_clipping(pair: StepPair, diverged: bool) -> StageOutcome:
     """Gradients that agree before an update and not in it were clipped, or scaled, otherwise."""
     ends = pair.reference.end, pair.port.end
     if ends[0] is None or ends[1] is None:
@@ -29,7 +29,7 @@ def compare_clipping(pair: StepPair, diverged: bool) -> Outcome:
     shares = [_share(used[0], came[0]), _share(used[1], came[1])]
     compared = (Compared("gradient norms", 1),)
     if abs(shares[1] - shares[0]) <= NORM * max(shares):
-        return Outcome(compared=compared)
+        return StageOutcome(compared=compared)
     message = phrase(
         "the reference's update is made with a gradient of norm {used} of {came}, the port's "
         "with {port_used} of {port_came}",
@@ -53,14 +53,14 @@ def compare_clipping(pair: StepPair, diverged: bool) -> Outcome:
     )
     # other gradients are clipped otherwise
     parted = came[0] and abs(came[1] / came[0] - 1) > NORM
-    return Outcome(inherited_from([found], diverged and bool(parted)), compared=compared)
+    return StageOutcome(inherited_from([found], diverged and bool(parted)), compared=compared)
 
 
 def _share(after: float, before: float) -> float:
     return after / before if before else 1.0
 
 
-def compare_rate(pair: StepPair, diverged: bool) -> Outcome:
+def compare_rate(pair: StepPair, diverged: bool) -> StageOutcome:
     """``diverged`` says nothing here: a rate does not follow from what a model computes."""
     rates = [None if side.end is None else side.end.learning_rate for side in (pair.reference, pair.port)]
     ours, theirs = rates
@@ -68,10 +68,10 @@ def compare_rate(pair: StepPair, diverged: bool) -> Outcome:
         if ours is theirs:
             return NOTHING_FOUND
         reason = Reason.ONLY_PORT if ours is None else Reason.ONLY_REFERENCE
-        return Outcome(left_out=(LeftOut(phrase("learning rate"), reason),))
+        return StageOutcome(left_out=(LeftOut(phrase("learning rate"), reason),))
     compared = (Compared("learning rates", 1),)
     if _close(ours, theirs):
-        return Outcome(compared=compared)
+        return StageOutcome(compared=compared)
     again = "lr" in pair.memory.causes
     pair.memory.causes.add("lr")
     message = phrase(
@@ -89,7 +89,7 @@ def compare_rate(pair: StepPair, diverged: bool) -> Outcome:
         step=pair.step,
         rank=pair.rank,
     )
-    return Outcome(inherited_from([found], again), compared=compared)
+    return StageOutcome(inherited_from([found], again), compared=compared)
 
 
 def _explain(pair: StepPair, ours: float, theirs: float) -> Cause:

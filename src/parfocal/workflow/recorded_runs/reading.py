@@ -37,7 +37,7 @@ class StepRecords:
     optimizers: list[OptimizerRecord] = field(default_factory=list)
     end: StepRecord | None = None
     interruption: InterruptionRecord | None = None
-    kept: Kept = field(default_factory=lambda: Kept())  # from the steps before
+    kept: StandingRecords = field(default_factory=lambda: StandingRecords())  # from the steps before
 
     def add(self, record: Record) -> None:
         match record:
@@ -60,24 +60,24 @@ class StepRecords:
 
 
 @dataclass(slots=True)
-class Kept:
+class StandingRecords:
     """What holds until a record says otherwise."""
 
     state: dict[tuple[str, str], StateRecord] = field(default_factory=dict)  # by role and path
     optimizers: dict[tuple[str, ...], OptimizerRecord] = field(default_factory=dict)  # by their parameters
 
-    def after(self, records: StepRecords) -> Kept:
+    def after(self, records: StepRecords) -> StandingRecords:
         state, optimizers = dict(self.state), dict(self.optimizers)
         state.update({(each.role, each.path): each for each in records.state if each.role in LASTING})
         for each in records.optimizers:
             optimizers[tuple(path for group in each.groups for path in group["parameters"])] = each
-        return Kept(state, optimizers)
+        return StandingRecords(state, optimizers)
 
 
 def read_steps(run: Run, rank: int) -> Iterator[StepRecords]:
     """Every step that left anything, in order."""
     steps: dict[int, StepRecords] = {}
-    kept = Kept()
+    kept = StandingRecords()
     for record in run.records(rank):
         if record.step not in steps:
             steps[record.step] = StepRecords(record.step)
@@ -90,19 +90,19 @@ def read_steps(run: Run, rank: int) -> Iterator[StepRecords]:
         kept = kept.after(steps[step])
 
 
-def _with_kept(records: StepRecords, kept: Kept) -> StepRecords:
+def _with_kept(records: StepRecords, kept: StandingRecords) -> StepRecords:
     records.kept = kept
     return records
 
 
-class Numbered(Protocol):
+class StepItem(Protocol):
     """Something of one step."""
 
     @property
     def step(self) -> int: ...
 
 
-_Of = TypeVar("_Of", bound=Numbered)
+_Of = TypeVar("_Of", bound=StepItem)
 
 
 def pair_steps(reference: Iterator[_Of], port: Iterator[_Of]) -> Iterator[tuple[_Of | None, _Of | None]]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from parfocal.judge.verdict import Cause
 from parfocal.matching.values import SAME, distance
 from parfocal.phrases import phrase
-from parfocal.replay.trace import Data
+from parfocal.replay.trace import TensorData
 from parfocal.workflow.recorded_runs.gathering import fingerprint_of_all
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.rank_causes import is_rank_count, ranks_of
@@ -118,7 +118,7 @@ def _batch_sizes(pair: StepPair, ours: Sequence[int], theirs: Sequence[int]) -> 
     return Cause("dist.batch_scale", message, fix, 0.0)
 
 
-def _inputs(side: RecordedStep, slot: str) -> list[Data]:
+def _inputs(side: RecordedStep, slot: str) -> list[TensorData]:
     """What enters the model on every rank, at the first call of the step."""
     found = []
     for step in side.launch or (side,):
@@ -132,7 +132,7 @@ def _inputs(side: RecordedStep, slot: str) -> list[Data]:
     return found
 
 
-def _rows(side: RecordedStep, parts: Sequence[Data]) -> list[list[bytes]] | None:
+def _rows(side: RecordedStep, parts: Sequence[TensorData]) -> list[list[bytes]] | None:
     found = []
     for step, part in zip(side.launch or (side,), parts, strict=True):
         array = step.tensors.array(part)
@@ -142,5 +142,5 @@ def _rows(side: RecordedStep, parts: Sequence[Data]) -> list[list[bytes]] | None
     return found
 
 
-def _equal_parts(parts: Sequence[Data]) -> bool:
+def _equal_parts(parts: Sequence[TensorData]) -> bool:
     return len(parts) > 1 and all(part.fingerprint == parts[0].fingerprint for part in parts)

@@ -15,19 +15,19 @@ from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 from parfocal.report.coverage import Compared
 from parfocal.weights.settings import differing, told_once
-from parfocal.workflow.recorded_runs.pair import Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import StageOutcome, StepPair
 
 RANDOM = ("Dropout", "AlphaDropout", "FeatureAlphaDropout")  # prefixes of kinds that draw when they train
 
 
-def compare_settings(pair: StepPair, diverged: bool) -> Outcome:
+def compare_settings(pair: StepPair, diverged: bool) -> StageOutcome:
     """What that changes may be too little to be seen here, so it is told in any case."""
     paired = list(_pairs(pair))
     layers = (
         (theirs.kind, theirs.path, common_settings(ours), common_settings(theirs)) for ours, theirs in paired
     )
     findings = tuple(Finding("run.settings", message) for message in told_once(layers))
-    return Outcome(findings=findings, compared=(Compared("settings of modules", len(paired)),))
+    return StageOutcome(findings=findings, compared=(Compared("settings of modules", len(paired)),))
 
 
 def _pairs(pair: StepPair) -> Iterator[tuple[Node, Node]]:

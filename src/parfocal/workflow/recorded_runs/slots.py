@@ -11,17 +11,17 @@ from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import JUMP
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.gradients import sites_of
-from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
 
 
-def compare_slots(pair: StepPair, diverged: bool) -> Outcome:
+def compare_slots(pair: StepPair, diverged: bool) -> StageOutcome:
     ours, theirs = pair.reference.slots, pair.port.slots
     if not ours and not theirs:
         return NOTHING_FOUND
     if not ours or not theirs:
         reason = Reason.ONLY_REFERENCE if ours else Reason.ONLY_PORT
-        return Outcome(left_out=(LeftOut(phrase("optimizer state"), reason),))
+        return StageOutcome(left_out=(LeftOut(phrase("optimizer state"), reason),))
     found: list[Divergence] = []
     count = 0
     for tie in pair.parameters:
@@ -32,7 +32,7 @@ def compare_slots(pair: StepPair, diverged: bool) -> Outcome:
                 if divergence is not None:
                     found.append(divergence)
     compared = (Compared("optimizer slots", count, max(len(ours), len(theirs))),)
-    return Outcome(inherited_from(found, diverged), compared=compared)
+    return StageOutcome(inherited_from(found, diverged), compared=compared)
 
 
 def _judge(pair: StepPair, tie: ParameterTie, slot: str) -> Divergence | None:

@@ -10,7 +10,7 @@ from typing import Any
 from parfocal.capture.calls import FOLLOWED
 from parfocal.judge.floors import Size
 from parfocal.judge.sketch import Fingerprint
-from parfocal.replay.trace import Data, Node, Trace, Value
+from parfocal.replay.trace import Node, TensorData, Trace, Value
 from parfocal.run.reader import Run
 from parfocal.run.records import (
     CallRecord,
@@ -27,16 +27,16 @@ from parfocal.workflow.recorded_runs.tensors import TensorTable
 
 UNFINISHED = "unfinished call"  # the kind of a call that never returned
 _NOTHING = Structure({}, ["tuple", []])
-Gradients = Mapping[str, Data | None]  # by the parameter's path; None: none arrived
+Gradients = Mapping[str, TensorData | None]  # by the parameter's path; None: none arrived
 
 
 @dataclass(slots=True)
-class Moments:
+class BeforeAndAfter:
     """A tensor of the model or its optimizer before and after a step."""
 
-    before: Data | None = None
-    after: Data | None = None
-    used: Data | None = None  # of a gradient that was changed between backward pass and update
+    before: TensorData | None = None
+    after: TensorData | None = None
+    used: TensorData | None = None  # of a gradient that was changed between backward pass and update
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ class RecordedStep:
     trace: Trace
     roots: tuple[int, ...]  # calls that the user's code made of the model itself
     gradients: Gradients  # of parameters
-    parameters: Mapping[str, Moments]
-    buffers: Mapping[str, Moments]
-    slots: Mapping[tuple[str, str], Moments]  # of the optimizer, by parameter and slot
+    parameters: Mapping[str, BeforeAndAfter]
+    buffers: Mapping[str, BeforeAndAfter]
+    slots: Mapping[tuple[str, str], BeforeAndAfter]  # of the optimizer, by parameter and slot
     logs: tuple[ValueRecord, ...]
     end: StepRecord | None
     went_back: bool  # a backward pass was recorded
@@ -233,7 +233,7 @@ class _State:
         self.ties: dict[str, str] = {}
         self.turned: set[int] = set()
         self._tensors = tensors
-        self._found: dict[str, dict[tuple[str, str], Moments]] = {}
+        self._found: dict[str, dict[tuple[str, str], BeforeAndAfter]] = {}
         for record in records.kept.state.values():
             self._add(record, "before")
         for record in records.state:
@@ -248,26 +248,26 @@ class _State:
             self.ties[record.path] = record.tied_to
             return
         key = record.path, record.slot or ""
-        moments = self._found.setdefault(record.role, {}).setdefault(key, Moments())
+        moments = self._found.setdefault(record.role, {}).setdefault(key, BeforeAndAfter())
         data = None if record.value is None else self._tensors.data(record.value)
         if data is not None and record.transposed:
             self.turned.add(id(data))
         setattr(moments, moment, data)
 
-    def tensors_of(self, role: str) -> dict[str, Moments]:
+    def tensors_of(self, role: str) -> dict[str, BeforeAndAfter]:
         """By path, under all of its paths."""
         found = {path: moments for (path, _), moments in self._found.get(role, {}).items()}
         return {**found, **{path: found[first] for path, first in self.ties.items() if first in found}}
 
-    def gradients(self) -> dict[str, Data | None]:
+    def gradients(self) -> dict[str, TensorData | None]:
         return {path: moments.before for path, moments in self.tensors_of("gradient").items()}
 
-    def used_gradients(self) -> dict[str, Data | None]:
+    def used_gradients(self) -> dict[str, TensorData | None]:
         found = {path: moments.used for path, moments in self.tensors_of("gradient").items()}
         return found if any(data is not None for data in found.values()) else {}
 
     @property
-    def slots(self) -> dict[tuple[str, str], Moments]:
+    def slots(self) -> dict[tuple[str, str], BeforeAndAfter]:
         return self._found.get("optimizer", {})
 
 

@@ -17,13 +17,13 @@ from parfocal.judge.sketch import Fingerprint, Sketch, fingerprint, relative_dis
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.values import SAME, distance, tie_slots
 from parfocal.replay.observe import FLOATING
-from parfocal.replay.trace import Data, Value
+from parfocal.replay.trace import TensorData, Value
 from parfocal.run.reader import Run
 from parfocal.run.records import TensorValue
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class RelativeDistance:
     """How far a port's tensor is from the reference's, relative to the reference's norm.
 
     With a tolerance the error is 0 within it and infinite beyond.
@@ -42,15 +42,15 @@ class Arrangement(Enum):
 
 
 class TensorTable:
-    """The tensors of one step. The same bytes give the same ``Data``, so that what feeds what is seen."""
+    """The tensors of one step. The same bytes give the same ``TensorData``: that shows what feeds what."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._known: dict[object, Data] = {}
+        self._known: dict[object, TensorData] = {}
         self._values: dict[int, TensorValue] = {}
         self._sketches: dict[int, Sketch] = {}
 
-    def data(self, value: TensorValue) -> Data:
+    def data(self, value: TensorValue) -> TensorData:
         parsed = Sketch.from_json(dict(value.sketch)) if value.sketch is not None else None
         key = value.ref if parsed is None else (value.shape, parsed.fingerprint, parsed.projection)
         if key is None:
@@ -61,25 +61,25 @@ class TensorTable:
             )
         if key not in self._known:
             marks = fingerprint(self.run.read(value)) if parsed is None else parsed.fingerprint
-            data = self._known[key] = Data(value.shape, value.dtype, marks, None)
+            data = self._known[key] = TensorData(value.shape, value.dtype, marks, None)
             self._values[id(data)] = value
             if parsed is not None:
                 self._sketches[id(data)] = parsed
         return self._known[key]
 
-    def array(self, data: Data) -> Array | None:
+    def array(self, data: TensorData) -> Array | None:
         """The values, where they were kept."""
         value = self._values[id(data)]
         return None if value.ref is None else self.run.read(value)
 
-    def knows(self, data: Data) -> bool:
+    def knows(self, data: TensorData) -> bool:
         return id(data) in self._values
 
-    def has_order(self, data: Data) -> bool:
+    def has_order(self, data: TensorData) -> bool:
         """Whether more is known than a fingerprint, which says nothing of the order of the values."""
         return True
 
-    def sketch(self, data: Data) -> Sketch:
+    def sketch(self, data: TensorData) -> Sketch:
         """Of a tensor whose order is known."""
         if id(data) not in self._sketches:
             values = self.array(data)
@@ -100,11 +100,11 @@ class Distances:
         self.port = port
         self.tolerance = tolerance
         self.moves = True
-        self._known: dict[tuple[int, int, bool, Arrangement], Apart] = {}
+        self._known: dict[tuple[int, int, bool, Arrangement], RelativeDistance] = {}
 
     def between(
-        self, own: Data, other: Data, *, judged: bool = False, lies: Arrangement | None = None
-    ) -> Apart:
+        self, own: TensorData, other: TensorData, *, judged: bool = False, lies: Arrangement | None = None
+    ) -> RelativeDistance:
         """``judged``: by the fixed tolerance, where there is one. ``lies``: how, where that is known."""
         judged = judged and self.tolerance is not None
         lies = lies or (Arrangement.UNKNOWN if self.moves else Arrangement.SAME)
@@ -113,7 +113,9 @@ class Distances:
             self._known[key] = self._measure(own, other, judged, lies)
         return self._known[key]
 
-    def _measure(self, own: Data, other: Data, judged: bool, lies: Arrangement) -> Apart:
+    def _measure(
+        self, own: TensorData, other: TensorData, judged: bool, lies: Arrangement
+    ) -> RelativeDistance:
         observed, recorded = self.port.array(own), self.reference.array(other)
         if observed is not None and recorded is not None:
             return self._of_arrays(observed, recorded, judged, lies)
@@ -121,23 +123,25 @@ class Distances:
             raise InputError(
                 "a fixed tolerance needs full tensors", hint='record both runs with tensors="full"'
             )
-        return Apart(self._of_sketches(own, other, lies))
+        return RelativeDistance(self._of_sketches(own, other, lies))
 
-    def _of_arrays(self, observed: Array, recorded: Array, judged: bool, lies: Arrangement) -> Apart:
+    def _of_arrays(
+        self, observed: Array, recorded: Array, judged: bool, lies: Arrangement
+    ) -> RelativeDistance:
         if lies is Arrangement.TRANSPOSED:
             recorded = recorded.T
         if observed.size != recorded.size and broadcasts(observed.shape, recorded.shape):
             observed, recorded = np.broadcast_arrays(observed, recorded)
         layout = fit(recorded, observed, may_move=lies is Arrangement.UNKNOWN)
         if layout is None:
-            return Apart(math.inf)
+            return RelativeDistance(math.inf)
         tolerance = self.tolerance if judged else None
         comparison = compare_arrays(observed, layout.apply(recorded), tolerance=tolerance)
         if judged:
-            return Apart(math.inf if comparison.mismatched else 0.0, comparison)
-        return Apart(comparison.rel_l2, comparison)
+            return RelativeDistance(math.inf if comparison.mismatched else 0.0, comparison)
+        return RelativeDistance(comparison.rel_l2, comparison)
 
-    def _of_sketches(self, own: Data, other: Data, lies: Arrangement) -> float:
+    def _of_sketches(self, own: TensorData, other: TensorData, lies: Arrangement) -> float:
         marks = own.fingerprint, other.fingerprint
         if marks[0].size != marks[1].size and broadcasts(own.shape, other.shape):
             size = max(each.size for each in marks)
@@ -200,12 +204,12 @@ def tie_values(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dic
     return tied
 
 
-def _may_broadcast(own: Data, other: Data) -> bool:
+def _may_broadcast(own: TensorData, other: TensorData) -> bool:
     alike = (own.dtype in FLOATING) == (other.dtype in FLOATING)
     return alike and bool(own.shape) and bool(other.shape) and broadcasts(own.shape, other.shape)
 
 
-def lies_otherwise(own: Data, other: Data) -> bool:
+def lies_otherwise(own: TensorData, other: TensorData) -> bool:
     """Whether two tensors of the same values have the same extents in another order."""
     return (
         _without_ones(own.shape) != _without_ones(other.shape)

@@ -20,10 +20,10 @@ from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.gradients import parameter_errors, sites_of
-from parfocal.workflow.recorded_runs.pair import Outcome, StepPair, Vector
+from parfocal.workflow.recorded_runs.pair import StageOutcome, StepPair, Vector
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
-from parfocal.workflow.recorded_runs.steps import Moments, RecordedStep
-from parfocal.workflow.recorded_runs.update_causes import Evidence, explain_updates, factors_of
+from parfocal.workflow.recorded_runs.steps import BeforeAndAfter, RecordedStep
+from parfocal.workflow.recorded_runs.update_causes import RecordedUpdate, explain_updates, factors_of
 from parfocal.workflow.recorded_runs.update_settings import differing_settings
 from parfocal.workflow.recorded_runs.vectors import project_pair
 
@@ -37,7 +37,7 @@ SAME_ORDER = 1e-3  # relative difference of weights that lie in the same order
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    evidence: Evidence
+    evidence: RecordedUpdate
     error: float  # norm of the difference of the two updates
     judged: float  # what of that counts: all of it, or the difference of their sizes
     allowed: float
@@ -48,7 +48,7 @@ class _Judged:
         return self.judged / self.allowed if self.allowed else (math.inf if self.judged else 0.0)
 
 
-def compare_updates(pair: StepPair, diverged: bool) -> Outcome:
+def compare_updates(pair: StepPair, diverged: bool) -> StageOutcome:
     _remember_gradients(pair)
     judged = list(_judge(pair))
     for each in judged:
@@ -64,7 +64,7 @@ def compare_updates(pair: StepPair, diverged: bool) -> Outcome:
     compared = (Compared("updates of parameters", len(moved), len(pair.parameters)),) if moved else ()
     if not wrong and not (settings and seen):
         findings = tuple(Finding("run.settings", each.message) for each in settings)
-        return Outcome(findings=findings, compared=compared, left_out=left_out)
+        return StageOutcome(findings=findings, compared=compared, left_out=left_out)
     cause = explain_updates(pair, settings, [each.evidence for each in moved], diverged)
     worst = max(wrong or moved, key=lambda each: each.score, default=None)
     if worst is None:
@@ -92,7 +92,7 @@ def compare_updates(pair: StepPair, diverged: bool) -> Outcome:
     )
     known = cause is None or cause.code in pair.memory.causes
     pair.memory.causes |= {cause.code} if cause is not None else set()
-    return Outcome(inherited_from([found], diverged and known), compared=compared, left_out=left_out)
+    return StageOutcome(inherited_from([found], diverged and known), compared=compared, left_out=left_out)
 
 
 def _left_out(pair: StepPair) -> tuple[LeftOut, ...]:
@@ -153,7 +153,7 @@ def _sides(pair: StepPair, tie: ParameterTie) -> tuple[tuple[RecordedStep, str],
     return (pair.reference, tie.reference), (pair.port, tie.port)
 
 
-def _evidence(pair: StepPair, tie: ParameterTie) -> Evidence | None:
+def _evidence(pair: StepPair, tie: ParameterTie) -> RecordedUpdate | None:
     """Weights before and after, and gradients, as projections in one order."""
     ours, theirs = pair.reference.parameters.get(tie.reference), pair.port.parameters.get(tie.port)
     if ours is None or theirs is None:
@@ -173,11 +173,11 @@ def _evidence(pair: StepPair, tie: ParameterTie) -> Evidence | None:
         gradients = project_pair(pair, own, other, lies) or gradients
     dtype = theirs.before.dtype if theirs.before is not None else "float32"
     previous = pair.memory.updates.get(tie.reference, (None, None))
-    return Evidence.of(tie, before, after, gradients, previous, EPSILON.get(dtype, 0.0))
+    return RecordedUpdate.of(tie, before, after, gradients, previous, EPSILON.get(dtype, 0.0))
 
 
 def _projections(
-    pair: StepPair, tie: ParameterTie, ours: Moments, theirs: Moments, moment: str
+    pair: StepPair, tie: ParameterTie, ours: BeforeAndAfter, theirs: BeforeAndAfter, moment: str
 ) -> tuple[Vector, Vector] | None:
     own, other = getattr(theirs, moment), getattr(ours, moment)
     if own is None or other is None:

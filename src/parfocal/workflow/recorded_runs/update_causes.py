@@ -27,7 +27,7 @@ WHOLE = 5.0  # of 1: how far the parts may be from one factor throughout
 
 
 @dataclass(frozen=True, slots=True)
-class SideUpdate:
+class RecordedSideUpdate:
     """One side's parameter over one update, as projections."""
 
     before: Vector
@@ -41,12 +41,12 @@ class SideUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class RecordedUpdate:
     """One parameter's update on both sides."""
 
     tie: ParameterTie
-    reference: SideUpdate
-    port: SideUpdate
+    reference: RecordedSideUpdate
+    port: RecordedSideUpdate
     epsilon: float
 
     @staticmethod
@@ -57,12 +57,12 @@ class Evidence:
         gradients: tuple[Vector | None, Vector | None],
         previous: tuple[Vector | None, Vector | None],
         epsilon: float,
-    ) -> Evidence:
+    ) -> RecordedUpdate:
         """Of pairs whose first is the port's."""
         port, reference = (
-            SideUpdate(before[side], after[side], gradients[side], previous[side]) for side in (0, 1)
+            RecordedSideUpdate(before[side], after[side], gradients[side], previous[side]) for side in (0, 1)
         )
-        return Evidence(tie, reference, port, epsilon)
+        return RecordedUpdate(tie, reference, port, epsilon)
 
     @property
     def moved(self) -> bool:
@@ -79,7 +79,7 @@ class _Factors:
 
 
 def explain_updates(
-    pair: StepPair, settings: Sequence[DifferingSetting], evidence: Sequence[Evidence], diverged: bool
+    pair: StepPair, settings: Sequence[DifferingSetting], evidence: Sequence[RecordedUpdate], diverged: bool
 ) -> Cause | None:
     """``diverged``: gradients or rates part already, so that only each side by itself says anything."""
     causes = [_as_set(each) for each in settings]
@@ -102,7 +102,7 @@ def _as_set(setting: DifferingSetting) -> Cause:
     return Cause(setting.code, setting.message, fix, math.nan)
 
 
-def _frozen(evidence: Sequence[Evidence]) -> Cause | None:
+def _frozen(evidence: Sequence[RecordedUpdate]) -> Cause | None:
     """Parameters that only one side moves."""
     for side, other in (("port", "reference"), ("reference", "port")):
         still = [
@@ -123,7 +123,7 @@ def _frozen(evidence: Sequence[Evidence]) -> Cause | None:
     return None
 
 
-def _by_factors(pair: StepPair, evidence: Sequence[Evidence]) -> Cause | None:
+def _by_factors(pair: StepPair, evidence: Sequence[RecordedUpdate]) -> Cause | None:
     """Gradient descent: rate, decay and momentum are solved for on both sides."""
     ours, theirs = factors_of(evidence, "reference"), factors_of(evidence, "port")
     if ours is None or theirs is None:
@@ -159,11 +159,11 @@ def _differ(ours: float, theirs: float) -> bool:
 NOTHING_FITTED = 1e-5  # a fitted factor below this is none
 
 
-def factors_of(evidence: Sequence[Evidence], side: str) -> _Factors | None:
+def factors_of(evidence: Sequence[RecordedUpdate], side: str) -> _Factors | None:
     """One set of factors for all parameters; None where no such update was made."""
     rows: list[Vector] = []
     wanted: list[Vector] = []
-    sides: list[SideUpdate] = [getattr(each, side) for each in evidence]
+    sides: list[RecordedSideUpdate] = [getattr(each, side) for each in evidence]
     with_past = any(each.previous is not None for each in sides)
     for each in sides:
         size = float(np.linalg.norm(each.update))
@@ -184,7 +184,7 @@ def factors_of(evidence: Sequence[Evidence], side: str) -> _Factors | None:
     return _Factors(rate, -float(solved[1]) / rate, float(solved[2]) if with_past else 0.0)
 
 
-def _by_decay(pair: StepPair, evidence: Sequence[Evidence]) -> Cause | None:
+def _by_decay(pair: StepPair, evidence: Sequence[RecordedUpdate]) -> Cause | None:
     """What the two updates differ by is a multiple of the weight: decay that is apart from the gradient."""
     differences = [each.port.update - each.reference.update for each in evidence]
     weights = [each.reference.before for each in evidence]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.judge.sketch import sketch
-from parfocal.replay.trace import Data
+from parfocal.replay.trace import TensorData
 from parfocal.workflow.recorded_runs.pair import StepPair, Vector
 from parfocal.workflow.recorded_runs.tensors import Arrangement, TensorTable
 
@@ -17,7 +17,7 @@ PROPORTIONAL = 1e-3  # relative error that may be left when one tensor is a mult
 
 
 def vectors_of(
-    pair: StepPair, own: Data, other: Data, lies: Arrangement = Arrangement.SAME
+    pair: StepPair, own: TensorData, other: TensorData, lies: Arrangement = Arrangement.SAME
 ) -> tuple[Vector, Vector] | None:
     """The port's and the reference's tensor in the same order; None where the order is not known."""
     if own.shape != other.shape and lies is not Arrangement.TRANSPOSED:
@@ -31,15 +31,17 @@ def vectors_of(
     return projected(pair.port.tensors, own), projected(pair.reference.tensors, other)
 
 
-def _have_order(pair: StepPair, own: Data, other: Data) -> bool:
+def _have_order(pair: StepPair, own: TensorData, other: TensorData) -> bool:
     return pair.port.tensors.has_order(own) and pair.reference.tensors.has_order(other)
 
 
-def projected(tensors: TensorTable, data: Data) -> Vector:
+def projected(tensors: TensorTable, data: TensorData) -> Vector:
     return np.array(tensors.sketch(data).projection)
 
 
-def project_pair(pair: StepPair, own: Data, other: Data, lies: Arrangement) -> tuple[Vector, Vector] | None:
+def project_pair(
+    pair: StepPair, own: TensorData, other: TensorData, lies: Arrangement
+) -> tuple[Vector, Vector] | None:
     """Projections of the port's and the reference's tensor in one order; None where there is none.
 
     Of an unknown arrangement the plain order is taken: whether it is the right one shows in the weights.
@@ -62,7 +64,7 @@ def _flat(array: NDArray[np.generic]) -> Vector:
 
 
 def factor_between(
-    pair: StepPair, own: Data, other: Data, lies: Arrangement = Arrangement.SAME
+    pair: StepPair, own: TensorData, other: TensorData, lies: Arrangement = Arrangement.SAME
 ) -> float | None:
     """The number that the port's tensor is the reference's times, if it is one throughout."""
     vectors = vectors_of(pair, own, other, lies)

@@ -14,14 +14,14 @@ from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding
 from parfocal.matching.values import distance
 from parfocal.phrases import phrase
-from parfocal.replay.trace import Data
+from parfocal.replay.trace import TensorData
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import JUMP, jump
 from parfocal.workflow.recorded_runs.gradients import sites_of
-from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, Outcome, StepPair
+from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
 from parfocal.workflow.recorded_runs.rank_causes import weights_cause
-from parfocal.workflow.recorded_runs.tensors import Apart, Arrangement
+from parfocal.workflow.recorded_runs.tensors import Arrangement, RelativeDistance
 from parfocal.workflow.recorded_runs.ties import tied_otherwise
 
 COPY = phrase("copy the reference's weights into the port: pf.transfer, or parfocal convert")
@@ -29,12 +29,12 @@ DIFFERENT = 1e-4  # relative difference from which on two parameters do not hold
 EQUAL = 1e-5  # up to which fingerprints are those of the same values: nothing was computed with them
 
 
-def compare_weights(pair: StepPair, diverged: bool) -> Outcome:
+def compare_weights(pair: StepPair, diverged: bool) -> StageOutcome:
     """Only where the runs begin: later weights are what updates made of these."""
     if not pair.first:
         return NOTHING_FOUND
     if not (pair.reference.parameters and pair.port.parameters):
-        return Outcome(left_out=_missing(pair))
+        return StageOutcome(left_out=_missing(pair))
     found: list[Divergence] = []
     findings: list[Finding] = []
     count = 0
@@ -48,7 +48,7 @@ def compare_weights(pair: StepPair, diverged: bool) -> Outcome:
         elif divergence is not None:
             findings.append(_finding(divergence))
     total = len(pair.port.parameters)
-    return Outcome(tuple(found), tuple(findings), (Compared("parameters", count, total),))
+    return StageOutcome(tuple(found), tuple(findings), (Compared("parameters", count, total),))
 
 
 def _missing(pair: StepPair) -> tuple[LeftOut, ...]:
@@ -83,7 +83,7 @@ def _judge(pair: StepPair, tie: ParameterTie) -> Divergence | None:
             COPY,
             0.0,
         )
-        apart = Apart(math.inf)
+        apart = RelativeDistance(math.inf)
     elif apart is not None:
         cause = tied_otherwise(tie, pair.reference, pair.port) if apart.error > DIFFERENT else None
         cause = cause or _explain(pair, tie, apart)
@@ -103,7 +103,7 @@ def _judge(pair: StepPair, tie: ParameterTie) -> Divergence | None:
     )
 
 
-def _explain(pair: StepPair, tie: ParameterTie, apart: Apart) -> Cause | None:
+def _explain(pair: StepPair, tie: ParameterTie, apart: RelativeDistance) -> Cause | None:
     own, other = pair.port.parameters[tie.port].before, pair.reference.parameters[tie.reference].before
     if own is None or other is None or apart.error <= DIFFERENT:
         return None
@@ -133,12 +133,12 @@ def _explain(pair: StepPair, tie: ParameterTie, apart: Apart) -> Cause | None:
     return Cause("weight.mismatched", message, COPY, 0.0)
 
 
-def _same_values(own: Data, other: Data) -> bool:
+def _same_values(own: TensorData, other: TensorData) -> bool:
     """In any order."""
     return distance(own.fingerprint, other.fingerprint) <= EQUAL
 
 
-def _other_order(pair: StepPair, tie: ParameterTie, own: Data, other: Data) -> Cause:
+def _other_order(pair: StepPair, tie: ParameterTie, own: TensorData, other: TensorData) -> Cause:
     """A square matrix that was not transposed, or any other order of the same values.
 
     Sketches tell only that the order is another: then the likelier comes first.

@@ -17,7 +17,7 @@ from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.phrases import phrase
 from parfocal.workflow.training.carrying import Carrier
-from parfocal.workflow.training.found import Found
+from parfocal.workflow.training.found import FoundDivergences
 from parfocal.workflow.training.judging import Noise
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
@@ -41,7 +41,7 @@ class BufferPhase:
     port: TrainingSide
     carrier: Carrier
     noise: Noise
-    found: Found
+    found: FoundDivergences
     variances: Variances = field(default_factory=Variances)
     compared: int = 0
 

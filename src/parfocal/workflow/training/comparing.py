@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from parfocal.attribution.players import Player
+from parfocal.attribution.sides import ModelSide
 from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Mode
 from parfocal.brief import brief
@@ -167,11 +167,11 @@ def _check(reference: Any, port: Any, options: TrainingOptions) -> None:
         )
 
 
-def _players(sides: tuple[TrainingSide, TrainingSide]) -> tuple[Player, Player]:
+def _players(sides: tuple[TrainingSide, TrainingSide]) -> tuple[ModelSide, ModelSide]:
     def never() -> Any:
         raise InputError("these models are not run by themselves")
 
-    ours, theirs = (Player(each.words, each.backend, each.model, never, None) for each in sides)
+    ours, theirs = (ModelSide(each.words, each.backend, each.model, never, None) for each in sides)
     return ours, theirs
 
 

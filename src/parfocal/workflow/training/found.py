@@ -12,7 +12,7 @@ ORDER = ("weights", "data", "forward", "loss", "backward", "gradient", "buffer",
 
 
 @dataclass(slots=True)
-class Found:
+class FoundDivergences:
     """Divergences by what differs: a difference that goes on is told once, with its first step."""
 
     divergences: dict[Hashable, Divergence] = field(default_factory=dict)

@@ -56,7 +56,7 @@ FINE = Verdict(0.0, NOTHING, False)
 
 
 @dataclass(slots=True)
-class Results:
+class RemeasuredStep:
     """What a step of the reference gives, measured again in another way."""
 
     outputs: Arrays = field(default_factory=dict)
@@ -76,9 +76,9 @@ class Noise:
     relative: dict[Hashable, Size] = field(default_factory=dict)  # by what was compared
     batches: list[Batch] = field(default_factory=list)  # of the present step
     buffers: Arrays = field(default_factory=dict)  # as the step began
-    measured: tuple[Results, ...] | None = None
+    measured: tuple[RemeasuredStep, ...] | None = None
     lost: tuple[Any, Arrays, Any] | None = None  # output, its tensors and label of the present batch
-    losses: tuple[Results, ...] | None = None
+    losses: tuple[RemeasuredStep, ...] | None = None
 
     def begin(self, buffers: Arrays) -> None:
         self.batches, self.measured, self.buffers = [], None, buffers
@@ -88,7 +88,7 @@ class Noise:
         key: Hashable,
         observed: Array,
         expected: Array,
-        pick: Callable[[Results], Array | None],
+        pick: Callable[[RemeasuredStep], Array | None],
         *,
         of_loss: bool = False,
     ) -> Verdict:
@@ -124,7 +124,7 @@ class Noise:
         found_score = score(error, floor)
         return Verdict(found_score, floor, found_score > limit)
 
-    def _again(self) -> tuple[Results, ...]:
+    def _again(self) -> tuple[RemeasuredStep, ...]:
         if self.measured is None:
             found = []
             for dtype, chance in _ways():
@@ -139,7 +139,7 @@ class Noise:
         """What the loss of the present batch is computed from."""
         self.lost, self.losses = (output, tensors, label), None
 
-    def _losses_again(self) -> tuple[Results, ...]:
+    def _losses_again(self) -> tuple[RemeasuredStep, ...]:
         if self.losses is None:
             found = []
             for dtype, chance in _ways():
@@ -150,7 +150,7 @@ class Noise:
             self.losses = tuple(found)
         return self.losses
 
-    def _loss_again(self, dtype: str | None, generator: np.random.Generator | None) -> Results:
+    def _loss_again(self, dtype: str | None, generator: np.random.Generator | None) -> RemeasuredStep:
         """The loss of the same outputs in another dtype, or moved by one unit in the last place."""
         assert self.lost is not None
         (output, arrays, label), side = self.lost, self.side
@@ -167,12 +167,12 @@ class Noise:
             loss = side.loss_of(replace(output, leaves), _prepared(label, side, dtype))
             side.backward(loss)
             entering = {slot: backend.gradient(leaf) for slot, leaf in leaves.items()}
-        return Results(
+        return RemeasuredStep(
             loss=float(backend.to_array(loss).reshape(-1)[0]),
             entering={slot: array for slot, array in entering.items() if array is not None},
         )
 
-    def _run(self, dtype: str | None, generator: np.random.Generator | None) -> Results:
+    def _run(self, dtype: str | None, generator: np.random.Generator | None) -> RemeasuredStep:
         """The reference's copy in another dtype, or with everything moved by one unit in the last place."""
         side = self.side
         backend = side.backend
@@ -184,7 +184,7 @@ class Noise:
         if generator is not None:
             for tensor in copy.tensors("parameter").values():
                 backend.write(tensor, moved(backend.to_array(tensor), generator))
-        results = Results()
+        results = RemeasuredStep()
         widened = backend.widened() if dtype is not None else backend.with_grad()
         with widened, backend.mode(twin, "keep"), no_dropout(twin), backend.recurrence_in_training(twin):
             for batch in self.batches:

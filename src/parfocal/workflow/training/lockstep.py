@@ -21,7 +21,7 @@ from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.buffer_phase import BufferPhase
 from parfocal.workflow.training.carrying import Carrier
 from parfocal.workflow.training.evaluation import evaluated
-from parfocal.workflow.training.found import Found
+from parfocal.workflow.training.found import FoundDivergences
 from parfocal.workflow.training.free_running import FreeRunning
 from parfocal.workflow.training.judging import Noise
 from parfocal.workflow.training.loss_phase import loss_cause
@@ -48,7 +48,7 @@ class Lockstep:
     tolerance: Tolerance | None
     explain: bool
     look: Look
-    found: Found = field(default_factory=Found)
+    found: FoundDivergences = field(default_factory=FoundDivergences)
     losses: list[tuple[float, float]] = field(default_factory=list)
     looked: list[Report] = field(default_factory=list)
     look_always: bool = False  # into the calls of the first step, whatever it gives

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.attribution.players import tied_outputs
+from parfocal.attribution.sides import tied_outputs
 from parfocal.backends.protocol import Array
 from parfocal.errors import InputError
 from parfocal.judge.floors import NOTHING, Size
@@ -21,8 +21,8 @@ from parfocal.phrases import phrase
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.carrying import Carrier
 from parfocal.workflow.training.data_phase import compare_inputs
-from parfocal.workflow.training.found import Found
-from parfocal.workflow.training.judging import Noise, Results, Verdict
+from parfocal.workflow.training.found import FoundDivergences
+from parfocal.workflow.training.judging import Noise, RemeasuredStep, Verdict
 from parfocal.workflow.training.nonfinite import first_nonfinite
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
@@ -35,7 +35,7 @@ class Passes:
     port: TrainingSide
     carrier: Carrier
     noise: Noise
-    found: Found
+    found: FoundDivergences
     ties: dict[str, tuple[str, Layout]] | None = None  # output slot of the port -> that of the reference
     counts: dict[str, int] = field(default_factory=dict)
     step: int = 0
@@ -133,7 +133,7 @@ class Passes:
         return tied
 
     def _judge_output(self, slot: str, observed: Array, expected: Array, name: str, layout: Layout) -> None:
-        def again(results: Results) -> Array | None:
+        def again(results: RemeasuredStep) -> Array | None:
             found = results.outputs.get(name)
             return None if found is None else layout.apply(found)
 
@@ -169,7 +169,7 @@ class Passes:
         assert self.ties is not None
         name, layout = self.ties[slot]
 
-        def again(results: Results) -> Array | None:
+        def again(results: RemeasuredStep) -> Array | None:
             found = results.entering.get(name)
             return None if found is None else layout.apply(found)
 

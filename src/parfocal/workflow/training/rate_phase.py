@@ -9,7 +9,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.causes import number
-from parfocal.explain.rates import Rates, cause_of, distance, rounding
+from parfocal.explain.rates import RatePair, cause_of, distance, rounding
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Site
@@ -37,7 +37,7 @@ def rate_differences(
         cause = None
         if explain:
             cause = (
-                cause_of(Rates(ours, theirs, given_number), LIMIT) or _other(ours, theirs, first)
+                cause_of(RatePair(ours, theirs, given_number), LIMIT) or _other(ours, theirs, first)
                 if everywhere
                 else _of_group(paths, ours, theirs, first)
             )

@@ -18,16 +18,16 @@ from parfocal.brief import some
 from parfocal.explain.clipping import Clip, clip_of
 from parfocal.explain.updates.causes import EFFECT, effect_of, explain_updates
 from parfocal.explain.updates.floors import LIMIT, UpdateFloor, distance, rule_floor, scale_floor
-from parfocal.explain.updates.rules import Moment, Outcome
+from parfocal.explain.updates.rules import AfterUpdate, BeforeUpdate
 from parfocal.explain.updates.settings import differences
-from parfocal.explain.updates.solving import Evidence, SideUpdate
+from parfocal.explain.updates.solving import SideUpdate, UpdateEvidence
 from parfocal.judge.floors import EPSILON, NOTHING, difference
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.phrases import phrase
 from parfocal.workflow.training.carrying import Carrier
-from parfocal.workflow.training.found import Found
+from parfocal.workflow.training.found import FoundDivergences
 from parfocal.workflow.training.judging import nearly
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
@@ -46,7 +46,7 @@ class UpdatePhase:
     reference: TrainingSide
     port: TrainingSide
     carrier: Carrier
-    found: Found
+    found: FoundDivergences
     tolerance: Tolerance | None
     explain: bool
     step: int = 0
@@ -195,7 +195,7 @@ class UpdatePhase:
             reference.backend.optimizer_kind(reference.optimizer),
             port.backend.optimizer_kind(port.optimizer),
         )
-        evidence: dict[str, Evidence] = {}
+        evidence: dict[str, UpdateEvidence] = {}
         for path in self.carrier.parameters:
             if path not in ours:
                 continue
@@ -207,20 +207,24 @@ class UpdatePhase:
                 yours["lr"] = rates[path]
             gradient = gradients.get(path)
             nothing = np.zeros_like(before[path])
-            evidence[path] = Evidence(
+            evidence[path] = UpdateEvidence(
                 path,
                 source,
                 SideUpdate(
                     kinds[0] if source in settings[0] else "",
                     mine,
-                    Moment(before[path], gradient if gradient is not None else nothing, given.get(path, {})),
-                    Outcome(np.ascontiguousarray(ours[path]), outcomes[0].get(path, {})),
+                    BeforeUpdate(
+                        before[path], gradient if gradient is not None else nothing, given.get(path, {})
+                    ),
+                    AfterUpdate(np.ascontiguousarray(ours[path]), outcomes[0].get(path, {})),
                 ),
                 SideUpdate(
                     kinds[1] if path in settings[1] else "",
                     yours,
-                    Moment(before[path], gradient if gradient is not None else nothing, slots.get(path, {})),
-                    Outcome(theirs[path], outcomes[1].get(path, {})),
+                    BeforeUpdate(
+                        before[path], gradient if gradient is not None else nothing, slots.get(path, {})
+                    ),
+                    AfterUpdate(theirs[path], outcomes[1].get(path, {})),
                 ),
             )
         self._judge_updates(evidence, known)
@@ -251,7 +255,7 @@ class UpdatePhase:
         }
         return given, led
 
-    def _judge_updates(self, evidence: dict[str, Evidence], known: set[str]) -> None:
+    def _judge_updates(self, evidence: dict[str, UpdateEvidence], known: set[str]) -> None:
         wrong: dict[str, tuple[float, UpdateFloor]] = {}
         uncleared: dict[str, tuple[float, UpdateFloor]] = {}
         for path, each in evidence.items():
@@ -278,7 +282,7 @@ class UpdatePhase:
         )
         self._add([("update", path) for path in fresh], fresh, evidence, list(causes))
 
-    def _set_otherwise(self, each: Evidence) -> bool:
+    def _set_otherwise(self, each: UpdateEvidence) -> bool:
         """Whether settings differ by an effect below the noise of one step, which adds up over many."""
         sides = (each.reference.kind, each.reference.settings), (each.port.kind, each.port.settings)
         if not sides[0][0] or not sides[1][0]:
@@ -288,7 +292,7 @@ class UpdatePhase:
             found = [(name, ours) for name, ours in found if not name.startswith("epsilon")]
         return any(effect_of(each, name, ours) > EFFECT for name, ours in found)
 
-    def _score(self, each: Evidence) -> tuple[float, UpdateFloor]:
+    def _score(self, each: UpdateEvidence) -> tuple[float, UpdateFloor]:
         ours, theirs = each.reference.outcome, each.port.outcome
         if self.tolerance is None and _same_outcome(theirs, ours):
             return 0.0, NO_FLOOR
@@ -312,7 +316,7 @@ class UpdatePhase:
         self,
         keys: list[tuple[str, ...]],
         wrong: dict[str, tuple[float, UpdateFloor]],
-        evidence: dict[str, Evidence],
+        evidence: dict[str, UpdateEvidence],
         causes: Sequence[Cause | None],
     ) -> None:
         first = max(wrong, key=lambda path: wrong[path][0])
@@ -397,7 +401,7 @@ class UpdatePhase:
 NO_FLOOR = UpdateFloor(NOTHING)
 
 
-def _same_outcome(theirs: Outcome, ours: Outcome) -> bool:
+def _same_outcome(theirs: AfterUpdate, ours: AfterUpdate) -> bool:
     """Whether weights and slots are equal up to a unit in the last place, quickly."""
     return nearly(theirs.weight, ours.weight, 1.0) and all(
         nearly(theirs.slots[name], np.asarray(values), 1.0)

@@ -14,7 +14,7 @@ from parfocal.compat.padiff.abstracts.proxy_parameter import ProxyParam
 from parfocal.compat.padiff.abstracts.tree import describe
 from parfocal.compat.padiff.places import rank
 from parfocal.compat.padiff.report import Report, record_call
-from parfocal.compat.padiff.report.following import Follower
+from parfocal.compat.padiff.report.following import BaseFollower
 from parfocal.compat.padiff.utils import log, reset_dir
 from parfocal.errors import InputError
 
@@ -87,7 +87,7 @@ class ProxyModel:
         with record_call(self.backend, self.model, self.marker, self.report):
             return function(*args, **kwargs)
 
-    def run_single_step(self, inputs: dict[str, Any], follower: Follower | None = None) -> Any:
+    def run_single_step(self, inputs: dict[str, Any], follower: BaseFollower | None = None) -> Any:
         """Call the model so that every call inside is on its own, given the base's values if followed."""
         with record_call(self.backend, self.model, self.marker, self.report, isolate=True, follower=follower):
             return self.model(**inputs)

@@ -61,7 +61,7 @@ class CallNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TensorDifference:
     """How two tensors differ: in words, and in units of their values' rounding where that is known."""
 
     text: str
@@ -69,12 +69,12 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Found:
+class FirstDifference:
     """The pair of calls at which the models part."""
 
     base: CallNode
     raw: CallNode
-    difference: Difference
+    difference: TensorDifference
     message: str = ""
 
 
@@ -163,30 +163,30 @@ class _ReportCheck:
         self._print(found, stage)
         return False
 
-    def _outermost_first(self, stage: str, base: CallNode, raw: CallNode) -> Found | None:
+    def _outermost_first(self, stage: str, base: CallNode, raw: CallNode) -> FirstDifference | None:
         difference, compared = self._compare(stage, base, raw)
         if difference is None and compared:
             return None
         inner = self._inside(stage, base, raw, self._outermost_first)
-        if isinstance(inner, Found) or difference is None:
-            return inner if isinstance(inner, Found) else None
-        return Found(base, raw, difference, self._why_here(stage, base, raw, inner))
+        if isinstance(inner, FirstDifference) or difference is None:
+            return inner if isinstance(inner, FirstDifference) else None
+        return FirstDifference(base, raw, difference, self._why_here(stage, base, raw, inner))
 
-    def _innermost_first(self, stage: str, base: CallNode, raw: CallNode) -> Found | None:
+    def _innermost_first(self, stage: str, base: CallNode, raw: CallNode) -> FirstDifference | None:
         inner = self._inside(stage, base, raw, self._innermost_first)
-        if isinstance(inner, Found):
+        if isinstance(inner, FirstDifference):
             return inner
         difference, _ = self._compare(stage, base, raw)
         if difference is None:
             return None
-        return Found(base, raw, difference, self._why_here(stage, base, raw, inner))
+        return FirstDifference(base, raw, difference, self._why_here(stage, base, raw, inner))
 
-    def _inside(self, stage: str, base: CallNode, raw: CallNode, search: Any) -> Found | Pairs:
+    def _inside(self, stage: str, base: CallNode, raw: CallNode, search: Any) -> FirstDifference | Pairs:
         """The first difference among the calls inside, or how these were paired if there is none."""
         pairs = pair_calls(base.children, raw.children, self.layer_map, self.partners)
         ordered = list(pairs.of(base.children, raw.children))
         for first, second in ordered if stage == "Forward" else reversed(ordered):
-            found: Found | None = search(stage, first, second)
+            found: FirstDifference | None = search(stage, first, second)
             if found is not None:
                 return found
         return pairs
@@ -210,13 +210,13 @@ class _ReportCheck:
             "but current grad found diff!"
         )
 
-    def _compare(self, stage: str, base: CallNode, raw: CallNode) -> tuple[Difference | None, int]:
+    def _compare(self, stage: str, base: CallNode, raw: CallNode) -> tuple[TensorDifference | None, int]:
         """How the tensors of a pair differ (None: they agree), and how many were compared."""
         key = "fwd_outputs" if stage == "Forward" else "bwd_grads"
         entries = [node.entry[key] for node in (base, raw)]
         if len(entries[0]) != len(entries[1]) and not (base.builtin and raw.builtin and all(entries)):
             text = f"number of tensors for compare is not equal, {len(entries[0])} vs {len(entries[1])}"
-            return Difference(text), 0
+            return TensorDifference(text), 0
         # Layers of the frameworks may hand out more than their counterparts (attention weights).
         compared = 0
         for first, second in zip(*entries, strict=False):
@@ -227,18 +227,20 @@ class _ReportCheck:
         self.compared += compared
         return None, compared
 
-    def _compare_tensors(self, first: str | None, second: str | None, node: CallNode) -> Difference | None:
+    def _compare_tensors(
+        self, first: str | None, second: str | None, node: CallNode
+    ) -> TensorDifference | None:
         arrays = self.dumps[0].array(first), self.dumps[1].array(second)
         if arrays[0] is None or arrays[1] is None:
             missing = [name for name, a in zip(("base_model", "raw_model"), arrays, strict=True) if a is None]
             text = f"no gradient arrived in the {missing[0]}, but one in the other"
-            return None if len(missing) == 2 else Difference(text)
+            return None if len(missing) == 2 else TensorDifference(text)
         outcome = compare(*arrays, self.config)
         if outcome.hidden:
             self.hidden.append(f"{node.path or node.entry['name']}: {outcome.hidden}")
-        return None if outcome.equal else Difference(outcome.text, rounding_score(arrays[0], arrays[1]))
+        return None if outcome.equal else TensorDifference(outcome.text, rounding_score(arrays[0], arrays[1]))
 
-    def _print(self, found: Found, stage: str) -> None:
+    def _print(self, found: FirstDifference, stage: str) -> None:
         nodes: Sequence[CallNode] = (found.base, found.raw)
         log("FAILED !!!")
         if found.message:

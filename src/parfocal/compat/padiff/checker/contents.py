@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parfocal.compat.padiff.checker.dumps import Dump
-from parfocal.weights.state import Contents, Owner, Stored
+from parfocal.weights.state import Owner, SideContents, StoredTensor
 from parfocal.weights.tables import COUNTERS
 from parfocal.weights.units import Unit, read_units
 
@@ -35,7 +35,7 @@ class State:
 def read_state(dump: Dump, target: str) -> State:
     """Read the tree of ``params.json``, ``weights.json`` or ``grads.json``."""
     owners: dict[str, Owner] = {}
-    stored: list[Stored] = []
+    stored: list[StoredTensor] = []
     files: dict[str, str | None] = {}
     entries: dict[str, Entry] = {}
     for entry in _walk(dump.document["tree"]):
@@ -44,8 +44,8 @@ def read_state(dump: Dump, target: str) -> State:
         for name, role, file in _tensors(entry, target):
             path = f"{route}.{name}"
             files[path], entries[path] = file, entry
-            stored.append(Stored(path, route, name, _shape(dump, entry, name, file), "", role))
-    return State(dump, read_units(Contents(dump.framework, tuple(stored), owners)), files, entries)
+            stored.append(StoredTensor(path, route, name, _shape(dump, entry, name, file), "", role))
+    return State(dump, read_units(SideContents(dump.framework, tuple(stored), owners)), files, entries)
 
 
 def _owner(framework: str, entry: Entry) -> Owner:

@@ -16,7 +16,7 @@ from parfocal.compat.padiff.checker import check_grads, check_report, check_weig
 from parfocal.compat.padiff.interfaces.options import Options
 from parfocal.compat.padiff.interfaces.undisturbed import undisturbed
 from parfocal.compat.padiff.partners import Partners
-from parfocal.compat.padiff.report.following import Follower
+from parfocal.compat.padiff.report.following import BaseFollower
 from parfocal.compat.padiff.report.report import Report
 from parfocal.compat.padiff.utils import log
 from parfocal.compat.padiff.weight_init.weights import layer_map
@@ -72,7 +72,7 @@ def _single_step(
     base.clear_report()
     output = base.run_single_step(dict(inputs[0]))
     _finish_run(base, output, losses[0], optimizers[0], options)
-    follower = Follower(base.report, _rehearsal(raw, inputs[1]), layer_map(models), partners)
+    follower = BaseFollower(base.report, _rehearsal(raw, inputs[1]), layer_map(models), partners)
     raw.clear_report()
     output = raw.run_single_step(dict(inputs[1]), follower)
     _finish_run(raw, output, losses[1], optimizers[1], options)

@@ -1,6 +1,6 @@
 """What a model did: a tree of calls with their outputs and the gradients of their inputs."""
 
 from parfocal.compat.padiff.report.recording import record_call
-from parfocal.compat.padiff.report.report import Kept, Report, ReportItem, ReportNode
+from parfocal.compat.padiff.report.report import KeptTensor, Report, ReportItem, ReportNode
 
-__all__ = ["Kept", "Report", "ReportItem", "ReportNode", "record_call"]
+__all__ = ["KeptTensor", "Report", "ReportItem", "ReportNode", "record_call"]

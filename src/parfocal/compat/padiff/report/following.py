@@ -18,7 +18,7 @@ from parfocal.compat.padiff.report.report import Report, ReportNode
 Known = Partners | None  # which modules hold the same weights
 
 
-class Follower:
+class BaseFollower:
     """Hands out what the base model's calls were given."""
 
     def __init__(

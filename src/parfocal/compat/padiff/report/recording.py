@@ -20,8 +20,8 @@ from parfocal.backends.protocol import Backend, Call, OpCall
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.compat.padiff.abstracts.marker import Marker
 from parfocal.compat.padiff.abstracts.tree import ModuleNode
-from parfocal.compat.padiff.report.following import Follower
-from parfocal.compat.padiff.report.report import Frame, Kept, Report, ReportNode
+from parfocal.compat.padiff.report.following import BaseFollower
+from parfocal.compat.padiff.report.report import Frame, KeptTensor, Report, ReportNode
 from parfocal.compat.padiff.report.thirdparty import watch_functions
 from parfocal.compat.padiff.utils import log
 
@@ -36,7 +36,7 @@ def record_call(
     report: Report,
     *,
     isolate: bool = False,
-    follower: Follower | None = None,
+    follower: BaseFollower | None = None,
 ) -> Iterator[None]:
     """Record every call of the model's modules until the context is left."""
     recorder = _Recorder(backend, marker, report, isolate, follower)
@@ -56,7 +56,7 @@ class _Recorder:
     """The callbacks of one watch, and the calls that are under way."""
 
     def __init__(
-        self, backend: Backend, marker: Marker, report: Report, isolate: bool, follower: Follower | None
+        self, backend: Backend, marker: Marker, report: Report, isolate: bool, follower: BaseFollower | None
     ) -> None:
         self.backend = backend
         self.report = report
@@ -157,7 +157,7 @@ class _Recorder:
         return node
 
     def _fill(self, node: ReportNode, outputs: Mapping[str, Any]) -> None:
-        node.outputs = [Kept.of(self.backend, tensor) for tensor in outputs.values()]
+        node.outputs = [KeptTensor.of(self.backend, tensor) for tensor in outputs.values()]
         self.report.finish(node)
         if self.isolate and node.layer_type != "api":
             self._watch_outputs(node, outputs)
@@ -176,7 +176,7 @@ class _Recorder:
     def _replace_inputs(self, node: ReportNode, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Every floating input as a tensor of this call alone, with the followed call's values if any."""
         floating = {slot: tensor for slot, tensor in inputs.items() if _is_float(self.backend.dtype(tensor))}
-        node.inputs = {slot: Kept.of(self.backend, tensor) for slot, tensor in floating.items()}
+        node.inputs = {slot: KeptTensor.of(self.backend, tensor) for slot, tensor in floating.items()}
         given = self.follower.inputs(node) if self.follower else {}
         return {
             slot: self.backend.substitute(tensor, given.get(slot, node.inputs[slot].array))
@@ -198,11 +198,13 @@ class _Recorder:
                 node.output_gradients[slot] = None
                 self._watch(tensor, node.output_gradients, slot, given.get(slot))
 
-    def _watch(self, tensor: Any, store: dict[str, Kept | None], slot: str, replacement: Any = None) -> None:
+    def _watch(
+        self, tensor: Any, store: dict[str, KeptTensor | None], slot: str, replacement: Any = None
+    ) -> None:
         backend = self.backend
 
         def arrived(gradient: Any) -> Any:
-            kept = store[slot] = Kept.of(backend, gradient)
+            kept = store[slot] = KeptTensor.of(backend, gradient)
             if replacement is None or replacement.shape != kept.array.shape:
                 return None
             return backend.substitute(gradient, replacement.astype(kept.array.dtype))

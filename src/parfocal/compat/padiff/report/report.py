@@ -17,7 +17,7 @@ Frame = tuple[str, int, str]  # file, line number, function
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptTensor:
     """A tensor as it was."""
 
     array: Array
@@ -25,7 +25,7 @@ class Kept:
     device: str
 
     @classmethod
-    def of(cls, backend: Backend, tensor: Any) -> Kept:
+    def of(cls, backend: Backend, tensor: Any) -> KeptTensor:
         return cls(backend.to_array(tensor), backend.dtype(tensor), backend.device(tensor))
 
 
@@ -45,10 +45,10 @@ class ReportNode:
     order: int = -1  # of the backend's call
     depth: int = 0
     step: int = -1  # in which calls ended
-    inputs: dict[str, Kept] = field(default_factory=dict)  # floating ones, when asked for
-    outputs: list[Kept] = field(default_factory=list)
-    input_gradients: dict[str, Kept | None] = field(default_factory=dict)  # by slot; None: none arrived
-    output_gradients: dict[str, Kept | None] = field(default_factory=dict)  # by position
+    inputs: dict[str, KeptTensor] = field(default_factory=dict)  # floating ones, when asked for
+    outputs: list[KeptTensor] = field(default_factory=list)
+    input_gradients: dict[str, KeptTensor | None] = field(default_factory=dict)  # by slot; None: none arrived
+    output_gradients: dict[str, KeptTensor | None] = field(default_factory=dict)  # by position
     elements: int = 0  # how many numbers the first input has
     children: list[ReportNode] = field(default_factory=list)
 
@@ -73,7 +73,7 @@ class ReportItem:
     net_id: int
     node: ReportNode
 
-    def tensors_for_compare(self) -> list[Kept]:
+    def tensors_for_compare(self) -> list[KeptTensor]:
         """The outputs of the forward, the input gradients of the backward."""
         if self.type == "forward":
             return list(self.node.outputs)

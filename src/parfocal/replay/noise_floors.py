@@ -21,11 +21,11 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
-from parfocal.replay.held import Held, Question, What
+from parfocal.replay.held import HeldArrays, Question, What
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING
-from parfocal.replay.repeat import Place, Repeated, Repeater, See
-from parfocal.replay.trace import Data, Trace
+from parfocal.replay.repeat import Place, Repeater, RepeatResult, See
+from parfocal.replay.trace import TensorData, Trace
 
 # Of a rounding error less than this share is left when both sides compute in float64.
 LEFT_OVER = 0.02
@@ -36,7 +36,7 @@ HELD_SHARE = 4  # of the ledger's budget, one part in so many for arrays that mu
 _SIGNS = np.random.Generator(np.random.PCG64(20240229)).choice(np.array([-1.0, 1.0]), 65537 * TRIALS)
 
 Calls = Sequence[int]
-Run = Callable[[Calls, See | None, bool], Repeated]  # who looks on, and whether gradients go back
+Run = Callable[[Calls, See | None, bool], RepeatResult]  # who looks on, and whether gradients go back
 View = Callable[[Array], Array]
 
 
@@ -48,7 +48,7 @@ class Remainder(Enum):
     UNCLEAR = "neither, or a side does not compute in float64"
 
 
-class Precise:
+class NoiseFloors:
     """Asks these questions of a recorded reference and its port; ``problems``: what cannot be asked.
 
     They are asked about ``What``: a place of a call, or the path of a parameter, meaning its gradient.
@@ -65,14 +65,14 @@ class Precise:
         self.problems: list[str] = []
         self._sizes: dict[Question, dict[What, Size]] = {}
         self._measured: dict[Question, bool] = {}  # and whether with gradients
-        self._held = Held(ledger.budget // HELD_SHARE)
+        self._held = HeldArrays(ledger.budget // HELD_SHARE)
         self._refused: set[Question] = set()
         self._missing: set[tuple[Question, What]] = set()  # what a call does not give
         self._left: dict[tuple[Question, Question, What], Size | None] = {}
 
-    def with_port(self, port: Repeater) -> Precise:
+    def with_port(self, port: Repeater) -> NoiseFloors:
         """The same questions where the port is led along other values."""
-        other = Precise(self.reference, port, self.gradients, self.ledger)
+        other = NoiseFloors(self.reference, port, self.gradients, self.ledger)
         other.problems = self.problems
         return other
 
@@ -274,13 +274,13 @@ class Precise:
         if problem not in self.problems:
             self.problems.append(problem)
 
-    def _unmoved(self, calls: Calls, see: See | None, backward: bool) -> Repeated:
+    def _unmoved(self, calls: Calls, see: See | None, backward: bool) -> RepeatResult:
         return self._as_it_was(self.reference, calls, see, backward)
 
-    def _as_it_was(self, repeater: Repeater, calls: Calls, see: See | None, backward: bool) -> Repeated:
+    def _as_it_was(self, repeater: Repeater, calls: Calls, see: See | None, backward: bool) -> RepeatResult:
         return repeater.repeat(calls, None, self.recorded, see=see, backward=backward)
 
-    def _seeded(self, seed: int, calls: Calls, see: See | None, backward: bool) -> Repeated:
+    def _seeded(self, seed: int, calls: Calls, see: See | None, backward: bool) -> RepeatResult:
         backend = self.reference.backend
         state = backend.rng_state()
         try:
@@ -291,23 +291,23 @@ class Precise:
 
     def _move(
         self, repeater: Repeater, trial: int, calls: Calls, see: See | None, backward: bool
-    ) -> Repeated:
+    ) -> RepeatResult:
         return repeater.repeat(calls, None, lambda data: self._moved(data, trial), see=see, backward=backward)
 
     def _move_alike(
         self, repeater: Repeater, trial: int, calls: Calls, see: See | None, backward: bool
-    ) -> Repeated:
+    ) -> RepeatResult:
         return repeater.repeat(
             calls, None, lambda data: self._moved_by_value(data, trial), see=see, backward=backward
         )
 
-    def _in_float64(self, calls: Calls, see: See | None, backward: bool) -> Repeated:
+    def _in_float64(self, calls: Calls, see: See | None, backward: bool) -> RepeatResult:
         return self.reference.repeat(calls, "float64", self._float64, see=see, backward=backward)
 
-    def _freely_in_float64(self, calls: Calls, see: See | None, backward: bool) -> Repeated:
+    def _freely_in_float64(self, calls: Calls, see: See | None, backward: bool) -> RepeatResult:
         return self.reference.repeat(calls, "float64", self._float64, see=see, inside=False, backward=False)
 
-    def _port_in_float64(self, calls: Calls, see: See | None, backward: bool) -> Repeated:
+    def _port_in_float64(self, calls: Calls, see: See | None, backward: bool) -> RepeatResult:
         return self.port.repeat(calls, "float64", self._float64, see=see, backward=backward)
 
     def _recorded_at(self, what: What) -> Array | None:
@@ -317,7 +317,7 @@ class Precise:
         data = self._data_at(what)
         return None if data is None else self.recorded(data)
 
-    def _data_at(self, place: Place) -> Data | None:
+    def _data_at(self, place: Place) -> TensorData | None:
         order, side, slot, direction = place
         node = self.reference.trace.nodes[order]
         value = (node.inputs if side == "input" else node.outputs)[slot]
@@ -328,22 +328,22 @@ class Precise:
         assert data is not None
         return self.recorded(data)
 
-    def recorded(self, data: Data) -> Array:
+    def recorded(self, data: TensorData) -> Array:
         assert data.stored is not None
         return self.ledger.get(data.stored)
 
-    def _float64(self, data: Data) -> Array:
+    def _float64(self, data: TensorData) -> Array:
         array = self.recorded(data)
         return _wide(array) if data.dtype in FLOATING else array
 
-    def _moved(self, data: Data, trial: int) -> Array:
+    def _moved(self, data: TensorData, trial: int) -> Array:
         array = self.recorded(data)
         if data.dtype not in FLOATING or _is_exact(array):
             return array
         signs = _signs(array.size, trial).reshape(array.shape)
         return (_wide(array) * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
 
-    def _moved_by_value(self, data: Data, trial: int) -> Array:
+    def _moved_by_value(self, data: TensorData, trial: int) -> Array:
         """As above, but the sign hangs on the value instead of on the place."""
         array = self.recorded(data)
         if data.dtype not in FLOATING or array.dtype.kind == "c" or _is_exact(array):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parfocal.explain.ops.arguments import told
-from parfocal.explain.ops.log import Key, Log, Op, hides_where
+from parfocal.explain.ops.log import Key, Op, OpLog, hides_where
 from parfocal.explain.ops.names import (
     ARITHMETIC,
     COMMUTATIVE,
@@ -18,8 +18,8 @@ from parfocal.explain.ops.names import (
     REDUCTIONS,
     SCALING,
 )
+from parfocal.explain.ops.op_comparison import OpComparison, is_same
 from parfocal.explain.ops.queries import equal
-from parfocal.explain.ops.scene import Scene, is_same
 from parfocal.explain.ops.values import rearranged
 
 PRODUCTS = frozenset({"mul", "outer", "matmul", "einsum"})
@@ -28,7 +28,7 @@ STEPS = 64  # further back than that is another call
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class Mismatch:
     """A value of the port and the one that should be in its place, and who uses them."""
 
     port: Key
@@ -40,7 +40,7 @@ class Gap:
     other_made: Op | None = None
 
 
-def narrowed(scene: Scene) -> list[Gap]:
+def narrowed(scene: OpComparison) -> list[Mismatch]:
     """The gaps where no step back is left, and after them those they were found from."""
     inner, outer = _walked(scene)
     seen = {(gap.port, gap.reference) for gap in (*inner, *outer)}
@@ -48,7 +48,7 @@ def narrowed(scene: Scene) -> list[Gap]:
     return [*inner, *reversed(outer), *aside]
 
 
-def innermost(scene: Scene, *, moved: bool) -> list[Gap]:
+def innermost(scene: OpComparison, *, moved: bool) -> list[Mismatch]:
     """The gaps where no step back is left: all that is wrong, where several things are.
 
     ``moved``: also where one of an op's tensors is only laid out otherwise and another is wrong.
@@ -56,17 +56,19 @@ def innermost(scene: Scene, *, moved: bool) -> list[Gap]:
     return _walked(scene, moved=moved)[0]
 
 
-def ways_through(scene: Scene) -> tuple[list[Gap], list[Gap]]:
+def ways_through(scene: OpComparison) -> tuple[list[Mismatch], list[Mismatch]]:
     """The innermost gaps and those they were found from, also through ops that are others there."""
     return _walked(scene, through=True)
 
 
-def _walked(scene: Scene, *, moved: bool = False, through: bool = False) -> tuple[list[Gap], list[Gap]]:
+def _walked(
+    scene: OpComparison, *, moved: bool = False, through: bool = False
+) -> tuple[list[Mismatch], list[Mismatch]]:
     if scene.right is None:
         return [], []
-    waiting = [Gap(scene.wrong, scene.right, *_users(scene), scene.end, scene.other_end)]
-    inner: list[Gap] = []
-    outer: list[Gap] = []
+    waiting = [Mismatch(scene.wrong, scene.right, *_users(scene), scene.end, scene.other_end)]
+    inner: list[Mismatch] = []
+    outer: list[Mismatch] = []
     seen: set[tuple[object, ...]] = set()
     while waiting and len(seen) < STEPS:
         gap = waiting.pop(0)
@@ -83,7 +85,7 @@ def _walked(scene: Scene, *, moved: bool = False, through: bool = False) -> tupl
     return inner, outer
 
 
-def _aside(scene: Scene) -> Iterator[Gap]:
+def _aside(scene: OpComparison) -> Iterator[Mismatch]:
     """Ops of the same name on both sides that differ in one tensor only, wherever they stand."""
     for mine in scene.suspects:
         for theirs in scene.counterparts:
@@ -93,13 +95,15 @@ def _aside(scene: Scene) -> Iterator[Gap]:
             apart = [pair for pair in pairs if not _are_one(scene, mine, pair[0], theirs, pair[1])]
             if len(apart) == 1 and scene.knows(mine.inputs[apart[0][0]]):
                 slot, other = apart[0]
-                yield Gap(
+                yield Mismatch(
                     *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),
                     *(scene.port.maker(mine, slot), scene.reference.maker(theirs, other)),
                 )
 
 
-def _further(scene: Scene, gap: Gap, *, moved: bool = False, through: bool = False) -> Iterator[Gap]:
+def _further(
+    scene: OpComparison, gap: Mismatch, *, moved: bool = False, through: bool = False
+) -> Iterator[Mismatch]:
     mine, theirs = producers(scene, gap)
     known = scene.knows(gap.port) or scene.known_to_port(gap.reference)
     alike = (
@@ -137,7 +141,7 @@ def _further(scene: Scene, gap: Gap, *, moved: bool = False, through: bool = Fal
     if moved or not unknown:
         unknown = [pair for pair in pairs if not is_same(scene, mine.inputs[pair[0]], theirs.inputs[pair[1]])]
     for slot, other in unknown:
-        yield Gap(
+        yield Mismatch(
             *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),
             *(scene.port.maker(mine, slot), scene.reference.maker(theirs, other)),
         )
@@ -151,7 +155,7 @@ def _are_steps_alike(mine: Op, theirs: Op, *, through: bool) -> bool:
     return alike and len(mine.inputs) == len(theirs.inputs) == 1
 
 
-def _scale_alike(scene: Scene, mine: Op, theirs: Op) -> bool:
+def _scale_alike(scene: OpComparison, mine: Op, theirs: Op) -> bool:
     """Whether one op divides by a number and the other multiplies with what that comes to."""
     if {mine.name, theirs.name} != SCALING:
         return False
@@ -162,7 +166,7 @@ def _scale_alike(scene: Scene, mine: Op, theirs: Op) -> bool:
     return equal("scalar", 1.0, own * other, scene, mine)
 
 
-def _are_outer(scene: Scene, mine: Op, theirs: Op) -> bool:
+def _are_outer(scene: OpComparison, mine: Op, theirs: Op) -> bool:
     """Whether both multiply all of one tensor with all of another, by whatever op."""
     return mine.name != theirs.name and _is_outer(scene.port, mine) and _is_outer(scene.reference, theirs)
 
@@ -172,7 +176,7 @@ def _contract(mine: Op, theirs: Op) -> bool:
     return {mine.name, theirs.name} <= CONTRACTING
 
 
-def _is_outer(log: Log, op: Op) -> bool:
+def _is_outer(log: OpLog, op: Op) -> bool:
     sizes = [log.values[key].size for key in op.inputs.values()]
     if op.name not in PRODUCTS or len(sizes) != 2 or min(sizes) < 2:
         return False
@@ -185,7 +189,9 @@ def _are_kin(mine: Op, theirs: Op) -> bool:
     return any(mine.name in family and theirs.name in family for family in families)
 
 
-def _without_layout(scene: Scene, gap: Gap, mine: Op | None, theirs: Op | None) -> Iterator[Gap]:
+def _without_layout(
+    scene: OpComparison, gap: Mismatch, mine: Op | None, theirs: Op | None
+) -> Iterator[Mismatch]:
     """One side only moves values about where the other does something: look behind it."""
     if rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference]):
         return
@@ -198,20 +204,20 @@ def _without_layout(scene: Scene, gap: Gap, mine: Op | None, theirs: Op | None) 
         ((slot, key),) = op.inputs.items()
         if is_port and not scene.knows(gap.port):
             made = scene.port.maker(op, slot)
-            yield Gap(key, gap.reference, op, slot, gap.other_user, made, gap.other_made)
+            yield Mismatch(key, gap.reference, op, slot, gap.other_user, made, gap.other_made)
             return
         if not is_port and not scene.known_to_port(gap.reference):
             made = scene.reference.maker(op, slot)
-            yield Gap(gap.port, key, gap.user, gap.slot, op, gap.made, made)
+            yield Mismatch(gap.port, key, gap.user, gap.slot, op, gap.made, made)
             return
 
 
-def producers(scene: Scene, gap: Gap) -> tuple[Op | None, Op | None]:
+def producers(scene: OpComparison, gap: Mismatch) -> tuple[Op | None, Op | None]:
     """The ops that gave the two values."""
     return gap.made, gap.other_made
 
 
-def told_alike(scene: Scene, mine: Op, theirs: Op) -> bool:
+def told_alike(scene: OpComparison, mine: Op, theirs: Op) -> bool:
     """Whether two ops were told the same, as far as it is said on both sides."""
     if mine.name in LAYOUT:
         return True  # said in too many ways; their results tell
@@ -220,7 +226,7 @@ def told_alike(scene: Scene, mine: Op, theirs: Op) -> bool:
     return all(equal(name, ours[name], others[name], scene, mine) for name in ours.keys() & others.keys())
 
 
-def paired_inputs(scene: Scene, mine: Op, theirs: Op) -> list[tuple[str, str]]:
+def paired_inputs(scene: OpComparison, mine: Op, theirs: Op) -> list[tuple[str, str]]:
     """The slots that stand for each other; empty when the two take different numbers of tensors."""
     if len(mine.inputs) != len(theirs.inputs):
         return []
@@ -239,7 +245,7 @@ def paired_inputs(scene: Scene, mine: Op, theirs: Op) -> list[tuple[str, str]]:
     return found
 
 
-def _masking_pairs(scene: Scene, mine: Op, theirs: Op) -> list[tuple[str, str]]:
+def _masking_pairs(scene: OpComparison, mine: Op, theirs: Op) -> list[tuple[str, str]]:
     """The masks, and what is masked, of ops that put a value where a mask is true."""
     sorted_out = []
     for op, log in ((mine, scene.port), (theirs, scene.reference)):
@@ -251,7 +257,7 @@ def _masking_pairs(scene: Scene, mine: Op, theirs: Op) -> list[tuple[str, str]]:
     return [*zip(masks, other_masks, strict=False), *zip(varied, others, strict=False)]
 
 
-def _opposite(scene: Scene, mine: Op, theirs: Op, masks: tuple[str, str]) -> Iterator[Gap]:
+def _opposite(scene: OpComparison, mine: Op, theirs: Op, masks: tuple[str, str]) -> Iterator[Mismatch]:
     """Masks of which one is the other's opposite, seen before one of them is inverted."""
     keys = [mine.inputs[masks[0]], theirs.inputs[masks[1]]]
     made = [scene.port.maker(mine, masks[0]), scene.reference.maker(theirs, masks[1])]
@@ -266,25 +272,25 @@ def _opposite(scene: Scene, mine: Op, theirs: Op, masks: tuple[str, str]) -> Ite
         if op is not None and op.name == "logical_not":
             slot, keys[index] = next(iter(op.inputs.items()))
             made[index] = log.maker(op, slot)
-            yield Gap(keys[0], keys[1], mine, masks[0], theirs, made[0], made[1])
+            yield Mismatch(keys[0], keys[1], mine, masks[0], theirs, made[0], made[1])
             return
 
 
-def _are_one(scene: Scene, mine: Op, slot: str, theirs: Op, other: str) -> bool:
+def _are_one(scene: OpComparison, mine: Op, slot: str, theirs: Op, other: str) -> bool:
     return scene.matches.are_one(mine.inputs[slot], theirs.inputs[other])
 
 
-def _made_alike(scene: Scene, mine: Op, slot: str, theirs: Op, other: str) -> bool:
+def _made_alike(scene: OpComparison, mine: Op, slot: str, theirs: Op, other: str) -> bool:
     """Whether ops of the same name gave two values."""
     a, b = scene.port.maker(mine, slot), scene.reference.maker(theirs, other)
     return a is not None and b is not None and a.name == b.name
 
 
-def _anything(scene: Scene, mine: Op, slot: str, theirs: Op, other: str) -> bool:
+def _anything(scene: OpComparison, mine: Op, slot: str, theirs: Op, other: str) -> bool:
     return True
 
 
-def _users(scene: Scene) -> tuple[Op | None, str | None, Op | None]:
+def _users(scene: OpComparison) -> tuple[Op | None, str | None, Op | None]:
     """Of the wrong value itself: the call that takes it, unless the code gives it back."""
     found = []
     for log, place in ((scene.port, scene.check.port), (scene.reference, scene.check.reference)):

@@ -7,29 +7,29 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from parfocal.replay import precise
-from parfocal.replay.held import Held
+from parfocal.replay import noise_floors
+from parfocal.replay.held import HeldArrays
 
 
 @pytest.mark.parametrize("trial", [0, 1, 2])
 @pytest.mark.parametrize("count", [0, 1, 5, 65537, 65537 * 4])
 def test_signs_go_round_from_another_place_for_every_trial(count: int, trial: int) -> None:
-    signs = precise._signs(count, trial)
-    around = (np.arange(count) + 65537 * trial) % precise._SIGNS.size
-    np.testing.assert_array_equal(signs, precise._SIGNS[around])
+    signs = noise_floors._signs(count, trial)
+    around = (np.arange(count) + 65537 * trial) % noise_floors._SIGNS.size
+    np.testing.assert_array_equal(signs, noise_floors._SIGNS[around])
 
 
-class Made(precise.Precise):
+class Made(noise_floors.NoiseFloors):
     """Has one array of the port in float64 at hand; what else is asked is run."""
 
     def __init__(self, exact: np.ndarray, dtype: str) -> None:
         value = SimpleNamespace(data=SimpleNamespace(dtype=dtype))
         node = SimpleNamespace(inputs={"0": value}, outputs={}, parent=None)
         self.port = SimpleNamespace(trace=SimpleNamespace(nodes=[node]))
-        self._held = Held(2**20)
+        self._held = HeldArrays(2**20)
         self._held.put(("port exact", (0,)), PLACE, exact, PLACE)
 
-    def port_result(self, calls: precise.Calls, what: precise.What) -> np.ndarray:
+    def port_result(self, calls: noise_floors.Calls, what: noise_floors.What) -> np.ndarray:
         return np.full(3, 7.0, "float32")
 
 

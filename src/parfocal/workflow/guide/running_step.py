@@ -20,7 +20,7 @@ Told = dict[str, Any]  # a report, as ``told_report`` gives it
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedStep:
     """What came of a step: its report, and the values of both sides that the guide asks for."""
 
     told: Told
@@ -28,7 +28,7 @@ class Judged:
 
 
 @dataclass(slots=True)
-class Bench:
+class RunningStep:
     """One step at work."""
 
     project: Project
@@ -69,9 +69,9 @@ class Bench:
     def told(self, report: Report) -> Told:
         return told_report(report, self.folder / "report")
 
-    def once(self, name: str, make: Callable[[Bench], dict[str, Any]]) -> dict[str, Any]:
+    def once(self, name: str, make: Callable[[RunningStep], dict[str, Any]]) -> dict[str, Any]:
         """What several steps have in common: made by the first of them, remembered for the others."""
-        other = Bench(self.project, self.workers, self.store, name, self.common_keys, self.say)
+        other = RunningStep(self.project, self.workers, self.store, name, self.common_keys, self.say)
         path, key = self.store.common(name), self.common_keys[name]
         try:
             known = json.loads(path.read_text(encoding="utf-8"))

@@ -18,13 +18,13 @@ from parfocal.brief import told
 from parfocal.capture.tree import flatten, replace_call
 from parfocal.explain.case import Case, Check, Prepare
 from parfocal.explain.ops.expanding import expanded, expanded_layer, fills_in
-from parfocal.explain.ops.log import Key, Log, Maker, Op, key_of
+from parfocal.explain.ops.log import Key, Maker, Op, OpLog, key_of
 from parfocal.explain.ops.names import POINTWISE
 from parfocal.explain.ops.remakes import Feeding, Remake
 from parfocal.explain.ops.values import ROUNDING, Matches, laid_out, match, same
 from parfocal.explain.ops.watching import watched
 from parfocal.judge.floors import EPSILON
-from parfocal.replay.repeat import Place, Repeated
+from parfocal.replay.repeat import Place, RepeatResult
 
 TRIALS = 8, 24  # runs of the port's call that one divergence is worth: of the whole model, of a small part
 ALLOWANCE = 8.0  # a value counts as the same only if it is that much nearer than the wrong one to the right
@@ -39,15 +39,15 @@ Edits = Mapping[int, Remake]  # index of an op in the log -> what it gives inste
 
 
 @dataclass(slots=True)
-class Scene:
+class OpComparison:
     """``suspects`` and ``counterparts``: ops of the port and of the reference, up to the wrong value.
 
     ``right`` is None where nothing of the reference's own code gives what is expected.
     """
 
     case: Case
-    port: Log
-    reference: Log
+    port: OpLog
+    reference: OpLog
     matches: Matches
     wrong: Key
     right: Key | None
@@ -71,7 +71,7 @@ class Scene:
     def check(self) -> Check:
         return self.case.checks[0]
 
-    def elsewhere(self) -> Iterator[Scene]:
+    def elsewhere(self) -> Iterator[OpComparison]:
         """The same code seen from every other place where it gives something wrong."""
         self.case.baseline()  # once for all of them
         for check in self.case.checks[1:]:
@@ -116,7 +116,7 @@ class Scene:
             else:
                 yield other
 
-    def seen_at(self, wrong: Key, right: Key, end: Op | None, other_end: Op | None) -> Scene:
+    def seen_at(self, wrong: Key, right: Key, end: Op | None, other_end: Op | None) -> OpComparison:
         """The same code judged at one value on the way: what puts it right is kept and proves nothing yet."""
         return replace(
             self, wrong=wrong, right=right, end=end, other_end=other_end, on_the_way=True, accepted=[]
@@ -185,7 +185,7 @@ class Scene:
             self.left = [check.port for check in wrong]
         return score
 
-    def score_at(self, repeated: Repeated | None, check: Check) -> float:
+    def score_at(self, repeated: RepeatResult | None, check: Check) -> float:
         """Of what is not looked at because it was handed through as it should be: nothing is wrong."""
         if repeated is None:
             return INFINITE
@@ -272,12 +272,12 @@ def _is_floating(array: Array) -> bool:
     return array.dtype.kind in "fV"
 
 
-def make_scene(case: Case) -> Scene | None:
+def make_scene(case: Case) -> OpComparison | None:
     """Runs both calls once, op by op; None when there is nothing to see."""
     port = watched(case, own=True)
     if port is None:
         return None
-    reference = Log() if case.counterpart is None else watched(case, own=False) or Log()
+    reference = OpLog() if case.counterpart is None else watched(case, own=False) or OpLog()
     ties, names = case.precise.port.script.ties, {op.name for op in port.ops}
     alone = {op.name for op in port.ops if op.is_module and op.call not in ties}
     # what the port does in one step too, by a function or by a layer that stands for one
@@ -290,7 +290,7 @@ def make_scene(case: Case) -> Scene | None:
     return _scene(case, port, reference)
 
 
-def _scene(case: Case, port: Log, reference: Log) -> Scene | None:
+def _scene(case: Case, port: OpLog, reference: OpLog) -> OpComparison | None:
     check = case.checks[0]
     wrong = _key_at(port, case.call, check.port)
     if wrong is None:
@@ -307,10 +307,10 @@ def _scene(case: Case, port: Log, reference: Log) -> Scene | None:
     other = _maker_at(reference, check.reference) or (None if right is None else reference.giving(right))
     suspects = port.cone(end, lambda key: key in matches.to_reference)
     counterparts = reference.cone(other, lambda key: key in matches.to_port)
-    return Scene(case, port, reference, matches, wrong, right, end, other, suspects, counterparts)
+    return OpComparison(case, port, reference, matches, wrong, right, end, other, suspects, counterparts)
 
 
-def _before(log: Log, place: Place) -> dict[Key, Array]:
+def _before(log: OpLog, place: Place) -> dict[Key, Array]:
     """The values that were there when the one at a place was: what comes later explains nothing."""
     user = next((op for op in log.ops if op.call == place[0] and place[1] == "input"), None)
     end = log.ended if user is None else user.index
@@ -338,7 +338,7 @@ def _rounding(case: Case, observed: Array) -> float:
     return float(np.clip(apart / ALLOWANCE, 2.0, ROUNDING))
 
 
-def _key_at(log: Log, call: int | None, place: Place) -> Key | None:
+def _key_at(log: OpLog, call: int | None, place: Place) -> Key | None:
     """The value at a place of a call or of one that it makes."""
     order, side, slot, _ = place
     if order == call and side == "output":
@@ -349,7 +349,7 @@ def _key_at(log: Log, call: int | None, place: Place) -> Key | None:
     return (made.inputs if side == "input" else made.outputs).get(slot)
 
 
-def _maker_at(log: Log, place: Place) -> Op | None:
+def _maker_at(log: OpLog, place: Place) -> Op | None:
     order, side, slot, _ = place
     made = next((op for op in log.ops if op.call == order), None)
     if made is None:
@@ -357,7 +357,7 @@ def _maker_at(log: Log, place: Place) -> Op | None:
     return made if side == "output" else log.maker(made, slot) if slot in made.inputs else None
 
 
-def _add_boundary(case: Case, log: Log) -> None:
+def _add_boundary(case: Case, log: OpLog) -> None:
     """Values at the borders of the reference's call and of the calls inside it are known too."""
     if case.counterpart is None:
         ties = case.precise.port.script.ties
@@ -377,7 +377,7 @@ def _add_boundary(case: Case, log: Log) -> None:
         log.values.setdefault(key_of(array), array)
 
 
-def is_same(scene: Scene, mine: Key, theirs: Key) -> bool:
+def is_same(scene: OpComparison, mine: Key, theirs: Key) -> bool:
     """Whether two values are the same numbers in the same places."""
     a, b = scene.port.values[mine], scene.reference.values[theirs]
     return a.shape == b.shape and same(a.reshape(-1), b.reshape(-1))

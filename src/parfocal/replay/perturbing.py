@@ -22,7 +22,7 @@ from parfocal.replay.trace import Trace, Value
 _SIGNS = np.random.Generator(np.random.PCG64(20240301)).choice(np.array([-1.0, 1.0], np.float32), 65537)
 
 
-class Shaker:
+class Perturber:
     """Callbacks for ``Backend.watch``; ``trace`` is that of the same model on the same inputs.
 
     ``amounts``: order of a call -> noise relative to the typical size of its output.

@@ -22,7 +22,7 @@ from parfocal.judge.verdict import side_name
 from parfocal.matching.values import tie_slots
 from parfocal.phrases import phrase
 from parfocal.replay.observe import FLOATING, Drive
-from parfocal.replay.trace import Data, Trace, Value
+from parfocal.replay.trace import TensorData, Trace, Value
 from parfocal.replay.user_errors import telling
 
 Loss = Callable[[Any], Any]
@@ -33,7 +33,7 @@ NAMED = 8  # of many outputs
 
 
 @dataclass(slots=True)
-class Results:
+class ModelResults:
     """What one run of a whole model gave."""
 
     outputs: Arrays = field(default_factory=dict)  # by slot
@@ -44,7 +44,7 @@ class Results:
 
 
 @dataclass(slots=True)
-class Player:
+class ModelSide:
     """One of the two models. ``natural`` and ``trace`` are those of its run by itself."""
 
     side: str  # "reference" or "port"
@@ -52,7 +52,7 @@ class Player:
     model: Any
     inputs: Callable[[], Arguments]  # fresh ones for every run
     loss: Loss | None
-    natural: Results = field(default_factory=Results)
+    natural: ModelResults = field(default_factory=ModelResults)
     trace: Trace = field(default_factory=Trace)
     buffers_before: Arrays = field(default_factory=dict)
 
@@ -60,13 +60,13 @@ class Player:
         """What the user's code raises meanwhile is told with the side and the module it happened in."""
         return telling(self.side, what, partial(self.backend.modules, self.model), hint)
 
-    def twin(self, dtype: str) -> Player:
+    def twin(self, dtype: str) -> ModelSide:
         """A copy of the model in another dtype, with inputs to match."""
         return replace(
             self,
             model=self.backend.copy_as(self.model, dtype),
             inputs=lambda: _cast_inputs(self.backend, self.inputs(), dtype),
-            natural=Results(),
+            natural=ModelResults(),
             trace=Trace(),
         )
 
@@ -100,7 +100,7 @@ def _cast_inputs(backend: Backend, arguments: Arguments, dtype: str) -> Argument
 
 
 @contextmanager
-def left_as_it_was(player: Player, mode: Mode) -> Iterator[Callable[[], None]]:
+def left_as_it_was(player: ModelSide, mode: Mode) -> Iterator[Callable[[], None]]:
     """Mode, dropout, buffers, gradients and random state are restored on leaving.
 
     Gives a function that undoes in between what a run did, for the next one to begin as the first did.
@@ -148,7 +148,7 @@ class Driving:
         self.backward = backward
         self.reference_outputs: Arrays | None = None  # set by the first run
 
-    def driver(self, player: Player, results: Results) -> Drive:
+    def driver(self, player: ModelSide, results: ModelResults) -> Drive:
         """For one run; ``results`` gets the outputs and the loss."""
 
         def drive(output: Any) -> float | None:
@@ -166,7 +166,7 @@ class Driving:
 
         return drive
 
-    def _apply_loss(self, player: Player, output: Any) -> float:
+    def _apply_loss(self, player: ModelSide, output: Any) -> float:
         assert player.loss is not None
         backend = player.backend
         with player.telling(
@@ -211,7 +211,7 @@ class Driving:
                 backend.backward([loss], [None])
         return value
 
-    def _send_back(self, player: Player, leaves: Mapping[str, Any], outputs: Arrays) -> None:
+    def _send_back(self, player: ModelSide, leaves: Mapping[str, Any], outputs: Arrays) -> None:
         backend = player.backend
         seeds = self._seeds(outputs)
         chosen = [slot for slot, leaf in leaves.items() if slot in seeds and backend.requires_grad(leaf)]
@@ -265,7 +265,7 @@ def _off(backend: Backend) -> str:
     )
 
 
-def _check_comparable(player: Player, output: Any, outputs: Arrays) -> None:
+def _check_comparable(player: ModelSide, output: Any, outputs: Arrays) -> None:
     if not outputs:
         raise EmptyComparisonError(
             phrase(
@@ -283,7 +283,7 @@ def _check_comparable(player: Player, output: Any, outputs: Arrays) -> None:
         )
 
 
-def check_outputs(reference: Player, port: Player) -> None:
+def check_outputs(reference: ModelSide, port: ModelSide) -> None:
     """An output that the port does not give cannot be compared, and must not be passed over."""
     ours, theirs = reference.natural.outputs, port.natural.outputs
     if len(theirs) < len(ours):
@@ -336,4 +336,4 @@ def tied_outputs(reference: Arrays, port: Arrays) -> dict[str, tuple[str, Layout
 
 
 def _value(array: Array) -> Value:
-    return Value(Data(tuple(array.shape), array.dtype.name, fingerprint(array), None))
+    return Value(TensorData(tuple(array.shape), array.dtype.name, fingerprint(array), None))
