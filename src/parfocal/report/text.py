@@ -401,7 +401,12 @@ def notes_of(report: Report) -> list[str]:
     """What is worth knowing and is not said above already."""
     own = [each for each in report.divergences if not each.inherited]
     told = tuple(f" {line}" for each in own for line in differing_settings(each))
-    return [finding.message for finding in report.findings if not finding.message.endswith(told)]
+    causes = {each.cause.message for each in own if each.cause is not None}
+    return [
+        finding.message
+        for finding in report.findings
+        if finding.message not in causes and not finding.message.endswith(told)
+    ]
 
 
 def _listed(items: Sequence[str], verbose: bool) -> list[str]:

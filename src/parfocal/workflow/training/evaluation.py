@@ -62,7 +62,7 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
         "buffer",
         Site(phase.carrier.name(first), "buffer"),
         Site(first, "buffer"),
-        phrase("outputs in evaluation after the training") + (f" {slot}" if slot else ""),
+        phrase("output {slot} in evaluation after the training", slot=slot),
         compare_arrays(wrong[slot], right[slot]),
         NOTHING,
         math.inf,

@@ -319,14 +319,20 @@ class UpdatePhase:
         evidence: dict[str, UpdateEvidence],
         causes: Sequence[Cause | None],
     ) -> None:
+        """One divergence a cause; what an earlier step told of other parameters is not told again."""
         first = max(wrong, key=lambda path: wrong[path][0])
         each, (measured, floor) = evidence[first], wrong[first]
         more = (
-            phrase("so are the updates of {count} more parameters", count=len(wrong) - 1)
-            if len(wrong) > 1
-            else ""
+            ""
+            if len(wrong) == 1
+            else phrase("so is the update of one more parameter")
+            if len(wrong) == 2
+            else phrase("so are the updates of {count} more parameters", count=len(wrong) - 1)
         )
         for number, cause in enumerate(causes or [None]):
+            if self.found.told(cause):
+                self.found.mark(keys)
+                continue
             self.found.add(
                 (*keys[0], str(number)),
                 Divergence(
