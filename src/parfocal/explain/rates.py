@@ -14,6 +14,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.causes import number, rounded
+from parfocal.explain.rate_shapes import shape_of
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
@@ -249,6 +250,18 @@ def _warming(rates: RatePair, limit: float) -> Iterator[Cause]:
     yield Cause("lr.value", message, fix, 0.0)
 
 
+def _shaped(rates: RatePair, limit: float) -> Iterator[Cause]:
+    """Two formulas, or one with other numbers."""
+    shapes = [shape_of(side, distance, limit) for side in (rates.reference, rates.port)]
+    if shapes[0] is None or shapes[1] is None or shapes[0] == shapes[1]:
+        return
+    right, wrong = (shape.in_words() for shape in shapes if shape is not None)
+    message = phrase(
+        "the learning rate is {reference} in the reference; {port} in the port", reference=right, port=wrong
+    )
+    yield Cause("lr.value", message, phrase("make the port's schedule {shape}", shape=right), 0.0)
+
+
 Hypothesis = Callable[[RatePair, float], Iterator[Cause]]
 # In order of how much they say: what explains every point by one number goes first.
 HYPOTHESES: tuple[Hypothesis, ...] = (
@@ -259,4 +272,5 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     _ending,
     _milestones,
     _warming,
+    _shaped,
 )
