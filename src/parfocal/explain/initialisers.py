@@ -15,11 +15,12 @@ from scipy import stats
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-ENOUGH = 64  # numbers below which no shape is told
-CLOSE = 4.0  # standard errors that a fitted scale may be off
-COARSEST = 0.1  # and never more than this share
+ENOUGH = limits.causes.INITIAL_ENOUGH.value
+CLOSE = limits.causes.INITIAL_CLOSE.value
+COARSEST = limits.causes.INITIAL_COARSEST.value
 
 
 class InitialiserFamily(Enum):

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
+from parfocal.judge import limits
 from parfocal.weights.choices import Choice, Option
 from parfocal.weights.fused import may_be_fused, rows
 from parfocal.weights.linking import Link, entries_of, entry
@@ -21,7 +22,7 @@ from parfocal.weights.units import Key, Unit
 from parfocal.weights.views import Shape, View, part, reshape, transpose
 
 FUSED_WORDS = frozenset({"qkv", "kv", "qk", "gate", "up", "glu", "in"})
-MOST_GROUPS = 4
+MOST_GROUPS = limits.transfer.PARTS.value
 IN_ORDER = "parts in the order"
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.errors import InputError, TransferError
 from parfocal.inputs import arguments, split
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 from parfocal.weights import ruling, views
 from parfocal.weights.assignment import surplus
@@ -39,8 +40,8 @@ from parfocal.weights.units import Unit, read_units
 from parfocal.weights.verify import agree, check_coverage, verify
 from parfocal.weights.writer import WritableModel, check, write
 
-PASSES = 3
-CONFIDENT = 0.9  # a plan this sure needs no runs under watch: that the outputs agree is enough
+PASSES = limits.transfer.PASSES.value
+CONFIDENT = limits.verdicts.FREE_OF_RUNS.value
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ from parfocal.attribution.backward_order import (
 from parfocal.attribution.divisions import pieces_of
 from parfocal.attribution.measures import END_LIMIT, LIMIT, Measure, Remark
 from parfocal.attribution.whole_model import WholeModelResult
+from parfocal.judge import limits
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import (
     Divergence,
@@ -47,8 +48,8 @@ from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.division_findings import division_findings
 from parfocal.workflow.weight_verdicts import idle_findings
 
-MISTAKES = 12  # of one run that are looked for
-PLACES = 200  # that are looked into: the same mistake in many layers
+MISTAKES = limits.verdicts.MISTAKES.value
+PLACES = limits.verdicts.PLACES.value
 
 
 def divergences(
