@@ -400,8 +400,8 @@ def amount(compared: Compared) -> str:
 def notes_of(report: Report) -> list[str]:
     """What is worth knowing and is not said above already."""
     own = [each for each in report.divergences if not each.inherited]
-    told = tuple(f" {line}" for each in own for line in differing_settings(each))
-    return [finding.message for finding in report.findings if not finding.message.endswith(told)]
+    told = {line for each in own for line in differing_settings(each)}
+    return [finding.message for finding in report.findings if finding.setting not in told]
 
 
 def _listed(items: Sequence[str], verbose: bool) -> list[str]:

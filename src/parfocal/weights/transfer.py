@@ -121,7 +121,7 @@ def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], pa
     if not found.complete and not partial:
         raise _failure(found, with_inputs=work.inputs is not None)
     write(found.entries, work.reference, work.port)
-    found = replace(found, notes=(*found.notes, *setting_notes(draft, work.contents)))
+    found = _with_settings(found, draft, work)
     if runs is None:
         return found
     return verify(found, draft, work.contents, work.port, runs[0], _arguments(work, 1), outputs)
@@ -153,8 +153,16 @@ def _confident(
         work.port.restore(before)
         work.notes.clear()
         return None
+    found = replace(found, notes=(*notes, *found.notes, *made), verified=True)
+    return _with_settings(found, draft, work)
+
+
+def _with_settings(found: Plan, draft: Draft, work: _Work) -> Plan:
+    """With notes of the settings that differ."""
     settings = setting_notes(draft, work.contents)
-    return replace(found, notes=(*notes, *found.notes, *made, *settings), verified=True)
+    return replace(
+        found, notes=(*found.notes, *(each.message for each in settings)), settings=tuple(settings)
+    )
 
 
 def _is_sure(draft: Draft) -> bool:
