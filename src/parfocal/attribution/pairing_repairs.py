@@ -16,6 +16,7 @@ import numpy as np
 
 from parfocal.attribution.measures import LIMIT, Measure, judge_arrays
 from parfocal.backends.protocol import Array
+from parfocal.judge import limits
 from parfocal.judge.floors import score
 from parfocal.judge.layouts import Layout, MaskEncoding, crosses, fit
 from parfocal.judge.sketch import Fingerprint
@@ -30,9 +31,9 @@ from parfocal.replay.trace import Node, TensorData, Value
 
 Places = frozenset[tuple[int, InputOrOutput, str]]
 Wording = Mapping[tuple[int, InputOrOutput, str], MaskEncoding]
-MUCH_LESS = 0.1  # of an error that is gone, but for others in the same call
-SHUT = -1e3  # what is added to a score that is not to count is at most this
-NEAR = 8 * LIMIT  # by the cheapest floor alone; the pair is measured properly afterwards
+MUCH_LESS = limits.pairing.REPAIR_LEFT.value
+SHUT = limits.pairing.MASKED_SCORE.value
+NEAR = limits.pairing.REPAIR_NEAR.value * LIMIT
 
 
 @dataclass(frozen=True, slots=True)

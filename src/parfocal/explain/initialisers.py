@@ -15,13 +15,14 @@ from scipy import stats
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-ENOUGH = 64  # numbers below which no shape is told
-FEW = 2048  # numbers below which a shape may be another than it looks
-UNLIKELY = 1e-3  # of a test whether numbers are from a distribution: below, they are not
-CLOSE = 4.0  # standard errors that a fitted scale may be off
-COARSEST = 0.1  # and never more than this share
+ENOUGH = limits.causes.INITIAL_ENOUGH.value
+FEW = limits.causes.INITIAL_FEW.value
+UNLIKELY = limits.causes.INITIAL_UNLIKELY.value
+CLOSE = limits.causes.INITIAL_CLOSE.value
+COARSEST = limits.causes.INITIAL_COARSEST.value
 
 
 class InitialiserFamily(Enum):

@@ -22,10 +22,11 @@ from parfocal.explain.loss_formulas import (
     identify_smoothing,
     identify_weights,
 )
+from parfocal.judge import limits
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 
-CLOSE = 1e-4  # relative: a float32 loss computed another way, far below any mistake's effect
+CLOSE = limits.causes.FITTED.value
 Arrays = tuple[Array, ...]
 Evaluate = Callable[[Arrays], Array | None]  # None: it cannot be had of these inputs
 

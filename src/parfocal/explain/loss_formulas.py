@@ -10,9 +10,10 @@ from scipy import optimize, special
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number, rounded
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-CLOSE = 1e-4  # relative: float32 against float64, far below the effect of another number
+CLOSE = limits.causes.FITTED.value
 Arrays = tuple[Array, ...]
 Valued = Sequence[tuple[Arrays, Array]]  # inputs and the loss of them
 

@@ -14,12 +14,13 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number, rounded
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-SHORTEST = 6  # updates of a fall that a formula is told from: more than any formula has numbers
-POWERS = (0.5, 0.9, 1.5, 2.0, 3.0, 4.0)  # of polynomial schedules that people write
-NOTHING_LEFT = 1e-6  # of the highest rate: an end below this is 0
-STILL = 16 * float(np.finfo(np.float64).eps)  # of the highest rate: a rate that stays moves by no more
+SHORTEST = limits.causes.SHAPE_SHORTEST.value
+POWERS = limits.causes.SHAPE_POWERS.value
+NOTHING_LEFT = limits.causes.SHAPE_NOTHING_LEFT.value
+STILL = limits.causes.SHAPE_STILL.value
 
 Far = Callable[[Array, Array], float]  # how far a curve is from another, in units of rounding
 

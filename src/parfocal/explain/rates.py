@@ -15,14 +15,15 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.causes import number, rounded
 from parfocal.explain.rate_shapes import shape_of
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 
-FURTHEST = 64  # steps that a curve is looked for earlier or later
-MOST = 1024  # steps between two of a schedule that goes by epochs
-FEW = 3  # points that a hypothesis must be seen at, besides those it is fitted to
-CANCELLED = 64 * EPSILON["float64"]  # of the largest rate: what is left of a cosine near its end
+FURTHEST = limits.searches.RATE_SHIFTS.value
+MOST = limits.searches.RATE_EPOCHS.value
+FEW = limits.causes.RATE_POINTS.value
+CANCELLED = limits.causes.CANCELLED.value * EPSILON["float64"]
 
 
 @dataclass(frozen=True, slots=True)

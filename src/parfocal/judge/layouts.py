@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.judge import limits
 
-MAX_AXES = 5  # 120 permutations
-SAME = 1e-2  # relative distance below which two arrays show the same values
-_SAMPLE = 1024
+MAX_AXES = limits.searches.ALL_ORDERS.value
+SAME = limits.causes.SAME_LAYOUT.value
+_SAMPLE = limits.searches.LAYOUT_SAMPLE.value
 
 
 class MaskEncoding(NamedTuple):

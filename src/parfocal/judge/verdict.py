@@ -105,6 +105,7 @@ class Finding:
     message: str
     reference: Site | None = None
     port: Site | None = None
+    setting: str = field(default="", kw_only=True)  # that differs, in the words of a divergence
 
 
 @dataclass(frozen=True, slots=True)

@@ -400,12 +400,12 @@ def amount(compared: Compared) -> str:
 def notes_of(report: Report) -> list[str]:
     """What is worth knowing and is not said above already."""
     own = [each for each in report.divergences if not each.inherited]
-    told = tuple(f" {line}" for each in own for line in differing_settings(each))
-    causes = {each.cause.message for each in own if each.cause is not None} | {each.what for each in own}
+    settings = {line for each in own for line in differing_settings(each)}
+    told = {each.cause.message for each in own if each.cause is not None} | {each.what for each in own}
     return [
         finding.message
         for finding in report.findings
-        if finding.message not in causes and not finding.message.endswith(told)
+        if finding.setting not in settings and finding.message not in told
     ]
 
 

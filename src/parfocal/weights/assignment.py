@@ -15,18 +15,19 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from parfocal.judge import limits
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likenesses, normalised, word_likeness
 from parfocal.weights.pieces import UnitGroup, cut
 from parfocal.weights.sequences import SequencePairs, UnitOrder, aligned
 from parfocal.weights.units import Key, Unit
 
-TRUSTED_NAME = 0.5  # a likeness below this says nothing
-MARGIN = 0.08  # by how much the best name must beat the next one
-SAME_KIND = 0.02  # what an equal kind adds, where shapes agree already
+TRUSTED_NAME = limits.transfer.TRUSTED_NAME.value
+MARGIN = limits.transfer.NAME_MARGIN.value
+SAME_KIND = limits.transfer.SAME_KIND.value
 # What the same place is worth; a model lists its own parameters before those of its layers, used or not.
 TRUST = {"definition order": 0.5, "execution order": 0.75}
-GUESSED = 0.3  # the confidence of a link that nothing speaks for
+GUESSED = limits.transfer.GUESSED.value
 
 
 @dataclass(slots=True)

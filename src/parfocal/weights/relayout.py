@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
+from parfocal.judge import limits
 from parfocal.weights.choices import Choice, Option
 from parfocal.weights.fused import may_be_fused, rows
 from parfocal.weights.linking import Link, entries_of, entry
@@ -21,8 +22,7 @@ from parfocal.weights.units import Key, Unit
 from parfocal.weights.views import Shape, View, part, reshape, transpose
 
 FUSED_WORDS = frozenset({"qkv", "kv", "qk", "gate", "up", "glu", "in"})
-MOST_GROUPS = 4
-IN_ORDER = "parts in the order"
+MOST_GROUPS = limits.transfer.PARTS.value
 
 
 def part_counts(link: Link) -> list[int]:
@@ -47,8 +47,8 @@ def relayout_choice(link: Link) -> Choice | None:
             for order in itertools.permutations(range(count)):
                 if (mine, yours) == (1, 1) and list(order) == sorted(order):
                     continue
-                words = f"{count} {IN_ORDER} {', '.join(map(str, order))}" + _how(mine, yours)
-                options.append(Option(tuple(_entries(link, size, mine, yours, order)), words))
+                words = f"{count} parts in the order {', '.join(map(str, order))}" + _how(mine, yours)
+                options.append(Option(tuple(_entries(link, size, mine, yours, order)), words, reordered=True))
     return Choice((link.reference,), (link.port,), options, "layout", evidence=link.evidence, open=False)
 
 

@@ -22,6 +22,7 @@ from parfocal.capture.tree import flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
 from parfocal.explain.allowance import THOROUGH
 from parfocal.inputs import arguments, split
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import side_name
@@ -40,8 +41,8 @@ from parfocal.workflow.reporting import report_of
 from parfocal.workflow.state import weight_differences, weights_kept
 from parfocal.workflow.verdicts import limits_of
 
-CONFIDENT = 0.9  # a plan this sure needs no trial run: the alignment itself is the trial
-DEAD = 1e-7  # outputs below this say nothing about the weights that made them
+CONFIDENT = limits.verdicts.FREE_OF_RUNS.value
+DEAD = limits.verdicts.DEAD.value
 
 
 def align(

@@ -20,6 +20,7 @@ from parfocal.brief import brief, told
 from parfocal.errors import EmptyComparisonError, InputError, UnsupportedError
 from parfocal.explain.loss_causes import Arrays, LossPair, LossSample, cause_of
 from parfocal.inputs import Sides, split
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
@@ -27,7 +28,7 @@ from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
 
-LIMIT = 12.0  # in units of noise: a loss is the end of a computation, as the outputs of a model are
+LIMIT = limits.verdicts.WHOLE_MODEL.value
 CODES = {
     **dict.fromkeys(("reduction",), "loss.reduction"),
     **dict.fromkeys(("ignore_index",), "loss.ignore_index"),

@@ -11,6 +11,7 @@ import numpy as np
 from parfocal.attribution.sides import Arrays, ModelSide
 from parfocal.backends.protocol import Array
 from parfocal.explain.layers.weights import tied_cause, weight_cause
+from parfocal.judge import limits
 from parfocal.judge.floors import coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
@@ -21,7 +22,7 @@ from parfocal.weights.plan import Entry, Plan
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.statistics import Statistic, judged
 
-BUFFER_LIMIT = 8.0  # in units of rounding
+BUFFER_LIMIT = limits.verdicts.UPDATE.value
 
 
 @contextmanager

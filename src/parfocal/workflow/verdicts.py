@@ -26,6 +26,7 @@ from parfocal.attribution.backward_order import (
 from parfocal.attribution.divisions import pieces_of
 from parfocal.attribution.measures import END_LIMIT, LIMIT, Measure, Remark
 from parfocal.attribution.whole_model import WholeModelResult
+from parfocal.judge import limits
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import (
     Divergence,
@@ -41,14 +42,13 @@ from parfocal.matching.values import distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Trace
 from parfocal.report.report import DepthPoint
-from parfocal.weights.differences import FIRST
-from parfocal.weights.plan import presumptions
+from parfocal.weights.plan import Plan, presumptions
 from parfocal.workflow.alignment import Alignment, Observation
 from parfocal.workflow.division_findings import division_findings
 from parfocal.workflow.weight_verdicts import idle_findings
 
-MISTAKES = 12  # of one run that are looked for
-PLACES = 200  # that are looked into: the same mistake in many layers
+MISTAKES = limits.verdicts.MISTAKES.value
+PLACES = limits.verdicts.PLACES.value
 
 
 def divergences(
@@ -343,16 +343,20 @@ def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Dept
         yield DepthPoint(node.path, own.get(pair.port, 0.0), min(drift, 1e9))
 
 
+def _transfer_findings(plan: Plan) -> Iterator[Finding]:
+    settings = {each.message: each.difference for each in plan.settings}
+    for note in plan.notes:
+        if note != plan.first_difference:  # found from fingerprints; here it is known from the values
+            yield Finding("transfer", note, setting=settings.get(note, ""))
+
+
 def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding]:
     """Worth knowing also when all is well."""
     nodes = alignment.port.trace.nodes
     yield from idle_findings(alignment)
     for line in presumptions(alignment.plan.presumed):
         yield Finding("transfer", line)
-    for note in alignment.plan.notes:
-        if note.startswith(FIRST):  # found from fingerprints; here it is known from the values
-            continue
-        yield Finding("transfer", note)
+    yield from _transfer_findings(alignment.plan)
     for problem in observation.precise.problems:
         yield Finding(
             "floor.imprecise",

@@ -286,9 +286,12 @@ def test_spelling_of_the_frameworks_is_no_setting_that_differs():
 
 
 def test_a_note_that_repeats_the_settings_above_is_left_out():
-    said = "blocks.1.norm LayerNorm epsilon: 1e-05 in the reference, 1e-06 in the port"
-    other = "d LayerNorm epsilon: 1e-05 in the reference, 0.1 in the port"
-    notes = tuple(dataclasses.replace(NOTE, message=message) for message in (said, other))
+    told, untold = (f"epsilon: 1e-05 in the reference, {value} in the port" for value in ("1e-06", "0.1"))
+    said, other = f"blocks.1.norm LayerNorm {told}", f"d LayerNorm {untold}"
+    notes = tuple(
+        dataclasses.replace(NOTE, message=message, setting=setting)
+        for message, setting in ((said, told), (other, untold))
+    )
     assert [line for line in lines_of(divergence(), findings=notes) if line.startswith("note")] == [
         f"note: {other}"
     ]

@@ -23,9 +23,10 @@ from parfocal.explain.case import Case, Check
 from parfocal.explain.causes import OpLine, Proof, number, rounded, spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.layers.relations import factor_between
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-TRIALS = 12  # lines that are tried, each by running the call once
+TRIALS = limits.searches.GRADIENT_LINES.value
 Told = Callable[[str], str]
 STOPPED: dict[str, tuple[Told, Told]] = {  # how: what is said of it, and what to write
     "detach": (

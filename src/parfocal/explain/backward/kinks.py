@@ -22,8 +22,9 @@ from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison, is_same
 from parfocal.explain.ops.writing import EditPlace, Writer, writing_scene
+from parfocal.judge import limits
 
-MOST_STEPS = 4  # that only move what the op gives
+MOST_STEPS = limits.searches.KINK_STEPS.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,11 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, number, place, rounded, spelled_path
 from parfocal.explain.kept import path_of
 from parfocal.explain.layers.relations import factor_between
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-ROUNDED = 1e-3  # of what is added: it is small beside what was there before
-MOST_SHARES = 8  # numbers of a module that are tried
+ROUNDED = limits.causes.RATE_ROUNDED.value
+MOST_SHARES = limits.searches.RATES_OF_A_MODULE.value
 
 
 def other_share(case: Case) -> Iterator[Proof]:

@@ -18,10 +18,11 @@ from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.scopes import is_in_method
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
+from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 from parfocal.replay.repeat import RepeatResult
 
-MOST = 6  # other modules that are asked
+MOST = limits.searches.SHARING_MODULES.value
 PLAIN = (bool, int, float, str)  # what an attribute can be asked for in a line of code
 FLAG = "training"  # an attribute of every module that says nothing about which it is
 

@@ -14,11 +14,12 @@ from parfocal.explain.updates.floors import LIMIT, distance
 from parfocal.explain.updates.rules import BeforeUpdate, updated
 from parfocal.explain.updates.settings import code_of, differences, same
 from parfocal.explain.updates.solving import SideUpdate, UpdateEvidence, get, solve, with_settings
+from parfocal.judge import limits
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 
 Written = Callable[[str, Mapping[str, Any]], str]  # how an optimizer of the port is written
-EFFECT = 1e-6  # of an update: what a setting has to change to count
+EFFECT = limits.causes.UPDATE_EFFECT.value
 # What a rule does where no setting says anything.
 DEFAULTS = {"lr": 1.0, "bias_correction": True, "amsgrad": False, "nesterov": False, "added_decay": 0.0}
 NAMES = {

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.attribution.measures import LIMIT
+from parfocal.judge import limits
 from parfocal.judge.floors import rounding_score
 from parfocal.judge.named import Name, compare_named, flatten, reshaped_alike
 from parfocal.workflow.acceptance.layout import Checkpoint
@@ -92,12 +93,11 @@ class CheckpointEvidence:
 
 Found = Iterator[tuple[Kind, dict[str, Any]]]
 
-FEWEST_LOSSES = 2  # the guide's own: the first shows the forward pass, the second the update
-MANY_VALUES = 16  # computed apart, so many floats are not equal to the last bit
+FEWEST_LOSSES = limits.recorded.FEWEST_LOSSES.value
+MANY_VALUES = limits.recorded.EQUAL_FLOATS.value
 _LOSS = re.compile(r"loss", re.IGNORECASE)
 _RATE = re.compile(r"(^|[^a-z])lr([^a-z]|$)|learning_?rate", re.IGNORECASE)
-# A percentage is 100 times its fraction; after other roundings or a slightly different model, nearly so.
-_PERCENT = (90.0, 110.0)
+_PERCENT = limits.recorded.PERCENT_OF_FRACTION.value
 
 
 def readable(name: Name) -> str:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.judge import limits
 from parfocal.run.reader import Run, load_run
 from parfocal.run.records import CallRecord, TensorValue
 from parfocal.workflow.acceptance.writing import CheckpointValues
 
-FEWEST_LOSSES = 2
+FEWEST_LOSSES = limits.recorded.FEWEST_LOSSES.value
 
 
 def values_of_runs(

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Cause, Divergence, Site, side_name
@@ -26,7 +27,7 @@ from parfocal.workflow.recorded_runs.steps import Reduction
 from parfocal.workflow.recorded_runs.ties import tied_otherwise
 from parfocal.workflow.recorded_runs.vectors import PROPORTIONAL, factor_between
 
-SEVERAL = 2  # parameters from which on one factor is no chance
+SEVERAL = limits.recorded.SEVERAL.value
 
 
 @dataclass(frozen=True, slots=True)

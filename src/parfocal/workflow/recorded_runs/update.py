@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, Size
 from parfocal.judge.verdict import Divergence, Finding
 from parfocal.phrases import phrase
@@ -28,11 +29,11 @@ from parfocal.workflow.recorded_runs.update_settings import differing_settings
 from parfocal.workflow.recorded_runs.vectors import project_pair
 
 LINEAR = frozenset({"SGD", "Momentum"})  # optimizers whose update is in proportion to the gradient
-LIMIT = 8.0  # times what rounding and the gradient's error explain
-SIZES = 0.02  # relative difference of the sizes of two updates that a projection may show of the same
-TOGETHER = 16.0  # times what is explained, for the updates of all parameters as one
-SEEN = 16.0  # units in the last place of a weight from which on two updates are not the same
-SAME_ORDER = 1e-3  # relative difference of weights that lie in the same order
+LIMIT = limits.recorded.UPDATE.value
+SIZES = limits.recorded.UPDATE_SIZES.value
+TOGETHER = limits.recorded.UPDATES_TOGETHER.value
+SEEN = limits.recorded.UPDATE_SEEN.value
+SAME_ORDER = limits.recorded.SAME_ORDER.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Site
@@ -21,8 +22,8 @@ from parfocal.workflow.training.found import FoundDivergences
 from parfocal.workflow.training.judging import Noise
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
-RATIO = 1e-3  # relative spread of a ratio that is one number for all channels
-MOST = 10_000_000  # values that a variance is taken over
+RATIO = limits.causes.EQUAL_RATIO.value
+MOST = limits.searches.VARIANCE_VALUES.value
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from parfocal.backends.protocol import Mode
 from parfocal.brief import brief
 from parfocal.capture.determinism import dropping
+from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.phrases import phrase
@@ -15,7 +16,7 @@ from parfocal.report.report import Report
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.sides import TrainingSide
 
-DIGITS = 6  # rates are computed, by a formula or another
+DIGITS = limits.causes.DROPOUT_DIGITS.value
 
 
 def dropout_differences(

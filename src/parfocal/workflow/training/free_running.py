@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.judge import limits
 from parfocal.judge.verdict import Finding
 from parfocal.phrases import phrase
 from parfocal.report.report import Curve
@@ -20,10 +21,10 @@ from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.judging import moved
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
-PARTED = 1e-3  # relative difference of two losses that are no longer the same
-LEAST, MOST, SHARE = 3, 32, 8  # steps that are run like this: one in eight, within bounds
-UNKNOWN = 8  # of a training whose length is not known
-GROWN = 8.0  # times a difference must have grown to be said to grow
+PARTED = limits.causes.LOSSES_PARTED.value
+LEAST, MOST, SHARE = limits.searches.HORIZON_STEPS.value
+UNKNOWN = limits.searches.HORIZON_UNKNOWN.value
+GROWN = limits.causes.LOSSES_GROWN.value
 SEED = 20240304
 Group = Sequence[tuple[Batch, Batch]]  # of one step
 

@@ -19,6 +19,7 @@ from parfocal.capture.determinism import no_dropout
 from parfocal.capture.tree import flatten, replace
 from parfocal.errors import ParfocalError
 from parfocal.inputs import arguments, convert
+from parfocal.judge import limits
 from parfocal.judge.apart import apart
 from parfocal.judge.floors import (
     EPSILON,
@@ -36,11 +37,11 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
-LOSS_LIMIT = 32.0  # of one number nothing averages out: exp, log and tanh may all be off the same way
-END_LIMIT = 12.0  # in units of noise: outputs, losses and gradients are the end of a computation
+LOSS_LIMIT = limits.verdicts.LOSS_OF_A_STEP.value
+END_LIMIT = limits.verdicts.WHOLE_MODEL.value
 SMALL = 1 << 14  # elements of an array that NumPy goes through before anything else is set up
 SEED = 20240303
-NEAR = 4.0  # units of a tensor's own rounding below which no floor is measured
+NEAR = limits.verdicts.NEAR_ROUNDING.value
 
 
 @dataclass(frozen=True, slots=True)

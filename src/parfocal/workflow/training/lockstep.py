@@ -12,6 +12,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Mode
 from parfocal.capture.determinism import no_dropout
+from parfocal.judge import limits
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Cause, Finding
 from parfocal.phrases import phrase
@@ -31,9 +32,9 @@ from parfocal.workflow.training.sides import TrainingSide
 from parfocal.workflow.training.stretches import Stretches
 from parfocal.workflow.training.update_phase import UpdatePhase
 
-LOOKED_INTO = 4  # steps whose calls are aligned to explain a difference
+LOOKED_INTO = limits.searches.STEPS_LOOKED_INTO.value
 LOOKED_AT = frozenset({"forward", "gradient", "buffer"})  # phases that calls explain
-ACCUMULATED = 1e-3  # relative error of gradients that are a sum of others
+ACCUMULATED = limits.causes.ACCUMULATED.value
 Look = Callable[[tuple[Batch, Batch]], Report | None]
 
 

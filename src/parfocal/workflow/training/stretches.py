@@ -18,6 +18,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.updates.floors import LIMIT
+from parfocal.judge import limits
 from parfocal.judge.apart import apart
 from parfocal.judge.floors import EPSILON
 from parfocal.workflow.training.buffer_phase import BufferPhase, biased_count
@@ -28,13 +29,13 @@ from parfocal.workflow.training.pending import Group
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 from parfocal.workflow.training.update_phase import UpdatePhase
 
-WARM = 4  # steps in lockstep at the start
-FIRST, LONGEST = 4, 128  # steps of the first stretch and of the longest
-LARGE = 1 << 20  # numbers in the parameters of a model whose steps cost more than to judge them
-TRIES = 2  # stretches that may fail before none is tried again
-ROUNDING = 4.0  # units in the last place that one gradient is off
-NOISY = 1e-3  # relative floor of a gradient that is little but rounding: its updates go anywhere
-LOSS = 1e-4  # relative difference of losses at which a stretch is broken off
+WARM = limits.searches.LOCKSTEP_FIRST.value
+FIRST, LONGEST = limits.searches.STRETCH_STEPS.value
+LARGE = limits.searches.STRETCH_LARGE.value
+TRIES = limits.searches.STRETCH_TRIES.value
+ROUNDING = limits.causes.STRETCH_ROUNDING.value
+NOISY = limits.causes.STRETCH_NOISY.value
+LOSS = limits.causes.STRETCH_LOSS.value
 
 Groups = Sequence[Group]
 

@@ -21,6 +21,7 @@ from parfocal.explain.updates.floors import LIMIT, UpdateFloor, distance, rule_f
 from parfocal.explain.updates.rules import AfterUpdate, BeforeUpdate
 from parfocal.explain.updates.settings import differences
 from parfocal.explain.updates.solving import SideUpdate, UpdateEvidence
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, difference
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
@@ -31,10 +32,10 @@ from parfocal.workflow.training.found import FoundDivergences
 from parfocal.workflow.training.judging import nearly
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
-CLIP_LIMIT = 64.0  # in units of rounding: norms are sums over all parameters, in any order
-RATE = 4 * EPSILON["float32"]  # relative: how far apart two rates may be and make the same update
-KEPT = 8  # updates in lockstep for which a floor is used again: settings and sizes change slowly
-NEAR = 2.0  # units of a weight's own rounding below which no floor is computed
+CLIP_LIMIT = limits.verdicts.CLIPPED_NORM.value
+RATE = limits.verdicts.RATE_UNITS.value * EPSILON["float32"]
+KEPT = limits.searches.FLOORS_KEPT.value
+NEAR = limits.verdicts.NEAR_WEIGHT.value
 # What a slot of the reference is called in the port, where it is kept with the rate in it.
 WITH_RATE = {"momentum": "momentum_with_lr"}
 
