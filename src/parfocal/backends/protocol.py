@@ -416,6 +416,26 @@ Backend = InitialisingBackend
 
 
 @runtime_checkable
+class LaunchingBackend(Protocol):
+    """A capability some backends have: a training on several ranks of one machine."""
+
+    def launcher(self, ranks: int, logs: str) -> list[str]:
+        """What stands between the interpreter and a script: the framework's own launcher, on the CPU.
+
+        ``logs`` is a folder for what the launcher itself writes.
+        """
+
+    def join_ranks(self) -> None:
+        """In a launched process: find the other ranks."""
+
+    def leave_ranks(self) -> None:
+        """The last thing that a rank does."""
+
+    def data_parallel(self, model: Any) -> Any:
+        """The model in the framework's own wrapper, which averages gradients over the ranks."""
+
+
+@runtime_checkable
 class CheckpointReader(Protocol):
     """A capability some backends have: reading their own files without executing anything of them."""
 

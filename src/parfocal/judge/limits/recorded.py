@@ -117,8 +117,10 @@ FEWEST_LOSSES = Limit(
     "the guide to reproducing papers.",
 )
 EQUAL_FLOATS = Limit(
-    16,
+    32,
     "Computed apart, so many floats are not equal to the last bit: one file is a copy.",
+    "with both frameworks: of a linear layer's outputs 66 % are equal where 4 numbers are summed up, at most "
+    "44 % from 8 on",
 )
 PERCENT_OF_FRACTION = Limit(
     (90.0, 110.0),

@@ -22,6 +22,7 @@ from parfocal.errors import InputError
 from parfocal.run.files import save_reprod_log
 from parfocal.run.storage import storage_errors
 from parfocal.workflow.acceptance.layout import (
+    AGREED_EXACTLY,
     CHECKPOINTS,
     MANIFEST,
     Checkpoint,
@@ -69,7 +70,10 @@ def write_folder(
                 (building / name).parent.mkdir(parents=True, exist_ok=True)
                 (building / name).write_text(text, encoding="utf-8")
             missing = [each.name for each in CHECKPOINTS if each.name not in {one.name for one in given}]
-            _write_manifest(building, {**facts, "missing": missing, "thresholds": thresholds})
+            exact = [one.name for one in given if _agree_exactly(one)]
+            _write_manifest(
+                building, {**facts, "missing": missing, "thresholds": thresholds, AGREED_EXACTLY: exact}
+            )
             packed = _pack(building, folder)
             shutil.rmtree(folder, ignore_errors=True)
             os.replace(building, folder)
@@ -93,6 +97,13 @@ def _write_values(
         thresholds[one.name] = threshold_of(checkpoint, *values)
         write_log(*files, folder / log_file(checkpoint, spelling), thresholds[one.name])
     return thresholds
+
+
+def _agree_exactly(given: CheckpointValues) -> bool:
+    ours, theirs = (_arrays(each) for each in (given.reference, given.port))
+    return ours.keys() == theirs.keys() and all(
+        ours[name].tobytes() == theirs[name].tobytes() for name in ours
+    )
 
 
 def _arrays(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 from parfocal.brief import some
 from parfocal.errors import InputError, ParfocalError
 from parfocal.workflow.acceptance.layout import CHECKPOINTS
+from parfocal.workflow.guide.data_files import data_digest
 from parfocal.workflow.guide.judging import generate_inputs
 from parfocal.workflow.guide.processes import JobError, SideError, Workers
 from parfocal.workflow.guide.running_step import JudgedStep, RunningStep
@@ -29,6 +30,7 @@ from parfocal.workflow.guide.steps import COMMON, NAMES, OPTIONAL, STEPS, Common
 from parfocal.workflow.guide.values import keep
 
 ABORTING = FactoryError.code  # a mistake in what parfocal.toml names ends the check
+DATASETS = frozenset({"evaluation_data", "training_data"})  # factories that read data from disk
 COUNTS = 4  # of what was compared that are told
 Tell = Callable[[str, str], None]  # the step, and what is being done
 
@@ -179,10 +181,11 @@ class _Keys:
         given = [each for each in (project.inputs, project.label) if isinstance(each, str)]
         files = file_digests(project.folder / each for each in given)
         self.inputs = digest_of([project.inputs, project.label, project.seed, files])
+        self.data = data_digest(project.folder, project.data)
 
     def of(self, work: GuideStep | CommonWork, results: Mapping[str, StepResult]) -> str:
         project = self.project
-        used = (*work.factories, *(OPTIONAL if "optimizer" in work.factories else ()))
+        used = (*work.factories, *(OPTIONAL if "optimizer" in work.factories else ()), *work.optional)
         specs = {side.name: {name: side.factories.get(name) for name in used} for side in project.sides}
         files: set[Path] = set()
         for side in project.sides:
@@ -193,8 +196,9 @@ class _Keys:
                 files |= {project.folder / each for each in (side.weights, side.plan) if each}
         settings = {name: getattr(project, name) for name in work.settings if name not in ("inputs", "label")}
         inputs = self.inputs if "inputs" in work.settings else ""
+        data = self.data if not DATASETS.isdisjoint(work.factories) else ""
         needed = {name: results[name].key for name in work.needs if name in results}
-        return digest_of([self.base, specs, file_digests(files), settings, inputs, needed])
+        return digest_of([self.base, specs, file_digests(files), settings, inputs, data, needed])
 
 
 def _again(known: StepResult) -> bool:
@@ -230,7 +234,11 @@ def _missing(step: GuideStep, project: Project) -> list[str]:
         lacking = [side.name for side in project.sides if name not in side.factories]
         if lacking:
             found.append(name if len(lacking) == len(SIDES) else f"{lacking[0]}.{name}")
-    return [*found, *(["input.label"] if "label" in step.settings and not project.label else [])]
+    if "label" in step.settings and not project.label:
+        found.append("input.label")
+    if "ranks" in step.settings and not project.ranks:
+        found.append("many_cards.ranks")
+    return found
 
 
 def _hindered(step: GuideStep, project: Project, results: Mapping[str, StepResult]) -> StepResult | None:

@@ -215,12 +215,12 @@ def update(side: GuideSide, given: Given) -> dict[str, Any]:
             stack.enter_context(record(trained.model, given["run"], optimizer=trained.optimizer, state=state))
         for _ in range(side.project.updates):
             rates.append(side.backend.learning_rate(trained.optimizer))
-            losses.append(_train_on(trained, batch))
+            losses.append(train_on(trained, batch))
             trained.step_schedule(losses[-1])
     return {"losses": losses, "rates": rates}
 
 
-def _train_on(trained: TrainingSide, batch: Batch) -> float:
+def train_on(trained: TrainingSide, batch: Batch) -> float:
     loss = trained.loss_of(trained.forward(batch), batch.label)
     trained.backward(loss)
     trained.clip_gradients()
@@ -261,7 +261,7 @@ def record_training(side: GuideSide, given: Given) -> dict[str, Any]:
         record(trained.model, given["run"], optimizer=trained.optimizer, state=state),
     ):
         for inputs, label in take(given["batches"]):
-            loss = _train_on(trained, Batch(inputs, label))
+            loss = train_on(trained, Batch(inputs, label))
             if side.project.schedule == "update":
                 trained.step_schedule(loss)
     return {}
@@ -284,7 +284,7 @@ def train(side: GuideSide, given: Given) -> dict[str, Any]:
     for epoch in range(project.epochs):
         with side.backend.mode(trained.model, "train"):
             for batch in side.batches("training_data", seeded=epoch == 0):
-                losses.append(_train_on(trained, batch))
+                losses.append(train_on(trained, batch))
                 if project.schedule == "update":
                     trained.step_schedule(losses[-1])
         if project.schedule == "epoch":

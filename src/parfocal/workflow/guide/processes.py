@@ -69,17 +69,17 @@ class Worker:
         if line is None:
             self.end()
             raise SideError(
-                f"the {self.words} did not finish {job} in {limit:g} seconds{_last_lines(log)}",
+                f"the {self.words} did not finish {job} in {limit:g} seconds{last_lines(log)}",
                 hint=f"raise the limit at {self.project.place('time_limit')}, or give it less to do",
             )
         if not line:
             how = _ending(self.end())
-            raise SideError(f"the {self.words} {how} during {job}{_last_lines(log)}")
+            raise SideError(f"the {self.words} {how} during {job}{last_lines(log)}")
         answer = json.loads(line)
         if "error" in answer:
             raise JobError(answer["error"])
         if "raised" in answer:
-            raise SideError(f"{job} of the {self.words} raised {answer['raised']}{_last_lines(log)}")
+            raise SideError(f"{job} of the {self.words} raised {answer['raised']}{last_lines(log)}")
         done: dict[str, Any] = answer["done"]
         return done
 
@@ -154,7 +154,7 @@ def _ending(status: int) -> str:
     return f"ended with status {status}"
 
 
-def _last_lines(log: Path) -> str:
+def last_lines(log: Path) -> str:
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
         lines = [line for line in text.splitlines() if line.strip()]

@@ -26,7 +26,7 @@ FILE = "parfocal.toml"
 SIDES = ("reference", "port")
 FACTORIES = (
     *("model", "evaluation_data", "metric", "loss", "optimizer", "scheduler", "clip"),
-    "training_data",
+    *("training_data", "parallel", "reduce"),
 )
 
 
@@ -52,6 +52,7 @@ class Project:
     port: SideSettings
     inputs: tuple[str, ...] | str  # descriptions, or a file
     label: tuple[str, ...] | str  # likewise; empty: there is none
+    data: tuple[str, ...] = ()  # files and folders that the datasets read
     seed: int = 0
     time_limit: float = 600.0  # seconds that a side may take for one piece of work
     together: bool = True  # both sides in one process where that is possible
@@ -67,6 +68,7 @@ class Project:
     benchmark: Mapping[str, float] = field(default_factory=dict)  # published metrics
     within: float = 0.0015  # that a trained metric may be off
     places: Mapping[str, str] = field(default_factory=dict)  # key -> "parfocal.toml:3: seed"
+    ranks: int = 0  # of a launch on this machine; 0: many cards are left out
     file: str = FILE  # a folder may have several plans
 
     @property
@@ -123,6 +125,7 @@ _KEYS: Mapping[str, Mapping[str, _Key]] = {
     "": {
         "seed": _Key("a whole number from 0", lambda value: isinstance(value, int) and 0 <= value < 2**32),
         "time_limit": _POSITIVE,
+        "data": _Key('a file or folder like "pictures", or several in a list', _texts),
         "together": _Key("true or false", lambda value: isinstance(value, bool)),
     },
     "reference": {**_SIDE_KEYS, "weights": _TEXT},
@@ -139,6 +142,9 @@ _KEYS: Mapping[str, Mapping[str, _Key]] = {
         "order": _Key('"same" or "any"', lambda value: value in ("same", "any")),
         "within": _POSITIVE,
         "benchmark": _Key("numbers by the metric's name", _numbers),
+    },
+    "many_cards": {
+        "ranks": _Key("a whole number above 1", lambda value: _count(value) and value > 1),
     },
 }
 _ARRAY_FILES = (".npz", ".npy", ".safetensors")
@@ -217,8 +223,10 @@ def _project(document: Mapping[str, Any], places: _Places) -> Project:
         )
     chosen = {
         **{key: document[key] for key in _KEYS[""] if key in document},
+        "data": _data(document.get("data", []), places),
         **document.get("compare", {}),
         **document.get("training", {}),
+        **document.get("many_cards", {}),
     }
     found = {
         f"{section}.{key}".lstrip("."): places.of(section, key)
@@ -235,6 +243,17 @@ def _project(document: Mapping[str, Any], places: _Places) -> Project:
         file=places.file.name,
         **chosen,
     )
+
+
+def _data(value: str | list[str], places: _Places) -> tuple[str, ...]:
+    named = (value,) if isinstance(value, str) else tuple(value)
+    for name in named:
+        if not (places.file.parent / name).exists():
+            raise InputError(
+                f"{places.of('', 'data')} names {name!r}: there is no such file or folder",
+                hint="give its path relative to parfocal.toml, or absolute",
+            )
+    return named
 
 
 def _side(document: Mapping[str, Any], name: str, places: _Places) -> SideSettings:

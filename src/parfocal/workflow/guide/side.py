@@ -144,14 +144,17 @@ class GuideSide:
         seed(self.project.seed)
         return self.make(name)
 
-    def batches(self, name: str, *, seeded: bool = True) -> Iterator[Batch]:
+    def batches(self, name: str, *, seeded: bool = True, share: tuple[int, int] = (0, 1)) -> Iterator[Batch]:
         """Batches of a loader, or of the samples of a dataset put together.
 
-        Not ``seeded``, the random numbers go on where they are: a second epoch drops other values.
+        Not ``seeded``, the random numbers go on where they are: a second epoch drops other values. ``share``
+        is a rank and the number of ranks: samples are dealt out to them in turn. A loader deals by itself.
         """
         source = self.data(name) if seeded else self.make(name)
         stream = SampleStream(source, self.settings.name)
-        items = _stacked(stream.items(), self.project.batch_size) if stream.by_index else stream.items()
+        items = stream.items()
+        if stream.by_index:
+            items = _stacked(_dealt(items, *share), self.project.batch_size)
         count = 0
         for item in items:
             (batch, _), *_ = read_batches([item], 1)
@@ -187,6 +190,12 @@ def _is(made: Any, backend: Backend, question: Callable[[object], bool]) -> bool
         return registry.of(made) is backend and question(made)
     except InputError:
         return False
+
+
+def _dealt(samples: Iterator[Any], rank: int, ranks: int) -> Iterator[Any]:
+    """Every rank gets equally many: what is left over at the end is dropped."""
+    while len(group := list(islice(samples, ranks))) == ranks:
+        yield group[rank]
 
 
 def _stacked(samples: Iterator[Any], size: int) -> Iterator[Any]:

@@ -80,7 +80,7 @@ def _scaled_throughout(
     pair: StepPair, found: Sequence[ParameterError], wrong: Sequence[ParameterError]
 ) -> Cause | None:
     """All gradients of the port are the reference's times one number; the layers were given the same."""
-    alive = [each for each in found if each.relative and math.isfinite(each.relative)]
+    alive = [each for each in found if _is_alive(each, pair.limit)]
     if not wrong:
         return None
     reductions = pair.reference.reduction, pair.port.reduction
@@ -100,6 +100,13 @@ def _scaled_throughout(
     return Cause(
         "grad.scale", message, phrase("divide the port's gradients by {factor}", factor=f"{factor:.6g}"), 0.0
     )
+
+
+def _is_alive(each: ParameterError, limit: float) -> bool:
+    """Whether the gradient is more than rounding: that of a bias before a BatchNorm is nothing else."""
+    if not each.relative or not math.isfinite(each.relative):
+        return False
+    return each.error / each.relative > limit * each.given
 
 
 def _factor(pair: StepPair, tie: ParameterTie) -> float | None:
