@@ -17,6 +17,7 @@ from typing import Any
 
 from parfocal.backends.protocol import Call
 from parfocal.inputs import Arguments, convert
+from parfocal.phrases import phrase
 from parfocal.weights.choices import Choice, alike
 from parfocal.weights.draft import Draft
 from parfocal.weights.fingerprint import WeightFingerprint, distances, noise_of, shared_distance
@@ -37,7 +38,7 @@ ALONE = 5.0  # how much farther the next best must be
 MOST_LAYOUTS = 12  # layers fused on both sides that are tried at once
 LAYOUT_CALLS = 4000  # of modules in all trials of layouts: many of a block, few of a whole model
 NEIGHBOURS = 16  # reference units that are looked at where none has the very same input
-BY_VALUES = "same input values"
+BY_VALUES = phrase("same input values")
 NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
@@ -248,7 +249,10 @@ class ValueFollower:
         for unit in self._under[path]:
             link = self.draft.links.get(unit.path)
             if link and not link.decided and self._counts.get(unit.module):
-                evidence = (*link.evidence, f"reproduces the output of {twin or 'the model'}")
+                evidence = (
+                    *link.evidence,
+                    phrase("reproduces the output of {path}", path=twin or phrase("the model")),
+                )
                 self.draft.links[unit.path] = replace(link, evidence=evidence, confidence=0.9, decided=True)
 
     def _latent(self, path: str) -> list[Link]:

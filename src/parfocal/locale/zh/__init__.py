@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from parfocal.locale.zh.cli import TEXTS as _CLI
 from parfocal.locale.zh.codes import TEXTS as _CODES
+from parfocal.locale.zh.commands import TEXTS as _COMMANDS
 from parfocal.locale.zh.errors import TEXTS as _ERRORS
 from parfocal.locale.zh.explain import TEXTS as _EXPLAIN
 from parfocal.locale.zh.explain_backward import TEXTS as _BACKWARD
 from parfocal.locale.zh.explain_layers import TEXTS as _LAYERS
 from parfocal.locale.zh.explain_ops import TEXTS as _OPS
+from parfocal.locale.zh.file_errors import TEXTS as _FILE_ERRORS
 from parfocal.locale.zh.ranks import TEXTS as _RANKS
 from parfocal.locale.zh.recorded_runs import TEXTS as _RECORDED_RUNS
 from parfocal.locale.zh.report import TEXTS as _REPORT
@@ -22,7 +24,9 @@ TABLES = {
     "workflow.recorded_runs": _RECORDED_RUNS,
     "ranks": _RANKS,
     "cli": _CLI,
+    "commands": _COMMANDS,
     "errors": _ERRORS,
+    "file errors": _FILE_ERRORS,
     "codes": _CODES,
     "explain": _EXPLAIN,
     "explain.layers": _LAYERS,
