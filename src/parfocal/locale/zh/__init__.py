@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from parfocal.locale.zh.cli import TEXTS as _CLI
+from parfocal.locale.zh.code_guides import TEXTS as _CODE_GUIDES
 from parfocal.locale.zh.codes import TEXTS as _CODES
 from parfocal.locale.zh.commands import TEXTS as _COMMANDS
 from parfocal.locale.zh.errors import TEXTS as _ERRORS
@@ -28,6 +29,7 @@ TABLES = {
     "errors": _ERRORS,
     "file errors": _FILE_ERRORS,
     "codes": _CODES,
+    "code guides": _CODE_GUIDES,
     "explain": _EXPLAIN,
     "explain.layers": _LAYERS,
     "explain.ops": _OPS,
