@@ -88,6 +88,7 @@ screenshot: $(READY) browser  ## take the pictures of the HTML report that the d
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/python -m parfocal.report.codes_page > docs/codes.md
 	$(BIN)/python -m parfocal.report.limits_page > docs/limits.md
+	$(BIN)/python -m parfocal.report.codes_page zh > docs/codes.zh.md
 	$(BIN)/python -m parfocal.report.gaps_page > docs/gaps.md
 	$(BIN)/python -m typer parfocal.cli.main utils docs --name parfocal --title "Command line" --output docs/cli.md
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from parfocal.errors import InputError, StorageError
+from parfocal.phrases import phrase
 
 
 @contextmanager
@@ -14,13 +15,16 @@ def complete_or_absent(path: str) -> Iterator[str]:
     """Gives the name to write to; on leaving without an error the file takes its real name."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
-        raise StorageError(f"cannot write {path}: there is no folder {folder}", hint="create it first")
+        raise StorageError(
+            phrase("cannot write {path}: there is no folder {folder}", path=path, folder=folder),
+            hint=phrase("create it first"),
+        )
     partial = f"{path}.partial"
     try:
         yield partial
         os.replace(partial, path)
     except (OSError, RuntimeError) as error:  # a framework may report a full disk as a RuntimeError
-        raise StorageError(f"cannot write {path}: {error}") from error
+        raise StorageError(phrase("cannot write {path}: {error}", path=path, error=error)) from error
     finally:
         if os.path.exists(partial):
             os.remove(partial)
@@ -28,4 +32,4 @@ def complete_or_absent(path: str) -> Iterator[str]:
 
 def no_such_file(path: str) -> InputError:
     """The error for a file that is not there."""
-    return InputError(f"there is no file {path}", hint="check the path")
+    return InputError(phrase("there is no file {path}", path=path), hint=phrase("check the path"))

@@ -17,6 +17,7 @@ from functools import cache
 from parfocal.backends.dialects import Dialect
 from parfocal.backends.protocol import Backend
 from parfocal.errors import InputError, MissingFrameworkError
+from parfocal.phrases import joined, phrase
 
 ENTRY_POINT_GROUP = "parfocal.backends"
 
@@ -55,14 +56,26 @@ def get(name: str) -> Backend:
         return _loaded[name]
     if name not in _known():
         raise InputError(
-            f"there is no backend called {name!r}; there are: {', '.join(names())}",
-            hint=f"a package can add one under the entry point group {ENTRY_POINT_GROUP!r}",
+            phrase(
+                "there is no backend called {name}; there are: {names}",
+                name=repr(name),
+                names=joined(", ", names()),
+            ),
+            hint=phrase(
+                "a package can add one under the entry point group {entry_point_group}",
+                entry_point_group=repr(ENTRY_POINT_GROUP),
+            ),
         )
     if name not in available():
         title = TITLES.get(name, name)
         extra = f"pip install 'parfocal[{name}]'" if name in BUILTIN else f"pip install {name}"
         raise MissingFrameworkError(
-            f"{title} is not installed: no module named {name!r} in this environment", hint=extra
+            phrase(
+                "{title} is not installed: no module named {name} in this environment",
+                title=title,
+                name=repr(name),
+            ),
+            hint=extra,
         )
     module, _, attribute = _known()[name].partition(":")
     _loaded[name] = getattr(importlib.import_module(module), attribute)()
@@ -89,9 +102,14 @@ def of(value: object) -> Backend:
                 return backend
     kind = type(value)
     raise InputError(
-        f"an object of type {kind.__module__}.{kind.__qualname__} belongs to no known framework; "
-        f"expected a tensor, module, optimizer or scheduler of {' or '.join(names())}",
-        hint="pass the framework's own object, not a state dict, an array or a class",
+        phrase(
+            "an object of type {module}.{qualname} belongs to no known framework; "
+            "expected a tensor, module, optimizer or scheduler of {names}",
+            module=kind.__module__,
+            qualname=kind.__qualname__,
+            names=joined(" or ", names()),
+        ),
+        hint=phrase("pass the framework's own object, not a state dict, an array or a class"),
     )
 
 

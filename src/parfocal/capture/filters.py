@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from parfocal.brief import brief
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ def make_filter(
     """A filter from what a user wrote; a lone string counts as one pattern or kind."""
     if not isinstance(every, int) or every < 1:
         raise InputError(
-            f"every is {brief(every)}, must be 1 or more", hint="every=10 records each tenth step"
+            phrase("every is {every}, must be 1 or more", every=brief(every)),
+            hint=phrase("every=10 records each tenth step"),
         )
     return Filter(
         include=_as_tuple("include", include),
@@ -56,7 +58,10 @@ def make_filter(
 def _as_tuple(name: str, values: Collection[str]) -> tuple[str, ...]:
     found = (values,) if isinstance(values, str) else tuple(values) if isinstance(values, Iterable) else None
     if found is None or not all(isinstance(each, str) for each in found):
-        raise InputError(f"{name} is {brief(values)}, not a list of names", hint='e.g. ["layer1.*"]')
+        raise InputError(
+            phrase("{name} is {values}, not a list of names", name=name, values=brief(values)),
+            hint=phrase('e.g. ["layer1.*"]'),
+        )
     return found
 
 

@@ -29,6 +29,7 @@ from parfocal.capture.session import Session
 from parfocal.capture.state import StateListener, check_roles
 from parfocal.errors import InputError, ParfocalError
 from parfocal.judge.sketch import sketch_fields, stats
+from parfocal.phrases import joined, phrase
 from parfocal.run.dtypes import dtype_name
 from parfocal.run.launch import current_launch
 from parfocal.run.reader import Run
@@ -78,21 +79,29 @@ def record(
     _check_choice("level", level, Level)
     _check_choice("tensors", tensors, Tensors)
     if max_bytes is not None and (not isinstance(max_bytes, int) or max_bytes < 0):
-        raise InputError(f"max_bytes is {brief(max_bytes)}, must not be negative", hint="a number of bytes")
+        raise InputError(
+            phrase("max_bytes is {max_bytes}, must not be negative", max_bytes=brief(max_bytes)),
+            hint=phrase("a number of bytes"),
+        )
     backend = registry.of(model)
     if not backend.is_model(model):
-        raise InputError(f"record needs a model, got a {type(model).__name__}")
+        raise InputError(phrase("record needs a model, got a {kind}", kind=type(model).__name__))
     if check and follow is not None:
         raise InputError(
-            "check=True proves that recording changes nothing, and follow= changes what the model computes",
-            hint="leave out one of them",
+            phrase(
+                "check=True proves that recording changes nothing, "
+                "and follow= changes what the model computes"
+            ),
+            hint=phrase("leave out one of them"),
         )
     optimizers = () if optimizer is LATER else _as_tuple(optimizer)
     for each in optimizers:
         if not (backend.is_optimizer(each) or callable(getattr(each, "step", None))):  # or one around it
             raise InputError(
-                f"optimizer is {brief(each)}, not an optimizer of {backend.name}",
-                hint="pass one, or several in a list",
+                phrase(
+                    "optimizer is {each}, not an optimizer of {name}", each=brief(each), name=backend.name
+                ),
+                hint=phrase("pass one, or several in a list"),
             )
     roles = check_roles(state, bool(optimizers) or optimizer is LATER)
     chosen = make_filter(include, exclude, kinds, every)
@@ -210,7 +219,14 @@ def _described(array: Array) -> TensorValue:
 
 def _check_choice(name: str, value: str, allowed: Any) -> None:
     if value not in get_args(allowed):
-        raise InputError(f"{name} is {brief(value)}; allowed are {', '.join(map(repr, get_args(allowed)))}")
+        raise InputError(
+            phrase(
+                "{name} is {value}; allowed are {names}",
+                name=name,
+                value=brief(value),
+                names=joined(", ", map(repr, get_args(allowed))),
+            )
+        )
 
 
 def _as_tuple(optimizer: Any) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ from parfocal.backends.protocol import Backend
 from parfocal.capture.recorder import Recorder
 from parfocal.capture.recording import LATER, record
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 
 class _Enough(BaseException):
@@ -37,7 +38,10 @@ def record_script(
     the run was closed: as incomplete, unless the script exited in good order.
     """
     if not script.is_file():
-        raise InputError(f"there is no script {script}", hint="give the path of a Python file")
+        raise InputError(
+            phrase("there is no script {script}", script=script),
+            hint=phrase("give the path of a Python file"),
+        )
     watch = _ScriptWatch(out, steps, options)
     with watch, _command_line(script, arguments):
         try:
@@ -49,8 +53,8 @@ def record_script(
                 raise
     if watch.recorder is None:
         raise InputError(
-            f"{script} called no model with parameters, so there is nothing to record",
-            hint="the script must run the model itself, in this process",
+            phrase("{script} called no model with parameters, so there is nothing to record", script=script),
+            hint=phrase("the script must run the model itself, in this process"),
         )
     return watch.recorder.path
 

@@ -10,7 +10,7 @@ import typer
 
 from parfocal.cli.console import said
 from parfocal.errors import InputError, StorageError, TransferError
-from parfocal.phrases import phrase
+from parfocal.phrases import current_language, phrase
 
 
 def convert(
@@ -66,7 +66,7 @@ def convert(
     if as_json:
         typer.echo(json.dumps(_as_json(found, out), indent=2))
     else:
-        typer.echo(f"{found}\n{said(phrase('written to {out}', out=out))}")
+        typer.echo(f"{found.text(current_language())}\n{said(phrase('written to {out}', out=out))}")
 
 
 def _wanted(port: str | None, template: Path | None) -> Any:

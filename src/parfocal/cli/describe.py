@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from parfocal.cli.console import said
+from parfocal.phrases import joined, phrase
+
 if TYPE_CHECKING:
     from parfocal.workflow.description.model import ModelDescription, ModuleDescription, Shape
     from parfocal.workflow.description.pair import PairDescription, SideBySide
 
+MODULE, KIND, LAYER = phrase("module"), phrase("kind"), phrase("layer")
+TENSORS, PARAMETERS, CALLS = phrase("tensors"), phrase("parameters"), phrase("calls")
+SHAPES, DIFFERS = phrase("input -> output"), phrase("differs")
+NUMBERS = (PARAMETERS, CALLS)  # columns set to the right
 WIDE = 400  # characters of a line in a pipe: what belongs together stays on one line
 
 
@@ -64,7 +71,7 @@ def _is_shown(module: ModuleDescription | None, depth: int | None) -> bool:
 
 
 def _print_model(found: ModelDescription, depth: int | None) -> None:
-    more = ("calls", "input -> output") if found.ran else ()
+    more = (CALLS, SHAPES) if found.ran else ()
     rows = [
         (
             _name(module, found),
@@ -77,14 +84,15 @@ def _print_model(found: ModelDescription, depth: int | None) -> None:
         for module in found.modules
         if _is_shown(module, depth)
     ]
-    _print_table(("module", "kind", "layer", "tensors", "parameters", *more), rows)
-    typer.echo(f"\n{_title(found)}: {_totals(found)}")
+    _print_table((MODULE, KIND, LAYER, TENSORS, PARAMETERS, *more), rows)
+    told = phrase("{title}: {totals}", title=_title(found), totals=_totals(found))
+    typer.echo(f"\n{said(told)}")
 
 
 def _print_pair(found: PairDescription, depth: int | None) -> None:
     ran = found.reference.ran
-    shapes = ("input -> output",) if ran else ()
-    side = ("layer", "parameters", *shapes)
+    shapes = (SHAPES,) if ran else ()
+    side = (LAYER, PARAMETERS, *shapes)
     rows = [
         (
             *_side(line.reference, found.reference, ran, again=line.part),
@@ -94,15 +102,27 @@ def _print_pair(found: PairDescription, depth: int | None) -> None:
         for line in found.lines
         if _is_shown(line.reference, depth) or _is_shown(line.port, depth)
     ]
-    _print_table(("reference", *side, "port", *side, "differs"), rows)
+    _print_table((phrase("reference"), *side, phrase("port"), *side, DIFFERS), rows)
     paired = sum(
         line.reference is not None and line.port is not None and not line.part for line in found.lines
     )
-    typer.echo(f"\nreference {_title(found.reference)}: {_totals(found.reference)}")
-    typer.echo(f"port {_title(found.port)}: {_totals(found.port)}")
-    typer.echo(f"paired {paired} of {len(found.reference.modules)} and {len(found.port.modules)} modules")
+    lines = [
+        phrase("{side} {title}: {totals}", side=side_name, title=_title(model), totals=_totals(model))
+        for side_name, model in ((phrase("reference"), found.reference), (phrase("port"), found.port))
+    ]
+    lines.append(
+        phrase(
+            "paired {paired} of {reference} and {port} modules",
+            paired=paired,
+            reference=len(found.reference.modules),
+            port=len(found.port.modules),
+        )
+    )
     if not found.weights_agree:
-        typer.echo("not all weights correspond: without them modules are paired by kind and order alone")
+        lines.append(
+            phrase("not all weights correspond: without them modules are paired by kind and order alone")
+        )
+    typer.echo("\n" + "\n".join(map(said, lines)))
 
 
 def _side(
@@ -121,9 +141,9 @@ def _side(
 
 def _difference(line: SideBySide) -> str:
     if line.reference is None:
-        return "port only"
+        return phrase("port only")
     if line.port is None:
-        return "reference only"
+        return phrase("reference only")
     ours, theirs = line.reference.settings, line.port.settings
     return ", ".join(f"{name} {ours[name]} / {theirs[name]}" for name in line.settings)
 
@@ -144,28 +164,44 @@ def _layer(module: ModuleDescription) -> str:
 
 
 def _tensors(module: ModuleDescription) -> str:
-    return ", ".join(
-        f"{each.name} {_shape(each.shape)}"
-        + (f" = {each.tied_to}" if each.tied_to else "")
-        + (" (buffer)" if each.role == "buffer" else "")
-        for each in module.tensors
+    return joined(
+        ", ",
+        (
+            phrase(
+                "{name} {shape}{tied}{buffer}",
+                name=each.name,
+                shape=_shape(each.shape),
+                tied=f" = {each.tied_to}" if each.tied_to else "",
+                buffer=phrase(" (buffer)") if each.role == "buffer" else "",
+            )
+            for each in module.tensors
+        ),
     )
 
 
 def _calls(module: ModuleDescription, *, counted: bool = False) -> str:
     """Every kind of call once."""
-    forms = Counter(f"{_shapes(call.inputs)} -> {_shapes(call.outputs)}" for call in module.calls)
+    forms = Counter(
+        phrase("{inputs} -> {outputs}", inputs=_shapes(call.inputs), outputs=_shapes(call.outputs))
+        for call in module.calls
+    )
     if len(forms) == 1 and not counted:
         return next(iter(forms))
-    return "; ".join(f"{count} times {form}" if count > 1 else form for form, count in forms.items())
+    return joined(
+        "; ",
+        (
+            phrase("{count} times {form}", count=count, form=form) if count > 1 else form
+            for form, count in forms.items()
+        ),
+    )
 
 
 def _shapes(slots: Mapping[str, Shape]) -> str:
-    return ", ".join(map(_shape, slots.values())) or "-"
+    return joined(", ", map(_shape, slots.values())) or "-"
 
 
 def _shape(shape: Shape) -> str:
-    return "x".join(map(str, shape)) or "scalar"
+    return "x".join(map(str, shape)) or phrase("scalar")
 
 
 def _title(found: ModelDescription) -> str:
@@ -174,10 +210,14 @@ def _title(found: ModelDescription) -> str:
 
 def _totals(found: ModelDescription) -> str:
     totals = found.totals
-    calls = f", {totals.calls:,} calls" if found.ran else ""
-    return (
-        f"{totals.modules:,} modules, {totals.parameters:,} parameters ({totals.trainable:,} trainable), "
-        f"{totals.buffers:,} numbers in buffers{calls}"
+    return phrase(
+        "{modules} modules, {parameters} parameters ({trainable} trainable), "
+        "{buffers} numbers in buffers{calls}",
+        modules=f"{totals.modules:,}",
+        parameters=f"{totals.parameters:,}",
+        trainable=f"{totals.trainable:,}",
+        buffers=f"{totals.buffers:,}",
+        calls=phrase(", {calls} calls", calls=f"{totals.calls:,}") if found.ran else "",
     )
 
 
@@ -189,11 +229,9 @@ def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in header:
-        table.add_column(
-            title, justify="right" if title in ("parameters", "calls") else "left", overflow="fold"
-        )
+        table.add_column(said(title), justify="right" if title in NUMBERS else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*(escape(said(cell)) for cell in row))
     make_console(pipe_width=WIDE).print(table)
 
 

@@ -12,6 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from parfocal import __version__
+from parfocal.cli.console import said
+from parfocal.columns import padded
+from parfocal.phrases import joined, phrase
 
 # what is asked for -> the distributions that can provide it, and how to get it
 PACKAGES = {
@@ -19,9 +22,10 @@ PACKAGES = {
     "torch": (("torch",), "pip install 'parfocal[torch]'"),
     "paddle": (("paddlepaddle", "paddlepaddle-gpu"), "pip install 'parfocal[paddle]'"),
     "safetensors": (("safetensors",), "pip install safetensors"),
-    "reprod_log and padiff drop-ins": (("parfocal-compat",), "pip install parfocal-compat"),
+    phrase("reprod_log and padiff drop-ins"): (("parfocal-compat",), "pip install parfocal-compat"),
 }
 FRAMEWORKS = ("torch", "paddle")
+NAME_WIDTH = 32  # columns of the terminal
 
 
 def doctor(
@@ -55,7 +59,14 @@ def doctor(
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
     else:
-        _print(facts, f"{speed.compare / 1e9:.1f} GB/s, {speed.compare / speed.copy:.1f} times a memory copy")
+        _print(
+            facts,
+            phrase(
+                "{speed} GB/s, {times} times a memory copy",
+                speed=f"{speed.compare / 1e9:.1f}",
+                times=f"{speed.compare / speed.copy:.1f}",
+            ),
+        )
         if traps and facts["traps"]:
             _print_traps()
     if any(each["problem"] for each in frameworks.values()):
@@ -64,25 +75,47 @@ def doctor(
 
 def _print(facts: dict[str, Any], speed: str) -> None:
     """One table: what, and how it stands."""
+    from parfocal.report.mapping import symptom_words
+
     loops = facts["loops"]
-    rows = [("compiled loops", f"{_path(loops['path'], loops['paths'])}: compares {speed}")]
+    rows = [
+        (
+            phrase("compiled loops"),
+            phrase("{path}: compares {speed}", path=_path(loops["path"], loops["paths"]), speed=speed),
+        )
+    ]
     for name, (_, remedy) in PACKAGES.items():
-        rows.append((name, facts["packages"][name] or f"not installed: {remedy}"))
+        rows.append((name, facts["packages"][name] or phrase("not installed: {missing}", missing=remedy)))
         about = facts["frameworks"].get(name)
         if about is not None and about["problem"]:
-            rows.append(("", f"recording does not work: {about['problem']}"))
+            rows.append(("", phrase("recording does not work: {problem}", problem=about["problem"])))
         elif about is not None:
-            devices = ", ".join(about["devices"])
-            rows.append(("", f"threads: {about['threads']}; devices: {devices}; recording works"))
+            works = phrase(
+                "threads: {threads}; devices: {devices}; recording works",
+                threads=about["threads"],
+                devices=joined(", ", about["devices"]),
+            )
+            rows.append(("", works))
     if facts["traps"]:
-        told = ", ".join(f"{where} {count}" for where, count in facts["traps"].items())
-        rows.append(("known differences", f"by where they show: {told}"))
-        rows.append(("", "parfocal doctor --traps lists them, parfocal map NAME shows those of a layer"))
-    typer.echo(
-        f"parfocal {__version__}, Python {facts['python']}, {facts['cores']} cores, {facts['platform']}"
+        places = (
+            phrase("{where} {count}", where=symptom_words(where), count=count)
+            for where, count in facts["traps"].items()
+        )
+        told = phrase("by where they show: {places}", places=joined(", ", places))
+        rows.append((phrase("known differences"), told))
+        rows.append(
+            ("", phrase("parfocal doctor --traps lists them, parfocal map NAME shows those of a layer"))
+        )
+    head = phrase(
+        "parfocal {version}, Python {python}, {cores} cores, {platform}",
+        version=__version__,
+        python=facts["python"],
+        cores=facts["cores"],
+        platform=facts["platform"],
     )
+    typer.echo(said(head))
     for name, text in rows:
-        typer.echo(f"  {name:<32}{text}")
+        typer.echo(f"  {padded(said(name), NAME_WIDTH)}{said(text)}")
 
 
 def _framework(name: str) -> dict[str, Any]:
@@ -108,18 +141,21 @@ def _traps() -> dict[str, int]:
 def _print_traps() -> None:
     from parfocal.backends.gaps import GAPS
     from parfocal.phrases import current_language
+    from parfocal.report.mapping import FAMILIES
 
     family = None
     for gap in GAPS:
         if gap.family is not family:
             family = gap.family
-            typer.echo(f"\n{family.value}")
+            typer.echo(f"\n{said(FAMILIES[family])}")
         words = gap.words(current_language())
         typer.echo(f"  {words.title}\n    {words.fix}")
 
 
 def _path(used: str, paths: list[str]) -> str:
-    return f"{used} (of {', '.join(paths)})" if paths else f"{used}, NumPy alone"
+    if not paths:
+        return phrase("{used}, NumPy alone", used=used)
+    return phrase("{used} (of {paths})", used=used, paths=joined(", ", paths))
 
 
 def _installed(distributions: tuple[str, ...]) -> str | None:

@@ -33,6 +33,7 @@ from parfocal.cli import (
     status,
 )
 from parfocal.cli import map as mapping
+from parfocal.cli.help import translate_help
 from parfocal.errors import ParfocalError
 from parfocal.phrases import current_language, phrase, translate
 
@@ -88,7 +89,9 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         try:
-            app(prog_name="parfocal")
+            command = typer.main.get_command(app)
+            translate_help(command, current_language())
+            command(prog_name="parfocal")
         finally:
             sys.stdout.flush()
     except ParfocalError as error:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from parfocal.cli.console import said
+from parfocal.phrases import current_language, joined, phrase
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -45,24 +48,30 @@ def map_names(
         _print(console, match)
     for name in names:
         if also_known(name, to):
-            typer.echo(f"parfocal: {name} is another name in paddle: --to torch shows that one", err=True)
+            other = phrase("{name} is another name in paddle: --to torch shows that one", name=name)
+            typer.echo(f"parfocal: {said(other)}", err=True)
 
 
 def _print(console: Console, match: Match) -> None:
     from rich.markup import escape
 
-    from parfocal.report.mapping import headline, instead
+    from parfocal.report.mapping import CATEGORIES, headline, instead, meaning
 
-    console.print(f"[bold]{escape(headline(match))}[/]")
+    language = current_language()
+    console.print(f"[bold]{escape(said(headline(match)))}[/]")
     entry = match.counterpart
-    console.print(escape(f"{entry.category.value}{f': {entry.meaning}' if entry.meaning else ''}"))
+    category, about = CATEGORIES[entry.category], meaning(match, language)
+    told = phrase("{category}: {meaning}", category=category, meaning=about) if about else category
+    console.print(escape(said(told)))
     if match.missing:
-        missing = " and ".join(match.missing)
-        console.print(
-            f"not installed: {missing}; its arguments and defaults are shown as far as tables know them"
+        told = phrase(
+            "not installed: {missing}; its arguments and defaults are shown as far as tables know them",
+            missing=joined(" and ", match.missing),
         )
+        console.print(escape(said(told)))
     if entry.name(match.target) is None:
-        console.print(escape(f"instead: {instead(match) or 'nothing is known that stands in for it'}"))
+        other = instead(match, language) or phrase("nothing is known that stands in for it")
+        console.print(escape(said(phrase("instead: {other}", other=other))))
     else:
         _print_arguments(console, match)
         _print_parameters(console, match)
@@ -74,14 +83,15 @@ def _print_arguments(console: Console, match: Match) -> None:
 
     if not match.arguments:
         return
-    console.print("\narguments")
+    console.print(f"\n{said(phrase('arguments'))}")
     rows = [
         (*_cells(row.torch), *_cells(row.paddle), relation(row))
         if match.source == "torch"
         else (*_cells(row.paddle), *_cells(row.torch), relation(row))
         for row in match.arguments
     ]
-    _print_table(console, (match.source, "default", match.target, "default", ""), rows)
+    default = phrase("default")
+    _print_table(console, (match.source, default, match.target, default, ""), rows)
 
 
 def _print_parameters(console: Console, match: Match) -> None:
@@ -89,33 +99,35 @@ def _print_parameters(console: Console, match: Match) -> None:
 
     if not match.parameters:
         return
-    console.print("\nparameters and buffers")
+    console.print(f"\n{said(phrase('parameters and buffers'))}")
     rows = []
     for each in match.parameters:
         sides = layout(each.torch, each.torch_axes), layout(each.paddle, each.paddle_axes)
         rows.append((*(sides if match.source == "torch" else sides[::-1]), moves(each)))
-    _print_table(console, (match.source, match.target, "from torch to paddle"), rows)
+    _print_table(console, (match.source, match.target, phrase("from torch to paddle")), rows)
 
 
 def _print_gaps(console: Console, match: Match) -> None:
     from rich.markup import escape
 
-    from parfocal.phrases import current_language
+    from parfocal.report.mapping import STATUSES
 
     if not match.gaps:
-        console.print("\nno difference is known beyond names and defaults")
+        console.print(f"\n{said(phrase('no difference is known beyond names and defaults'))}")
         return
-    console.print("\ndifferences")
+    console.print(f"\n{said(phrase('differences'))}")
     for gap in match.gaps:
         words = gap.words(current_language())
-        console.print(f"  [bold]{escape(words.title)}[/] ({gap.id}, {gap.status.value})")
+        title = f"[bold]{escape(words.title)}[/]"
+        told = phrase("{title} ({id}, {status})", title=title, id=gap.id, status=STATUSES[gap.status])
+        console.print(f"  {said(told)}")
         for label, text in (
             ("torch", words.torch),
             ("paddle", words.paddle),
-            ("seen", words.seen),
-            ("fix", words.fix),
+            (phrase("seen"), words.seen),
+            (phrase("fix"), words.fix),
         ):
-            _print_indented(console, label, text)
+            _print_indented(console, said(label), text)
 
 
 def _print_indented(console: Console, label: str, text: str) -> None:
@@ -133,9 +145,9 @@ def _print_table(console: Console, header: tuple[str, ...], rows: Sequence[tuple
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, title in enumerate(header):
-        table.add_column(f"  {title}" if number == 0 else title, overflow="fold")
+        table.add_column(f"  {said(title)}" if number == 0 else said(title), overflow="fold")
     for first, *rest in rows:
-        table.add_row(f"  {_plain(first)}", *(_plain(cell) for cell in rest))
+        table.add_row(f"  {_plain(first)}", *(_plain(said(cell)) for cell in rest))
     console.print(table)
 
 

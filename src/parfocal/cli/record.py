@@ -12,7 +12,7 @@ import typer
 
 from parfocal.cli.console import said
 from parfocal.errors import InputError, TransferError
-from parfocal.phrases import phrase
+from parfocal.phrases import joined, phrase
 
 if TYPE_CHECKING:
     from parfocal.run.reader import Run
@@ -151,11 +151,11 @@ def _record_model(model: Any, given: Any, mode: Any, out: Path, options: dict[st
     ):
         until = phrase("what ran until then is in {path}", path=recorder.path)
         hint = phrase("inputs without names go by position, named ones by keyword")
-        with telling("model", phrase("the forward pass"), modules, f"{hint}; {until}"):
+        with telling("model", phrase("the forward pass"), modules, joined("; ", (hint, until))):
             output = model(*args, **kwargs)
         if options["grads"]:
             hint = phrase("--no-grads records the forward pass alone")
-            with telling("model", phrase("the backward pass"), modules, f"{hint}; {until}"):
+            with telling("model", phrase("the backward pass"), modules, joined("; ", (hint, until))):
                 _go_backward(backend, output)
     return recorder.path
 
@@ -181,6 +181,9 @@ def _go_backward(backend: Any, output: Any) -> None:
 
 
 def _print_summary(run: Run, as_json: bool, wanted: Path) -> None:
+    from parfocal.report.coverage import Compared
+    from parfocal.report.text import amount
+
     summary = {
         "path": str(run.path),
         "framework": run.header.framework,
@@ -193,13 +196,24 @@ def _print_summary(run: Run, as_json: bool, wanted: Path) -> None:
     if as_json:
         typer.echo(json.dumps(summary, indent=2))
     else:
-        counts = [
-            f"{summary[name]} {name if summary[name] != 1 else name[:-1]}"
-            for name in ("calls", "gradients", "steps")
-        ]
-        typer.echo(
-            f"recorded {summary['model']} ({summary['framework']}) to {summary['path']}: {', '.join(counts)}"
+        told = phrase(
+            "recorded {model} ({framework}) to {path}: {counts}",
+            model=summary["model"],
+            framework=summary["framework"],
+            path=summary["path"],
+            counts=joined(
+                ", ",
+                (
+                    amount(Compared(name, len(found)))
+                    for name, found in (
+                        ("calls", run.calls()),
+                        ("gradients", run.gradients()),
+                        ("steps", run.steps()),
+                    )
+                ),
+            ),
         )
+        typer.echo(said(told))
     if run.path.name != wanted.name:
         told = phrase("{path} was there already and is left as it was", path=wanted)
         typer.echo(f"parfocal: {said(told)}", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from parfocal.cli.console import said
 from parfocal.errors import InputError, StorageError
 from parfocal.phrases import joined, phrase
 
@@ -73,7 +74,8 @@ def _write_pages(reports: dict[str, Report], output: Path | None, *, show: bool)
         _write(target, to_html(each))
         typer.echo(str(target))
         if show and not webbrowser.open(target.resolve().as_uri()):
-            typer.echo("parfocal: no browser was found; open the file yourself", err=True)
+            told = said(phrase("no browser was found; open the file yourself"))
+            typer.echo(f"parfocal: {told}", err=True)
 
 
 def _write(target: Path, text: str) -> None:

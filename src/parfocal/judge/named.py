@@ -84,8 +84,11 @@ def methods_of(method: str | Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in expanded if name not in METHODS]
     if unknown or not expanded:
         raise InputError(
-            f"unknown diff method {', '.join(map(repr, unknown)) or '(none given)'}",
-            hint=f"use one or more of {', '.join(METHODS)}, or all",
+            phrase(
+                "unknown diff method {names}",
+                names=joined(", ", map(repr, unknown)) or phrase("(none given)"),
+            ),
+            hint=phrase("use one or more of {methods}, or all", methods=joined(", ", METHODS)),
         )
     return expanded
 
@@ -131,13 +134,15 @@ def compare_named(
     """Compare all names of both sides; a value equal to the threshold passes."""
     methods = methods_of(method)
     if not threshold >= 0:
-        raise InputError(f"the threshold is {threshold}; it must be a number >= 0")
+        raise InputError(
+            phrase("the threshold is {threshold}; it must be a number >= 0", threshold=threshold)
+        )
     left, right = dict(flatten(first)), dict(flatten(second))
     names = tuple(dict.fromkeys([*left, *right]))
     if not names:
         raise EmptyComparisonError(
-            "both sides are empty: there is nothing to compare",
-            hint="record at least one array under the same name on both sides",
+            phrase("both sides are empty: there is nothing to compare"),
+            hint=phrase("record at least one array under the same name on both sides"),
         )
     return tuple(_row(name, left, right, methods, threshold) for name in names)
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +21,22 @@ class Tolerance:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise InputError(
-                    f"Tolerance: {name} must be a number, got {type(value).__name__} {value!r}",
-                    hint=f"pass {name} as a float, e.g. Tolerance({name}=1e-5)",
+                    phrase(
+                        "Tolerance: {name} must be a number, got {kind} {value}",
+                        name=name,
+                        kind=type(value).__name__,
+                        value=repr(value),
+                    ),
+                    hint=phrase("pass {name} as a float, e.g. Tolerance({name}=1e-5)", name=name),
                 )
             if not math.isfinite(value) or value < 0:
                 raise InputError(
-                    f"Tolerance: {name} must be finite and not negative, got {value!r}",
-                    hint=f"0 <= {name} < inf; 0 asks for exact equality",
+                    phrase(
+                        "Tolerance: {name} must be finite and not negative, got {value}",
+                        name=name,
+                        value=repr(value),
+                    ),
+                    hint=phrase("0 <= {name} < inf; 0 asks for exact equality", name=name),
                 )
 
     @property

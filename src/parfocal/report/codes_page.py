@@ -1,12 +1,16 @@
-"""The documentation's page of cause codes, made from the register; run it to print the page."""
+"""The documentation's page of cause codes, made from the register; run it to print the page.
+
+``python -m parfocal.report.codes_page zh`` prints it in Chinese.
+"""
 
 from __future__ import annotations
 
 import sys
 
+from parfocal.judge.code_guides import GUIDES
 from parfocal.judge.codes import CODES
 from parfocal.locale import ENGLISH
-from parfocal.phrases import phrase, translate
+from parfocal.phrases import joined, phrase, translate
 
 FIELD, FILE = "`report.first.cause.code`", "`parfocal/judge/codes.py`"
 
@@ -49,20 +53,28 @@ def page(language: str = ENGLISH) -> str:
         ),
     ]
     for family, title in TITLES.items():
-        lines += [
-            "",
-            f"## {told(title)}",
-            "",
-            told(phrase("| code | what it means | for example | phases |")),
-            "| --- | --- | --- | --- |",
-        ]
-        lines += [
-            f"| `{name}` | {told(code.meaning)} | {told(code.example)} | {', '.join(code.phases)} |"
-            for name, code in CODES.items()
-            if name.partition(".")[0] == family
-        ]
+        lines += ["", f"## {told(title)}"]
+        for name in CODES:
+            if name.partition(".")[0] == family:
+                lines += ["", f"### `{name}`", "", *map(told, _entry(name))]
     return "\n".join(lines) + "\n"
 
 
+def _entry(name: str) -> list[str]:
+    code, guide = CODES[name], GUIDES[name]
+    return [
+        phrase("{meaning} {example}", meaning=code.meaning, example=_example(code.example)),
+        "",
+        phrase("- {told}", told=phrase("**What you see**: {symptom}", symptom=guide.symptom)),
+        phrase("- {told}", told=phrase("**Proof**: {proof}", proof=guide.proof)),
+        phrase("- {told}", told=phrase("**Fix**: {fix}", fix=guide.fix)),
+        phrase("- {told}", told=phrase("**Phases**: {phases}", phases=joined(", ", code.phases))),
+    ]
+
+
+def _example(example: str) -> str:
+    return phrase("For example: {example}.", example=example)
+
+
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.write(page(*sys.argv[1:2]))

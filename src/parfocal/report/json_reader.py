@@ -17,7 +17,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 
 from parfocal.brief import brief, some
 from parfocal.errors import FileFormatError, InputError, ParfocalError, StorageError
-from parfocal.phrases import Phrase, phrases_of
+from parfocal.phrases import Phrase, phrase, phrases_of
 from parfocal.report.report import NOT_IN_JSON, SCHEMA, Report
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -39,8 +39,13 @@ def report_from(data: Any, source: str = "the report's JSON") -> Report:
     report = cast(Report, reader.dataclass_of(Report, told, ""))
     if data.get("ok") is not report.ok:
         raise FileFormatError(
-            f"{source}: ok is {brief(data.get('ok'))}, and there are {len(report.divergences)} divergences",
-            hint="the file was changed by hand, or cut: save the report again",
+            phrase(
+                "{source}: ok is {value}, and there are {divergences} divergences",
+                source=source,
+                value=brief(data.get("ok")),
+                divergences=len(report.divergences),
+            ),
+            hint=phrase("the file was changed by hand, or cut: save the report again"),
         )
     return report
 
@@ -50,9 +55,13 @@ def load_report(path: str | Path) -> Report:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is no JSON: byte {error.start} is no UTF-8") from error
+        raise FileFormatError(
+            phrase("{path} is no JSON: byte {start} is no UTF-8", path=path, start=error.start)
+        ) from error
     except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+        raise StorageError(
+            phrase("cannot read {path}: {strerror}", path=path, strerror=error.strerror)
+        ) from error
     try:
         data = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -62,7 +71,8 @@ def load_report(path: str | Path) -> Report:
             else "nested too deeply"
         )
         raise FileFormatError(
-            f"{path} is no JSON: {where}", hint="a report.json that report.save(folder) wrote"
+            phrase("{path} is no JSON: {where}", path=path, where=where),
+            hint=phrase("a report.json that report.save(folder) wrote"),
         ) from error
     return report_from(data, str(path))
 
@@ -80,22 +90,36 @@ class _Reader:
         self.phrases: Mapping[str, Phrase] = {}
 
     def wrong(self, place: str, value: Any, wanted: str) -> FileFormatError:
-        where = f"{place} is" if place else "it is"
         return FileFormatError(
-            f"{self.source}: {where} {brief(value)}, and should be {wanted}",
-            hint="a report.json that report.save(folder) wrote",
+            phrase(
+                "{source}: {place} is {value}, and should be {wanted}",
+                source=self.source,
+                place=place or phrase("it"),
+                value=brief(value),
+                wanted=wanted,
+            ),
+            hint=phrase("a report.json that report.save(folder) wrote"),
         )
 
     def check_schema(self, data: Mapping[str, Any]) -> None:
         if "schema" not in data:
             raise FileFormatError(
-                f"{self.source} is no report: it has no field 'schema' among {some(sorted(map(str, data)))}",
-                hint="a report.json that report.save(folder) wrote",
+                phrase(
+                    "{source} is no report: it has no field 'schema' among {value}",
+                    source=self.source,
+                    value=some(sorted(map(str, data))),
+                ),
+                hint=phrase("a report.json that report.save(folder) wrote"),
             )
         if data["schema"] != SCHEMA:
             raise FileFormatError(
-                f"{self.source}: schema is {brief(data['schema'])}, and this parfocal reads {SCHEMA}",
-                hint="read it with the version of parfocal that wrote it",
+                phrase(
+                    "{source}: schema is {value}, and this parfocal reads {schema}",
+                    source=self.source,
+                    value=brief(data["schema"]),
+                    schema=SCHEMA,
+                ),
+                hint=phrase("read it with the version of parfocal that wrote it"),
             )
 
     def read_phrases(self, table: Any) -> None:
@@ -106,7 +130,8 @@ class _Reader:
             self.phrases = phrases_of(table)
         except ValueError as error:
             raise FileFormatError(
-                f"{self.source}: phrases: {error}", hint="a report.json that report.save(folder) wrote"
+                phrase("{source}: phrases: {error}", source=self.source, error=error),
+                hint=phrase("a report.json that report.save(folder) wrote"),
             ) from error
 
     def dataclass_of(self, kind: type, value: Any, place: str) -> Any:
@@ -135,7 +160,8 @@ class _Reader:
         names = ", ".join(item.name for item in fields(kind) if item.name not in NOT_IN_JSON)
         where = f"{place}: " if place else ""
         return FileFormatError(
-            f"{self.source}: {where}{problem}", hint=f"the fields of a {kind.__name__} are {names}"
+            f"{self.source}: {where}{problem}",
+            hint=phrase("the fields of a {kind} are {names}", kind=kind.__name__, names=names),
         )
 
     def read(self, wanted: Any, value: Any, place: str) -> Any:

@@ -4,10 +4,62 @@ from __future__ import annotations
 
 from typing import Any
 
-from parfocal.backends.counterparts.entry import Relation
+from parfocal.backends.counterparts.entry import Category, Relation
 from parfocal.backends.counterparts.lookup import ArgumentRow, ArgumentSide, Match
-from parfocal.backends.counterparts.parameters import ParameterCounterpart
-from parfocal.backends.gaps.entry import Gap
+from parfocal.backends.counterparts.parameters import Move, ParameterCounterpart
+from parfocal.backends.gaps.entry import Family, Gap, Status, Symptom
+from parfocal.locale import CHINESE, ENGLISH
+from parfocal.locale.zh.kinds import FUNCTIONS, INSTEAD, KINDS
+from parfocal.phrases import joined, phrase
+
+CATEGORIES = {
+    Category.LAYER: phrase("layer"),
+    Category.LOSS: phrase("loss"),
+    Category.FUNCTION: phrase("function"),
+    Category.TENSOR: phrase("tensor function"),
+    Category.OPTIMIZER: phrase("optimizer"),
+    Category.SCHEDULER: phrase("scheduler"),
+    Category.INITIALISER: phrase("initialiser"),
+    Category.TOOL: phrase("tool"),
+}
+FAMILIES = {
+    Family.PARAMETERS: phrase("Parameters and loading"),
+    Family.NORMALISATION: phrase("Normalisation"),
+    Family.WINDOWS: phrase("Convolution, pooling and resizing"),
+    Family.ACTIVATIONS: phrase("Activations and random numbers"),
+    Family.LOSSES: phrase("Losses"),
+    Family.SEQUENCES: phrase("Recurrence, attention and embedding"),
+    Family.INITIALISATION: phrase("Initialisation"),
+    Family.OPTIMIZERS: phrase("Optimizers and clipping"),
+    Family.SCHEDULES: phrase("Learning rates"),
+    Family.TENSORS: phrase("Tensor functions"),
+    Family.DATA: phrase("Data and metrics"),
+}
+STATUSES = {Status.VERIFIED: phrase("verified"), Status.READ: phrase("read, not run")}
+_SYMPTOMS = {
+    Symptom.LOADING: phrase("loading"),
+    Symptom.FORWARD: phrase("forward"),
+    Symptom.BACKWARD: phrase("backward"),
+    Symptom.UPDATE: phrase("update"),
+    Symptom.TRAINING: phrase("training"),
+    Symptom.EVALUATION: phrase("evaluation after training"),
+    Symptom.DATA: phrase("data"),
+    Symptom.METRIC: phrase("metric"),
+    Symptom.ERROR: phrase("error"),
+}
+_MOVES = {
+    Move.SAME: phrase("same"),
+    Move.RENAMED: phrase("renamed"),
+    Move.TRANSPOSED: phrase("transposed"),
+    Move.RESHAPED: phrase("reshaped"),
+    Move.SPLIT: phrase("one of three parts"),
+    Move.DROPPED: phrase("dropped"),
+}
+
+
+def symptom_words(symptom: str) -> str:
+    """Where a difference shows, by the symptom's value."""
+    return _SYMPTOMS[Symptom(symptom)]
 
 
 def to_json(match: Match) -> dict[str, Any]:
@@ -70,17 +122,28 @@ def headline(match: Match) -> str:
     entry = match.counterpart
     found = entry.name(match.target)
     if found is None:
-        return f"{match.name} has no counterpart in {match.target}"
+        return phrase("{name} has no counterpart in {target}", name=match.name, target=match.target)
     arrow = f"{match.name} -> {found}"
-    return arrow if entry.exact else f"{arrow} (the nearest relation: there is no exact counterpart)"
+    if entry.exact:
+        return arrow
+    return phrase("{arrow} (the nearest relation: there is no exact counterpart)", arrow=arrow)
 
 
-def instead(match: Match) -> str:
+def meaning(match: Match, language: str) -> str:
+    """What a layer is for; empty where no table says so."""
+    entry = match.counterpart
+    if language != CHINESE:
+        return entry.meaning
+    return KINDS.get(entry.kind or "") or FUNCTIONS.get(entry.meaning, entry.meaning)
+
+
+def instead(match: Match, language: str = ENGLISH) -> str:
     """What to write where there is no counterpart; empty where there is one or nothing is known."""
     if match.counterpart.name(match.target) is not None:
         return ""
-    fixes = [gap.words().fix for gap in match.gaps if match.name in gap.absent]
-    return " ".join(fixes) or match.counterpart.instead
+    fixes = [gap.words(language).fix for gap in match.gaps if match.name in gap.absent]
+    known = match.counterpart.instead
+    return " ".join(fixes) or (INSTEAD.get(known, known) if language == CHINESE else known)
 
 
 def relation(row: ArgumentRow) -> str:
@@ -90,15 +153,25 @@ def relation(row: ArgumentRow) -> str:
         Relation.SAME: "",
         Relation.COMPLEMENT: "paddle = 1 - torch",
         Relation.OPPOSITE: "paddle = not torch",
-        Relation.PRESENCE: "paddle = False where torch is False",
-        Relation.PARTS: "the parts of torch's",
-        Relation.FIXED: f"{lacking} always behaves as {', '.join(map(repr, row.values))}",
-        Relation.ONE_SIDED: f"{lacking} has none",
+        Relation.PRESENCE: phrase("paddle = False where torch is False"),
+        Relation.PARTS: phrase("the parts of torch's"),
+        Relation.FIXED: phrase(
+            "{lacking} always behaves as {values}",
+            lacking=lacking,
+            values=joined(", ", map(repr, row.values)),
+        ),
+        Relation.ONE_SIDED: phrase("{lacking} has none", lacking=lacking),
     }
     if row.relation is Relation.CONVERTED:
-        return ", ".join(f"{ours!r} is {theirs!r}" for ours, theirs in row.values)
+        return joined(
+            ", ",
+            (
+                phrase("{ours} is {theirs}", ours=repr(ours), theirs=repr(theirs))
+                for ours, theirs in row.values
+            ),
+        )
     if row.relation is Relation.SAME and _defaults_differ(row):
-        return "other default"
+        return phrase("other default")
     return words[row.relation]
 
 
@@ -113,7 +186,7 @@ def layout(name: str | None, axes: tuple[str, ...]) -> str:
 
 def moves(each: ParameterCounterpart) -> str:
     """What becomes of a tensor on the way from torch to paddle."""
-    told = [move.value for move in each.moves]
+    told = [_MOVES[move] for move in each.moves]
     if each.rows:
-        told.append(f"rows in the same order: {', '.join(each.rows)}")
-    return ", ".join(told)
+        told.append(phrase("rows in the same order: {rows}", rows=joined(", ", each.rows)))
+    return joined(", ", told)

@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.brief import some
+from parfocal.columns import width_of, wrapped
 from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.phrases import current_language, joined, phrase, translate
-from parfocal.report.columns import width_of, wrapped
 from parfocal.report.coverage import NOUNS, Compared, Coverage, words_of
 from parfocal.report.mistakes import by_mistake, place_of
 from parfocal.report.report import INCOMPLETE, DepthPoint, Report

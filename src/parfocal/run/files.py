@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.errors import FileFormatError, InputError
+from parfocal.phrases import phrase
 from parfocal.run.layout import HEADER_FILE
 from parfocal.run.npy import NPY_MAGIC, NPZ_MAGICS, load_npy, load_npz
 from parfocal.run.reader import Run, load_run
@@ -35,7 +36,9 @@ from parfocal.run.records import (
 from parfocal.run.storage import PARTIAL_SUFFIX, open_for_reading, storage_errors
 from parfocal.run.tensorfile import is_safetensors, load_safetensors
 
-_HINT = "a Run folder, a folder of .npy files, .npy (also of reprod_log), .npz and .safetensors can be read"
+_HINT = phrase(
+    "a Run folder, a folder of .npy files, .npy (also of reprod_log), .npz and .safetensors can be read"
+)
 
 
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -58,8 +61,11 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
     if is_safetensors(start, size):
         return dict(load_safetensors(path))
     if not size:
-        raise FileFormatError(f"{path} is empty", hint=_HINT)
-    raise FileFormatError(f"{path}: unknown kind of file; it begins with {start[:8]!r}", hint=_HINT)
+        raise FileFormatError(phrase("{path} is empty", path=path), hint=_HINT)
+    raise FileFormatError(
+        phrase("{path}: unknown kind of file; it begins with {value}", path=path, value=repr(start[:8])),
+        hint=_HINT,
+    )
 
 
 def _load_folder(folder: Path) -> dict[str, Any]:
@@ -80,7 +86,7 @@ def save_reprod_log(path: str | os.PathLike[str], data: Mapping[str, Any]) -> Pa
     """
     target = Path(path)
     if not target.name:
-        raise InputError(f"{os.fspath(path)!r} does not name a file")
+        raise InputError(phrase("{path} does not name a file", path=repr(os.fspath(path))))
     if target.suffix != ".npy":
         target = target.with_name(f"{target.name}.npy")
     partial = target.with_name(f".{target.name}-{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
@@ -90,7 +96,9 @@ def save_reprod_log(path: str | os.PathLike[str], data: Mapping[str, Any]) -> Pa
                 np.save(file, dict(data), allow_pickle=True)  # type: ignore[arg-type]
             os.replace(partial, target)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise InputError(f"cannot write {target}: a value cannot be pickled: {error}") from error
+        raise InputError(
+            phrase("cannot write {target}: a value cannot be pickled: {error}", target=target, error=error)
+        ) from error
     finally:
         with suppress(FileNotFoundError):
             os.unlink(partial)
@@ -108,7 +116,7 @@ def _named(value: Any, path: Path) -> dict[str, Any]:
         return {"": value}
     named = {str(key): item for key, item in value.items()}
     if len(named) != len(value):
-        raise FileFormatError(f"{path}: two keys are the same when written as text")
+        raise FileFormatError(phrase("{path}: two keys are the same when written as text", path=path))
     return named
 
 
@@ -130,7 +138,9 @@ def flatten_run(run: Run) -> dict[str, Any]:
         for name, leaf in _NAMES[type(record)](record, calls):
             full = _lead(record) + name
             if full in arrays and not _adds_up(record):
-                raise FileFormatError(f"{run.path}: two records have the name {full!r}")
+                raise FileFormatError(
+                    phrase("{path}: two records have the name {full}", path=run.path, full=repr(full))
+                )
             if isinstance(leaf, TensorValue):
                 if leaf.ref is not None:
                     arrays[full] = run.read(leaf)

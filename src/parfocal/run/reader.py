@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.errors import FileFormatError, InputError, ParfocalError, StorageError
+from parfocal.phrases import phrase
 from parfocal.run.dtypes import DTYPES
 from parfocal.run.layout import (
     ALIGNMENT,
@@ -80,7 +81,8 @@ class Run:
         header_path = path / HEADER_FILE
         if os.path.isdir(path) and not os.path.exists(header_path):
             raise FileFormatError(
-                f"{path} is not a Run: it has no {HEADER_FILE}", hint="give the folder that a recording made"
+                phrase("{path} is not a Run: it has no {header_file}", path=path, header_file=HEADER_FILE),
+                hint=phrase("give the folder that a recording made"),
             )
         self.header, contents = _load_header(header_path)
         self.complete = self.header.complete
@@ -128,9 +130,11 @@ class Run:
         ref = value.ref if isinstance(value, TensorValue) else value
         if ref is None:
             raise InputError(
-                f"the bytes of this tensor were not kept: the run was recorded with "
-                f"tensors={self.header.tensors!r}",
-                hint='record with tensors="full"',
+                phrase(
+                    "the bytes of this tensor were not kept: the run was recorded with tensors={tensors}",
+                    tensors=repr(self.header.tensors),
+                ),
+                hint=phrase('record with tensors="full"'),
             )
         data = self._bytes(ref)
         if check and ref not in self._checked:
@@ -169,21 +173,30 @@ class Run:
             self._contents[rank] = contents
             self._compare_contents(rank, path, size, contents)
         elif self.complete:
-            raise FileFormatError(f"{self.path / HEADER_FILE}: complete, but field 'contents' is missing")
+            raise FileFormatError(
+                phrase("{path}: complete, but field 'contents' is missing", path=self.path / HEADER_FILE)
+            )
         if size > self._ends[rank]:
             self._tolerate(path.name, f"the last line is torn: {size - self._ends[rank]} bytes were ignored")
 
     def _tolerate(self, file: str, message: str) -> None:
         """What an interrupted run may look like is damage in a complete one."""
         if self.complete:
-            raise FileFormatError(f"{self.path / file}: {message}, but the run was complete")
+            raise FileFormatError(
+                phrase("{path}: {message}, but the run was complete", path=self.path / file, message=message)
+            )
         self.problems.append(Problem(file, None, message))
 
     def _compare_contents(self, rank: int, path: Path, size: int, contents: Contents) -> None:
         if size != contents.record_bytes:
             raise FileFormatError(
-                f"{path} has {size} bytes; the run was closed with {contents.record_bytes}",
-                hint="the file was cut or changed after recording: copy the folder again",
+                phrase(
+                    "{path} has {size} bytes; the run was closed with {record_bytes}",
+                    path=path,
+                    size=size,
+                    record_bytes=contents.record_bytes,
+                ),
+                hint=phrase("the file was cut or changed after recording: copy the folder again"),
             )
         for number, expected in enumerate(contents.segment_bytes):
             segment = self.path / segment_file(rank, self.header.ranks, number)
@@ -194,7 +207,14 @@ class Run:
     def _lines(self, rank: int | None) -> Iterator[tuple[str, int, Record | ParfocalError]]:
         """File, line number and the record of that line, or what is wrong with it."""
         if rank is not None and rank not in self._ends:
-            raise InputError(f"{self.path} has no records of rank {rank}; it has those of {self.ranks}")
+            raise InputError(
+                phrase(
+                    "{path} has no records of rank {rank}; it has those of {ranks}",
+                    path=self.path,
+                    rank=rank,
+                    ranks=self.ranks,
+                )
+            )
         for each in self.ranks if rank is None else (rank,):
             yield from self._lines_of(each)
 
@@ -207,7 +227,14 @@ class Run:
                 line = file.readline(MAX_LINE_BYTES)
                 try:
                     if not line.endswith(b"\n"):
-                        raise FileFormatError(f"{path}, line {number}: longer than {MAX_LINE_BYTES} bytes")
+                        raise FileFormatError(
+                            phrase(
+                                "{path}, line {number}: longer than {max_line_bytes} bytes",
+                                path=path,
+                                number=number,
+                                max_line_bytes=MAX_LINE_BYTES,
+                            )
+                        )
                     record: Record | ParfocalError = decode_record(line, f"{path}, line {number}")
                     self._check_record(record, rank, f"{path}, line {number}")
                 except FileFormatError as error:
@@ -217,7 +244,14 @@ class Run:
     def _check_record(self, record: Any, rank: int, where: str) -> None:
         ranks = {record.rank, *(ref.rank for ref in _refs(record))}
         if ranks != {rank}:
-            raise FileFormatError(f"{where}: field 'rank' is {sorted(ranks)} in the file of rank {rank}")
+            raise FileFormatError(
+                phrase(
+                    "{where}: field 'rank' is {ranks} in the file of rank {rank}",
+                    where=where,
+                    ranks=sorted(ranks),
+                    rank=rank,
+                )
+            )
 
     def _of_type(self, kind: type[_R], rank: int | None) -> list[_R]:
         return [record for record in self.records(rank) if isinstance(record, kind)]
@@ -227,7 +261,14 @@ class Run:
             return np.empty(0, np.uint8)
         path = self.path / segment_file(ref.rank, self.header.ranks, ref.segment)
         if ref.offset % ALIGNMENT:
-            raise FileFormatError(f"{path}: offset {ref.offset} is not a multiple of {ALIGNMENT}")
+            raise FileFormatError(
+                phrase(
+                    "{path}: offset {offset} is not a multiple of {alignment}",
+                    path=path,
+                    offset=ref.offset,
+                    alignment=ALIGNMENT,
+                )
+            )
         key = (ref.rank, ref.segment)
         end = ref.offset + ref.nbytes
         if key not in self._mapped or end > self._mapped[key].nbytes:
@@ -249,20 +290,40 @@ class Run:
     def _check_sum(self, ref: TensorRef, data: NDArray[np.uint8]) -> None:
         path = self.path / segment_file(ref.rank, self.header.ranks, ref.segment)
         if not ref.checksum.startswith("crc32:"):
-            raise FileFormatError(f"{path}: unknown checksum {ref.checksum!r}; crc32 is known")
+            raise FileFormatError(
+                phrase(
+                    "{path}: unknown checksum {checksum}; crc32 is known",
+                    path=path,
+                    checksum=repr(ref.checksum),
+                )
+            )
         actual = f"crc32:{zlib.crc32(data.data):08x}"
         if actual != ref.checksum:
             raise FileFormatError(
-                f"{path}: checksum of {ref.nbytes} bytes at offset {ref.offset} is {actual}, "
-                f"recorded was {ref.checksum}",
-                hint="the file was changed after recording: copy the folder again, or record again",
+                phrase(
+                    "{path}: checksum of {nbytes} bytes at offset {offset} is {actual}, "
+                    "recorded was {checksum}",
+                    path=path,
+                    nbytes=ref.nbytes,
+                    offset=ref.offset,
+                    actual=actual,
+                    checksum=ref.checksum,
+                ),
+                hint=phrase("the file was changed after recording: copy the folder again, or record again"),
             )
 
 
 def _load_header(path: Path) -> tuple[RunHeader, Contents | None]:
     header, contents = decode_header(read_limited(path, MAX_HEADER_BYTES), str(path))
     if header.ranks > MAX_RANKS:
-        raise FileFormatError(f"{path}: field 'ranks' is {header.ranks}; at most {MAX_RANKS} are allowed")
+        raise FileFormatError(
+            phrase(
+                "{path}: field 'ranks' is {ranks}; at most {max_ranks} are allowed",
+                path=path,
+                ranks=header.ranks,
+                max_ranks=MAX_RANKS,
+            )
+        )
     return header, contents
 
 
@@ -273,15 +334,21 @@ def _size(path: Path) -> int:
     except StorageError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             raise FileFormatError(
-                f"{path} is missing", hint="copy the whole folder: a Run needs all its files"
+                phrase("{path} is missing", path=path),
+                hint=phrase("copy the whole folder: a Run needs all its files"),
             ) from None
         raise
 
 
 def _too_short(path: Path, actual: int, needed: int) -> FileFormatError:
     return FileFormatError(
-        f"{path} is too short: it has {actual} bytes, {needed} are needed",
-        hint="the file was cut after recording: copy the folder again, or record again",
+        phrase(
+            "{path} is too short: it has {actual} bytes, {needed} are needed",
+            path=path,
+            actual=actual,
+            needed=needed,
+        ),
+        hint=phrase("the file was cut after recording: copy the folder again, or record again"),
     )
 
 

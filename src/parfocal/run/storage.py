@@ -23,21 +23,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.errors import FileFormatError, StorageError
+from parfocal.phrases import phrase
 
 PARTIAL_SUFFIX = ".partial"
 
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
+_ACTIONS = {
+    str(action): action
+    for action in (
+        phrase("create"),
+        phrase("empty"),
+        phrase("make"),
+        phrase("read"),
+        phrase("remove"),
+        phrase("unpack"),
+        phrase("write"),
+    )
+}
 _HINTS = {
-    errno.ENOSPC: "free some space or choose another folder; what was finished before is still readable",
-    errno.EDQUOT: "your disk quota is used up; what was finished before is still readable",
-    errno.EFBIG: "the file size limit is reached; what was finished before is still readable",
-    errno.EACCES: "choose a path that you may use",
-    errno.EPERM: "choose a path that you may use",
-    errno.EROFS: "this file system is read-only; choose another path",
-    errno.ENOENT: "check the path",
-    errno.ENOTDIR: "a part of the path is a file, not a folder",
-    errno.EEXIST: "a part of the path is a file, not a folder",
+    errno.ENOSPC: phrase(
+        "free some space or choose another folder; what was finished before is still readable"
+    ),
+    errno.EDQUOT: phrase("your disk quota is used up; what was finished before is still readable"),
+    errno.EFBIG: phrase("the file size limit is reached; what was finished before is still readable"),
+    errno.EACCES: phrase("choose a path that you may use"),
+    errno.EPERM: phrase("choose a path that you may use"),
+    errno.EROFS: phrase("this file system is read-only; choose another path"),
+    errno.ENOENT: phrase("check the path"),
+    errno.ENOTDIR: phrase("a part of the path is a file, not a folder"),
+    errno.EEXIST: phrase("a part of the path is a file, not a folder"),
 }
 
 
@@ -58,7 +73,13 @@ class storage_errors:  # noqa: N801  used like a function
             return
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise StorageError(
-            f"cannot {self._action} {os.fspath(self._path)}: {reason} (errno {error.errno})",
+            phrase(
+                "cannot {action} {path}: {reason} (errno {errno})",
+                action=_ACTIONS.get(self._action, self._action),
+                path=os.fspath(self._path),
+                reason=reason,
+                errno=error.errno,
+            ),
             hint=_HINTS.get(error.errno or 0, ""),
         ) from error
 
@@ -69,7 +90,7 @@ def open_for_reading(path: Path) -> int:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise FileFormatError(f"{path} is not a regular file", hint="give a file")
+        raise FileFormatError(phrase("{path} is not a regular file", path=path), hint=phrase("give a file"))
     return descriptor
 
 
@@ -78,7 +99,11 @@ def read_limited(path: Path, limit: int) -> bytes:
     with os.fdopen(open_for_reading(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > limit:
-            raise FileFormatError(f"{path} has {size} bytes; at most {limit} are allowed")
+            raise FileFormatError(
+                phrase(
+                    "{path} has {size} bytes; at most {limit} are allowed", path=path, size=size, limit=limit
+                )
+            )
         with storage_errors("read", path):
             return file.read(limit)
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.judge import limits
+from parfocal.phrases import phrase
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likenesses, normalised, word_likeness
 from parfocal.weights.pieces import UnitGroup, cut
@@ -26,8 +27,10 @@ TRUSTED_NAME = limits.transfer.TRUSTED_NAME.value
 MARGIN = limits.transfer.NAME_MARGIN.value
 SAME_KIND = limits.transfer.SAME_KIND.value
 # What the same place is worth; a model lists its own parameters before those of its layers, used or not.
-TRUST = {"definition order": 0.5, "execution order": 0.75}
 GUESSED = limits.transfer.GUESSED.value
+DEFINITION_ORDER, EXECUTION_ORDER = phrase("definition order"), phrase("execution order")
+TRUST = {DEFINITION_ORDER: 0.5, EXECUTION_ORDER: 0.75}
+SAME_NAME, BEST_GUESS = phrase("same name"), phrase("best guess")
 
 
 @dataclass(slots=True)
@@ -41,7 +44,7 @@ class Matching:
 
 def definition_order(references: Sequence[Unit], ports: Sequence[Unit]) -> UnitOrder:
     return UnitOrder(
-        "definition order",
+        DEFINITION_ORDER,
         {unit.path: unit.rank for unit in references},
         {unit.path: unit.rank for unit in ports},
     )
@@ -62,7 +65,7 @@ def match(
             groups[regions[side].get(unit.path, ""), key(unit)][side].append(unit)
     matching = Matching()
     for (region, _), (mine, yours) in groups.items():
-        links = _solve(mine, yours, alignments, "the layers argument" if region else "")
+        links = _solve(mine, yours, alignments, phrase("the layers argument") if region else "")
         matching.links += links
         taken = {link.reference.path for link in links}, {link.port.path for link in links}
         matching.references += [unit for unit in mine if unit.path not in taken[0]]
@@ -75,7 +78,8 @@ def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[SequencePai
         return []
     if len(mine) == len(yours) == 1:
         same = normalised(mine[0].path) == normalised(yours[0].path)
-        words, confidence = ("same name", 1.0) if same else (said or "the only one of this shape", 0.9)
+        only = said or phrase("the only one of this shape")
+        words, confidence = (SAME_NAME, 1.0) if same else (only, 0.9)
         return [Link(mine[0], yours[0], (words,), confidence)]
     exact = _by_exact_name(mine, yours)
     if exact is not None:
@@ -90,7 +94,7 @@ def _solve(mine: list[Unit], yours: list[Unit], alignments: Sequence[SequencePai
 def _paired_as_they_come(piece: UnitGroup) -> list[Link]:
     """Too many to be weighed each against each, and neither order nor numbers divide them."""
     return [
-        Link(unit, other, ("best guess",), GUESSED, decided=False)
+        Link(unit, other, (BEST_GUESS,), GUESSED, decided=False)
         for unit, other in zip(piece.references, piece.ports, strict=False)
     ]
 
@@ -121,7 +125,7 @@ def _by_exact_name(mine: list[Unit], yours: list[Unit]) -> list[Link] | None:
     forms = [normalised(unit.path) for unit in mine]
     if len(named) != len(yours) or len(set(forms)) != len(forms) or set(forms) != set(named):
         return None
-    return [Link(unit, named[form], ("same name",), 1.0) for unit, form in zip(mine, forms, strict=True)]
+    return [Link(unit, named[form], (SAME_NAME,), 1.0) for unit, form in zip(mine, forms, strict=True)]
 
 
 def _name_scores(mine: Sequence[Unit], yours: Sequence[Unit]) -> NDArray[np.float64]:
@@ -178,12 +182,12 @@ def _link(unit: Unit, other: Unit, clear: bool, alignments: Sequence[SequencePai
         a.words for a in alignments if a.trusted and a.partner.get(unit.path) == other.path and balanced
     ]
     if clear and normalised(unit.path) == normalised(other.path):
-        return Link(unit, other, ("same name", *ordered), 0.98)
+        return Link(unit, other, (SAME_NAME, *ordered), 0.98)
     if clear:
-        return Link(unit, other, ("alike names", *ordered), 0.9 if ordered else 0.8)
+        return Link(unit, other, (phrase("alike names"), *ordered), 0.9 if ordered else 0.8)
     if ordered:
-        return Link(unit, other, tuple(ordered), 0.7 if "execution order" in ordered else 0.6)
-    return Link(unit, other, ("best guess",), GUESSED, decided=False)
+        return Link(unit, other, tuple(ordered), 0.7 if EXECUTION_ORDER in ordered else 0.6)
+    return Link(unit, other, (BEST_GUESS,), GUESSED, decided=False)
 
 
 def surplus(references: Sequence[Unit], ports: Sequence[Unit]) -> set[Key]:

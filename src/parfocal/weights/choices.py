@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.linking import Link, entries_of, entry, raw_views
-from parfocal.weights.plan import Entry, Exchange
+from parfocal.weights.plan import AS_IT_IS, Entry, Exchange
 from parfocal.weights.units import Unit
 
 
@@ -103,7 +104,7 @@ def orientation(link: Link) -> Choice | None:
             tuple(entries_of(Link(link.reference, link.port, link.evidence, link.confidence, turned=turned))),
             words,
         )
-        for turned, words in ((False, "as it is"), (True, "transposed"))
+        for turned, words in ((False, AS_IT_IS), (True, phrase("transposed")))
     ]
     return Choice((link.reference,), (link.port,), options, "orientation", evidence=link.evidence)
 

@@ -176,12 +176,22 @@ def _given(work: _Work, plan: Plan | str | Path, target: TargetFile) -> Plan:
         seen = []
         for side, (words, path, view) in zip(shapes, sides, strict=True):
             if path not in side:
-                raise InputError(f"{place}: the {words} has no tensor {path!r}", hint=_names_hint(work))
+                raise InputError(
+                    phrase(
+                        "{place}: the {words} has no tensor {path}", place=place, words=words, path=repr(path)
+                    ),
+                    hint=_names_hint(work),
+                )
             seen.append(views.shape_of(view, side[path]))
         if seen[0] != seen[1]:
             raise InputError(
-                f"{place}: the source view has shape {list(seen[0])}, the target view {list(seen[1])}",
-                hint="change source_view or target_view so that the two agree",
+                phrase(
+                    "{place}: the source view has shape {source}, the target view {target}",
+                    place=place,
+                    source=list(seen[0]),
+                    target=list(seen[1]),
+                ),
+                hint=phrase("change source_view or target_view so that the two agree"),
             )
     return check_coverage(plan, work.contents)
 
@@ -193,7 +203,9 @@ def _names_hint(work: _Work) -> str:
 def _failure(plan: Plan) -> TransferError:
     return TransferError(
         refusal(plan),
-        hint="mend the port, or save the plan (error.plan.save(path), --save-plan), edit it and hand it back",
+        hint=phrase(
+            "mend the port, or save the plan (error.plan.save(path), --save-plan), edit it and hand it back"
+        ),
         plan=plan,
     )
 

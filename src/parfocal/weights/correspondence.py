@@ -16,6 +16,7 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.judge import limits
+from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.choices import take_as_they_are
 from parfocal.weights.computed_buffers import leave_what_is_made
@@ -30,7 +31,7 @@ from parfocal.weights.units import Unit, read_units
 from parfocal.weights.writer import WritableModel
 
 CONFIDENT = limits.transfer.CONFIDENT.value
-EQUAL = "equal weights"
+EQUAL = phrase("equal weights")
 
 
 def correspond(reference: Any, port: Any, layers: Mapping[str, str] | None = None) -> Plan | None:

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from parfocal.judge import limits
+from parfocal.phrases import phrase
 from parfocal.weights.choices import Choice, Option
 from parfocal.weights.linking import entry
 from parfocal.weights.names import plain_words, tokens
@@ -103,8 +104,16 @@ def _arrangements(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[str, Arr
         pairs.sort(key=lambda pair: not pair[2])
     for groups, order, named in pairs:
         names = ", ".join(_short(unit) for unit in order)
-        how = "one after the other" if groups == 1 else f"interleaved in {groups} groups"
-        yield f"fused {names}, {how}", _arrange(order, groups), named and groups == 1
+        how = (
+            phrase("one after the other")
+            if groups == 1
+            else phrase("interleaved in {groups} groups", groups=groups)
+        )
+        yield (
+            phrase("fused {names}, {how}", names=names, how=how),
+            _arrange(order, groups),
+            named and groups == 1,
+        )
 
 
 def _orders(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[tuple[Unit, ...], bool]]:

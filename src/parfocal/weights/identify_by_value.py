@@ -18,6 +18,7 @@ from typing import Any
 from parfocal.backends.protocol import Call
 from parfocal.inputs import Arguments, convert
 from parfocal.judge import limits
+from parfocal.phrases import phrase
 from parfocal.weights.choices import Choice, alike
 from parfocal.weights.draft import Draft
 from parfocal.weights.fingerprint import WeightFingerprint, distances, noise_of, shared_distance
@@ -38,7 +39,7 @@ ALONE = limits.transfer.NEXT_BEST.value
 MOST_LAYOUTS = limits.transfer.FUSED_LAYERS.value
 LAYOUT_CALLS = limits.transfer.LAYOUT_CALLS.value
 NEIGHBOURS = limits.transfer.NEIGHBOURS.value
-BY_VALUES = "same input values"
+BY_VALUES = phrase("same input values")
 NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
@@ -249,7 +250,10 @@ class ValueFollower:
         for unit in self._under[path]:
             link = self.draft.links.get(unit.path)
             if link and not link.decided and self._counts.get(unit.module):
-                evidence = (*link.evidence, f"reproduces the output of {twin or 'the model'}")
+                evidence = (
+                    *link.evidence,
+                    phrase("reproduces the output of {path}", path=twin or phrase("the model")),
+                )
                 self.draft.links[unit.path] = replace(link, evidence=evidence, confidence=0.9, decided=True)
 
     def _latent(self, path: str) -> list[Link]:

@@ -10,15 +10,16 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from parfocal.weights.plan import Entry
+from parfocal.phrases import joined, phrase
+from parfocal.weights.plan import AS_IT_IS, Entry
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import Shape, View, describe, transpose
 
 WORDS = {
-    "transpose": "transposed",
-    "reshape": "reshaped",
-    "slice": "part of a packed tensor",
-    "index": "interleaved",
+    "transpose": phrase("transposed"),
+    "reshape": phrase("reshaped"),
+    "slice": phrase("part of a packed tensor"),
+    "index": phrase("interleaved"),
 }
 
 
@@ -86,9 +87,9 @@ def rule_words(source_view: View, target_view: View) -> str:
     """The copy in words: what is done to the reference's tensor or to the port's."""
     kinds = [step.kind for step in (*simplified(source_view), *simplified(target_view))]
     if kinds.count("transpose") == 2 and len(kinds) == 2 and describe(source_view) == describe(target_view):
-        return "as it is"
+        return AS_IT_IS
     words = dict.fromkeys(WORDS[kind] for kind in kinds)
-    return ", ".join(words) or "as it is"
+    return joined(", ", words) or AS_IT_IS
 
 
 def raw_views(source: Shape, target: Shape) -> list[View]:

@@ -13,9 +13,13 @@ from enum import Enum
 from pathlib import Path
 
 from parfocal.brief import some
-from parfocal.phrases import joined, phrase
+from parfocal.columns import padded, width_of
+from parfocal.locale import ENGLISH
+from parfocal.phrases import joined, phrase, translate
 from parfocal.weights.views import Shape, View, describe
 
+AS_IT_IS = phrase("as it is")
+REFERENCE, PORT = phrase("reference"), phrase("port")
 LISTED = 4  # paths in one line
 SHOWN = 60  # rows of a printed plan; more are summed up by module
 
@@ -28,7 +32,7 @@ class Entry:
     target: str
     source_view: View = ()
     target_view: View = ()
-    rule: str = "as it is"  # in words
+    rule: str = AS_IT_IS  # in words
     source_shape: Shape = ()
     target_shape: Shape = ()
     evidence: tuple[str, ...] = ()
@@ -140,8 +144,13 @@ class Plan:
         return "\n".join([*_table(self.entries, detailed=True), *self.summary()])
 
     def __str__(self) -> str:
-        rows = _table(self.entries) if len(self.entries) <= SHOWN else _summary(self.entries)
-        return "\n".join([*rows, *self.summary()])
+        return self.text()
+
+    def text(self, language: str = ENGLISH) -> str:
+        """The table and what is to be said about it: in English (``en``) or in Chinese (``zh``)."""
+        make = _table if len(self.entries) <= SHOWN else _summary
+        lines = [translate(line, language) for line in self.summary()]
+        return "\n".join([*make(self.entries, language=language), *lines])
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
@@ -153,33 +162,49 @@ class Plan:
         """How complete it is, and every line that is no copy."""
         lines = [self._verdict()]
         lines += problems(self)
-        lines += [f"presumed: {line}" for line in presumptions(self.presumed)]
-        lines += [f"crossed: {crossed_words(item)}" for item in self.permuted]
-        for side, items in (("reference", self.idle_reference), ("port", self.idle_port)):
-            lines += [f"idle in the {side}, not copied: {item.path} {list(item.shape)}" for item in items]
-        lines += [f"note: {note}" for note in self.notes]
+        lines += [phrase("presumed: {line}", line=line) for line in presumptions(self.presumed)]
+        lines += [phrase("crossed: {line}", line=crossed_words(item)) for item in self.permuted]
+        for side, items in ((REFERENCE, self.idle_reference), (PORT, self.idle_port)):
+            lines += [
+                phrase(
+                    "idle in the {side}, not copied: {path} {shape}",
+                    side=side,
+                    path=item.path,
+                    shape=_size(item.shape),
+                )
+                for item in items
+            ]
+        lines += [phrase("note: {note}", note=note) for note in self.notes]
         return lines
 
     def _verdict(self) -> str:
-        state = "complete" if self.complete else "incomplete"
         outputs = {
-            True: "the outputs agree on the inputs",
-            False: "the outputs differ on the inputs",
-            None: "not verified by running",
+            True: phrase("the outputs agree on the inputs"),
+            False: phrase("the outputs differ on the inputs"),
+            None: phrase("not verified by running"),
         }[self.verified]
-        return f"{len(self.entries)} copies, {state}; {outputs}"
+        return phrase(
+            "{count} copies, {state}; {outputs}",
+            count=len(self.entries),
+            state=phrase("complete") if self.complete else phrase("incomplete"),
+            outputs=outputs,
+        )
 
 
 def problems(plan: Plan) -> list[str]:
     """Every tensor without a counterpart, one line each, and what is ambiguous, one line for each reason."""
-    lines = [_leftover("reference", item) for item in plan.unmatched_reference]
-    lines += [_leftover("port", item) for item in plan.unmatched_port]
+    lines = [_leftover(REFERENCE, item) for item in plan.unmatched_reference]
+    lines += [_leftover(PORT, item) for item in plan.unmatched_port]
     alike: dict[str, list[Ambiguity]] = {}
     for item in plan.ambiguous:
         alike.setdefault(item.reason, []).append(item)
     lines += [
-        f"ambiguous: port {'; '.join(', '.join(item.targets) for item in items)}: {reason}; "
-        f"candidates in the reference: {'; '.join(', '.join(item.candidates) for item in items)}"
+        phrase(
+            "ambiguous: port {targets}: {reason}; candidates in the reference: {candidates}",
+            targets=joined("; ", (", ".join(item.targets) for item in items)),
+            reason=reason,
+            candidates=joined("; ", (", ".join(item.candidates) for item in items)),
+        )
         for reason, items in alike.items()
     ]
     return lines
@@ -241,45 +266,55 @@ def shortened(paths: Sequence[str]) -> str:
 def refusal(plan: Plan) -> str:
     """Why a plan is not carried out."""
     count = len(plan.unmatched_reference) + len(plan.unmatched_port) + len(plan.ambiguous)
-    lines = [f"{count} problem{'s' * (count != 1)}; nothing was written", *problems(plan)]
-    return "\n  ".join(lines)
+    told = (
+        phrase("1 problem; nothing was written")
+        if count == 1
+        else phrase("{count} problems; nothing was written", count=count)
+    )
+    return joined("\n  ", [told, *problems(plan)])
 
 
 def _leftover(side: str, item: Leftover) -> str:
     named = [path for path in item.nearest if path]  # the whole model says nothing
-    nearest = f" (nearest: {', '.join(named)})" if named else ""
-    return f"unmatched in the {side}: {item.path} {list(item.shape)}: {item.reason}{nearest}"
+    return phrase(
+        "unmatched in the {side}: {path} {shape}: {reason}{nearest}",
+        side=side,
+        path=item.path,
+        shape=_size(item.shape),
+        reason=item.reason,
+        nearest=phrase(" (nearest: {paths})", paths=joined(", ", named)) if named else "",
+    )
 
 
-def _table(entries: Sequence[Entry], detailed: bool = False) -> list[str]:
+def _table(entries: Sequence[Entry], detailed: bool = False, language: str = ENGLISH) -> list[str]:
     if not entries:
-        return ["nothing to copy"]
-    rows = [("reference", "", "port", "", "rule", "because")]
+        return [translate(phrase("nothing to copy"), language)]
+    rows = [(REFERENCE, "", PORT, "", phrase("rule"), phrase("because"))]
     for entry in entries:
         rule = entry.rule
-        because = ", ".join(entry.evidence)
+        because = joined(", ", entry.evidence)
         if detailed:
             views = " <- ".join(describe(view) or "whole" for view in (entry.target_view, entry.source_view))
             rule, because = f"{rule} [{views}]", f"{because} ({entry.confidence:.2f})"
         rows.append(
             (entry.source, _size(entry.source_shape), entry.target, _size(entry.target_shape), rule, because)
         )
-    return _aligned(rows)
+    return _aligned(rows, language)
 
 
-def _summary(entries: Sequence[Entry]) -> list[str]:
+def _summary(entries: Sequence[Entry], language: str = ENGLISH) -> list[str]:
     """One line for each pair of first-level modules."""
     groups: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
         groups.setdefault((_head(entry.source), _head(entry.target)), []).append(entry)
-    rows = [("reference", "port", "copies", "rules")]
+    rows = [(REFERENCE, PORT, phrase("copies"), phrase("rules"))]
     for (source, target), group in groups.items():
-        rules = ", ".join(dict.fromkeys(entry.rule for entry in group))
+        rules = joined(", ", dict.fromkeys(entry.rule for entry in group))
         rows.append((f"{source}.*", f"{target}.*", str(len(group)), rules))
     if len(groups) > SHOWN:
-        rules = ", ".join(dict.fromkeys(entry.rule for entry in entries))
+        rules = joined(", ", dict.fromkeys(entry.rule for entry in entries))
         rows = [rows[0], ("*", "*", str(len(entries)), rules)]
-    return _aligned(rows)
+    return _aligned(rows, language)
 
 
 def _head(path: str) -> str:
@@ -291,10 +326,10 @@ def _size(shape: Shape) -> str:
     return str(list(shape))
 
 
-def _aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
-    table = list(rows)
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+def _aligned(rows: Iterable[tuple[str, ...]], language: str) -> list[str]:
+    table = [[translate(cell, language) for cell in row] for row in rows]
+    widths = [max(width_of(row[column]) for row in table) for column in range(len(table[0]))]
     return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        "  ".join(padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in table
     ]

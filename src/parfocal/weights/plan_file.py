@@ -13,6 +13,7 @@ from typing import Any
 
 from parfocal.brief import brief
 from parfocal.errors import FileFormatError, InputError, StorageError
+from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.plan import Ambiguity, Basis, Entry, Exchange, Leftover, Plan, Presumption, SettingNote
 
@@ -46,7 +47,9 @@ def save(plan: Plan, path: Path) -> None:
     try:
         path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
-        raise StorageError(f"cannot write the plan to {path}: {error.strerror or error}") from error
+        raise StorageError(
+            phrase("cannot write the plan to {path}: {error}", path=path, error=error.strerror or error)
+        ) from error
 
 
 def load(path: Path) -> Plan:
@@ -54,15 +57,23 @@ def load(path: Path) -> Plan:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise StorageError(f"cannot read the plan {path}: {error.strerror or error}") from error
+        raise StorageError(
+            phrase("cannot read the plan {path}: {error}", path=path, error=error.strerror or error)
+        ) from error
     except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is not a plan: it is not UTF-8 text") from error
+        raise FileFormatError(phrase("{path} is not a plan: it is not UTF-8 text", path=path)) from error
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
         raise FileFormatError(
-            f"{path} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}",
-            hint="a comma too many or a quote too few after editing is the usual reason",
+            phrase(
+                "{path} is not valid JSON: {msg} at line {lineno}, column {colno}",
+                path=path,
+                msg=error.msg,
+                lineno=error.lineno,
+                colno=error.colno,
+            ),
+            hint=phrase("a comma too many or a quote too few after editing is the usual reason"),
         ) from error
     return _plan(document, _Reader(path))
 
@@ -79,7 +90,10 @@ class _Reader:
 
     def wrong(self, what: str, hint: str = "") -> FileFormatError:
         where = f"{self.place}: " if self.place else ""
-        return FileFormatError(f"{self.path} is not a usable plan: {where}{what}", hint=hint)
+        return FileFormatError(
+            phrase("{path} is not a usable plan: {where}{what}", path=self.path, where=where, what=what),
+            hint=hint,
+        )
 
     def field(
         self, mapping: dict[str, Any], name: str, kind: type | tuple[type, ...], default: Any = ...
@@ -161,7 +175,7 @@ def _entry(item: dict[str, Any], reader: _Reader) -> Entry:
         target=reader.field(item, "target", str),
         source_view=reader.view(item, "source_view"),
         target_view=reader.view(item, "target_view"),
-        rule=reader.field(item, "rule", str, "by hand"),
+        rule=reader.field(item, "rule", str, phrase("by hand")),
         source_shape=reader.shape(item, "source_shape"),
         target_shape=reader.shape(item, "target_shape"),
         evidence=reader.strings(item, "evidence"),

@@ -13,11 +13,12 @@ import math
 from collections.abc import Iterator, Sequence
 
 from parfocal.judge import limits
+from parfocal.phrases import joined, phrase
 from parfocal.weights.choices import Choice, Option
 from parfocal.weights.fused import may_be_fused, rows
 from parfocal.weights.linking import Link, entries_of, entry
 from parfocal.weights.names import tokens
-from parfocal.weights.plan import Entry
+from parfocal.weights.plan import AS_IT_IS, PORT, REFERENCE, Entry
 from parfocal.weights.units import Key, Unit
 from parfocal.weights.views import Shape, View, part, reshape, transpose
 
@@ -40,14 +41,19 @@ def relayout_choice(link: Link) -> Choice | None:
     counts = part_counts(link)
     if not counts:
         return None
-    options = [Option(tuple(entries_of(link)), "as it is")]
+    options = [Option(tuple(entries_of(link)), AS_IT_IS)]
     for count in counts:
         size = rows(link.reference) // count
         for mine, yours in _groups(link, size):
             for order in itertools.permutations(range(count)):
                 if (mine, yours) == (1, 1) and list(order) == sorted(order):
                     continue
-                words = f"{count} parts in the order {', '.join(map(str, order))}" + _how(mine, yours)
+                words = phrase(
+                    "{count} parts in the order {order}{how}",
+                    count=count,
+                    order=joined(", ", map(str, order)),
+                    how=_how(mine, yours),
+                )
                 options.append(Option(tuple(_entries(link, size, mine, yours, order)), words, reordered=True))
     return Choice((link.reference,), (link.port,), options, "layout", evidence=link.evidence, open=False)
 
@@ -55,7 +61,11 @@ def relayout_choice(link: Link) -> Choice | None:
 def _how(mine: int, yours: int) -> str:
     if mine == yours:
         return ""
-    return f", interleaved in {max(mine, yours)} groups in the {'reference' if mine > 1 else 'port'}"
+    return phrase(
+        ", interleaved in {count} groups in the {side}",
+        count=max(mine, yours),
+        side=REFERENCE if mine > 1 else PORT,
+    )
 
 
 def _groups(link: Link, size: int) -> Iterator[tuple[int, int]]:

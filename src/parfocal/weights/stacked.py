@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from parfocal.judge import limits
+from parfocal.phrases import joined, phrase
 from parfocal.weights.choices import Choice, Option
 from parfocal.weights.crossing import counterpart, crossed
 from parfocal.weights.fused import crossed_order, place_by_name
@@ -97,9 +98,16 @@ class _Way:
         said = []
         for filling, series, layout in zip(self.cover, self.filled, self.chosen, strict=True):
             path = filling.slot.stored.path
-            names = " and ".join(".".join(members[0].stored.path.split(".")[-2:]) for members in series)
-            said.append(f"{path.rpartition('.')[2]} as a stack of {names}, {layout.words}")
-        return "; ".join(said)
+            names = joined(" and ", (".".join(members[0].stored.path.split(".")[-2:]) for members in series))
+            said.append(
+                phrase(
+                    "{name} as a stack of {names}, {layout}",
+                    name=path.rpartition(".")[2],
+                    names=names,
+                    layout=layout.words,
+                )
+            )
+        return joined("; ", said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +155,7 @@ def stacked_choice(found: StackedSeries, stack_is_reference: bool) -> Choice:
             break
     sides = (found.stacks, found.parts) if stack_is_reference else (found.parts, found.stacks)
     several = len(options) > 1
-    return Choice(*sides, list(options.values()), "stacked", evidence=("shapes",), open=several)
+    return Choice(*sides, list(options.values()), "stacked", evidence=(phrase("shapes"),), open=several)
 
 
 def _lists(pool: Sequence[Unit]) -> Iterator[list[Series]]:

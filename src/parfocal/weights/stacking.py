@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from parfocal.judge import limits
+from parfocal.phrases import joined, phrase
 from parfocal.weights.linking import entry
 from parfocal.weights.plan import Entry
 from parfocal.weights.units import Slot
@@ -37,8 +38,8 @@ class StackLayout:
 
     @property
     def words(self) -> str:
-        turned = ", transposed" * (self.turned or self.axes[-2:] == (len(self.axes) - 1, len(self.axes) - 2))
-        return self.arrangement + turned
+        turned = self.turned or self.axes[-2:] == (len(self.axes) - 1, len(self.axes) - 2)
+        return joined(", ", (self.arrangement, phrase("transposed"))) if turned else self.arrangement
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +117,9 @@ def _unusual(axes: Sequence[int], turned: bool) -> int:
     return turned + (1 if list(axes) == swapped else 3 if kept else 6)
 
 
-MEMBERS = "one member after the other"
-SERIES = "one series after the other"
-IN_TURN = "row by row in turn"
+MEMBERS = phrase("one member after the other")
+SERIES = phrase("one series after the other")
+IN_TURN = phrase("row by row in turn")
 
 
 def _arrangements(shapes: Sequence[Shape], members: int, rows: int) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from parfocal.inputs import Arguments, convert
 from parfocal.judge import limits
+from parfocal.phrases import phrase
 from parfocal.weights.choices import Choice, same_effect
 from parfocal.weights.fingerprint import WeightFingerprint, distances, noise_of, resemblance
 from parfocal.weights.link_state import LinkState
@@ -259,7 +260,7 @@ class Trials:
                 self.book.pick(subject, named[0])
             subject.evidence = (
                 *subject.evidence,
-                f"reproduces the output of {scope.twins[0].path or 'the model'}",
+                phrase("reproduces the output of {path}", path=scope.twins[0].path or phrase("the model")),
             )
             subject.confidence = 0.7 if subject.rivals else 0.99
             subject.open = False

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import parfocal as pf
-from parfocal.report.columns import width_of
+from parfocal.columns import width_of
 from parfocal.report.report import Report
 from tests.pairs.training.tools import compare, paddle_optim, torch_optim
 

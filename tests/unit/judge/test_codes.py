@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from parfocal.judge.code_guides import GUIDES
 from parfocal.judge.codes import CODES
 from parfocal.judge.verdict import PHASES, Cause
 from parfocal.report.codes_page import TITLES, page
@@ -42,7 +43,15 @@ def test_a_cause_cannot_have_another_code() -> None:
         Cause("op.masc", "", "", 0.0)
 
 
-def test_the_page_is_made_from_the_register() -> None:
-    text = page()
-    assert (ROOT / "docs" / "codes.md").read_text(encoding="utf-8") == text
-    assert all(f"| `{name}` |" in text for name in CODES)
+def test_every_code_has_a_symptom_a_proof_and_a_fix() -> None:
+    assert GUIDES.keys() == CODES.keys()
+    for name, guide in GUIDES.items():
+        assert all(text.endswith(".") for text in (guide.symptom, guide.proof, guide.fix)), name
+    assert len({guide.fix for guide in GUIDES.values()}) > 70  # each its own
+
+
+@pytest.mark.parametrize(("language", "file"), [("en", "codes.md"), ("zh", "codes.zh.md")])
+def test_the_page_is_made_from_the_register(language: str, file: str) -> None:
+    text = page(language)
+    assert (ROOT / "docs" / file).read_text(encoding="utf-8") == text, "run `make docs`"
+    assert all(f"### `{name}`" in text for name in CODES)

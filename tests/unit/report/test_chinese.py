@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from parfocal.columns import width_of, wrapped
 from parfocal.phrases import phrase
-from parfocal.report.columns import width_of, wrapped
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
 from tests.unit.report.reports import COVERAGE, divergence, report, site

@@ -18,6 +18,7 @@ from parfocal.backends.counterparts.training import training
 from parfocal.backends.gaps import gaps_of
 from parfocal.backends.gaps.entry import Gap
 from parfocal.errors import InputError
+from parfocal.phrases import joined, phrase
 
 FRAMEWORKS = ("torch", "paddle")
 SUGGESTED = 5
@@ -105,18 +106,25 @@ def find(name: str, to: str | None = None) -> list[Match]:
     """What a name corresponds to; ``to``: the framework wanted, for a name that both have."""
     if to is not None and to not in FRAMEWORKS:
         raise InputError(
-            f"there is no framework {to!r} to map to", hint=f"--to {' or --to '.join(FRAMEWORKS)}"
+            phrase("there is no framework {to} to map to", to=repr(to)),
+            hint=joined(" or ", (f"--to {each}" for each in FRAMEWORKS)),
         )
     root = name.partition(".")[0]
     if root in FRAMEWORKS and to == root:
-        raise InputError(f"{name} is a name of {root} already", hint=f"--to {_other(root)}")
+        raise InputError(
+            phrase("{name} is a name of {root} already", name=name, root=root),
+            hint=f"--to {_other(root)}",
+        )
     sources = [root] if root in FRAMEWORKS else [_other(to)] if to else list(FRAMEWORKS)
     for source in sources:
         entries = [each for each in catalogue() if _fits(each.name(source), name)]
         if entries:
             exact = [each for each in entries if each.exact]
             return [_match(each, source) for each in exact or entries]
-    raise InputError(f"{name} is in no table of {' or '.join(sources)}", hint=_suggestion(name, sources))
+    raise InputError(
+        phrase("{name} is in no table of {sources}", name=name, sources=joined(" or ", sources)),
+        hint=_suggestion(name, sources),
+    )
 
 
 def also_known(name: str, to: str | None) -> bool:
@@ -146,7 +154,9 @@ def _suggestion(name: str, sources: list[str]) -> str:
     wanted = name.rpartition(".")[2].lower()
     near = difflib.get_close_matches(wanted, sorted(set(last.values())), SUGGESTED, 0.6)
     found = [full for part in near for full in known if last[full] == part][:SUGGESTED]
-    return f"nearest names: {', '.join(found)}" if found else "parfocal map torch.nn.Linear shows an example"
+    if not found:
+        return phrase("parfocal map torch.nn.Linear shows an example")
+    return phrase("nearest names: {names}", names=joined(", ", found))
 
 
 def _match(entry: Counterpart, source: str) -> Match:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from parfocal.locale.zh.cli import TEXTS as _CLI
+from parfocal.locale.zh.code_guides import TEXTS as _CODE_GUIDES
 from parfocal.locale.zh.codes import TEXTS as _CODES
+from parfocal.locale.zh.commands import TEXTS as _COMMANDS
 from parfocal.locale.zh.errors import TEXTS as _ERRORS
 from parfocal.locale.zh.explain import TEXTS as _EXPLAIN
 from parfocal.locale.zh.explain_backward import TEXTS as _BACKWARD
 from parfocal.locale.zh.explain_layers import TEXTS as _LAYERS
 from parfocal.locale.zh.explain_ops import TEXTS as _OPS
+from parfocal.locale.zh.file_errors import TEXTS as _FILE_ERRORS
 from parfocal.locale.zh.guide import TEXTS as _GUIDE
 from parfocal.locale.zh.ranks import TEXTS as _RANKS
 from parfocal.locale.zh.recorded_runs import TEXTS as _RECORDED_RUNS
@@ -24,8 +27,11 @@ TABLES = {
     "workflow.guide": _GUIDE,
     "ranks": _RANKS,
     "cli": _CLI,
+    "commands": _COMMANDS,
     "errors": _ERRORS,
+    "file errors": _FILE_ERRORS,
     "codes": _CODES,
+    "code guides": _CODE_GUIDES,
     "explain": _EXPLAIN,
     "explain.layers": _LAYERS,
     "explain.ops": _OPS,

@@ -7,7 +7,6 @@ TEXTS = {
     "Cause codes": "原因代码",
     "A divergence that is explained has a cause with one of these codes ({field}).": "已解释的差异带有原因，其代码为下列之一（{field}）。",
     "They are stable: more are added, none is renamed. This page is made from {file}.": "代码是稳定的：只增加，不改名。本页由 {file} 生成。",
-    "| code | what it means | for example | phases |": "| 代码 | 含义 | 示例 | 阶段 |",
     "Weights": "权重",
     "Settings of layers": "层的设置",
     "Ops and code": "算子与代码",

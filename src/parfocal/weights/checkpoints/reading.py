@@ -18,6 +18,7 @@ from parfocal.backends import registry
 from parfocal.backends.protocol import CheckpointReader
 from parfocal.errors import FileFormatError, InputError, MissingFrameworkError
 from parfocal.judge.named import flatten
+from parfocal.phrases import joined, phrase
 from parfocal.run.storage import open_for_reading, read_limited, storage_errors
 from parfocal.run.tensorfile import is_safetensors, load_safetensors, read_metadata
 from parfocal.weights.checkpoints import archives, pickles
@@ -56,24 +57,35 @@ def of_arrays(path: Path, arrays: Mapping[str, Any]) -> CheckpointFile:
 def load_checkpoint(path: Path) -> CheckpointFile:
     """All tensors of a checkpoint, values still in the file."""
     if not os.path.exists(path):
-        raise InputError(f"there is no file {path}", hint=_missing_hint(path))
+        raise InputError(phrase("there is no file {path}", path=path), hint=_missing_hint(path))
     if path.name.endswith(INDEX_SUFFIX):
         return _load_shards(path)
     if os.path.isdir(path):
         raise InputError(
-            f"{path} is a folder", hint=f"give the file, or its *{INDEX_SUFFIX} when it is sharded"
+            phrase("{path} is a folder", path=path),
+            hint=phrase(
+                "give the file, or its *{index_suffix} when it is sharded", index_suffix=INDEX_SUFFIX
+            ),
         )
     if path.suffix not in SUFFIXES:
         raise InputError(
-            f"{path}: the suffix {path.suffix!r} is not that of a checkpoint",
-            hint=f"the suffixes are {', '.join(SUFFIXES)}, and *{INDEX_SUFFIX} for shards",
+            phrase(
+                "{path}: the suffix {suffix} is not that of a checkpoint", path=path, suffix=repr(path.suffix)
+            ),
+            hint=phrase(
+                "the suffixes are {suffixes}, and *{index_suffix} for shards",
+                suffixes=joined(", ", SUFFIXES),
+                index_suffix=INDEX_SUFFIX,
+            ),
         )
     return load_file(path)
 
 
 def _missing_hint(path: Path) -> str:
     index = path.with_name(path.name + INDEX_SUFFIX)
-    return f"there is {index}: give that" if index.exists() else "check the path"
+    if index.exists():
+        return phrase("there is {index}: give that", index=index)
+    return phrase("check the path")
 
 
 def load_file(path: Path) -> CheckpointFile:
@@ -89,8 +101,15 @@ def load_file(path: Path) -> CheckpointFile:
         if recognise(start):
             return _checkpoint(path, load(path), framework)
     raise FileFormatError(
-        f"{path} ({size} bytes) is not a checkpoint: it begins with {start[:8]!r}",
-        hint="files of torch.save, paddle.save and safetensors are read; a download may have been cut short",
+        phrase(
+            "{path} ({size} bytes) is not a checkpoint: it begins with {value}",
+            path=path,
+            size=size,
+            value=repr(start[:8]),
+        ),
+        hint=phrase(
+            "files of torch.save, paddle.save and safetensors are read; a download may have been cut short"
+        ),
     )
 
 
@@ -100,11 +119,14 @@ def _load_legacy(path: Path) -> dict[str, Any]:
         backend = registry.get("torch")
     except MissingFrameworkError as error:
         raise MissingFrameworkError(
-            f"{path} is in torch's format from before 1.6, which only torch reads; it is not installed",
+            phrase(
+                "{path} is in torch's format from before 1.6, which only torch reads; it is not installed",
+                path=path,
+            ),
             hint=error.hint,
         ) from None
     if not isinstance(backend, CheckpointReader):
-        raise InputError(f"{path}: this backend for torch reads no checkpoints")
+        raise InputError(phrase("{path}: this backend for torch reads no checkpoints", path=path))
     loaded: dict[str, Any] = _as_tensors(backend.load_checkpoint(str(path)))
     return loaded
 
@@ -165,11 +187,18 @@ def _holds_tensors(value: Mapping[Any, Any]) -> bool:
 def _no_state_dict(path: Path, value: Mapping[Any, Any], inner: list[Any]) -> FileFormatError:
     if inner:
         return FileFormatError(
-            f"{path} holds several dictionaries of tensors: {', '.join(map(str, inner))}",
-            hint="save the one that is meant to a file of its own",
+            phrase(
+                "{path} holds several dictionaries of tensors: {names}",
+                path=path,
+                names=joined(", ", map(str, inner)),
+            ),
+            hint=phrase("save the one that is meant to a file of its own"),
         )
     names = ", ".join(str(name) for name in list(value)[:8]) or "nothing"
-    return FileFormatError(f"{path} holds no tensors; its entries are: {names}", hint="give a state dict")
+    return FileFormatError(
+        phrase("{path} holds no tensors; its entries are: {names}", path=path, names=names),
+        hint=phrase("give a state dict"),
+    )
 
 
 # Shards.
@@ -179,7 +208,7 @@ def _load_shards(path: Path) -> CheckpointFile:
     try:
         index = json.loads(read_limited(path, MAX_INDEX_BYTES).decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path} is not valid JSON: {error}") from None
+        raise FileFormatError(phrase("{path} is not valid JSON: {error}", path=path, error=error)) from None
     places = index.get("weight_map") if isinstance(index, dict) else None
     if (
         not isinstance(places, dict)
@@ -187,13 +216,23 @@ def _load_shards(path: Path) -> CheckpointFile:
         or not all(isinstance(shard, str) for shard in places.values())
     ):
         raise FileFormatError(
-            f"{path} is not the index of a sharded checkpoint: it has no weight_map from names to files"
+            phrase(
+                "{path} is not the index of a sharded checkpoint: it has no weight_map from names to files",
+                path=path,
+            )
         )
     shards = {shard: _load_shard(path, shard) for shard in dict.fromkeys(places.values())}
     tensors = {}
     for name, shard in places.items():
         if name not in shards[shard].tensors:
-            raise FileFormatError(f"{path} says that {name} is in {shard}, which does not hold it")
+            raise FileFormatError(
+                phrase(
+                    "{path} says that {name} is in {shard}, which does not hold it",
+                    path=path,
+                    name=name,
+                    shard=shard,
+                )
+            )
         tensors[name] = shards[shard].tensors[name]
     frameworks = {each.framework for each in shards.values()}
     framework = frameworks.pop() if len(frameworks) == 1 else None
@@ -202,10 +241,22 @@ def _load_shards(path: Path) -> CheckpointFile:
 
 def _load_shard(index: Path, shard: str) -> CheckpointFile:
     if shard != os.path.basename(shard) or shard in ("", ".", ".."):
-        raise FileFormatError(f"{index} names the shard {shard!r}; shards lie in the folder of their index")
+        raise FileFormatError(
+            phrase(
+                "{index} names the shard {shard}; shards lie in the folder of their index",
+                index=index,
+                shard=repr(shard),
+            )
+        )
     path = index.with_name(shard)
     if not path.exists():
         raise FileFormatError(
-            f"{index} names the shard {shard}, and there is no file {path}", hint="download all shards"
+            phrase(
+                "{index} names the shard {shard}, and there is no file {path}",
+                index=index,
+                shard=shard,
+                path=path,
+            ),
+            hint=phrase("download all shards"),
         )
     return load_file(path)

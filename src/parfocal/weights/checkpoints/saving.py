@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from parfocal.errors import StorageError
+from parfocal.phrases import phrase
 from parfocal.run.storage import PARTIAL_SUFFIX, storage_errors
 from parfocal.weights.checkpoints.reading import load_file
 from parfocal.weights.checkpoints.tensors import CHUNK, Array, FileTensor
@@ -34,9 +35,14 @@ def save(
     """Write, verify, rename. Whatever goes wrong, the target stays as it was."""
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise StorageError(f"cannot write {path}: there is no folder {folder}", hint="create it first")
+        raise StorageError(
+            phrase("cannot write {path}: there is no folder {folder}", path=path, folder=folder),
+            hint=phrase("create it first"),
+        )
     if path.is_dir():
-        raise StorageError(f"cannot write {path}: it is a folder", hint="give the name of a file")
+        raise StorageError(
+            phrase("cannot write {path}: it is a folder", path=path), hint=phrase("give the name of a file")
+        )
     partial = path.with_name(f".{path.name}-{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
 
     def counted(each: PlannedTensor) -> Array:
@@ -91,7 +97,8 @@ def _verify(
 
 def _unlike(path: Path, what: str) -> StorageError:
     return StorageError(
-        f"{path} was not written: read back, {what}", hint="the disk or its file system loses data: check it"
+        phrase("{path} was not written: read back, {what}", path=path, what=what),
+        hint=phrase("the disk or its file system loses data: check it"),
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 from parfocal.run.dtypes import DTYPES
 from parfocal.weights.checkpoints import bare
 from parfocal.weights.checkpoints.reading import load_checkpoint
@@ -40,7 +41,7 @@ def of_model(model: Any) -> TargetFile:
     """A live port: everything that its framework saves."""
     backend = registry.of(model)
     if not backend.is_model(model):
-        raise InputError(f"the port is a {type(model).__name__}, not a model")
+        raise InputError(phrase("the port is a {kind}, not a model", kind=type(model).__name__))
     state = {tensor.path: tensor for tensor in backend.state(model) if tensor.persistent}
     contents = read_model(backend, model)
     stored = tuple(tensor for tensor in contents.stored if tensor.path in state)
@@ -64,8 +65,8 @@ def of_template(path: Path, out: Path, source_framework: str | None) -> TargetFi
     )
     if framework is None:
         raise InputError(
-            f"neither {path} nor the checkpoint says which framework it is of",
-            hint="give the port itself, or a template in the framework's own format",
+            phrase("neither {path} nor the checkpoint says which framework it is of", path=path),
+            hint=phrase("give the port itself, or a template in the framework's own format"),
         )
     tensors: Mapping[str, FileTensor] = template.tensors
     contents = bare.contents_of(framework, tensors)
@@ -77,7 +78,11 @@ def _planned(contents: SideContents) -> tuple[PlannedTensor, ...]:
     planned = []
     for tensor in contents.stored:
         if tensor.dtype not in DTYPES:
-            raise InputError(f"{tensor.path} is {tensor.dtype}, which no checkpoint file holds")
+            raise InputError(
+                phrase(
+                    "{path} is {dtype}, which no checkpoint file holds", path=tensor.path, dtype=tensor.dtype
+                )
+            )
         tied = tensor.tied_to if tensor.tied_to in names else None
         planned.append(PlannedTensor(tensor.path, tensor.shape, np.dtype(DTYPES[tensor.dtype]), tied))
     return tuple(planned)

@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from parfocal.errors import InputError, UnsupportedError
+from parfocal.phrases import joined, phrase
 from parfocal.run.tensorfile import DTYPE_CODES
 from parfocal.weights.checkpoints.archives import LOCAL_HEADER, STORAGES, UNTYPED
 from parfocal.weights.checkpoints.tensors import Array
@@ -209,8 +210,13 @@ def _known(each: PlannedTensor, table: dict[str, str], suffix: str) -> str:
     code = table.get(each.dtype.name)
     if code is None:
         raise UnsupportedError(
-            f"{each.name} is {each.dtype.name}, which a {suffix} file cannot hold",
-            hint=f"a {suffix} file holds {', '.join(sorted(table))}",
+            phrase(
+                "{name} is {dtype}, which a {suffix} file cannot hold",
+                name=each.name,
+                dtype=each.dtype.name,
+                suffix=suffix,
+            ),
+            hint=phrase("a {suffix} file holds {names}", suffix=suffix, names=joined(", ", sorted(table))),
         )
     return code
 
@@ -228,8 +234,12 @@ def writer_for(path: Path) -> Writer:
     """The writer that goes with a file's suffix."""
     if path.suffix not in WRITERS:
         raise InputError(
-            f"{os.fspath(path)}: the suffix {path.suffix!r} is not that of a checkpoint",
-            hint=f"the suffixes are {', '.join(WRITERS)}",
+            phrase(
+                "{path}: the suffix {suffix} is not that of a checkpoint",
+                path=os.fspath(path),
+                suffix=repr(path.suffix),
+            ),
+            hint=phrase("the suffixes are {writers}", writers=joined(", ", WRITERS)),
         )
     return WRITERS[path.suffix]
 
@@ -239,6 +249,11 @@ def check_framework(suffix: str, framework: str) -> None:
     owner = OWNERS.get(suffix, framework)
     if owner != framework:
         raise InputError(
-            f"a {suffix} file is {owner}'s, and the port or template is {framework}'s",
+            phrase(
+                "a {suffix} file is {owner}'s, and the port or template is {framework}'s",
+                suffix=suffix,
+                owner=owner,
+                framework=framework,
+            ),
             hint="write .safetensors or " + (".pth" if framework == "torch" else ".pdparams"),
         )

@@ -15,6 +15,7 @@ from parfocal.explain.layers.settings import differing_names
 from parfocal.judge.sketch import Fingerprint
 from parfocal.matching.anchors import anchors_of, splits_of
 from parfocal.matching.pairing import pair_calls
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, TensorData, Trace, Value
 from parfocal.weights.transfer import transfer
 from parfocal.workflow.description.model import (
@@ -67,7 +68,9 @@ def describe_pair(reference: Any, port: Any, inputs: Any = None, *, mode: Mode =
     The reference's weights are in the port while the two are matched, and the port's own afterwards.
     """
     if reference is port:
-        raise InputError("a model beside itself shows nothing", hint="name two models, or one")
+        raise InputError(
+            phrase("a model beside itself shows nothing"), hint=phrase("name two models, or one")
+        )
     players = make_player("reference", reference, inputs), make_player("port", port, inputs)
     with _weights_lent(*players, inputs) as (copies, complete):
         traces = _trace(players[0], inputs, mode), _trace(players[1], inputs, mode)

@@ -78,7 +78,9 @@ def compare(
     """
     reference, port = (run if isinstance(run, Run) else load_run(run) for run in (run_a, run_b))
     if reference.path.resolve() == port.path.resolve():
-        raise InputError(f"{reference.path} is compared with itself", hint="give two runs")
+        raise InputError(
+            phrase("{path} is compared with itself", path=reference.path), hint=phrase("give two runs")
+        )
     gathered = _Gathered(tolerance)
     launches = Launches.of(reference, port, rank)
     gathered.add(StageOutcome(left_out=launches.left_out))
@@ -92,8 +94,12 @@ def compare(
             gathered.add(StageOutcome(findings=tuple(interruptions(pair))))
     if not gathered.pairs:
         raise EmptyComparisonError(
-            f"no step with calls is in both runs: {gathered.steps[0]} and {gathered.steps[1]}",
-            hint="record both sides with the same filters",
+            phrase(
+                "no step with calls is in both runs: {reference} and {port}",
+                reference=gathered.steps[0],
+                port=gathered.steps[1],
+            ),
+            hint=phrase("record both sides with the same filters"),
         )
     gathered.add(StageOutcome(findings=tuple(_left_incomplete(reference, port, gathered))))
     return gathered.report(reference, port)

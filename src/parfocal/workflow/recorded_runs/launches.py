@@ -42,8 +42,12 @@ class Launches:
         if wanted is not None:
             if wanted not in common:
                 raise InputError(
-                    f"rank {wanted} is not in both runs: the reference has {reference.ranks}, "
-                    f"the port {port.ranks}"
+                    phrase(
+                        "rank {wanted} is not in both runs: the reference has {reference}, the port {port}",
+                        wanted=wanted,
+                        reference=reference.ranks,
+                        port=port.ranks,
+                    )
                 )
             return Launches(reference, port, ((wanted,), (wanted,)), False)
         counts = reference.header.ranks, port.header.ranks

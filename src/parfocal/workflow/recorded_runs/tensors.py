@@ -16,6 +16,7 @@ from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.sketch import Fingerprint, Sketch, fingerprint, relative_distance, sketch
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.values import SAME, distance, tie_slots
+from parfocal.phrases import phrase
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.trace import TensorData, Value
 from parfocal.run.reader import Run
@@ -55,9 +56,12 @@ class TensorTable:
         key = value.ref if parsed is None else (value.shape, parsed.fingerprint, parsed.projection)
         if key is None:
             raise InputError(
-                f"{self.run.path} has statistics only (tensors={self.run.header.tensors!r}): "
-                "values cannot be compared",
-                hint='record with tensors="full" or tensors="sketch"',
+                phrase(
+                    "{path} has statistics only (tensors={tensors}): values cannot be compared",
+                    path=self.run.path,
+                    tensors=repr(self.run.header.tensors),
+                ),
+                hint=phrase('record with tensors="full" or tensors="sketch"'),
             )
         if key not in self._known:
             marks = fingerprint(self.run.read(value)) if parsed is None else parsed.fingerprint
@@ -121,7 +125,8 @@ class Distances:
             return self._of_arrays(observed, recorded, judged, lies)
         if judged:
             raise InputError(
-                "a fixed tolerance needs full tensors", hint='record both runs with tensors="full"'
+                phrase("a fixed tolerance needs full tensors"),
+                hint=phrase('record both runs with tensors="full"'),
             )
         return RelativeDistance(self._of_sketches(own, other, lies))
 

@@ -19,6 +19,11 @@ def width_of(text: str) -> int:
     return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 
+def padded(text: str, width: int) -> str:
+    """With spaces behind it, up to so many columns."""
+    return text + " " * (width - width_of(text))
+
+
 def wrapped(line: str, width: int, indent: int) -> list[str]:
     """A line in as many as it needs; those after the first begin with ``indent`` spaces."""
     if width_of(line) == len(line):
