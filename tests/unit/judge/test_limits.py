@@ -29,7 +29,7 @@ EXCEPTIONS = {
         weights/fingerprint.py:SMALL weights/checkpoints/tensors.py:MAPPED,CHUNK
         workflow/collecting.py:_NEVER,_YOUNG workflow/training/judging.py:SMALL
         workflow/training/pending.py:HELD workflow/recorded_runs/reading.py:OPEN_STEPS
-        judge/speed.py:_ELEMENTS,_ROUNDS
+        judge/speed.py:_ELEMENTS,_ROUNDS workflow/guide/data_files.py:SMALL,READ_AT_MOST
     """,
     "how much is shown to a person or kept of a text": """
         judge/picture.py:SAMPLE,BINS,CELLS,DECADES,LEVELS attribution/measures.py:PICTURES
