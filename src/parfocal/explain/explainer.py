@@ -227,7 +227,7 @@ class Explainer:
         if explained.cause is None or any(_are_alike(explained, each) for each in known):
             self._nothing_more.add(line)
             return None
-        return replace(explained, inherited=False)
+        return replace(explained, inherited=False, reason=None)
 
     def explain_updates(
         self,

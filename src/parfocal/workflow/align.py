@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.attribution.ignoring import patterns_of
+from parfocal.attribution.observation import Observation, limits_of
 from parfocal.attribution.sides import Arguments, Loss, ModelSide, check_outputs
 from parfocal.backends import registry
 from parfocal.backends.checks import check_mode
@@ -32,14 +33,13 @@ from parfocal.report.report import Report
 from parfocal.weights.correspondence import correspond
 from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
-from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.alignment import Alignment
 from parfocal.workflow.collecting import full_collections_put_off
 from parfocal.workflow.computed import computed
 from parfocal.workflow.dropping import Dropping
 from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.reporting import report_of
 from parfocal.workflow.state import weight_differences, weights_kept
-from parfocal.workflow.verdicts import limits_of
 
 CONFIDENT = limits.verdicts.FREE_OF_RUNS.value
 DEAD = limits.verdicts.DEAD.value

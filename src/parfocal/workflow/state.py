@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from parfocal.attribution.observation import Observation
 from parfocal.attribution.sides import Arrays, ModelSide
 from parfocal.backends.protocol import Array
 from parfocal.explain.layers.weights import tied_cause, weight_cause
@@ -19,7 +20,7 @@ from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
-from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.alignment import Alignment
 from parfocal.workflow.statistics import Statistic, judged
 
 BUFFER_LIMIT = limits.verdicts.UPDATE.value

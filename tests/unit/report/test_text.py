@@ -10,9 +10,10 @@ import pytest
 
 from parfocal.errors import EmptyComparisonError
 from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import InheritanceReason
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import DepthPoint
-from parfocal.report.text import render
+from parfocal.report.text import REASONS, render
 from tests.unit.report.reports import CAUSE, COVERAGE, NOTE, divergence, report, site
 
 SAME = """\
@@ -283,6 +284,31 @@ def test_spelling_of_the_frameworks_is_no_setting_that_differs():
     }
     settings = [line for line in lines_of(divergence(**sites)) if line.startswith("  settings")]
     assert settings == ["  settings   bias: True in the reference, False in the port"]
+
+
+def test_why_differences_are_inherited_is_told_with_everything():
+    further = [
+        dataclasses.replace(divergence(path, port=site(path)), inherited=True, reason=reason)
+        for path, reason in (
+            ("a", InheritanceReason.GUILTY_CALL),
+            ("b", InheritanceReason.GUILTY_CALL),
+            ("c", InheritanceReason.CUT_OFF),
+            ("d", None),
+        )
+    ]
+    found = report(divergence(), *further)
+    reasons = [
+        "  2: made by a module that differs already (a, b)",
+        "  1: a gradient that another call does not send (c)",
+    ]
+    lines = found.text(verbose=True).splitlines()
+    start = lines.index("inherited: 4 further differences follow from this")
+    assert lines[start + 1 : start + 3] == reasons
+    assert not any("differs already" in line or "does not send" in line for line in str(found).splitlines())
+
+
+def test_every_reason_has_words():
+    assert set(REASONS) == set(InheritanceReason)
 
 
 def test_a_note_that_repeats_the_settings_above_is_left_out():
