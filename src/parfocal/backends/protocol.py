@@ -275,6 +275,16 @@ class ModelBackend(TensorBackend, Protocol):
     def widened(self) -> AbstractContextManager[None]:
         """While inside, code that asks for float32 is given float64."""
 
+    def mixed_precision(self, model: Any, level: str, dtype: str) -> AbstractContextManager[Any]:
+        """While inside, what gains by it is computed in ``dtype``, the rest as it is.
+
+        ``level`` "O1": products; "O2": all but what needs to be exact. Where the framework has no kernels on
+        the model's device (see ``lowers``), operands and results are rounded instead.
+        """
+
+    def lowers(self, model: Any, dtype: str) -> bool:
+        """Whether mixed precision really computes in this dtype on the model's device."""
+
     def gradients_kept(self, model: Any) -> AbstractContextManager[None]:
         """Parameters without gradients for a while; on leaving they have those from before."""
 

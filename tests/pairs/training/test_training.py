@@ -413,7 +413,7 @@ WRONG_CALLS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         InputError,
         "5 samples for the reference and 6 for the port",
     ),
-    "amp": ({"amp": "O1"}, UnsupportedError, "mixed precision"),
+    "amp": ({"amp": "float16"}, UnsupportedError, "loss scaled"),
     "steps": ({"steps": 0}, InputError, "not a number of updates"),
     "tolerance": ({"tolerance": 1e-3}, InputError, "not a pf.Tolerance"),
     "a loss of many numbers": (

@@ -14,6 +14,7 @@ from parfocal.backends.module_copies import ModuleCopies
 from parfocal.backends.muting import rate_of
 from parfocal.backends.paddle.exchanging import exchanged
 from parfocal.backends.paddle.models import Models
+from parfocal.backends.paddle.rounding import rounded
 from parfocal.backends.paddle.widening import widened
 from parfocal.backends.protocol import Array
 
@@ -112,6 +113,17 @@ class Surgery(Models, ModuleCopies):
 
     def widened(self) -> AbstractContextManager[None]:
         return widened()
+
+    def mixed_precision(self, model: Any, level: str, dtype: str) -> AbstractContextManager[Any]:
+        if self.lowers(model, dtype):
+            found: AbstractContextManager[Any] = paddle.amp.auto_cast(level=level, dtype=dtype)
+            return found
+        return rounded(level, dtype)
+
+    def lowers(self, model: Any, dtype: str) -> bool:
+        # on a CPU auto_cast warns and does nothing, and hardly a kernel takes bfloat16
+        first = next(iter(model.parameters()), None)
+        return first is not None and not first.place.is_cpu_place()
 
     @contextmanager
     def gradients_kept(self, model: Any) -> Iterator[None]:

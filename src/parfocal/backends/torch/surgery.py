@@ -143,6 +143,17 @@ class Surgery(Models, ModuleCopies):
     def widened(self) -> AbstractContextManager[None]:
         return Widened()
 
+    def mixed_precision(self, model: Any, level: str, dtype: str) -> AbstractContextManager[Any]:
+        # one level only: what O2 does besides is a matter of how the weights are kept
+        return torch.autocast(self._device_type(model), DTYPES[dtype])
+
+    def lowers(self, model: Any, dtype: str) -> bool:
+        return bool(torch.amp.is_autocast_available(self._device_type(model)))
+
+    def _device_type(self, model: Any) -> str:
+        first = next(iter(model.parameters()), None)
+        return "cpu" if first is None else str(first.device.type)
+
     @contextmanager
     def gradients_kept(self, model: Any) -> Iterator[None]:
         kept = [(parameter, parameter.grad) for parameter in model.parameters()]

@@ -74,6 +74,9 @@ class Watching(Models, ModuleCalls):
         self, outputs: Sequence[Any], gradients: Sequence[Any | None], *, retain: bool = False
     ) -> None:
         check_backward(self, outputs, gradients)
+        if len(outputs) == 1 and gradients[0] is None:  # a loss
+            outputs[0].backward(retain_graph=retain)
+            return
         torch.autograd.backward(list(outputs), list(gradients), retain_graph=retain)
 
 

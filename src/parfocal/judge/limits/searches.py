@@ -249,8 +249,12 @@ LOCKSTEP_FIRST = Limit(
     "Steps in lockstep at the start of a training.",
 )
 STRETCH_STEPS = Limit(
-    (4, 128),
-    "Steps of the first stretch without lockstep and of the longest.",
+    (4, 32),
+    "Steps of the first stretch without lockstep and of the longest: rounding grows with the length.",
+)
+STRETCHES_IN_A_ROW = Limit(
+    4,
+    "Longest stretches between two steps in lockstep.",
 )
 STRETCH_LARGE = Limit(
     1 << 20,

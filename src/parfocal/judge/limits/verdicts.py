@@ -89,6 +89,10 @@ FEW_NUMBERS = Limit(
     64,
     "Numbers of a tensor up to which one random trial is not enough for a floor.",
 )
+CLEARLY_RIGHT = Limit(
+    3.0,
+    "Times below the limit of a training's results at which no more ways to measure a floor are tried.",
+)
 NEAR_ROUNDING = Limit(
     4.0,
     "Units of a tensor's own rounding below which no dearer floor is measured: it is right by the cheapest.",

@@ -34,7 +34,7 @@ def dropout_differences(
     told = [each for each in found if each.cause is not None and each.cause.code == "random.dropout"]
     if told:
         return told
-    asked = [_asked(side, batch, mode) for side, batch in zip(sides, pair, strict=True)]
+    asked = [asked_rates(side, batch, mode) for side, batch in zip(sides, pair, strict=True)]
     if asked[0] == asked[1]:
         return []
     message = phrase(
@@ -51,7 +51,7 @@ def dropout_differences(
     ]
 
 
-def _asked(side: TrainingSide, batch: Batch, mode: Mode) -> list[float]:
+def asked_rates(side: TrainingSide, batch: Batch, mode: Mode) -> list[float]:
     """The rates at which one forward pass drops; it leaves no trace."""
     backend = side.backend
     found: list[float] = []

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.inputs import arguments, convert
 from parfocal.judge import limits
 from parfocal.judge.verdict import Finding
 from parfocal.phrases import phrase
 from parfocal.report.report import Curve
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.judging import moved
-from parfocal.workflow.training.sides import Arrays, TrainingSide
+from parfocal.workflow.training.sides import UNCHANGED, Arrays, TrainingSide
 
 PARTED = limits.causes.LOSSES_PARTED.value
 LEAST, MOST, SHARE = limits.searches.HORIZON_STEPS.value
@@ -34,15 +35,18 @@ def steps_to_run(steps: int | None) -> int:
 
 
 def free_step(side: TrainingSide, batches: Sequence[Batch]) -> float:
-    """One step as a training of its own makes it; returns the loss of its last batch."""
+    """One step as a training of its own makes it, unchecked; returns the loss of its last batch."""
+    backend = side.backend
     value = math.nan
     for batch in batches:
-        loss = side.loss_of(side.forward(batch), batch.label)
-        side.backward(loss)
-        value = float(side.backend.to_array(loss).reshape(-1)[0])
+        args, kwargs = arguments(batch.inputs, backend)
+        with backend.no_functional_dropout() if side.mutes else UNCHANGED, side.lowered():
+            output = side.model(*args, **kwargs)
+            loss = side.loss(output, convert(batch.label, backend))
+        backend.backward([loss], [None])
+        value = float(backend.to_array(loss, copy=False).reshape(-1)[0])
     side.clip_gradients()
-    with side.telling("the optimizer's step"):
-        side.backend.optimizer_step(side.optimizer)
+    backend.optimizer_step(side.optimizer)
     return value
 
 
@@ -78,7 +82,7 @@ class OwnCourse:
         side.set_counters(self.counters)
         reached = None if schedule is None else backend.schedule_state(side.scheduler)
         try:
-            with backend.gradients_kept(side.model):
+            with side.telling("a step"), backend.gradients_kept(side.model):
                 self._write(self.weights, self.buffers)
                 if schedule is not None:
                     backend.set_schedule_state(side.scheduler, schedule)
@@ -96,6 +100,10 @@ class OwnCourse:
             if reached is not None:
                 backend.set_schedule_state(side.scheduler, reached)
             self._write(*kept)
+
+    def forget(self) -> None:
+        """Nothing but the losses is asked for any more."""
+        self.weights, self.buffers, self.state = {}, {}, None
 
     def _write(self, weights: Arrays, buffers: Arrays) -> None:
         for role, arrays in (("parameter", weights), ("buffer", buffers)):
@@ -131,6 +139,8 @@ class FreeRunning:
         for at, course in enumerate((self.nudged, self.own)):
             batches = [[pair[at] for pair in group[: course.side.accumulate]] for group in wanted]
             course.run(batches, schedules[at], metrics)
+            if number + len(wanted) >= self.steps:
+                course.forget()
 
     def curve(self, losses: Sequence[float]) -> Curve | None:
         if self.own is None or not self.own.losses:

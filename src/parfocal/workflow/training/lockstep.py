@@ -34,6 +34,7 @@ from parfocal.workflow.training.update_phase import UpdatePhase
 
 LOOKED_INTO = limits.searches.STEPS_LOOKED_INTO.value
 LOOKED_AT = frozenset({"forward", "gradient", "buffer"})  # phases that calls explain
+PASSED_THROUGH = frozenset({"forward", "loss", "backward", "gradient", "buffer"})
 ACCUMULATED = limits.causes.ACCUMULATED.value
 Look = Callable[[tuple[Batch, Batch]], Report | None]
 
@@ -85,6 +86,7 @@ class Lockstep:
 
     def finish(self) -> None:
         """What shows only after the last step."""
+        self._excuse_imprecise()
         if self.free is not None:
             finding = self.free.finding([each[0] for each in self.losses])
             if finding is not None:
@@ -96,6 +98,15 @@ class Lockstep:
                 self.found.note(finding)
             if divergence is not None:
                 self.found.add(("evaluation",), divergence)
+
+    def _excuse_imprecise(self) -> None:
+        """Where one side computes in another precision, what rounding moves follows from that."""
+        found = self.found.divergences
+        if ("precision",) not in found:
+            return
+        for key, each in found.items():
+            if each.cause is None and each.phase in PASSED_THROUGH:
+                found[key] = replace(each, inherited=True)
 
     def __exit__(self, *problem: object) -> None:
         self._undo.close()
@@ -125,8 +136,12 @@ class Lockstep:
 
     def _wanted(self) -> int:
         """How many steps are made at once."""
-        free = self.tolerance is None and not self.found.divergences
+        free = self.tolerance is None and not self.found.divergences and not self._lowers()
         return max(1, self.stretches.next_length() if free else 1)
+
+    def _lowers(self) -> bool:
+        """Whether any side computes in mixed precision: its rounding alone moves weights in a few steps."""
+        return self.reference.lower is not None or self.port.lower is not None
 
     def step(self, number: int, batches: Group) -> None:
         self.last = batches[0]
@@ -247,7 +262,7 @@ class Lockstep:
         if report is None:
             return
         self.looked.append(report)
-        if report.ok and asked and self.tolerance is None:
+        if report.ok and asked and self.tolerance is None and not self._lowers():
             self._acquit(number)
         if not any(not each.inherited for each in report.divergences):
             return

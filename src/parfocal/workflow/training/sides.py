@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend, StateTensor
@@ -23,6 +22,7 @@ from parfocal.workflow.training.batches import SIDES, Batch
 
 Arrays = dict[str, Array]
 PLAIN = (bool, int, float)
+UNCHANGED: AbstractContextManager[Any] = nullcontext()
 
 
 @dataclass(slots=True)
@@ -39,6 +39,8 @@ class TrainingSide:
     accumulate: int = 1
     views: dict[str, tuple[int, Array]] = field(default_factory=dict)  # by path: address and values
     mutes: bool = False  # whether functions that drop let everything pass
+    lower: Callable[[], AbstractContextManager[Any]] | None = None  # what mixed precision is entered by
+    rounds: bool = False  # whether that only rounds, because the framework has none on the device
     entries: list[StateTensor] = field(default_factory=list)  # parameters and buffers, each once
 
     def telling(self, what: str, hint: str = "") -> AbstractContextManager[None]:
@@ -78,8 +80,12 @@ class TrainingSide:
     def forward(self, batch: Batch) -> Any:
         args, kwargs = arguments(batch.inputs, self.backend)
         muted = self.backend.no_functional_dropout() if self.mutes else nullcontext()
-        with self.telling("the model", INPUTS_HINT), muted:
+        with self.telling("the model", INPUTS_HINT), muted, self.lowered():
             return self.model(*args, **kwargs)
+
+    def lowered(self) -> AbstractContextManager[Any]:
+        """Mixed precision, where it is asked for."""
+        return UNCHANGED if self.lower is None else self.lower()
 
     def outputs(self, output: Any) -> dict[str, Any]:
         """The floating tensors of an output by slot."""
@@ -104,9 +110,10 @@ class TrainingSide:
 
     def loss_of(self, output: Any, label: Any) -> Any:
         backend = self.backend
-        with self.telling("the loss", "loss=(reference_loss, port_loss) gives each side its own"):
+        hint = "loss=(reference_loss, port_loss) gives each side its own"
+        with self.telling("the loss", hint), self.lowered():
             loss = self.loss(output, convert(label, backend))
-        if not backend.is_tensor(loss) or int(np.prod(backend.shape(loss))) != 1:
+        if not backend.is_tensor(loss) or math.prod(backend.shape(loss)) != 1:
             shape = f"a tensor {list(backend.shape(loss))}" if backend.is_tensor(loss) else brief(loss)
             raise InputError(
                 f"the loss of the {self.words} gives {shape}, not one number of {backend.name}",

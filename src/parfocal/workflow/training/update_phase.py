@@ -207,24 +207,21 @@ class UpdatePhase:
             if path in rates:
                 yours["lr"] = rates[path]
             gradient = gradients.get(path)
-            nothing = np.zeros_like(before[path])
+            if gradient is None:
+                gradient = np.zeros_like(before[path])
             evidence[path] = UpdateEvidence(
                 path,
                 source,
                 SideUpdate(
                     kinds[0] if source in settings[0] else "",
                     mine,
-                    BeforeUpdate(
-                        before[path], gradient if gradient is not None else nothing, given.get(path, {})
-                    ),
+                    BeforeUpdate(before[path], gradient, given.get(path, {})),
                     AfterUpdate(np.ascontiguousarray(ours[path]), outcomes[0].get(path, {})),
                 ),
                 SideUpdate(
                     kinds[1] if path in settings[1] else "",
                     yours,
-                    BeforeUpdate(
-                        before[path], gradient if gradient is not None else nothing, slots.get(path, {})
-                    ),
+                    BeforeUpdate(before[path], gradient, slots.get(path, {})),
                     AfterUpdate(theirs[path], outcomes[1].get(path, {})),
                 ),
             )
