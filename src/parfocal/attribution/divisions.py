@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from parfocal.attribution.experiment import NEAR
 from parfocal.attribution.measures import LIMIT, Measure, Remark
-from parfocal.attribution.pairing_repairs import NEAR
 from parfocal.attribution.reach import Reach, Spot, ValueMatch, WantedValue
 from parfocal.backends.protocol import Array
 from parfocal.judge import limits

@@ -121,6 +121,12 @@ def fit(reference: Array, port: Array, *, may_move: bool = True) -> Layout | Non
     return best if clear else plain
 
 
+def fitted(reference: Array, port: Array) -> Array | None:
+    """The reference's array laid out as the port's; None when no layout fits the shapes."""
+    layout = fit(reference, port)
+    return None if layout is None else layout.apply(reference)
+
+
 def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(extent for extent in shape if extent != 1)
 

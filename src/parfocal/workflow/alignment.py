@@ -17,17 +17,15 @@ from parfocal.attribution.divisions import Division, divisions, left_open, place
 from parfocal.attribution.excuses import Excuses
 from parfocal.attribution.ignoring import IgnoredCalls
 from parfocal.attribution.leading import Partners, script_for, weighted
+from parfocal.attribution.mask_encodings import Places
 from parfocal.attribution.measures import Collector, Measure
 from parfocal.attribution.observation import Observation
 from parfocal.attribution.pairing_repairs import (
     AS_SEEN,
     LayoutOverrides,
-    Places,
     arranged_otherwise,
-    lying_as_recorded,
-    masked_elsewhere,
+    laid_out_otherwise,
     paired_otherwise,
-    said_otherwise,
 )
 from parfocal.attribution.refining import refine
 from parfocal.attribution.side_by_side import SideComparison, anchored_calls
@@ -357,11 +355,7 @@ def _supply(ledger: Ledger) -> Supply:
 
 def _paired_or_lying_otherwise(view: Correspondence, led: LedRun) -> Correspondence:
     pairing = paired_otherwise(view.pairing, led.measures, led.precise)
-    lying = LayoutOverrides(
-        lying_as_recorded(led.measures, led.precise),
-        said_otherwise(led.measures, led.precise),
-        masked_elsewhere(led.measures, led.precise),
-    )
+    lying = laid_out_otherwise(led.measures, led.precise)
     same = pairing is view.pairing and lying == view.lying
     return view if same else Correspondence(pairing, lying)
 

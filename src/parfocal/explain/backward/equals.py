@@ -8,7 +8,8 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.backward.kinks import written_at_ties
-from parfocal.explain.case import Case, Check
+from parfocal.explain.case import Case
+from parfocal.explain.case_facts import Check
 from parfocal.explain.causes import OpLine, Proof, spelled_path
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.names import name_of_kind

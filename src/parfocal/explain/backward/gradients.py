@@ -19,7 +19,8 @@ from parfocal.explain.backward.stopping import (
     by_line,
     owner_of,
 )
-from parfocal.explain.case import Case, Check
+from parfocal.explain.case import Case
+from parfocal.explain.case_facts import Check
 from parfocal.explain.causes import OpLine, Proof, number, rounded, spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.layers.relations import factor_between
@@ -91,7 +92,7 @@ def trials_of(case: Case) -> GradientTrials:
         case.reference_backend,
         owner_of(case, own=True),
         owner_of(case, own=False),
-        lambda watcher: case.score(case.run(on_op=watcher, listener=watcher)),
+        lambda watcher: case.tried(on_op=watcher, listener=watcher),
         run_reference,
         case.limit,
         case.precise.port.trace.nodes[case.start].path,

@@ -51,7 +51,7 @@ def written_at_ties(case: Case, name: str, file: str | None, line: int | None, w
 
 def _is_right(case: Case, patch: Patch) -> bool:
     with patched(case.precise.port.modules.values(), patch) as functions:
-        return bool(functions) and case.score(case.run()) <= case.limit
+        return bool(functions) and case.tried() <= case.limit
 
 
 def _candidates(scene: OpComparison, op: Op) -> Iterator[Patch]:

@@ -37,7 +37,7 @@ def other_share(case: Case) -> Iterator[Proof]:
         for right in (rounded(value / ratio), rounded(1.0 - (1.0 - value) / ratio)):
             if not 0.0 <= right <= 1.0:
                 continue
-            score = case.score(case.run(partial(_set, name, right)))
+            score = case.tried(partial(_set, name, right))
             if score <= case.limit:
                 message = phrase(
                     "what is new counts {ratio} times as much in {buffer} as in the reference: {name} of "

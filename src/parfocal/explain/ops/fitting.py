@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.case import is_telling
+from parfocal.explain.case_facts import is_telling
 from parfocal.explain.causes import Proof, rounded
 from parfocal.explain.ops.arguments import PassedArgument, said
 from parfocal.explain.ops.locating import behind

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.attribution.experiment import Prepare
 from parfocal.backends.protocol import Array, OnOp, OpCall
 from parfocal.brief import told
 from parfocal.capture.tree import flatten, replace_call
-from parfocal.explain.case import Case, Check, Prepare
+from parfocal.explain.case import Case
+from parfocal.explain.case_facts import Check
 from parfocal.explain.ops.expanding import expanded, expanded_layer, fills_in
 from parfocal.explain.ops.log import Key, Maker, Op, OpLog, key_of
 from parfocal.explain.ops.names import POINTWISE

@@ -59,7 +59,7 @@ def _set_or_said(scene: OpComparison, gap: Mismatch | None, proof: Proof, settin
         def prepare(twin: Any) -> None:
             made.enter_context(set_to(twin, setting.way, setting.value))
 
-        if setting.line is None or case.score(case.run(prepare, inside=False)) <= case.limit:
+        if setting.line is None or case.tried(prepare, inside=False) <= case.limit:
             return proof
     said, mark = _tried(scene, gap, replace(proof, fix=setting.line))
     return said if mark == MENDED else proof

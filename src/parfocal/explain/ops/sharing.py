@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from parfocal.explain.case import Case, Check
+from parfocal.explain.case import Case
+from parfocal.explain.case_facts import Check
 from parfocal.explain.causes import place
 from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.literals import written
@@ -109,7 +110,7 @@ def _calling(case: Case, others: Sequence[Case]) -> _Calling | None:
 
 
 def _is_right(case: Case) -> bool:
-    return case.score(case.run(inside=False)) <= case.limit
+    return case.tried(inside=False) <= case.limit
 
 
 def _others(case: Case, patch: Patch) -> Iterator[Case]:
