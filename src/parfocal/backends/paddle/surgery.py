@@ -86,7 +86,7 @@ class Surgery(Tensors):
         return None
 
     def version(self, tensor: Any) -> int:
-        return int(tensor.inplace_version)
+        return int(tensor._inplace_version())  # what the property of a like name asks, after a detour
 
     @contextmanager
     def recurrence_in_training(self, model: Any) -> Iterator[None]:
