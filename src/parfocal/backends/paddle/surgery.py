@@ -85,7 +85,7 @@ class Surgery(Models, ModuleCopies):
         return None
 
     def version(self, tensor: Any) -> int:
-        return int(tensor.inplace_version)
+        return int(tensor._inplace_version())  # what the property of a like name asks, after a detour
 
     def no_functional_dropout(self) -> AbstractContextManager[None]:
         def undropped(kernel: Any, x: Any, seed: Any, probability: Any, *rest: Any) -> Any:
