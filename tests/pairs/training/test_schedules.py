@@ -133,7 +133,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], Callable[[], Any], str, int, str]] 
     "natural exponential for exponential": (
         lambda o: torch_lr.ExponentialLR(o, 0.9),
         lambda: paddle_lr.NaturalExpDecay(0.1, 0.9),
-        "",
+        "lr.value",
         1,
         "",
     ),
