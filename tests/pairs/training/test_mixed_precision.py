@@ -14,7 +14,8 @@ from parfocal.errors import InputError, UnsupportedError
 from tests.pairs.training.tools import LOSSES
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:When training, we now always track:UserWarning", "ignore:amp_guard can only be enabled:UserWarning"
+    "ignore:When training, we now always track:UserWarning",
+    "ignore:amp_guard can only be enabled:UserWarning",
 )
 ADAMS = (
     lambda model: torch.optim.Adam(model.parameters(), 1e-3),

@@ -65,7 +65,9 @@ class BufferPhase:
             if path in self.variances.counts:
                 continue
             expected = np.ascontiguousarray(expected)
-            if nearly(observed, expected, NEAR) or self._by_convention(path, before[path], expected, observed):
+            if nearly(observed, expected, NEAR) or self._by_convention(
+                path, before[path], expected, observed
+            ):
                 continue
             verdict = self._verdict(path, observed, expected)
             if verdict.wrong and self._by_convention(path, before[path], expected, observed, noisy=True):

@@ -66,12 +66,12 @@ def _parsed(value: Any) -> MixedPrecision | None:
                 "amp={amp}: a training in float16 needs its loss scaled, which is not compared yet",
                 amp=brief(value),
             ),
-            hint=phrase('amp="O1" and amp="O2" compare in bfloat16; what differs there differs in float16 too'),
+            hint=phrase(
+                'amp="O1" and amp="O2" compare in bfloat16; what differs there differs in float16 too'
+            ),
         )
     if not isinstance(value, str) or value not in SPELLED:
-        raise InputError(
-            phrase("amp={amp} is no level of mixed precision", amp=brief(value)), hint=WANTED
-        )
+        raise InputError(phrase("amp={amp} is no level of mixed precision", amp=brief(value)), hint=WANTED)
     return MixedPrecision(*SPELLED[value])
 
 
