@@ -304,7 +304,12 @@ class TrainingBackend(ModelBackend, Protocol):
     def sgd(self, model: Any, learning_rate: float) -> Any:
         """A new optimizer of the framework's own for all parameters: plain gradient descent."""
 
-    def optimizer_step(self, optimizer: Any) -> None: ...
+    def optimizer_step(self, optimizer: Any, closure: Callable[[], Any] | None = None) -> None:
+        """One update; ``closure`` computes loss and gradients anew, for those that ask for it."""
+
+    def needs_closure(self, optimizer: Any) -> bool:
+        """Whether a step computes the loss several times."""
+
     def scheduler_step(self, scheduler: Any, metric: float | None = None) -> None: ...
 
     def watch_optimizer(

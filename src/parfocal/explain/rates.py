@@ -235,6 +235,28 @@ def _milestones(rates: RatePair, limit: float) -> Iterator[Cause]:
         )
 
 
+def _geometric(rates: RatePair, limit: float) -> Iterator[Cause]:
+    """Every update multiplies the rate, by another number on either side."""
+    if rates.steps < FEW + 1 or any((side <= 0).any() for side in (rates.reference, rates.port)):
+        return
+    factors = []
+    for side in (rates.reference, rates.port):
+        factor = float(side[1] / side[0])
+        if distance(side[0] * factor ** np.arange(rates.steps), side) > limit * rates.steps:
+            return
+        factors.append(factor)
+    right, wrong = (number(rounded(each)) for each in factors)
+    message = phrase(
+        "each update multiplies the learning rate by {reference} in the reference, by {port} in the port",
+        reference=right,
+        port=wrong,
+    )
+    if abs(factors[1] - np.exp(factors[0])) <= 1e-6 or abs(factors[1] - np.exp(-factors[0])) <= 1e-6:
+        message += phrase(" (the exponential of it)")
+    fix = phrase("make every update multiply the port's rate by {right}", right=right)
+    yield Cause("lr.value", message, fix, 0.0)
+
+
 def _warming(rates: RatePair, limit: float) -> Iterator[Cause]:
     """Different at the beginning only."""
     apart = np.abs(rates.port - rates.reference) / np.maximum(rounding(rates.reference), 1e-300)
@@ -272,6 +294,7 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     _scaled,
     _ending,
     _milestones,
+    _geometric,
     _warming,
     _shaped,
 )

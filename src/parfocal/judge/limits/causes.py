@@ -224,3 +224,11 @@ SHAPE_STILL = Limit(
     16 * 2.0**-52,
     "Share of the highest rate by which a rate that stays may move: rounding of float64.",
 )
+LOSS_FITTED = Limit(
+    1e-3,
+    "Relative difference of a loss from one with numbers that were solved from several losses.",
+)
+LOSS_ROWS = Limit(
+    4,
+    "Samples that the weights of a loss are read from.",
+)

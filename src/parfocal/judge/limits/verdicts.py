@@ -141,3 +141,7 @@ CONFIDENCE = Limit(
     "Of the interval around the mean of several runs.",
     "the usual one of statistics.",
 )
+FEW_SHADOWS = Limit(
+    2.0,
+    "Times that the farther of two nudged trainings may be nearer than what rounding can do.",
+)

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 TEXTS = {
+    # losses and rates
+    "each update multiplies the learning rate by {reference} in the reference, by {port} in the port": "每次更新把学习率乘以：参考侧 {reference}，移植侧 {port}",
+    " (the exponential of it)": "（是它的指数）",
+    "make every update multiply the port's rate by {right}": "让移植侧的学习率每次更新都乘以 {right}",
+    "with probabilities as targets the classes of a sample weigh {reference} in the reference, {port} in the port": "以概率为目标时，样本中各类别的权重：参考侧 {reference}，移植侧 {port}",
+    "write -(target * weight * log_softmax(x)).sum(-1).mean() for the port's loss": "把移植侧的损失写成 -(target * weight * log_softmax(x)).sum(-1).mean()",
+    "label smoothing weighs the classes {reference} in the reference, {port} in the port": "标签平滑中各类别的权重：参考侧 {reference}，移植侧 {port}",
+    "write the smoothed part of the port's loss out, with the weight of every class in it": "在移植侧的损失中显式写出平滑部分，并包含每个类别的权重",
+    "the losses are the same numbers in another shape: {reference} in the reference, {port} in the port": "损失数值相同但形状不同：参考侧 {reference}，移植侧 {port}",
+    "squeeze the labels that the port's loss is given, or what it gives": "压缩（squeeze）传给移植侧损失的标签，或压缩其结果",
+    "no label counts: the mean over nothing is {reference} in the reference, {port} in the port": "没有有效标签：空集合的均值在参考侧为 {reference}，在移植侧为 {port}",
+    "skip batches in which no label counts, on both sides": "两侧都跳过没有有效标签的批次",
     # explain/case.py, judge/verdict.py
     "{tensor} of {whose}": "{whose} 的{tensor}",
     "gradient of {tensor}": "{tensor} 的梯度",

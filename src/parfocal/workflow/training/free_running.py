@@ -46,7 +46,8 @@ def free_step(side: TrainingSide, batches: Sequence[Batch]) -> float:
         backend.backward([loss], [None])
         value = float(backend.to_array(loss, copy=False).reshape(-1)[0])
     side.clip_gradients()
-    backend.optimizer_step(side.optimizer)
+    side.present = batches
+    backend.optimizer_step(side.optimizer, side.evaluate)
     return value
 
 

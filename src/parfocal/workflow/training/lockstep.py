@@ -136,7 +136,8 @@ class Lockstep:
 
     def _wanted(self) -> int:
         """How many steps are made at once."""
-        free = self.tolerance is None and not self.found.divergences and not self._lowers()
+        evaluates = self.reference.evaluates or self.port.evaluates
+        free = self.tolerance is None and not (self.found.divergences or evaluates or self._lowers())
         return max(1, self.stretches.next_length() if free else 1)
 
     def _lowers(self) -> bool:
@@ -157,6 +158,8 @@ class Lockstep:
         self._look_into(number, batches)
         if self.variance_step is None and self.buffers.variances.counts:
             self.variance_step = number
+        for at, side in enumerate((self.reference, self.port)):
+            side.present = [pair[at] for pair in batches[: side.accumulate]]
         self.updates.run(number)
         if self.free is not None:
             self.free.step(number, batches)

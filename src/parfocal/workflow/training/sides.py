@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from parfocal.replay.user_errors import INPUTS_HINT, telling
 from parfocal.workflow.training.batches import SIDES, Batch
 
 Arrays = dict[str, Array]
-PLAIN = (bool, int, float)
+PLAIN = (bool, int, float, type(None))
 UNCHANGED: AbstractContextManager[Any] = nullcontext()
 
 
@@ -41,6 +41,7 @@ class TrainingSide:
     mutes: bool = False  # whether functions that drop let everything pass
     lower: Callable[[], AbstractContextManager[Any]] | None = None  # what mixed precision is entered by
     rounds: bool = False  # whether that only rounds, because the framework has none on the device
+    present: Sequence[Batch] = ()  # batches of the present step
     entries: list[StateTensor] = field(default_factory=list)  # parameters and buffers, each once
 
     def telling(self, what: str, hint: str = "") -> AbstractContextManager[None]:
@@ -150,7 +151,22 @@ class TrainingSide:
 
     def update(self) -> None:
         with self.telling("the optimizer's step"), self.backend.optimizer_clip_off(self.optimizer):
-            self.backend.optimizer_step(self.optimizer)
+            self.backend.optimizer_step(self.optimizer, self.evaluate)
+
+    def evaluate(self) -> Any:
+        """Loss and gradients of the present step anew, for an optimizer that asks for them."""
+        self.clear()
+        loss = None
+        for batch in self.present:
+            loss = self.loss_of(self.forward(batch), batch.label)
+            self.backward(loss)
+        self.clip_gradients()
+        return loss
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether an update computes the loss several times."""
+        return self.backend.needs_closure(self.optimizer)
 
     def settings(self) -> dict[str, dict[str, Any]]:
         return self.backend.optimizer_settings(self.optimizer, self.model)
@@ -296,7 +312,7 @@ def _scheduler(side: TrainingSide, given: Any) -> Any:
 
 
 def _is_plain(value: object) -> bool:
-    """A number or a flag, or a list or tuple of nothing else."""
+    """A number, a flag or nothing yet, or a list or tuple of nothing else."""
     if isinstance(value, (list, tuple)):
         return bool(value) and all(map(_is_plain, value))
     return type(value) in PLAIN
