@@ -60,7 +60,7 @@ _WORDS = {
         phrase("not compared"),
     ),
 }
-_PHASES = {
+PHASES = {
     "weights": phrase("weights"),
     "forward": phrase("forward"),
     "loss": phrase("loss"),
@@ -333,7 +333,7 @@ def in_one_line(divergence: Divergence, report: Report) -> str:
     where = [
         *([phrase("step {step}", step=divergence.step)] if numbered else []),
         *([phrase("rank {rank}", rank=divergence.rank)] if divergence.rank else []),
-        _PHASES.get(divergence.phase, divergence.phase),
+        PHASES.get(divergence.phase, divergence.phase),
         *([place_of(divergence)] if report.has_calls else []),
     ]
     size = _size(divergence, report)
@@ -406,7 +406,7 @@ def _sites(sites: Sequence[Site]) -> list[str]:
 
 
 def _directions(coverage: Coverage) -> str:
-    words = joined(" and ", (_PHASES.get(each, each) for each in coverage.directions))
+    words = joined(" and ", (PHASES.get(each, each) for each in coverage.directions))
     if not coverage.mode:
         return words
     return phrase("{directions} in {mode} mode", directions=words, mode=coverage.mode)

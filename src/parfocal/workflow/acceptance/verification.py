@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from parfocal.errors import EmptyComparisonError, FileFormatError, InputError, ParfocalError
+from parfocal.phrases import phrase
 from parfocal.run.files import load_arrays
 from parfocal.run.npy import ZIP_ERRORS
 from parfocal.run.storage import storage_errors
@@ -104,8 +105,11 @@ def verify(path: str | os.PathLike[str], *, partial: bool = False) -> Verificati
         submitted = find_files(folder)
         if all(one.nothing for one in submitted):
             raise EmptyComparisonError(
-                f"{path} has none of the files of an acceptance folder (forward_paddle.npy, ...)",
-                hint="give the folder that holds log_reprod, or its zip",
+                phrase(
+                    "{path} has none of the files of an acceptance folder (forward_paddle.npy, ...)",
+                    path=path,
+                ),
+                hint=phrase("give the folder that holds log_reprod, or its zip"),
             )
         exact = _agreed_exactly(folder)
         checkpoints = tuple(_judge(one, partial, one.checkpoint.name in exact) for one in submitted)
@@ -176,10 +180,13 @@ def _unpacked(path: Path) -> Iterator[Path]:
         yield path
         return
     if not path.exists():
-        raise InputError(f"{path} does not exist", hint="give an acceptance folder or its zip")
+        raise InputError(
+            phrase("{path} does not exist", path=path), hint=phrase("give an acceptance folder or its zip")
+        )
     if not zipfile.is_zipfile(path):
         raise FileFormatError(
-            f"{path} is neither a folder nor a zip", hint="give an acceptance folder or its zip"
+            phrase("{path} is neither a folder nor a zip", path=path),
+            hint=phrase("give an acceptance folder or its zip"),
         )
     with tempfile.TemporaryDirectory(prefix="parfocal-") as room:
         try:
@@ -187,12 +194,14 @@ def _unpacked(path: Path) -> Iterator[Path]:
                 size = sum(entry.file_size for entry in packed.infolist())
                 if size > LARGEST:
                     raise FileFormatError(
-                        f"{path} unpacks to {size / 2**30:.1f} GB", hint="a submission has a few megabytes"
+                        phrase("{path} unpacks to {size} GB", path=path, size=f"{size / 2**30:.1f}"),
+                        hint=phrase("a submission has a few megabytes"),
                     )
                 packed.extractall(room)
         except ZIP_ERRORS as error:
             raise FileFormatError(
-                f"{path} cannot be unpacked: {error}", hint="zip the folder again"
+                phrase("{path} cannot be unpacked: {error}", path=path, error=error),
+                hint=phrase("zip the folder again"),
             ) from error
         yield Path(room)
 

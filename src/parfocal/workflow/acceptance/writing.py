@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 from parfocal.run.files import save_reprod_log
 from parfocal.run.storage import storage_errors
 from parfocal.workflow.acceptance.layout import (
@@ -58,8 +59,10 @@ def write_folder(
     """The folder and its zip; ``texts`` are further files by name, ``facts`` go into the manifest."""
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise InputError(
-            f"{folder} is there already, and is no acceptance folder that parfocal wrote",
-            hint="give another folder with --out",
+            phrase(
+                "{folder} is there already, and is no acceptance folder that parfocal wrote", folder=folder
+            ),
+            hint=phrase("give another folder with --out"),
         )
     building = folder.with_name(f".{folder.name}-{secrets.token_hex(8)}")
     with storage_errors("write", folder):

@@ -11,6 +11,8 @@ from typing import Any
 
 from parfocal.brief import some
 from parfocal.errors import InputError, ParfocalError
+from parfocal.phrases import joined, phrase
+from parfocal.report.coverage import NOUNS
 from parfocal.workflow.acceptance.layout import CHECKPOINTS
 from parfocal.workflow.guide.data_files import data_digest
 from parfocal.workflow.guide.judging import generate_inputs
@@ -19,6 +21,7 @@ from parfocal.workflow.guide.running_step import JudgedStep, RunningStep
 from parfocal.workflow.guide.settings import SIDES, Project
 from parfocal.workflow.guide.side import FactoryError
 from parfocal.workflow.guide.state import (
+    STATUS_WORDS,
     StepResult,
     StepStatus,
     Store,
@@ -157,7 +160,10 @@ def stand(project: Project) -> tuple[CheckedProject, tuple[str, ...]]:
 def _chosen(wanted: Sequence[str], start: str) -> set[str]:
     for name in (*wanted, *([start] if start else [])):
         if name not in NAMES:
-            raise InputError(f"there is no step {name!r}", hint=f"the steps are {some(NAMES, len(NAMES))}")
+            raise InputError(
+                phrase("there is no step {name}", name=repr(name)),
+                hint=phrase("the steps are {names}", names=joined(", ", NAMES)),
+            )
     if not wanted:
         return set(NAMES)
     chosen: set[str] = set()
@@ -245,11 +251,13 @@ def _hindered(step: GuideStep, project: Project, results: Mapping[str, StepResul
     """Why a step cannot be run: it is given nothing, or one that it needs has not passed."""
     missing = _missing(step, project)
     if missing:
-        told = f"{project.file} names no {', '.join(missing)}"
+        told = phrase("{file} names no {keys}", file=project.file, keys=joined(", ", missing))
         return StepResult(step.name, StepStatus.LEFT_OUT, message=told)
     stopping = _stopping(step, results)
     if stopping is not None and stopping.status is not StepStatus.WAITING:
-        told = f"needs {stopping.name}, which is {stopping.status.value}"
+        told = phrase(
+            "needs {step}, which is {status}", step=stopping.name, status=STATUS_WORDS[stopping.status]
+        )
         return StepResult(step.name, StepStatus.BLOCKED, message=told)
     return None
 
@@ -322,4 +330,10 @@ def _score(told: Mapping[str, Any]) -> float | None:
 
 
 def _compared(counts: Iterable[Sequence[Any]]) -> str:
-    return some([f"{count} {what}" for what, count in counts if count], COUNTS)
+    return some([_counted(what, count) for what, count in counts if count], COUNTS)
+
+
+def _counted(what: str, count: int) -> str:
+    noun = NOUNS.get(what)
+    told = what if noun is None else noun.one if count == 1 else noun.many
+    return phrase("{count} {noun}", count=count, noun=told)

@@ -19,9 +19,11 @@ from parfocal.backends.protocol import LaunchingBackend, Mode
 from parfocal.capture.determinism import no_dropout
 from parfocal.capture.recording import record
 from parfocal.errors import InputError, ParfocalError
+from parfocal.phrases import phrase
 from parfocal.workflow.guide import rank as rank_script
 from parfocal.workflow.guide.jobs import Given, train_on, training_side
-from parfocal.workflow.guide.processes import last_lines
+from parfocal.workflow.guide.messages import unpack
+from parfocal.workflow.guide.processes import ending, last_lines
 from parfocal.workflow.guide.side import FactoryError, GuideSide
 from parfocal.workflow.guide.values import joined, keep, take
 from parfocal.workflow.training.batches import Batch
@@ -57,8 +59,8 @@ def launching(side: GuideSide) -> LaunchingBackend:
     backend = side.backend
     if not isinstance(backend, LaunchingBackend):
         raise InputError(
-            f"{side.settings.framework} cannot be launched on several ranks here",
-            hint=f"take out {side.project.place('many_cards.ranks')}",
+            phrase("{framework} cannot be launched on several ranks", framework=side.settings.framework),
+            hint=phrase("take out {place}", place=side.project.place("many_cards.ranks")),
         )
     return backend
 
@@ -70,21 +72,35 @@ def _raise_told(side: GuideSide, out: Path, status: int) -> None:
         if "error" in answer:
             told = answer["error"]
             kind = FactoryError if told["code"] == FactoryError.code else LaunchError
-            raise kind(f"{told['message']} (rank {rank})", hint=told["hint"])
+            raise kind(
+                phrase("{message} (rank {rank})", message=told["message"], rank=rank), hint=told["hint"]
+            )
         if "raised" in answer:
-            raise LaunchError(f"rank {rank} raised {answer['raised']}{last_lines(rank_log(out, rank))}")
+            raise LaunchError(
+                phrase(
+                    "rank {rank} raised {error}{lines}",
+                    rank=rank,
+                    error=answer["raised"],
+                    lines=last_lines(rank_log(out, rank)),
+                )
+            )
     for rank, answer in answers.items():
         if not answer:
-            lines = last_lines(rank_log(out, rank))
-            raise LaunchError(f"rank {rank} gave no answer, the launcher ended with status {status}{lines}")
+            raise LaunchError(
+                phrase(
+                    "rank {rank} gave no answer, the launcher {how}{lines}",
+                    rank=rank,
+                    how=ending(status),
+                    lines=last_lines(rank_log(out, rank)),
+                )
+            )
 
 
 def _answer(out: Path, rank: int) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(answer_file(out, rank).read_text(encoding="utf-8"))
+        return unpack(json.loads(answer_file(out, rank).read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return {}
-    return found
 
 
 def answer_file(out: Path, rank: int) -> Path:

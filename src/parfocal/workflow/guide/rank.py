@@ -22,6 +22,7 @@ def main(order: Path) -> None:
     from parfocal.run.launch import current_launch
     from parfocal.run.storage import write_atomically
     from parfocal.workflow.guide.launching import answer_file, rank_log
+    from parfocal.workflow.guide.messages import pack
     from parfocal.workflow.guide.worker import told_error
 
     rank = current_launch().rank
@@ -35,7 +36,7 @@ def main(order: Path) -> None:
     except (Exception, SystemExit) as error:  # noqa: BLE001  told to the process that launched
         traceback.print_exc()
         answer = {"raised": f"{type(error).__name__}: {error}"}
-    write_atomically(answer_file(order.parent, rank), json.dumps(answer).encode())
+    write_atomically(answer_file(order.parent, rank), json.dumps(pack(answer)).encode())
     sys.stdout.flush()
     sys.stderr.flush()
     if "done" not in answer:

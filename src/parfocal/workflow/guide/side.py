@@ -17,6 +17,7 @@ from parfocal.brief import brief
 from parfocal.capture.tree import flatten, rebuild
 from parfocal.errors import EmptyComparisonError, InputError, ParfocalError
 from parfocal.inputs import arguments, convert
+from parfocal.phrases import phrase
 from parfocal.run.files import load_arrays
 from parfocal.workflow.guide.settings import Project, SideSettings
 from parfocal.workflow.guide.values import take
@@ -53,7 +54,11 @@ class GuideSide:
             except InputError as error:
                 raise FactoryError(error.message, hint=error.hint) from error
             if not callable(found):
-                raise FactoryError(f"{self._words(name)} is {brief(found)}, not a function")
+                raise FactoryError(
+                    phrase(
+                        "{factory} is {value}, not a function", factory=self._words(name), value=brief(found)
+                    )
+                )
             self.loaded[name] = found
             faulthandler.disable()  # a framework that was loaded now has put its own handlers in place:
             faulthandler.enable()  # Python's lines come first
@@ -69,10 +74,18 @@ class GuideSide:
         except (Exception, SystemExit) as error:
             where = where_raised(error, __file__)
             raise FactoryError(
-                f"{self._words(name)} raised {type(error).__name__}: {error}{where}"
+                phrase(
+                    "{factory} raised {kind}: {error}{where}",
+                    factory=self._words(name),
+                    kind=type(error).__name__,
+                    error=error,
+                    where=where,
+                )
             ) from error
         if made is None:
-            raise FactoryError(f"{self._words(name)} gives None", hint="return what it makes")
+            raise FactoryError(
+                phrase("{factory} gives None", factory=self._words(name)), hint=phrase("return what it makes")
+            )
         return made
 
     def _words(self, name: str) -> str:
@@ -89,8 +102,13 @@ class GuideSide:
         if not is_model:
             kind = f"{type(model).__module__}.{type(model).__name__}"
             raise FactoryError(
-                f"{self._words('model')} gives an object of {kind}, not a model of {self.settings.framework}",
-                hint=f"return the model, or correct {self.settings.places['framework']}",
+                phrase(
+                    "{factory} gives an object of {kind}, not a model of {framework}",
+                    factory=self._words("model"),
+                    kind=kind,
+                    framework=self.settings.framework,
+                ),
+                hint=phrase("return the model, or correct {place}", place=self.settings.places["framework"]),
             )
         return model
 
@@ -120,7 +138,13 @@ class GuideSide:
     def optimizer(self, model: Any) -> Any:
         made = self.make("optimizer", model)
         if not _is(made, self.backend, self.backend.is_optimizer):
-            raise FactoryError(f"{self._words('optimizer')} gives {brief(made)}, not an optimizer")
+            raise FactoryError(
+                phrase(
+                    "{factory} gives {value}, not an optimizer",
+                    factory=self._words("optimizer"),
+                    value=brief(made),
+                )
+            )
         return made
 
     def scheduler(self, optimizer: Any) -> Any:
@@ -129,7 +153,13 @@ class GuideSide:
             return self.backend.scheduler_of(optimizer)
         made = self.make("scheduler", optimizer)
         if not _is(made, self.backend, self.backend.is_scheduler):
-            raise FactoryError(f"{self._words('scheduler')} gives {brief(made)}, not a scheduler")
+            raise FactoryError(
+                phrase(
+                    "{factory} gives {value}, not a scheduler",
+                    factory=self._words("scheduler"),
+                    value=brief(made),
+                )
+            )
         return made
 
     def loss(self, output: Any, label: Any) -> Any:
@@ -161,7 +191,7 @@ class GuideSide:
             yield batch
             count += 1
         if not count:
-            raise EmptyComparisonError(f"{self._words(name)} gives no batch")
+            raise EmptyComparisonError(phrase("{factory} gives no batch", factory=self._words(name)))
 
     def call(self, model: Any, inputs: Any) -> Any:
         args, kwargs = arguments(inputs, self.backend)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from parfocal.phrases import phrase
+from parfocal.report.text import PHASES
 from parfocal.workflow.guide.checking import CheckedProject
 from parfocal.workflow.guide.state import StepResult
 
@@ -29,15 +31,19 @@ def _line(result: StepResult, width: int) -> str:
 
 
 def problem_lines(problem: Mapping[str, Any]) -> list[str]:
-    """One problem as it is told: where, what, the cause and the fix."""
-    score = problem["score"]
-    told = f", {score:.4g}x what is unavoidable" if isinstance(score, (int, float)) else ""
-    where = f"{problem['where']}: " if problem["where"] else ""
-    lines = [f"{problem['phase']}, step {problem['step']}: {where}{problem['what']}{told}"]
+    """One problem as it is told: where, what, the cause and the fix. Each line is a phrase."""
+    what, score = problem["what"], problem["score"]
+    if problem["where"]:
+        what = phrase("{where}: {what}", where=problem["where"], what=what)
+    phase = PHASES.get(problem["phase"], problem["phase"])
+    line = phrase("{phase}, step {step}: {what}", phase=phase, step=problem["step"], what=what)
+    if isinstance(score, (int, float)):
+        line = phrase("{line}, {score}x what is unavoidable", line=line, score=f"{score:.4g}")
+    lines = [line]
     if problem["code"]:
-        lines.append(f"  cause {problem['code']}: {problem['message']}")
+        lines.append(phrase("  cause {code}: {message}", code=problem["code"], message=problem["message"]))
     elif problem["message"]:
-        lines.append(f"  {problem['message']}")
+        lines.append(phrase("  {message}", message=problem["message"]))
     if problem["fix"]:
-        lines.append(f"  fix   {problem['fix']}")
+        lines.append(phrase("  fix   {fix}", fix=problem["fix"]))
     return lines

@@ -110,7 +110,9 @@ def told_error(error: ParfocalError) -> dict[str, Any]:
 def _send(answers: IO[str], answer: dict[str, Any]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
-    answers.write(json.dumps(answer) + "\n")
+    from parfocal.workflow.guide.messages import pack
+
+    answers.write(json.dumps(pack(answer)) + "\n")
     answers.flush()
 
 
