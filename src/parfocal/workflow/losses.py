@@ -8,7 +8,7 @@ knowing and no divergence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,10 +22,12 @@ from parfocal.explain.loss_causes import Arrays, LossPair, LossSample, cause_of
 from parfocal.inputs import Sides, split
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.picture import picture_of
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
+from parfocal.workflow.pictures import with_few_pictures
 
 LIMIT = 12.0  # in units of noise: a loss is the end of a computation, as the outputs of a model are
 CODES = {
@@ -140,7 +142,7 @@ def judge_losses(
     return Report(
         reference_name=f"{ours.name} ({ours.framework})",
         port_name=f"{theirs.name} ({theirs.framework})",
-        divergences=tuple(divergences),
+        divergences=with_few_pictures(divergences),
         findings=tuple(findings),
         coverage=Coverage(
             (
@@ -275,7 +277,7 @@ def _differences(
                 reference=_shown(expected),
                 port=_shown(observed),
             ),
-            comparison,
+            replace(comparison, picture=picture_of(observed, expected)),
             floor,
             measured,
             inherited=inherited,

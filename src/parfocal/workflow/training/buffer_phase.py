@@ -89,7 +89,7 @@ class BufferPhase:
                         Site(self.carrier.name(path), "buffer"),
                         Site(path, "buffer"),
                         phrase("buffer {path}", path=path),
-                        compare_arrays(observed, np.ascontiguousarray(expected)),
+                        compare_arrays(observed, np.ascontiguousarray(expected), picture=True),
                         verdict.floor,
                         verdict.score,
                         inherited=inherited,

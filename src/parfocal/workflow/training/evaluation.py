@@ -63,7 +63,7 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
         Site(phase.carrier.name(first), "buffer"),
         Site(first, "buffer"),
         phrase("outputs in evaluation after the training") + (f" {slot}" if slot else ""),
-        compare_arrays(wrong[slot], right[slot]),
+        compare_arrays(wrong[slot], right[slot], picture=True),
         NOTHING,
         math.inf,
         cause=cause,
