@@ -14,7 +14,9 @@ DATA = np.random.default_rng(0).standard_normal((6, 4)).astype("float32")
 
 def _model(epsilon: float) -> torch.nn.Module:
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.LayerNorm(8, eps=epsilon), torch.nn.Linear(8, 2))
+    return torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.LayerNorm(8, eps=epsilon), torch.nn.Linear(8, 2)
+    )
 
 
 def _recorded(folder, tensors: str, epsilons=(1e-5, 1e-1)) -> pf.Report:
