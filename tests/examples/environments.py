@@ -1,4 +1,4 @@
-"""Virtual environments that lack a package, made from the running one by links: nothing is installed."""
+"""Virtual environments that lack a package: by links from the running one, or made from the wheel."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import parfocal
 
+ROOT = Path(__file__).parents[2]
+PIP = ("-m", "pip", "--disable-pip-version-check")
 # How the names begin of what belongs to a package in site-packages.
 BELONGING = {
     "torch": ("torch", "functorch"),
@@ -37,6 +39,20 @@ def make_environment(folder: Path, lacking: str) -> Path:
                 (packages / entry.name).symlink_to(entry)
     if not (packages / "parfocal").exists():
         (packages / "parfocal.pth").write_text(f"{Path(parfocal.__file__).parents[1]}\n")
+    return python
+
+
+def install_wheel(folder: Path) -> Path:
+    """A new environment with the wheel of this tree and what it depends on; returns its interpreter."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    made = folder / "wheel"
+    build = [*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(made), str(ROOT)]
+    subprocess.run([sys.executable, *build], check=True)
+    (wheel,) = made.glob("*.whl")
+    # as modules are compiled when they are imported, there is no need to compile them all
+    install = [*PIP, "install", "-q", "--no-compile", "-c", str(ROOT / "constraints.txt"), str(wheel)]
+    subprocess.run([str(python), *install], check=True)
     return python
 
 

@@ -104,6 +104,36 @@ def test_a_layer_that_is_missing_in_a_row() -> None:
     assert align(reference, model, X).ok
 
 
+class LongRow(pnn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.row = pnn.Sequential(*(layer for _ in range(6) for layer in (pnn.Linear(6, 6), pnn.Tanh())))
+
+    def forward(self, x: Any) -> Any:
+        return self.row(x)
+
+
+def test_a_layer_that_is_missing_in_a_long_row() -> None:
+    """The fix fits a line however many layers there are, and does what it says."""
+
+    class Longer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layers = [layer for _ in range(6) for layer in (nn.Linear(6, 6), nn.Tanh())]
+            self.row = nn.Sequential(*layers[:7], nn.GELU(), *layers[7:])
+
+        def forward(self, x: Any) -> Any:
+            return self.row(x)
+
+    reference, model = seeded(Longer), LongRow()
+    x = numbers(3, 6)
+    (divergence,) = own(align(reference, model, x))
+    fix = "port.row = paddle.nn.Sequential(*port.row[:7], paddle.nn.GELU(), *port.row[7:])"
+    assert divergence.cause.fix == fix
+    mend(model, divergence.cause.fix)
+    assert align(reference, model, x).ok
+
+
 def test_a_row_of_layers_is_not_blamed_for_what_is_done_with_what_it_gives() -> None:
     class Halved(InOneRow):
         def forward(self, x: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from parfocal.cli.console import said
-from parfocal.errors import InputError, TransferError
+from parfocal.errors import InputError, MissingFrameworkError, TransferError
 from parfocal.phrases import joined, phrase
 
 if TYPE_CHECKING:
@@ -91,12 +93,33 @@ def record(
     if (script is None) == (model is None):
         raise InputError(phrase("record needs either a script or --model"), hint="parfocal record train.py")
     if script is not None:
-        folder = record_script(script, context.args, out, steps=steps, **options)
+        with _frameworks_told_of(script):
+            folder = record_script(script, context.args, out, steps=steps, **options)
     else:
         assert model is not None
         given = given_inputs("--model", described, inputs, seed)
         folder = _record_model(_loaded(model, weights, plan, seed), given, mode, out, options)
     _print_summary(load_run(folder), as_json, out)
+
+
+@contextmanager
+def _frameworks_told_of(script: Path) -> Iterator[None]:
+    """A script that lacks its framework says how to install it; what else it raises is its own."""
+    from parfocal.backends import registry
+
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in registry.BUILTIN:
+            raise
+        raise MissingFrameworkError(
+            phrase(
+                "{script} needs {title}, which is not installed",
+                script=script,
+                title=registry.TITLES[error.name],
+            ),
+            hint=f"pip install 'parfocal[{error.name}]'",
+        ) from error
 
 
 def _loaded(name: str, weights: Path | None, plan: Path | None, seed: int) -> Any:

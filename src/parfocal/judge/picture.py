@@ -13,6 +13,7 @@ import numpy as np
 
 from parfocal.judge.reading import Array
 
+FEWEST = 2  # elements that a picture shows more of than a number does
 SAMPLE = 1 << 17  # elements that are looked at
 BINS = 41  # of a histogram; odd, so that zero is in the middle of one
 CELLS = (24, 48)  # rows and columns of a heat map, at most
@@ -54,8 +55,8 @@ class ErrorPicture:
 
 
 def picture_of(actual: Array, reference: Array) -> ErrorPicture | None:
-    """None where the two have different shapes or no elements."""
-    if actual.shape != reference.shape or not actual.size:
+    """None where the two have different shapes, or there is but one number to look at."""
+    if actual.shape != reference.shape or actual.size < FEWEST:
         return None
     part = tuple(slice(None, None, step) for step in _steps(actual.shape))
     with np.errstate(all="ignore"):

@@ -27,6 +27,8 @@ SHOWN = 5  # of a list, before it is summed up
 LINES = 60  # of a text that is not asked to say everything
 MESSAGE = 5  # lines of one message, likewise
 FIX = 8  # lines of one fix, likewise
+CODE = 200  # characters of a line of code, likewise: a longer one is elided to the width of the terminal
+ELISION = " ... "
 NOTES = 8  # lines of notes that are kept free whatever else there is to tell
 _BARS = (" ▁▂▃▄▅▆▇█", " .:-=+*#@")  # the second where the first cannot be printed
 _LABEL = re.compile(r"\s{4,}|\s*\S+\s{2,}")
@@ -136,6 +138,8 @@ def _fitted(line: _Line, width: int, verbose: bool, language: str) -> list[str]:
         label = translate(phrase("  fix        "), language)
         first, *more = translate(line.text, language).splitlines() or [""]
         indent = width_of(label)
+        if not verbose:
+            first, *more = (_elided(each, width - indent) for each in (first, *more))
         lines = [label + first, *(" " * indent + each for each in more)]
         return lines if verbose else _cut(lines, FIX, indent, language)
     text = translate(line, language)
@@ -143,6 +147,14 @@ def _fitted(line: _Line, width: int, verbose: bool, language: str) -> list[str]:
     indent = width_of(beside[0]) if beside else 4
     lines = [part for each in text.split("\n") for part in wrapped(each, width, indent)]
     return lines if verbose else _cut(lines, MESSAGE, indent, language)
+
+
+def _elided(code: str, width: int) -> str:
+    """A line that is too long to be read without its middle; ``report.json`` and -v have all of it."""
+    if len(code) <= CODE:
+        return code
+    half = (width - len(ELISION)) // 2
+    return f"{code[:half]}{ELISION}{code[-half:]}"
 
 
 def _more_lines(count: int) -> str:

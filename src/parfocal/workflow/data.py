@@ -22,6 +22,7 @@ from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
+from parfocal.workflow.pictures import with_few_pictures
 from parfocal.workflow.sample_order import find_order, in_words, signature
 from parfocal.workflow.sample_streams import Sample, SampleStream
 
@@ -102,7 +103,7 @@ def compare_data(reference: Any, port: Any, *, samples: int | None = None) -> Re
     return Report(
         reference_name=sides[0].name,
         port_name=sides[1].name,
-        divergences=(*lengths, *order, *values),
+        divergences=with_few_pictures((*lengths, *order, *values)),
         findings=tuple(_findings(sides, reading)),
         coverage=Coverage(
             (
@@ -281,7 +282,7 @@ def _values(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list
             differing=seen.differing,
             count=seen.count,
         )
-        error = compare_arrays(theirs, ours) if numeric else None
+        error = compare_arrays(theirs, ours, picture=True) if numeric else None
         found.append(_divergence(sides, what, cause, seen.worst, error=error, noise=Size(floor, floor)))
     return found
 

@@ -8,7 +8,7 @@ knowing and no divergence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,10 +23,12 @@ from parfocal.inputs import Sides, split
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.picture import picture_of
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
+from parfocal.workflow.pictures import with_few_pictures
 
 LIMIT = limits.verdicts.WHOLE_MODEL.value
 CODES = {
@@ -141,7 +143,7 @@ def judge_losses(
     return Report(
         reference_name=f"{ours.name} ({ours.framework})",
         port_name=f"{theirs.name} ({theirs.framework})",
-        divergences=tuple(divergences),
+        divergences=with_few_pictures(divergences),
         findings=tuple(findings),
         coverage=Coverage(
             (
@@ -298,7 +300,7 @@ def _differences(
                 reference=_shown(expected),
                 port=_shown(observed),
             ),
-            comparison,
+            replace(comparison, picture=picture_of(observed, expected)),
             floor,
             measured,
             inherited=inherited,

@@ -30,12 +30,11 @@ from parfocal.workflow.align_coverage import coverage_of
 from parfocal.workflow.alignment import Alignment
 from parfocal.workflow.computed import ComputedBuffers
 from parfocal.workflow.dropping import Dropping
+from parfocal.workflow.pictures import with_few_pictures
 from parfocal.workflow.state import buffer_results
 from parfocal.workflow.state_scripts import wrong_statistics, wrong_weights
 from parfocal.workflow.updates import explained_updates
 from parfocal.workflow.weight_verdicts import crossed_weights, idle_weights, weight_divergences
-
-PICTURES = 16  # of errors that a report keeps
 
 
 def report_of(
@@ -99,28 +98,30 @@ def report_of(
     return Report(
         reference_name=_name(reference),
         port_name=_name(port),
-        divergences=_with_few_pictures(
-            *leftovers,
-            *crossed,
-            *differing,
-            *mattering,
-            *(each for each in found if not each.inherited),
-            *(
-                each
-                for each in dropped
-                if each.port is not None
-                and each.port.path not in guilty
-                and not alignment.ignored().path(each.port.path)
-            ),
-            *(each for each in found if each.inherited),
-            # what a guilty layer keeps count of follows from what it does
-            *(
-                replace(each, inherited=True, reason=InheritanceReason.GUILTY_CALL)
-                if not each.inherited and each.port is not None and each.port.path in guilty
-                else each
-                for each in buffers
-                if each.port is None or not alignment.ignored().path(each.port.path)
-            ),
+        divergences=with_few_pictures(
+            (
+                *leftovers,
+                *crossed,
+                *differing,
+                *mattering,
+                *(each for each in found if not each.inherited),
+                *(
+                    each
+                    for each in dropped
+                    if each.port is not None
+                    and each.port.path not in guilty
+                    and not alignment.ignored().path(each.port.path)
+                ),
+                *(each for each in found if each.inherited),
+                # what a guilty layer keeps count of follows from what it does
+                *(
+                    replace(each, inherited=True, reason=InheritanceReason.GUILTY_CALL)
+                    if not each.inherited and each.port is not None and each.port.path in guilty
+                    else each
+                    for each in buffers
+                    if each.port is None or not alignment.ignored().path(each.port.path)
+                ),
+            )
         ),
         findings=(
             *align_findings.findings(alignment, observation),
@@ -145,18 +146,6 @@ def report_of(
         tolerance=alignment.tolerance,
         reproduction=lambda: weights or explainer.reproduction or statistics,
     )
-
-
-def _with_few_pictures(*divergences: Divergence) -> tuple[Divergence, ...]:
-    """The first keep the picture of their error: a report is to stay small, however much is wrong."""
-    kept, told = 0, []
-    for each in divergences:
-        if each.error is not None and each.error.picture is not None:
-            kept += 1
-            if kept > PICTURES:
-                each = replace(each, error=replace(each.error, picture=None))
-        told.append(each)
-    return tuple(told)
 
 
 def _settings_unseen(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from parfocal.explain.layers.weights import tied_cause, weight_cause
 from parfocal.judge import limits
 from parfocal.judge.floors import coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.picture import picture_of
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
@@ -64,7 +66,7 @@ def weight_differences(plan: Plan, reference: ModelSide, port: ModelSide) -> Ite
                 phrase(
                     "{mismatched} of {size} values", mismatched=comparison.mismatched, size=comparison.size
                 ),
-                comparison,
+                replace(comparison, picture=picture_of(observed, expected)),
                 floor,
                 measured,
                 phrase("the weights differ before anything runs"),

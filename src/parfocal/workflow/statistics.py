@@ -57,7 +57,7 @@ def judged(
 
 
 def _parted(each: Statistic, floor: Size, limit: float, backend: Backend | None) -> Divergence:
-    comparison = compare_arrays(each.observed, each.expected)
+    comparison = compare_arrays(each.observed, each.expected, picture=True)
     cause = momentum_cause(
         *(each.before, each.expected, each.observed),
         (each.node, each.port_node),

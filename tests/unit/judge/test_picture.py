@@ -49,6 +49,9 @@ def test_any_shape_fits_into_a_few_kilobytes(shape, seed):
     random = np.random.default_rng(seed)
     a, b = random.normal(size=(2, *shape)).astype("float32")
     picture = picture_of(a, b)
+    if a.size == 1:  # the number says it
+        assert picture is None
+        return
     assert picture.sampled <= SAMPLE
     for heat in picture.maps:
         assert len(heat.levels) <= CELLS[0]

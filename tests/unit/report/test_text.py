@@ -13,7 +13,7 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import InheritanceReason
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import DepthPoint
-from parfocal.report.text import REASONS, render
+from parfocal.report.text import REASONS, WIDTH, render
 from tests.unit.report.reports import CAUSE, COVERAGE, NOTE, divergence, report, site
 
 SAME = """\
@@ -400,3 +400,20 @@ def test_the_drift_where_blocks_cannot_be_printed(monkeypatch):
     text = str(report(divergence()))
     text.encode("latin-1")
     assert "drift      :::: up to 1.0e-07" in text
+
+
+def test_a_line_of_code_without_end_loses_its_middle():
+    """The whole of it is in the report's JSON, and with ``verbose``."""
+    fix = f"port = f({', '.join(map(str, range(200)))})"
+    told = report(divergence(cause=dataclasses.replace(CAUSE, fix=fix)))
+    (line,) = (line for line in render(told).splitlines() if "port = f(" in line)
+    assert len(line) <= WIDTH
+    assert " ... " in line
+    assert line.endswith("198, 199)")
+    assert fix in render(told, verbose=True)
+    assert told.to_json()["divergences"][0]["cause"]["fix"] == fix
+
+
+def test_a_line_of_code_that_can_be_copied_is_whole():
+    fix = f"port.layer = paddle.nn.Layer({', '.join(['size=1'] * 15)})"
+    assert fix in render(report(divergence(cause=dataclasses.replace(CAUSE, fix=fix))))

@@ -6,7 +6,7 @@ layer is built anew inside the port's call, by the line of code that is then rec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,8 @@ from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.subgraphs import between, elsewhere, is_one_of, moved_op, transplanted
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
+
+MANY = 3  # layers in a row that are written as a slice
 
 
 def other_layer(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
@@ -150,9 +152,13 @@ def layer_missing(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
             continue
         line_of_it = _spelt(scene, kind, words)
         names = [name for name in case.backend.modules(case.module) if name and "." not in name]
-        parts = [spelled_path(f"{case.node.path}.{name}") for name in names]
         used = None if gap.user is None else (gap.user.path or "").rpartition(".")[2]
-        parts.insert(names.index(used) if used in names else len(names), line_of_it)
+        index = names.index(used) if used in names else len(names)
+        parts = [
+            *_row(case.node.path, names, 0, index),
+            line_of_it,
+            *_row(case.node.path, names, index, None),
+        ]
         library = line_of_it.partition("(")[0].rpartition(".")[0]
         fix = f"{spelled_path(case.node.path)} = {library}.Sequential({', '.join(parts)})"
         there = phrase("{spelled} ({line})", spelled=theirs.spelled, line=line(theirs))
@@ -162,6 +168,14 @@ def layer_missing(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
         facts = (theirs.name, line(theirs))
         yield Proof("op.missing", message, fix, score, reference=theirs.where, facts=facts)
         return
+
+
+def _row(path: str, names: Sequence[str], start: int, stop: int | None) -> list[str]:
+    """Layers of a row as arguments of a new one: each by itself, or a slice where there are many."""
+    some = names[start:stop]
+    if len(some) < MANY or list(names) != [str(number) for number in range(len(names))]:
+        return [spelled_path(f"{path}.{name}") for name in some]
+    return [f"*{spelled_path(path)}[{start or ''}:{'' if stop is None else stop}]"]
 
 
 def _spelt(scene: OpComparison, kind: str, settings: Mapping[str, Any]) -> str:

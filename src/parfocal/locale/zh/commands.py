@@ -75,6 +75,7 @@ TEXTS = {
     "other default": "默认值不同",
     "{ours} is {theirs}": "{ours} 即 {theirs}",
     # record and report
+    "{script} needs {title}, which is not installed": "{script} 需要 {title}，但未安装",
     "recorded {model} ({framework}) to {path}: {counts}": "已将 {model}（{framework}）录制到 {path}：{counts}",
     "no browser was found; open the file yourself": "没有找到浏览器；请自行打开该文件",
 }

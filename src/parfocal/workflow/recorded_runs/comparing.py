@@ -19,6 +19,7 @@ from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import INCOMPLETE, DepthPoint, Report
 from parfocal.run.reader import Run, load_run
+from parfocal.workflow.pictures import with_few_pictures
 from parfocal.workflow.recorded_runs.backward import compare_backward
 from parfocal.workflow.recorded_runs.buffers import compare_buffers
 from parfocal.workflow.recorded_runs.call_errors import CallErrors, jump
@@ -228,7 +229,7 @@ class _Gathered:
         return Report(
             reference_name=names[0],
             port_name=names[1],
-            divergences=tuple(self.divergences),
+            divergences=with_few_pictures(self.divergences),
             findings=tuple(self.findings.values()),
             pairs=tuple(self.pairs),
             unpaired_reference=self.unpaired[0],

@@ -82,7 +82,7 @@ class BufferPhase:
                         Site(self.carrier.name(path), "buffer"),
                         Site(path, "buffer"),
                         phrase("buffer {path}", path=path),
-                        compare_arrays(observed, expected),
+                        compare_arrays(observed, expected, picture=True),
                         verdict.floor,
                         verdict.score,
                         inherited=inherited,

@@ -53,7 +53,7 @@ def _difference(
         "data",
         *sites,
         what,
-        compare_arrays(observed, expected) if observed.shape == expected.shape else None,
+        compare_arrays(observed, expected, picture=True) if observed.shape == expected.shape else None,
         NOTHING,
         math.inf,
         cause=_cause(observed, expected),

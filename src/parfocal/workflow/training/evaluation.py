@@ -64,7 +64,7 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
         Site(phase.carrier.name(first), "buffer"),
         Site(first, "buffer"),
         phrase("output {slot} in evaluation after the training", slot=slot),
-        compare_arrays(wrong[slot], right[slot]),
+        compare_arrays(wrong[slot], right[slot], picture=True),
         NOTHING,
         math.inf,
         cause=cause,

@@ -198,7 +198,9 @@ class Passes:
                 phase,
                 *self.sites(),
                 what,
-                compare_arrays(observed, expected) if observed.shape == expected.shape else None,
+                compare_arrays(observed, expected, picture=True)
+                if observed.shape == expected.shape
+                else None,
                 verdict.floor,
                 verdict.score,
                 message,

@@ -9,6 +9,7 @@ from parfocal.judge.verdict import Divergence
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage
 from parfocal.report.report import Curve, Report
+from parfocal.workflow.pictures import with_few_pictures
 from parfocal.workflow.training.judging import END_LIMIT
 from parfocal.workflow.training.rate_phase import rate_curves, rate_differences
 
@@ -36,7 +37,7 @@ def report_of(lockstep: Lockstep) -> Report:
     return Report(
         reference_name=f"{type(ours.model).__name__} ({ours.backend.name}, {names[0]})",
         port_name=f"{type(theirs.model).__name__} ({theirs.backend.name}, {names[1]})",
-        divergences=tuple(_told(lockstep, key, each) for key, each in _ordered(lockstep)),
+        divergences=with_few_pictures(_told(lockstep, key, each) for key, each in _ordered(lockstep)),
         findings=tuple(found.findings.values()),
         pairs=looked.pairs if looked is not None else (),
         transfer=lockstep.plan,

@@ -156,7 +156,9 @@ class UpdatePhase:
                     total=f"{_total(before):.6g}",
                 ),
                 compare_arrays(
-                    observed[path].astype(expected[path].dtype), np.ascontiguousarray(expected[path])
+                    observed[path].astype(expected[path].dtype),
+                    np.ascontiguousarray(expected[path]),
+                    picture=True,
                 ),
                 NOTHING,
                 score,
@@ -353,7 +355,7 @@ class UpdatePhase:
                     "optimizer",
                     *self._sites(first),
                     phrase("update of the parameter {first}", first=first),
-                    compare_arrays(each.port.outcome.weight, each.reference.outcome.weight),
+                    compare_arrays(each.port.outcome.weight, each.reference.outcome.weight, picture=True),
                     floor.weight,
                     measured,
                     more,
