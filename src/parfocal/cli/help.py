@@ -26,10 +26,8 @@ def translate_help(group: TyperGroup, language: str) -> None:
 
 
 def _translate(command: TyperCommand | TyperGroup, texts: dict[str, str]) -> None:
-    from click import Context
-
     command.help = texts.get(command.help or "", command.help)
-    for option in (*command.params, command.get_help_option(Context(command))):
+    for option in (*command.params, command.get_help_option(command.context_class(command))):
         if option is None:
             continue
         option.help = texts.get(option.help or "", option.help)  # type: ignore[attr-defined]

@@ -36,7 +36,8 @@ EXCEPTIONS = {
         attribution/sides.py:NAMED explain/describing.py:SHOWN explain/layers/rearranging.py:SHOWN
         explain/ops/lengths.py:SHOWN explain/ops/solving.py:SHOWN workflow/alignment.py:SUSPECTS
         workflow/data_cards.py:SHAPES workflow/division_findings.py:SHOWN workflow/guide/checking.py:COUNTS
-        workflow/guide/processes.py:LAST_LINES workflow/reporting.py:PICTURES
+        workflow/guide/processes.py:LAST_LINES workflow/pictures.py:PICTURES explain/ops/modules.py:MANY
+        workflow/recorded_runs/tensors.py:PICTURES,ACCUSED judge/picture.py:FEWEST
         workflow/training/rate_phase.py:NAMED weights/convert.py:SHOWN weights/diagnose.py:NEAREST,COMPARED
         weights/finishing.py:SHOWN weights/plan.py:LISTED,SHOWN weights/plan_cell.py:SHOWN
         weights/settings.py:REPEATED replay/user_errors.py:RAISED
@@ -49,7 +50,7 @@ EXCEPTIONS = {
     """,
     "seeds": """
         attribution/sides.py:_WEIGHTING_SEED workflow/training/free_running.py:SEED
-        workflow/training/judging.py:SEED
+        workflow/training/judging.py:SEED workflow/training/shadows.py:SEED
     """,
     "facts of formats, of NumPy and of arithmetic": """
         judge/metrics.py:_EXACT_IN_FLOAT64 judge/apart.py:_FIVE judge/moments.py:_SIX

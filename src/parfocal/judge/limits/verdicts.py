@@ -145,3 +145,7 @@ FEW_SHADOWS = Limit(
     2.0,
     "Times that the farther of two nudged trainings may be nearer than what rounding can do.",
 )
+SHADOWS = Limit(
+    2,
+    "Nudged trainings beside the reference's, where an update follows no rule: the farther one counts.",
+)

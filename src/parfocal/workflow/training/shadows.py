@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.judge import limits
 from parfocal.workflow.training.judging import moved
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
-COUNT = 2  # of shadows: the farther one counts
+COUNT = limits.verdicts.SHADOWS.value
 SEED = 20240305
 
 
