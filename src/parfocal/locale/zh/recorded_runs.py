@@ -130,6 +130,7 @@ TEXTS = {
     "amp={amp}: a training in float16 needs its loss scaled, which is not compared yet": "amp={amp}：float16 训练需要缩放损失，目前尚不支持比较",
     'amp="O1" and amp="O2" compare in bfloat16; what differs there differs in float16 too': 'amp="O1" 和 amp="O2" 以 bfloat16 比较；那里的差异在 float16 中同样存在',
     "amp={amp} is no level of mixed precision": "amp={amp} 不是混合精度的级别",
+    "the port's gradients are the reference's with those of its last step added to them": "移植侧的梯度是参考侧的梯度再加上它自己上一步的梯度",
     "does not part within the {count} steps that were tried": "在尝试的 {count} 步内未分离",
     "parts at step {horizon}: from there on two correct trainings part as well": "在第 {horizon} 步分离：此后两个正确的训练也会分离",
     "parts about step {horizon}, as its difference grew over the first {count} steps": "按前 {count} 步差异的增长推算，约在第 {horizon} 步分离",

@@ -164,6 +164,8 @@ TEXTS = {
     "steps": "训练步",
     "step run freely": "自由运行的步",
     "steps run freely": "自由运行的步",
+    "update made again by the reference's rule": "按参考规则重做的更新",
+    "updates made again by the reference's rule": "按参考规则重做的更新",
     "tensor": "张量",
     "tensors": "张量",
     "updates of parameters": "参数更新",

@@ -56,6 +56,8 @@ class StageMemory:
     gradient_errors: dict[str, float] = field(default_factory=dict)  # the largest so far, by parameter
     unordered: set[str] = field(default_factory=set)  # parameters whose values are not in one order
     updates: dict[str, tuple[Vector, Vector]] = field(default_factory=dict)  # the last, as projections
+    rates: tuple[float | None, float | None] = (None, None)  # of the port and the reference, at that update
+    gradients: dict[str, Vector] = field(default_factory=dict)  # of the port at the last step, as projections
     causes: set[str] = field(default_factory=set)  # told already, of rates and updates
 
 
