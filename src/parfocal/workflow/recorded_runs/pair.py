@@ -54,7 +54,9 @@ class StageMemory:
 
     gradient_errors: dict[str, float] = field(default_factory=dict)  # the largest so far, by parameter
     unordered: set[str] = field(default_factory=set)  # parameters whose values are not in one order
-    updates: dict[str, tuple[Vector, Vector]] = field(default_factory=dict)  # the last, as projections
+    updates: dict[str, tuple[Vector, Vector]] = field(
+        default_factory=dict
+    )  # the last over their rates, as projections
     causes: set[str] = field(default_factory=set)  # told already, of rates and updates
 
 

@@ -53,8 +53,8 @@ def compare_updates(pair: StepPair, diverged: bool) -> StageOutcome:
     judged = list(_judge(pair))
     for each in judged:
         pair.memory.updates[each.evidence.tie.reference] = (
-            each.evidence.port.update,
-            each.evidence.reference.update,
+            each.evidence.port.update / _rate(pair.port),
+            each.evidence.reference.update / _rate(pair.reference),
         )
     moved = [each for each in judged if each.evidence.moved]
     wrong = [each for each in moved if each.score > LIMIT] or _wrong_together(moved)
@@ -172,8 +172,20 @@ def _evidence(pair: StepPair, tie: ParameterTie) -> RecordedUpdate | None:
         lies = arrangement_of(tie, pair.reference, pair.port, own, other)
         gradients = project_pair(pair, own, other, lies) or gradients
     dtype = theirs.before.dtype if theirs.before is not None else "float32"
-    previous = pair.memory.updates.get(tie.reference, (None, None))
-    return RecordedUpdate.of(tie, before, after, gradients, previous, EPSILON.get(dtype, 0.0))
+    return RecordedUpdate.of(tie, before, after, gradients, _previous(pair, tie), EPSILON.get(dtype, 0.0))
+
+
+def _previous(pair: StepPair, tie: ParameterTie) -> tuple[Vector | None, Vector | None]:
+    """The last updates as at the rates of this step: momentum is kept without a rate."""
+    known = pair.memory.updates.get(tie.reference)
+    if known is None:
+        return None, None
+    return known[0] * _rate(pair.port), known[1] * _rate(pair.reference)
+
+
+def _rate(step: RecordedStep) -> float:
+    """The learning rate of a step; 1 where it is not known, or nothing is learnt."""
+    return (step.end.learning_rate if step.end is not None else None) or 1.0
 
 
 def _projections(
