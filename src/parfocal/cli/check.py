@@ -76,7 +76,11 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
 
 
 def print_checked(checked: CheckedProject, *, when: bool = False) -> None:
-    """The table of steps, what is wrong with them, and the checkpoints."""
+    """The table of steps, what is wrong with them, the checkpoints, and what comes next."""
+    from rich.markup import escape
+
+    from parfocal.workflow.guide.texts import next_line
+
     console = make_console()
     _print_steps(console, checked, when)
     for result in checked.results:
@@ -86,6 +90,7 @@ def print_checked(checked: CheckedProject, *, when: bool = False) -> None:
         state = "green" if each.green else "red" if each.red else "open"
         label = said(phrase("checkpoint {name}", name=f"{each.name:<12}"))
         console.print(label + _coloured(said(CHECKPOINT_WORDS[state]), state), soft_wrap=True)
+    console.print(escape(said(next_line(checked))), soft_wrap=True)
 
 
 def _coloured(text: str, state: str) -> str:

@@ -235,6 +235,8 @@ def _stopping(step: GuideStep, results: Mapping[str, StepResult]) -> StepResult 
 
 def _missing(step: GuideStep, project: Project) -> list[str]:
     """What a step needs and the file does not name; of one side where only that lacks it."""
+    if "ranks" in step.settings and not project.ranks:
+        return ["many_cards.ranks"]
     found = []
     for name in step.factories:
         lacking = [side.name for side in project.sides if name not in side.factories]
@@ -242,8 +244,6 @@ def _missing(step: GuideStep, project: Project) -> list[str]:
             found.append(name if len(lacking) == len(SIDES) else f"{lacking[0]}.{name}")
     if "label" in step.settings and not project.label:
         found.append("input.label")
-    if "ranks" in step.settings and not project.ranks:
-        found.append("many_cards.ranks")
     return found
 
 
@@ -255,9 +255,7 @@ def _hindered(step: GuideStep, project: Project, results: Mapping[str, StepResul
         return StepResult(step.name, StepStatus.LEFT_OUT, message=told)
     stopping = _stopping(step, results)
     if stopping is not None and stopping.status is not StepStatus.WAITING:
-        told = phrase(
-            "needs {step}, which is {status}", step=stopping.name, status=STATUS_WORDS[stopping.status]
-        )
+        told = phrase("needs {step} ({status})", step=stopping.name, status=STATUS_WORDS[stopping.status])
         return StepResult(step.name, StepStatus.BLOCKED, message=told)
     return None
 

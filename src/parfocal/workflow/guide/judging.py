@@ -39,6 +39,7 @@ from parfocal.workflow.results import compare_result
 from parfocal.workflow.schedules import FollowedRates, compare_rates
 
 PERCENT = 100.0
+EXPLAINED_BY_RATE = ("", "optim.update", "optim.lr_group")  # causes of an update that another rate has too
 Problem = Mapping[str, Any]
 
 
@@ -275,11 +276,19 @@ def _part_of_updates(bench: RunningStep, belongs: Callable[[Problem], bool]) -> 
 
 
 def _before_other_rates(bench: RunningStep, told: Told, made: Mapping[str, Any]) -> Told:
-    """Of recorded runs: an update at another rate says nothing of the optimizer, step 6 tells the rate."""
+    """Of recorded runs: an update at another rate differs for that alone, and step 6 tells the rate.
+
+    What has another cause, a momentum say, is a problem at any rate.
+    """
     rates = [each["step"] for each in made["told"]["problems"] if each["phase"] == "lr"]
     if bench.together or not rates:
         return told
-    return {**told, "problems": [each for each in told["problems"] if each["step"] < min(rates)]}
+    kept = [
+        each
+        for each in told["problems"]
+        if each["step"] < min(rates) or each["code"] not in EXPLAINED_BY_RATE
+    ]
+    return {**told, "problems": kept}
 
 
 def judge_optimizer(bench: RunningStep) -> JudgedStep:

@@ -23,7 +23,8 @@ def judge_many_cards(bench: RunningStep) -> JudgedStep:
     reference, port = (bench.folder / side for side in SIDES)
     for side, folder in zip(SIDES, (reference, port), strict=True):
         own_data = side == SIDES[0] or bench.project.order == "same"
-        bench.ask("launch_training", side, out=str(folder), leading=str(reference), own_data=own_data)
+        given = {"out": str(folder), "leading": str(reference), "own_data": own_data}
+        bench.ask("launch_training", side, **given, log=str(bench.log(side)))
     alone = bench.folder / "alone"
     bench.ask("train_alone", SIDES[0], leading=str(reference), run=str(alone))
     told = bench.told(compare(reference / "own", port / "own"))

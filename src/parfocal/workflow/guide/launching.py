@@ -51,7 +51,7 @@ def launch_training(side: GuideSide, given: Given) -> dict[str, Any]:
     command = [sys.executable, *launcher, str(Path(rank_script.__file__)), str(order)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=side.project.folder) as process:
         status = process.wait()
-    _raise_told(side, out, status)
+    _raise_told(side, out, status, Path(given["log"]))
     return {}
 
 
@@ -65,7 +65,7 @@ def launching(side: GuideSide) -> LaunchingBackend:
     return backend
 
 
-def _raise_told(side: GuideSide, out: Path, status: int) -> None:
+def _raise_told(side: GuideSide, out: Path, status: int, log: Path) -> None:
     """The error of the first rank that has one; a rank without an answer has crashed or was stopped."""
     answers = {rank: _answer(out, rank) for rank in range(side.project.ranks)}
     for rank, answer in answers.items():
@@ -81,7 +81,7 @@ def _raise_told(side: GuideSide, out: Path, status: int) -> None:
                     "rank {rank} raised {error}{lines}",
                     rank=rank,
                     error=answer["raised"],
-                    lines=last_lines(rank_log(out, rank)),
+                    lines=last_lines(log),
                 )
             )
     for rank, answer in answers.items():
@@ -91,7 +91,7 @@ def _raise_told(side: GuideSide, out: Path, status: int) -> None:
                     "rank {rank} gave no answer, the launcher {how}{lines}",
                     rank=rank,
                     how=ending(status),
-                    lines=last_lines(rank_log(out, rank)),
+                    lines=last_lines(log),
                 )
             )
 
@@ -105,10 +105,6 @@ def _answer(out: Path, rank: int) -> dict[str, Any]:
 
 def answer_file(out: Path, rank: int) -> Path:
     return out / f"rank-{rank}.json"
-
-
-def rank_log(out: Path, rank: int) -> Path:
-    return out / f"rank-{rank}.log"
 
 
 def batches_file(out: Path, rank: int) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
@@ -21,14 +22,15 @@ def main(order: Path) -> None:
     from parfocal.errors import ParfocalError
     from parfocal.run.launch import current_launch
     from parfocal.run.storage import write_atomically
-    from parfocal.workflow.guide.launching import answer_file, rank_log
+    from parfocal.workflow.guide.launching import answer_file
     from parfocal.workflow.guide.messages import pack
     from parfocal.workflow.guide.worker import told_error
 
     rank = current_launch().rank
-    log = os.open(rank_log(order.parent, rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    log = os.open(wanted["given"]["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     for descriptor in (1, 2):
         os.dup2(log, descriptor)
+    faulthandler.enable()
     try:
         answer: dict[str, Any] = {"done": _train(wanted, rank)}
     except ParfocalError as error:

@@ -52,10 +52,13 @@ class RunningStep:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
 
+    def log(self, side: str) -> Path:
+        """What a side's process prints during its last job."""
+        return self.store.folder / "logs" / f"{self.step}-{side}.log"
+
     def ask(self, job: str, side: str, **given: Any) -> dict[str, Any]:
         self.say(f"{side}: {job}")
-        log = self.store.folder / "logs" / f"{self.step}-{side}.log"
-        return self.workers.apart[side].ask(job, side, given, log)
+        return self.workers.apart[side].ask(job, side, given, self.log(side))
 
     def ask_both(self, job: str, given: Callable[[str], Mapping[str, Any]]) -> list[dict[str, Any]]:
         return [self.ask(job, side, **given(side)) for side in SIDES]

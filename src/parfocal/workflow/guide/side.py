@@ -188,7 +188,7 @@ class GuideSide:
         count = 0
         for item in items:
             (batch, _), *_ = read_batches([item], 1)
-            yield batch
+            yield _by_keyword(batch)
             count += 1
         if not count:
             raise EmptyComparisonError(phrase("{factory} gives no batch", factory=self._words(name)))
@@ -220,6 +220,13 @@ def _is(made: Any, backend: Backend, question: Callable[[object], bool]) -> bool
         return registry.of(made) is backend and question(made)
     except InputError:
         return False
+
+
+def _by_keyword(batch: Batch) -> Batch:
+    """A dict beside the label is given by keyword, as the inputs of parfocal.toml are."""
+    if isinstance(batch.inputs, tuple) and len(batch.inputs) == 1 and isinstance(batch.inputs[0], dict):
+        return Batch(batch.inputs[0], batch.label)
+    return batch
 
 
 def _dealt(samples: Iterator[Any], rank: int, ranks: int) -> Iterator[Any]:

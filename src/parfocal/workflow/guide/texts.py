@@ -8,7 +8,7 @@ from typing import Any
 from parfocal.phrases import phrase
 from parfocal.report.text import PHASES
 from parfocal.workflow.guide.checking import CheckedProject
-from parfocal.workflow.guide.state import StepResult
+from parfocal.workflow.guide.state import StepResult, StepStatus
 
 
 def text_of(checked: CheckedProject) -> str:
@@ -23,6 +23,24 @@ def text_of(checked: CheckedProject) -> str:
     for each in checked.checkpoints:
         lines.append(f"checkpoint {each.name}: {'green' if each.green else 'red' if each.red else 'open'}")
     return "\n".join(lines)
+
+
+def next_line(checked: CheckedProject) -> str:
+    """What comes next, in one sentence."""
+    by_status: dict[StepStatus, list[StepResult]] = {}
+    for result in checked.results:
+        by_status.setdefault(result.status, []).append(result)
+    for status in (StepStatus.ERROR, StepStatus.FAILED):
+        if status in by_status:
+            return phrase(
+                "next: mend {step} as told above, then parfocal check", step=by_status[status][0].name
+            )
+    if StepStatus.WAITING in by_status:
+        return phrase("next: parfocal check runs {step}", step=by_status[StepStatus.WAITING][0].name)
+    if all(each.green for each in checked.checkpoints):
+        return phrase("next: parfocal accept writes the acceptance folder")
+    missing = by_status[StepStatus.LEFT_OUT][0]
+    return phrase("next: {step}: {why}", step=missing.name, why=missing.message)
 
 
 def _line(result: StepResult, width: int) -> str:

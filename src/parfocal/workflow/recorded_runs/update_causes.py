@@ -34,7 +34,7 @@ class RecordedSideUpdate:
     before: Vector
     after: Vector
     gradient: Vector | None
-    previous: Vector | None  # the update of the step before
+    previous: Vector | None  # the update of the step before, at the rate of this one
 
     @property
     def update(self) -> Vector:
