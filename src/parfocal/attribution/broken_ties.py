@@ -64,9 +64,9 @@ def _lasting(recorded: Array, exact: Array) -> Array:
     return mask
 
 
-def _in_float64(player: ModelSide, measure: Measure) -> Array | None:
+def _in_float64(model_side: ModelSide, measure: Measure) -> Array | None:
     """The tensor of the reference at the measure's place when the whole model computes in float64."""
-    twin = player.twin("float64")
+    twin = model_side.twin("float64")
     found: list[Array] = []
 
     def enter(call: Call) -> None:

@@ -130,8 +130,8 @@ class _Search:
         """All places with the same two values: a tensor is handed on as it is, and to many."""
         first = self._data(spot)
         spots = [spot]
-        for order, tie in self.precise.port.script.ties.items():
-            for each in _spots_of(order, tie):
+        for order, binding in self.precise.port.script.ties.items():
+            for each in _spots_of(order, binding):
                 if each == spot or each in taken or order == 0:
                     continue
                 if all(_are_one(a, b) for a, b in zip(first, self._data(each), strict=True)):
@@ -142,10 +142,10 @@ class _Search:
     def _data(self, spot: Spot) -> tuple[TensorData, TensorData]:
         """What is there in the port when it runs by itself, and in the reference."""
         order, side, slot = spot
-        node, tie = self.precise.port.trace.nodes[order], self.precise.port.script.ties[order]
+        node, binding = self.precise.port.trace.nodes[order], self.precise.port.script.ties[order]
         if side == "input":
-            return node.inputs[slot].data, tie.inputs[slot].data
-        return node.outputs[slot].data, tie.outputs[slot].data
+            return node.inputs[slot].data, binding.inputs[slot].data
+        return node.outputs[slot].data, binding.outputs[slot].data
 
     def decide(self, borders: Iterable[Division]) -> None:
         """Try all borders inside of one call together, and alone those that this does not settle."""
@@ -162,14 +162,16 @@ class _Search:
     def _around(self, border: Division) -> int | None:
         """The innermost call that has all of these places inside and can be repeated and judged."""
         nodes = self.precise.port.trace.nodes
-        ties = left_apart(self.precise.port.script.ties, {spot for each in self.found for spot in each.spots})
+        bindings = left_apart(
+            self.precise.port.script.ties, {spot for each in self.found for spot in each.spots}
+        )
         first, last = border.spots[0][0], max(order for order, _, _ in border.spots)
         around = nodes[first].parent
         while around is not None and not (
             last < nodes[around].finished
             and around in self.references
-            and ties[around].outputs
-            and all(slot in ties[around].inputs for slot in nodes[around].inputs)
+            and bindings[around].outputs
+            and all(slot in bindings[around].inputs for slot in nodes[around].inputs)
         ):
             around = nodes[around].parent
         return around
@@ -205,7 +207,7 @@ class _Search:
         """The port's call with the borders left as the port makes them."""
         apart = {spot for each in (*self.found, *group) for spot in each.spots}
         script, trace = self.precise.port.script, self.precise.port.trace
-        ties = left_apart(script.ties, apart)
+        bindings = left_apart(script.ties, apart)
         wanted = {
             n: WantedValue(
                 self.precise.recorded(self._data(border.spots[0])[1]),
@@ -215,10 +217,10 @@ class _Search:
         }
         spots = {spot: n for n, border in enumerate(group) for spot in border.spots}
         reach = Reach(
-            *(self.precise.port.backend, trace.nodes, around, ties, spots, wanted, self.precise.recorded),
+            *(self.precise.port.backend, trace.nodes, around, bindings, spots, wanted, self.precise.recorded),
             layouts=script.layouts,
         )
-        return self._watched(self.precise.port.led_by(ReplayScript(ties, script.layouts)), around, reach)
+        return self._watched(self.precise.port.led_by(ReplayScript(bindings, script.layouts)), around, reach)
 
     def _reference_trial(
         self, around: int, group: list[Division], values: Mapping[int, Array]
@@ -371,10 +373,10 @@ def _is_fixed(node: Node) -> bool:
     return node.framework_layer and node.kind != "Sequential"
 
 
-def _spots_of(order: int, tie: Binding) -> Iterator[Spot]:
-    for slot in tie.inputs:
+def _spots_of(order: int, binding: Binding) -> Iterator[Spot]:
+    for slot in binding.inputs:
         yield order, "input", slot
-    for slot in tie.outputs:
+    for slot in binding.outputs:
         yield order, "output", slot
 
 
@@ -382,16 +384,16 @@ def _are_one(one: TensorData, other: TensorData) -> bool:
     return one is other or distance(one.fingerprint, other.fingerprint) <= CLOSE
 
 
-def left_apart(ties: Mapping[int, Binding], apart: Collection[Spot]) -> dict[int, Binding]:
+def left_apart(bindings: Mapping[int, Binding], apart: Collection[Spot]) -> dict[int, Binding]:
     """The same ties without these places."""
     orders = {order for order, _, _ in apart}
     return {
         order: replace(
-            tie,
-            inputs={slot: v for slot, v in tie.inputs.items() if (order, "input", slot) not in apart},
-            outputs={slot: v for slot, v in tie.outputs.items() if (order, "output", slot) not in apart},
+            binding,
+            inputs={slot: v for slot, v in binding.inputs.items() if (order, "input", slot) not in apart},
+            outputs={slot: v for slot, v in binding.outputs.items() if (order, "output", slot) not in apart},
         )
         if order in orders
-        else tie
-        for order, tie in ties.items()
+        else binding
+        for order, binding in bindings.items()
     }

@@ -74,11 +74,11 @@ class Excuses:
             return False
         asked = Responsible.about(measure, self.precise)
         given = self.precise.port_made(asked.port_calls[0], asked.port_place)
-        tie = self.precise.port.script.ties.get(measure.port)
+        binding = self.precise.port.script.ties.get(measure.port)
         layout = self.precise.port.script.layouts.get(asked.port_place[:3])
-        if given is None or tie is None or layout is None or not layout.is_identity:
+        if given is None or binding is None or layout is None or not layout.is_identity:
             return False
-        data = tie.inputs[measure.slot].data
+        data = binding.inputs[measure.slot].data
         if given.size != np.prod(data.shape, dtype=int):
             return False
 

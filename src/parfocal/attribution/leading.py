@@ -50,10 +50,10 @@ def weighted(script: Mapping[int, Binding], port: Trace) -> dict[int, Binding]:
     same on both sides by construction, but for what comes from an output that is made of another one.
     """
     return {
-        order: replace(tie, outputs=without_gradients(tie.outputs))
+        order: replace(binding, outputs=without_gradients(binding.outputs))
         if port.nodes[order].parent is None
-        else tie
-        for order, tie in script.items()
+        else binding
+        for order, binding in script.items()
     }
 
 

@@ -113,9 +113,9 @@ def masked_elsewhere(measures: Iterable[Measure], precise: NoiseFloors) -> Place
 def _handed_on(measure: Measure, precise: NoiseFloors) -> Iterator[tuple[int, InputOrOutput, str]]:
     """Where the input is taken: by the call, and by those inside that both sides hand it on to."""
     own, other = (data.fingerprint for data in inputs_of(measure, precise))
-    ties = precise.port.script.ties
+    bindings = precise.port.script.ties
     for node in precise.port.trace.subtree(measure.port):
-        for slot, value in (ties[node.order].inputs if node.order in ties else {}).items():
+        for slot, value in (bindings[node.order].inputs if node.order in bindings else {}).items():
             if (node.inputs[slot].data.fingerprint, value.data.fingerprint) == (own, other):
                 yield node.order, "input", slot
 

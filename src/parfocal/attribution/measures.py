@@ -312,9 +312,13 @@ def _repeatable(port: Repeater, order: int) -> int:
 
     What only the port puts around a layer (a convolution with its activation, say) is not led along.
     """
-    ties, nodes = port.script.ties, port.trace.nodes
+    bindings, nodes = port.script.ties, port.trace.nodes
     while (parent := nodes[order].parent) is not None:
-        if order in ties and ties[order].outputs and nodes[order].inputs.keys() <= ties[order].inputs.keys():
+        if (
+            order in bindings
+            and bindings[order].outputs
+            and nodes[order].inputs.keys() <= bindings[order].inputs.keys()
+        ):
             break
         order = parent
     return order

@@ -177,9 +177,9 @@ def _without(pairing: Pairing, parted: set[int]) -> Pairing:
 
 def _tied_around(order: int, precise: NoiseFloors) -> int | None:
     """The next call around that is led along the reference's values."""
-    trace, ties = precise.port.trace, precise.port.script.ties
+    trace, bindings = precise.port.trace, precise.port.script.ties
     parent = trace.nodes[order].parent
-    while parent is not None and not (parent in ties and ties[parent].outputs):
+    while parent is not None and not (parent in bindings and bindings[parent].outputs):
         parent = trace.nodes[parent].parent
     return parent
 

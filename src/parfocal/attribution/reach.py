@@ -23,7 +23,7 @@ from parfocal.replay.follow import Binding, InputOrOutput, Supply
 from parfocal.replay.repeat import Layouts, Place
 from parfocal.replay.trace import Node
 
-_NO_TIE = Binding({}, {})
+_NO_BINDING = Binding({}, {})
 Spot = tuple[int, InputOrOutput, str]  # order of a call, side, slot
 Marks = dict[
     int, tuple[Any, dict[int, int]]
@@ -56,13 +56,13 @@ class WantedValue:
 class Reach:
     """Give it to a repeated call as ``on_op``, as its listener and as its ``see``.
 
-    ``spots``: the chosen values, each with the number of its group. ``ties``: what is led along.
+    ``spots``: the chosen values, each with the number of its group. ``bindings``: what is led along.
     """
 
     backend: Backend
     nodes: list[Node]
     start: int  # the call that is repeated
-    ties: Mapping[int, Binding]
+    bindings: Mapping[int, Binding]
     spots: Mapping[Spot, int]
     wanted: Mapping[int, WantedValue]
     supply: Supply
@@ -84,8 +84,8 @@ class Reach:
     def see(self, place: Place, observed: Array) -> None:
         """What the call computes at a place, against what was recorded there."""
         order, side, slot, direction = place
-        tie = self.ties.get(order, _NO_TIE)
-        value = (tie.inputs if side == "input" else tie.outputs).get(slot)
+        binding = self.bindings.get(order, _NO_BINDING)
+        value = (binding.inputs if side == "input" else binding.outputs).get(slot)
         if direction == "backward" or value is None:
             return
         recorded = self.supply(value.data)
@@ -142,8 +142,8 @@ class Reach:
     def _is_compared(self, spot: Spot, leaf: Any) -> bool:
         """Whether a value is held against the recorded one there: not one of another size, taken as it is."""
         order, side, slot = spot
-        tie = self.ties.get(order, _NO_TIE)
-        value = (tie.inputs if side == "input" else tie.outputs).get(slot)
+        binding = self.bindings.get(order, _NO_BINDING)
+        value = (binding.inputs if side == "input" else binding.outputs).get(slot)
         if value is None:
             return False
         return side == "output" or prod(value.data.shape) == prod(self.backend.shape(leaf))
@@ -185,7 +185,7 @@ class Reach:
 
     def _owner(self, order: int | None) -> int | None:
         """The call whose code it is: one that is not led along is part of the code around it."""
-        while order is not None and order not in self.ties and order != self.start:
+        while order is not None and order not in self.bindings and order != self.start:
             order = self.nodes[order].parent
         return order
 

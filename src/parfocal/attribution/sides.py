@@ -100,13 +100,13 @@ def _cast_inputs(backend: Backend, arguments: Arguments, dtype: str) -> Argument
 
 
 @contextmanager
-def left_as_it_was(player: ModelSide, mode: Mode) -> Iterator[Callable[[], None]]:
+def left_as_it_was(model_side: ModelSide, mode: Mode) -> Iterator[Callable[[], None]]:
     """Mode, dropout, buffers, gradients and random state are restored on leaving.
 
     Gives a function that undoes in between what a run did, for the next one to begin as the first did.
     """
-    backend, model = player.backend, player.model
-    buffers = player.buffers()
+    backend, model = model_side.backend, model_side.model
+    buffers = model_side.buffers()
     state = backend.rng_state()
 
     def restore() -> None:
@@ -148,31 +148,31 @@ class Driving:
         self.backward = backward
         self.reference_outputs: Arrays | None = None  # set by the first run
 
-    def driver(self, player: ModelSide, results: ModelResults) -> Drive:
+    def driver(self, model_side: ModelSide, results: ModelResults) -> Drive:
         """For one run; ``results`` gets the outputs and the loss."""
 
         def drive(output: Any) -> float | None:
-            backend = player.backend
+            backend = model_side.backend
             leaves = {slot: leaf for slot, leaf in flatten(output).leaves.items() if backend.is_tensor(leaf)}
             results.outputs = {slot: backend.to_array(leaf) for slot, leaf in leaves.items()}
-            _check_comparable(player, output, results.outputs)
+            _check_comparable(model_side, output, results.outputs)
             if self.reference_outputs is None:
                 self.reference_outputs = results.outputs
-            if player.loss is not None:
-                results.loss = self._apply_loss(player, output)
+            if model_side.loss is not None:
+                results.loss = self._apply_loss(model_side, output)
             elif self.backward:
-                self._send_back(player, leaves, results.outputs)
+                self._send_back(model_side, leaves, results.outputs)
             return results.loss
 
         return drive
 
-    def _apply_loss(self, player: ModelSide, output: Any) -> float:
-        assert player.loss is not None
-        backend = player.backend
-        with player.telling(
+    def _apply_loss(self, model_side: ModelSide, output: Any) -> float:
+        assert model_side.loss is not None
+        backend = model_side.backend
+        with model_side.telling(
             phrase("the loss"), phrase("loss=(reference_loss, port_loss) gives each side its own")
         ):
-            loss = player.loss(output)
+            loss = model_side.loss(output)
         if not backend.is_tensor(loss) or int(np.prod(backend.shape(loss))) != 1:
             shape = (
                 phrase("a tensor {shape}", shape=list(backend.shape(loss)))
@@ -182,14 +182,14 @@ class Driving:
             raise InputError(
                 phrase(
                     "the loss of the {side} gives {shape}, not one number of {name}",
-                    side=side_name(player.side),
+                    side=side_name(model_side.side),
                     shape=shape,
                     name=backend.name,
                 ),
                 hint=phrase("reduce it, e.g. with .mean()"),
             )
         value = float(backend.to_array(loss).reshape(-1)[0])
-        if player.side == "reference" and not math.isfinite(value):
+        if model_side.side == "reference" and not math.isfinite(value):
             raise InputError(
                 phrase("the loss of the reference is {value}", value=value),
                 hint=phrase("a comparison with NaN or infinity says nothing"),
@@ -200,19 +200,19 @@ class Driving:
                     phrase(
                         "the loss of the {side} depends on nothing trainable: there is nothing to go "
                         "backward through",
-                        side=side_name(player.side),
+                        side=side_name(model_side.side),
                     ),
                     hint=_off(backend)
                     or phrase("see that nothing is detached on the way to it, or pass backward=False"),
                 )
-            with player.telling(
+            with model_side.telling(
                 phrase("the backward pass"), phrase("backward=False compares the forward pass alone")
             ):
                 backend.backward([loss], [None])
         return value
 
-    def _send_back(self, player: ModelSide, leaves: Mapping[str, Any], outputs: Arrays) -> None:
-        backend = player.backend
+    def _send_back(self, model_side: ModelSide, leaves: Mapping[str, Any], outputs: Arrays) -> None:
+        backend = model_side.backend
         seeds = self._seeds(outputs)
         chosen = [slot for slot, leaf in leaves.items() if slot in seeds and backend.requires_grad(leaf)]
         if not chosen:
@@ -220,7 +220,7 @@ class Driving:
                 phrase(
                     "no output of the {side} depends on anything trainable: there is nothing to go backward "
                     "through",
-                    side=side_name(player.side),
+                    side=side_name(model_side.side),
                 ),
                 hint=_off(backend)
                 or phrase("pass backward=False, or check that the parameters require gradients"),
@@ -228,7 +228,7 @@ class Driving:
         gradients = [
             backend.cast(backend.from_array(seeds[slot]), backend.dtype(leaves[slot])) for slot in chosen
         ]
-        with player.telling(
+        with model_side.telling(
             phrase("the backward pass"), phrase("backward=False compares the forward pass alone")
         ):
             backend.backward([leaves[slot] for slot in chosen], gradients)
@@ -265,18 +265,18 @@ def _off(backend: Backend) -> str:
     )
 
 
-def _check_comparable(player: ModelSide, output: Any, outputs: Arrays) -> None:
+def _check_comparable(model_side: ModelSide, output: Any, outputs: Arrays) -> None:
     if not outputs:
         raise EmptyComparisonError(
             phrase(
                 "the {side} gives {in_words} with no {name} tensor in it",
-                side=side_name(player.side),
+                side=side_name(model_side.side),
                 in_words=_in_words(output),
-                name=player.backend.name,
+                name=model_side.backend.name,
             ),
             hint=phrase("return tensors, alone or in tuples, lists, dicts or dataclasses"),
         )
-    if player.side == "reference" and not any(array.dtype.name in FLOATING for array in outputs.values()):
+    if model_side.side == "reference" and not any(array.dtype.name in FLOATING for array in outputs.values()):
         raise EmptyComparisonError(
             phrase("the reference gives no floating-point output, so there is nothing to compare"),
             hint=phrase("return the tensor that matters from forward"),

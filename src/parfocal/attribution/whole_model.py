@@ -225,19 +225,21 @@ class WholeModelResults:
 
     def _shaken(self, measures: list[Measure]) -> ModelResults:
         """The reference's results when every layer is off by what a correct layer may be off."""
-        player = self.reference
-        shaker = Perturber(player.backend, player.trace, _noise_amounts(player.trace.nodes, measures))
-        with player.backend.watch(player.model, None, shaker.on_exit):
-            return self._run(player)
+        model_side = self.reference
+        shaker = Perturber(
+            model_side.backend, model_side.trace, _noise_amounts(model_side.trace.nodes, measures)
+        )
+        with model_side.backend.watch(model_side.model, None, shaker.on_exit):
+            return self._run(model_side)
 
-    def _run(self, player: ModelSide) -> ModelResults:
+    def _run(self, model_side: ModelSide) -> ModelResults:
         results = ModelResults()
-        player.backend.clear_gradients(player.model)
-        args, kwargs = player.inputs()
-        with attributes_kept(player.backend, player.model):
-            self.driving.driver(player, results)(player.model(*args, **kwargs))
-        results.gradients = player.gradients() if self.driving.backward else {}
-        player.backend.clear_gradients(player.model)
+        model_side.backend.clear_gradients(model_side.model)
+        args, kwargs = model_side.inputs()
+        with attributes_kept(model_side.backend, model_side.model):
+            self.driving.driver(model_side, results)(model_side.model(*args, **kwargs))
+        results.gradients = model_side.gradients() if self.driving.backward else {}
+        model_side.backend.clear_gradients(model_side.model)
         return results
 
     def _without_vanishing(self, ends: list[WholeModelResult]) -> list[WholeModelResult]:
@@ -261,8 +263,8 @@ def _encloses(path: str, owner: str) -> bool:
 
 def are_led(precise: NoiseFloors, calls: list[int]) -> bool:
     """Whether all calls of the port are given the reference's output gradients."""
-    ties = precise.port.script.ties
-    return all(order in ties and bool(ties[order].outputs) for order in calls)
+    bindings = precise.port.script.ties
+    return all(order in bindings and bool(bindings[order].outputs) for order in calls)
 
 
 def _scalar(number: float) -> Array:

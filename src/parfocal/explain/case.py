@@ -29,8 +29,8 @@ class Case(CaseFacts):
 
     def at_outputs(self) -> Case:
         """The same case judged by what the call gives as a whole, whatever goes on inside."""
-        tie = self.precise.port.script.ties.get(self.call)
-        if tie is None or self.counterpart is None:
+        binding = self.precise.port.script.ties.get(self.call)
+        if binding is None or self.counterpart is None:
             return replace(self, checks=())
         places = {
             id(value): (order, slot)
@@ -38,7 +38,7 @@ class Case(CaseFacts):
             for slot, value in self.precise.reference.trace.nodes[order].outputs.items()
         }
         checks = []
-        for slot, value in tie.outputs.items():
+        for slot, value in binding.outputs.items():
             if id(value) in places:
                 order, other = places[id(value)]
                 floor = value.data.size * coarser(value.data.dtype)
@@ -99,8 +99,8 @@ class Case(CaseFacts):
     def _where_made(self, check: Check, repeated: RepeatResult) -> Check:
         """What the call gives as another call inside gave it is looked at there."""
         order, side, slot, direction = check.port
-        tie = self.precise.port.script.ties.get(order)
-        given = None if tie is None else tie.outputs.get(slot)
+        binding = self.precise.port.script.ties.get(order)
+        given = None if binding is None else binding.outputs.get(slot)
         if check.port in repeated.places or given is None or (side, direction) != ("output", "forward"):
             return check
         for inner in self.precise.port.trace.subtree(order):
@@ -114,11 +114,16 @@ class Case(CaseFacts):
     def _hands_through(self, check: Check) -> bool:
         """Whether what is expected is an input as it is: then a tensor handed through is not looked at."""
         order, side, slot, direction = check.port
-        tie = self.precise.port.script.ties.get(order)
-        given = None if tie is None or is_kept(check.port) else tie.outputs.get(slot)
-        if tie is None or given is None or order != self.call or (side, direction) != ("output", "forward"):
+        binding = self.precise.port.script.ties.get(order)
+        given = None if binding is None or is_kept(check.port) else binding.outputs.get(slot)
+        if (
+            binding is None
+            or given is None
+            or order != self.call
+            or (side, direction) != ("output", "forward")
+        ):
             return False
-        return any(value.data is given.data for value in tie.inputs.values())
+        return any(value.data is given.data for value in binding.inputs.values())
 
     def run(
         self,
@@ -186,21 +191,21 @@ class Case(CaseFacts):
     def port_repeater(self) -> Repeater:
         """Places that could not be tied, because the shapes differ, are looked at in trials too."""
         usual = self.precise.port
-        ties = dict(usual.script.ties)
+        bindings = dict(usual.script.ties)
         changed = False
         for check in self.checks:
             order, side, slot, _ = check.port
-            tie = ties.get(order, Binding({}, {}))
-            if is_kept(check.port) or slot in (tie.inputs if side == "input" else tie.outputs):
+            binding = bindings.get(order, Binding({}, {}))
+            if is_kept(check.port) or slot in (binding.inputs if side == "input" else binding.outputs):
                 continue
             value = value_at(self.precise.reference.trace.nodes[check.reference[0]], check.reference)
-            inputs = {**tie.inputs, slot: value} if side == "input" else tie.inputs
-            outputs = {**tie.outputs, slot: value} if side == "output" else tie.outputs
-            ties[order] = Binding(inputs, outputs, tie.in_place)
+            inputs = {**binding.inputs, slot: value} if side == "input" else binding.inputs
+            outputs = {**binding.outputs, slot: value} if side == "output" else binding.outputs
+            bindings[order] = Binding(inputs, outputs, binding.in_place)
             changed = True
         if not changed:
             return usual
-        return usual.led_by(ReplayScript(ties, usual.script.layouts))
+        return usual.led_by(ReplayScript(bindings, usual.script.layouts))
 
     def _repeat(
         self,

@@ -109,8 +109,8 @@ class CaseFacts:
 
     def counterpart_of(self, order: int) -> int | None:
         """The reference's call that gives what a call of the port is compared with."""
-        tie = self.precise.port.script.ties.get(order)
-        given = set() if tie is None else {id(value) for value in tie.outputs.values()}
+        binding = self.precise.port.script.ties.get(order)
+        given = set() if binding is None else {id(value) for value in binding.outputs.values()}
         nodes = self.precise.reference.trace.nodes
         found = (node.order for node in nodes if given & {id(value) for value in node.outputs.values()})
         return next(found, None)
@@ -201,9 +201,9 @@ class CaseFacts:
         return frozenset(found)
 
     def is_fed(self, order: int) -> bool:
-        tie = self.precise.port.script.ties.get(order)
-        return tie is not None and all(
-            slot in tie.inputs for slot in self.precise.port.trace.nodes[order].inputs
+        binding = self.precise.port.script.ties.get(order)
+        return binding is not None and all(
+            slot in binding.inputs for slot in self.precise.port.trace.nodes[order].inputs
         )
 
 

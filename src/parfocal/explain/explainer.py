@@ -35,7 +35,7 @@ from parfocal.explain.layers import (
     settings,
     wrong_layer,
 )
-from parfocal.explain.ops.explaining import both_ways, ops, place, scene_of, still_wrong, ways
+from parfocal.explain.ops.explaining import both_ways, comparison_of, ops, place, still_wrong, ways
 from parfocal.explain.ops.sharing import in_shared_code
 from parfocal.explain.rebuilding import rebuilding
 from parfocal.explain.reproducing import Reproduction, reproduction
@@ -378,8 +378,8 @@ class Explainer:
 
     def _sent_back_to(self, call: int) -> int:
         """The call, or the next around it whose output gradients are known."""
-        nodes, ties = self.precise.port.trace.nodes, self.precise.port.script.ties
-        while call in self._divided.giving and call in ties and not ties[call].outputs:
+        nodes, bindings = self.precise.port.trace.nodes, self.precise.port.script.ties
+        while call in self._divided.giving and call in bindings and not bindings[call].outputs:
             call = nodes[call].parent or 0
         return call
 
@@ -402,8 +402,8 @@ def _one_by_one(hypothesis: Hypothesis, case: Case) -> Iterator[Proof]:
 
 def _moment(case: Case) -> tuple[bool, int]:
     """When the port's code makes what a buffer is left with: later ones may be made of it."""
-    scene = scene_of(case)
-    made = None if scene is None else scene.end
+    comparison = comparison_of(case)
+    made = None if comparison is None else comparison.end
     return made is None, 0 if made is None else made.index
 
 

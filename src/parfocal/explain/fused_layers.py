@@ -19,7 +19,7 @@ from parfocal.explain.case_facts import CallGroup, Check
 from parfocal.explain.causes import OpLine, Proof, spelled_path
 from parfocal.explain.layers.mirror import solved_setting
 from parfocal.explain.layers.settings import differing_settings, rebuilt
-from parfocal.explain.ops.explaining import ops, place, scene_of
+from parfocal.explain.ops.explaining import comparison_of, ops, place
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.mismatches import Mismatch, ways_through
 from parfocal.explain.ops.names import name_of_kind
@@ -136,15 +136,15 @@ def _activation_behind(case: Case) -> Node | None:
 
 def first_half(case: Case) -> Iterator[Proof]:
     """A layer that does the first half alone, judged by the value that the other side's code makes there."""
-    scene = scene_of(opened_case(case) or case)
+    comparison = comparison_of(opened_case(case) or case)
     halves = dict(case.unjudged)
     if case.group is not None:
         halves[case.group.port[0]] = case.group.reference[0]
-    for gap in [] if scene is None else ways_through(scene)[0]:
-        mine = gap.made
-        if scene is None or mine is None or mine.call not in halves or scene.knows(gap.port):
+    for mismatch in [] if comparison is None else ways_through(comparison)[0]:
+        mine = mismatch.made
+        if comparison is None or mine is None or mine.call not in halves or comparison.knows(mismatch.port):
             continue
-        half = _half(case, mine, halves[mine.call], gap, scene)
+        half = _half(case, mine, halves[mine.call], mismatch, comparison)
         for hypothesis in (differing_settings, solved_setting):
             found = [replace(proof, port=_in(half, proof.port)) for proof in hypothesis(half)]
             yield from found
@@ -152,18 +152,18 @@ def first_half(case: Case) -> Iterator[Proof]:
                 return
 
 
-def _half(case: Case, mine: Op, counterpart: int, gap: Mismatch, scene: OpComparison) -> Case:
+def _half(case: Case, mine: Op, counterpart: int, mismatch: Mismatch, comparison: OpComparison) -> Case:
     """The layer by itself, and what the reference's code makes in its place."""
     assert mine.call is not None
     node = case.precise.reference.trace.nodes[counterpart]
-    slot = next(slot for slot, key in mine.outputs.items() if key == gap.port)
+    slot = next(slot for slot, key in mine.outputs.items() if key == mismatch.port)
     expected: Place = (counterpart, "output", next(iter(node.outputs)), "forward")
     return replace(
         case,
         call=mine.call,
         counterpart=counterpart,
         checks=(Check((mine.call, "output", slot, "forward"), expected, case.checks[0].floor),),
-        instead={expected: scene.reference.values[gap.reference]},
+        instead={expected: comparison.reference.values[mismatch.reference]},
         group=None,
         looked_up={},
         _baseline=None,
@@ -227,12 +227,12 @@ def _where_it_is_handed_on(case: Case, call: int) -> Check:
     """
     check = case.checks[0]
     order, _, slot, direction = check.port
-    nodes, ties = case.precise.port.trace.nodes, case.precise.port.script.ties
+    nodes, bindings = case.precise.port.trace.nodes, case.precise.port.script.ties
     made = nodes[order].outputs[slot].data
     for node in nodes[nodes[order].finished : nodes[call].finished]:
-        tie = ties.get(node.order)
+        binding = bindings.get(node.order)
         for taken, value in node.inputs.items():
-            if tie is not None and value.data is made and taken in tie.inputs:
+            if binding is not None and value.data is made and taken in binding.inputs:
                 return replace(check, port=(node.order, "input", taken, direction))
     for given, value in nodes[call].outputs.items():
         if value.data is made:
@@ -242,8 +242,8 @@ def _where_it_is_handed_on(case: Case, call: int) -> Check:
 
 def _at_the_end(case: Case, call: int) -> Check | None:
     """What the code around makes of it and gives back, where that is compared."""
-    tie = case.precise.port.script.ties.get(call)
-    for slot, value in () if tie is None else tie.outputs.items():
+    binding = case.precise.port.script.ties.get(call)
+    for slot, value in () if binding is None else binding.outputs.items():
         for node in case.precise.reference.trace.nodes:
             for other, given in node.outputs.items():
                 if given is value:
@@ -264,9 +264,11 @@ def _around(trace: Trace, orders: tuple[int, ...]) -> int | None:
     return around
 
 
-def _untied(ties: Mapping[int, Binding], orders: list[int]) -> dict[int, Binding]:
+def _untied(bindings: Mapping[int, Binding], orders: list[int]) -> dict[int, Binding]:
     """What these calls give is left as it is; what they take is not."""
-    left = {order: replace(ties[order], outputs={}) for order in orders if order in ties}
+    left = {order: replace(bindings[order], outputs={}) for order in orders if order in bindings}
     return {
-        order: left.get(order, tie) for order, tie in ties.items() if order not in left or left[order].inputs
+        order: left.get(order, binding)
+        for order, binding in bindings.items()
+        if order not in left or left[order].inputs
     }

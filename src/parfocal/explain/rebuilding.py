@@ -64,19 +64,19 @@ def rebuilding(
 
 def _calls(case: Case, explained: Divergence, partners: Mapping[int, int]) -> tuple[int, int] | None:
     """The reference's and the port's call to run: the nearest around the code that the fix is about."""
-    nodes, ties = case.precise.port.trace.nodes, case.precise.port.script.ties
+    nodes, bindings = case.precise.port.trace.nodes, case.precise.port.script.ties
     fix = "" if explained.cause is None else explained.cause.fix
     lines = [(each["file"], int(each["line"])) for each in _LINE.finditer(fix)]
     lines = [line for line in lines if not _is_the_references(case, line)]
     path = "" if explained.port is None else explained.port.path
     order: int | None = case.call
     while order is not None:
-        node, tie = nodes[order], ties.get(order)
+        node, binding = nodes[order], bindings.get(order)
         partner = 0 if order == 0 else partners.get(order)
         if (
             partner is not None
-            and tie is not None
-            and tie.inputs.keys() >= node.inputs.keys()
+            and binding is not None
+            and binding.inputs.keys() >= node.inputs.keys()
             and is_inside(path, node.path)
             and not (node.framework_layer and node.is_leaf)
             and _has_the_code(case, node, lines)
@@ -169,12 +169,12 @@ def _shown_most(case: Case, calls: tuple[int, int], entries: Sequence[Entry]) ->
 
 def _alone(repeater: Repeater, call: int, case: Case) -> Repeater:
     """Led along nothing inside; going backward, every input that can have a gradient has one."""
-    tie, backward = repeater.script.ties[call], case.direction == "backward"
+    binding, backward = repeater.script.ties[call], case.direction == "backward"
     inputs = {
         slot: Value(value.data, None, backward and value.data.dtype in FLOATING)
-        for slot, value in tie.inputs.items()
+        for slot, value in binding.inputs.items()
     }
-    return repeater.led_by(ReplayScript({call: replace(tie, inputs=inputs)}, repeater.script.layouts))
+    return repeater.led_by(ReplayScript({call: replace(binding, inputs=inputs)}, repeater.script.layouts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +245,8 @@ def _joined(parts: Sequence[Entry], repeated: RepeatResult) -> Array | None:
 
 def _paired(case: Case, calls: tuple[int, int], side: InputOrOutput) -> Iterator[tuple[str, str]]:
     """Slots of the reference and of the port with the same recorded value."""
-    node, tie = case.precise.reference.trace.nodes[calls[0]], case.precise.port.script.ties[calls[1]]
-    ours, theirs = (node.inputs, tie.inputs) if side == "input" else (node.outputs, tie.outputs)
+    node, binding = case.precise.reference.trace.nodes[calls[0]], case.precise.port.script.ties[calls[1]]
+    ours, theirs = (node.inputs, binding.inputs) if side == "input" else (node.outputs, binding.outputs)
     known = {id(value): slot for slot, value in ours.items()}
     return ((known[id(value)], slot) for slot, value in theirs.items() if id(value) in known)
 

@@ -112,15 +112,15 @@ def align(
             return judged(resume_collections, reproducing=reproducing)
 
     def judged(resume_collections: Callable[[], None], *, reproducing: bool) -> Report:
-        players = _players(reference, port, inputs, loss, backward)
-        plan = find_plan(players, inputs, transfer, layers)
+        sides = _sides(reference, port, inputs, loss, backward)
+        plan = find_plan(sides, inputs, transfer, layers)
         dropped = dropping_modules(reference), dropping_modules(port)
         scales = kept_scales(reference, dropped[0]), kept_scales(port, dropped[1])
         dropping = Dropping(*dropped, mode, scales)
-        differing = [] if transfer is not False else list(weight_differences(plan, *players))
-        made = computed(plan, *players)
+        differing = [] if transfer is not False else list(weight_differences(plan, *sides))
+        made = computed(plan, *sides)
         alignment = Alignment(
-            *players,
+            *sides,
             plan,
             layers or {},
             ignore,
@@ -130,8 +130,8 @@ def align(
             budget=budget,
         )
         with telling_progress(progress) as alignment.tell, alignment.observed() as observation:
-            _check_alive(players[0])
-            check_outputs(*players)
+            _check_alive(sides[0])
+            check_outputs(*sides)
             _check_compared(observation, ignore)
             alignment.tell(phrase("judging and explaining"))
             if observation.has_more_than(limits_of(tolerance is not None)):
@@ -237,11 +237,9 @@ def _check_explain(explain: Any) -> None:
         )
 
 
-def _players(
-    reference: Any, port: Any, inputs: Any, loss: Any, backward: bool
-) -> tuple[ModelSide, ModelSide]:
+def _sides(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) -> tuple[ModelSide, ModelSide]:
     losses: Sequence[Loss | None] = loss if isinstance(loss, tuple) else (loss, loss)
-    players = []
+    sides = []
     for model, given, own_loss, words in zip(
         (reference, port), split(inputs), losses, ("reference", "port"), strict=True
     ):
@@ -252,8 +250,8 @@ def _players(
                     "the {words} is a {name}, not a model", words=side_name(words), name=type(model).__name__
                 )
             )
-        players.append(ModelSide(words, backend, model, _maker(backend, given, backward), own_loss))
-    return players[0], players[1]
+        sides.append(ModelSide(words, backend, model, _maker(backend, given, backward), own_loss))
+    return sides[0], sides[1]
 
 
 def _maker(backend: Backend, given: Any, backward: bool) -> Callable[[], Arguments]:
@@ -280,16 +278,16 @@ def _growing(backend: Backend, array: Array) -> Any:
 
 
 def find_plan(
-    players: tuple[ModelSide, ModelSide], inputs: Any, transfer: Any, layers: Mapping[str, str] | None
+    sides: tuple[ModelSide, ModelSide], inputs: Any, transfer: Any, layers: Mapping[str, str] | None
 ) -> Plan:
     """Copy the weights as wished; without wishing to, find out what corresponds all the same."""
-    reference, port = (player.model for player in players)
+    reference, port = (model_side.model for model_side in sides)
     if transfer is False:
         known = correspond(reference, port, layers)
         if known is not None:
             return known
-        with weights_kept(players[1]):
-            return find_plan(players, inputs, True, layers)
+        with weights_kept(sides[1]):
+            return find_plan(sides, inputs, True, layers)
     if transfer is not True:
         return copy_weights(reference, port, inputs, layers=layers, plan=transfer)
     try:
@@ -301,9 +299,11 @@ def find_plan(
     return copy_weights(reference, port, inputs, layers=layers, partial=True)
 
 
-def _check_alive(player: ModelSide) -> None:
+def _check_alive(model_side: ModelSide) -> None:
     """A verdict on nothing is an error: dead or constant outputs agree whatever the weights are."""
-    outputs = {slot: array for slot, array in player.natural.outputs.items() if array.dtype.name in EPSILON}
+    outputs = {
+        slot: array for slot, array in model_side.natural.outputs.items() if array.dtype.name in EPSILON
+    }
     if not any(array.size for array in outputs.values()):
         shapes = ", ".join(str(list(array.shape)) for array in outputs.values())
         raise EmptyComparisonError(

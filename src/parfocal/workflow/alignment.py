@@ -197,12 +197,12 @@ class Alignment:
         measures = refine(collector.measures, precise, excuses)
         return LedRun(script, followed, precise, measures)
 
-    def _start_over(self, player: ModelSide) -> None:
+    def _start_over(self, model_side: ModelSide) -> None:
         """Take back what a run that broke off did to buffers and gradients."""
-        for path, tensor in player.backend.buffers(player.model):
-            if path in player.buffers_before:
-                player.backend.write(tensor, player.buffers_before[path])
-        player.backend.clear_gradients(player.model)
+        for path, tensor in model_side.backend.buffers(model_side.model):
+            if path in model_side.buffers_before:
+                model_side.backend.write(tensor, model_side.buffers_before[path])
+        model_side.backend.clear_gradients(model_side.model)
 
     def _side_by_side(self, ledger: Ledger) -> Observation:
         """With a fixed tolerance: both natural runs, compared while the port runs; no floors."""
@@ -234,34 +234,36 @@ class Alignment:
             self._precise(ReplayScript({}), ledger, Pairing((), (), ())),
         )
 
-    def _observer(self, player: ModelSide, ledger: Ledger | None) -> Observer:
-        known = self._known.get(player.side)
-        return Observer(player.backend, player.model, ledger, gradients=self.backward, known=known)
+    def _observer(self, model_side: ModelSide, ledger: Ledger | None) -> Observer:
+        known = self._known.get(model_side.side)
+        return Observer(model_side.backend, model_side.model, ledger, gradients=self.backward, known=known)
 
-    def _observe(self, player: ModelSide, observer: Observer) -> None:
+    def _observe(self, model_side: ModelSide, observer: Observer) -> None:
         """One natural run: the trace, and what the model gives in full."""
-        player.buffers_before = player.buffers()
+        model_side.buffers_before = model_side.buffers()
         results = ModelResults()
-        hint = INPUTS_HINT if player is self.reference else self._hint
+        hint = INPUTS_HINT if model_side is self.reference else self._hint
         try:
-            with player.telling(phrase("the forward pass"), hint), self._heard(player, observer):
-                player.trace = observer.run(*player.inputs(), self.driving.driver(player, results))
-            self._charge(player)
+            with model_side.telling(phrase("the forward pass"), hint), self._heard(model_side, observer):
+                model_side.trace = observer.run(
+                    *model_side.inputs(), self.driving.driver(model_side, results)
+                )
+            self._charge(model_side)
             results.gradients = observer.parameter_gradients
-            results.buffers = player.buffers()
+            results.buffers = model_side.buffers()
         finally:
             observer.kept.put_back()
-        player.natural = results
+        model_side.natural = results
 
-    def _charge(self, player: ModelSide) -> None:
+    def _charge(self, model_side: ModelSide) -> None:
         """For a run of the whole model: each costs as much as the first."""
-        if player.side not in self._prices:
-            self._prices[player.side] = Prices(player.trace).of(0, backward=self.backward)
-        self.effort.charge(self._prices[player.side])
+        if model_side.side not in self._prices:
+            self._prices[model_side.side] = Prices(model_side.trace).of(0, backward=self.backward)
+        self.effort.charge(self._prices[model_side.side])
 
-    def _heard(self, player: ModelSide, observer: Observer) -> AbstractContextManager[None]:
+    def _heard(self, model_side: ModelSide, observer: Observer) -> AbstractContextManager[None]:
         """What functions are asked to drop, where they would."""
-        return nullcontext() if self.mode == "eval" else player.backend.watch_dropout(observer.dropped)
+        return nullcontext() if self.mode == "eval" else model_side.backend.watch_dropout(observer.dropped)
 
     def _hint(self) -> str:
         """Why the port may not run where the reference did: layers that are set otherwise."""
@@ -330,7 +332,7 @@ class Alignment:
         return collector, results, follower.layouts
 
 
-def _given(pairing: Pairing, trace: Trace, ties: Mapping[int, Binding]) -> dict[int, set[str]]:
+def _given(pairing: Pairing, trace: Trace, bindings: Mapping[int, Binding]) -> dict[int, set[str]]:
     """Of every paired call of the reference the inputs that its partners are given.
 
     All of them where the partners are given none: those stand for a part of a call only.
@@ -338,8 +340,8 @@ def _given(pairing: Pairing, trace: Trace, ties: Mapping[int, Binding]) -> dict[
     given: dict[int, set[str]] = {}
     for pair in pairing.pairs:
         slots = given.setdefault(pair.reference, set())
-        tie = ties.get(pair.port)
-        led = {id(value.data) for value in tie.inputs.values()} if tie is not None else set()
+        binding = bindings.get(pair.port)
+        led = {id(value.data) for value in binding.inputs.values()} if binding is not None else set()
         inputs = trace.nodes[pair.reference].inputs
         slots.update(slot for slot, value in inputs.items() if not led or id(value.data) in led)
     return given

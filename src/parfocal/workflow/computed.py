@@ -72,8 +72,8 @@ def _differing(plan: Plan, reference: ModelSide, port: ModelSide) -> Iterator[En
         owners.setdefault(_owner(entry.source), _owner(entry.target))
     known = {entry.source for entry in plan.entries}, {entry.target for entry in plan.entries}
     ours, theirs = (
-        {path: array for path, array in player.buffers().items() if path not in done}
-        for player, done in zip((reference, port), known, strict=True)
+        {path: array for path, array in model_side.buffers().items() if path not in done}
+        for model_side, done in zip((reference, port), known, strict=True)
     )
     for path, array in ours.items():
         owner, name = _owner(path), path.rpartition(".")[2]
@@ -99,8 +99,8 @@ def _are_alike(observed: Array, expected: Array) -> bool:
 def _located(divergence: Divergence, reference: ModelSide, port: ModelSide) -> Divergence:
     """With the lines where the two sides register it, and without the advice to copy it."""
     sites = [
-        _registered(site, player)
-        for site, player in ((divergence.reference, reference), (divergence.port, port))
+        _registered(site, model_side)
+        for site, model_side in ((divergence.reference, reference), (divergence.port, port))
     ]
     cause = divergence.cause
     if cause is not None:
@@ -111,11 +111,11 @@ def _located(divergence: Divergence, reference: ModelSide, port: ModelSide) -> D
     return replace(divergence, reference=sites[0], port=sites[1], message=ITSELF, cause=cause)
 
 
-def _registered(site: Site | None, player: ModelSide) -> Site | None:
+def _registered(site: Site | None, model_side: ModelSide) -> Site | None:
     if site is None:
         return None
     owner, _, name = site.path.rpartition(".")
-    module: Any = player.backend.modules(player.model).get(owner)
+    module: Any = model_side.backend.modules(model_side.model).get(owner)
     file, line = registered_at(type(module), name)
     return replace(site, kind="buffer", file=file, line=line)
 

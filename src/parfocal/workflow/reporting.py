@@ -160,8 +160,8 @@ def _settings_unseen(
 
 
 def _excuses(alignment: Alignment, observation: Observation, made: Sequence[Entry]) -> Excuses:
-    players = alignment.reference, alignment.port
-    return Excuses(observation.precise, players, (*alignment.plan.entries, *made))
+    sides = alignment.reference, alignment.port
+    return Excuses(observation.precise, sides, (*alignment.plan.entries, *made))
 
 
 def _leftovers(
@@ -265,5 +265,6 @@ def _owners(differing: Iterable[Divergence]) -> set[str]:
     return {site.path.rpartition(".")[0] for site in sites if site is not None}
 
 
-def _name(player: ModelSide) -> str:
-    return f"{type(player.model).__name__} ({player.backend.name} {player.backend.framework_version})"
+def _name(model_side: ModelSide) -> str:
+    model, backend = model_side.model, model_side.backend
+    return f"{type(model).__name__} ({backend.name} {backend.framework_version})"

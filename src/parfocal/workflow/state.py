@@ -29,10 +29,10 @@ BUFFER_LIMIT = limits.verdicts.UPDATE.value
 
 
 @contextmanager
-def weights_kept(player: ModelSide) -> Iterator[None]:
+def weights_kept(model_side: ModelSide) -> Iterator[None]:
     """Whatever is written to the model's state meanwhile is taken back on leaving."""
-    backend = player.backend
-    before = [(entry.value, backend.to_array(entry.value)) for entry in backend.state(player.model)]
+    backend = model_side.backend
+    before = [(entry.value, backend.to_array(entry.value)) for entry in backend.state(model_side.model)]
     try:
         yield
     finally:
@@ -126,9 +126,11 @@ def _untied(entry: Entry, twins: Sequence[Entry], ours: Arrays, theirs: Arrays) 
     return tied_cause(entry.target, right[0], entry.source) if right else None
 
 
-def _state(player: ModelSide) -> dict[str, Array]:
-    backend = player.backend
-    return {entry.path: backend.to_array(entry.value, copy=False) for entry in backend.state(player.model)}
+def _state(model_side: ModelSide) -> dict[str, Array]:
+    backend = model_side.backend
+    return {
+        entry.path: backend.to_array(entry.value, copy=False) for entry in backend.state(model_side.model)
+    }
 
 
 def buffer_results(alignment: Alignment, observation: Observation) -> tuple[list[Divergence], list[Finding]]:

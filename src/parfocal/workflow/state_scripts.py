@@ -100,10 +100,12 @@ def wrong_weights(alignment: Alignment, differing: Sequence[Divergence]) -> Wron
         return None
     paths = {"reference": first.reference.path, "port": first.port.path}
     owners = {side: path.rpartition(".")[0] for side, path in paths.items()}
-    players = {"reference": alignment.reference, "port": alignment.port}
+    sides = {"reference": alignment.reference, "port": alignment.port}
     taken = {
-        side: ExtractedLayer(player.backend, player.backend.modules(player.model)[owners[side]], None)
-        for side, player in players.items()
+        side: ExtractedLayer(
+            model_side.backend, model_side.backend.modules(model_side.model)[owners[side]], None
+        )
+        for side, model_side in sides.items()
     }
     parts = [entry for entry in alignment.plan.entries if entry.target == paths["port"]]
     expected = _as_in_the_port(parts, alignment)
@@ -158,10 +160,12 @@ def _layer(
     alignment: Alignment, observation: Observation, nodes: tuple[Node, Node], message: str, fix: str
 ) -> Reproduction | None:
     """None where a layer cannot be made by a line of code, or what it was given was not kept."""
-    players = dict(zip(SIDES, (alignment.reference, alignment.port), strict=True))
+    sides = dict(zip(SIDES, (alignment.reference, alignment.port), strict=True))
     taken = {
-        side: ExtractedLayer(player.backend, player.backend.modules(player.model)[node.path], node)
-        for (side, player), node in zip(players.items(), nodes, strict=True)
+        side: ExtractedLayer(
+            model_side.backend, model_side.backend.modules(model_side.model)[node.path], node
+        )
+        for (side, model_side), node in zip(sides.items(), nodes, strict=True)
     }
     entry = _mean(alignment.plan.entries, *nodes)
     can_be_built = all(
@@ -179,8 +183,8 @@ def _layer(
         "reference input 0": given,
         "port input 0": given if layout is None else layout.apply(given),
     }
-    for side, player in players.items():
-        arrays |= _state_before(side, taken[side], player.buffers_before)
+    for side, model_side in sides.items():
+        arrays |= _state_before(side, taken[side], model_side.buffers_before)
     names = dict(zip(SIDES, (path.rpartition(".")[2] for path in (entry.source, entry.target)), strict=True))
     floor = float(np.finfo(np.float32).eps) * max(data.size.rms, float(np.sqrt(np.mean(expected**2))))
     return Reproduction(_script(taken, names, message, fix, floor), arrays)

@@ -75,32 +75,32 @@ def _weights(reference: Site | None, port: Site | None, what: str, reason: str) 
 
 def idle_weights(alignment: Alignment) -> list[tuple[str, str]]:
     """Side and path of weights without a counterpart that had no part in what their model computed."""
-    players = alignment.reference, alignment.port
+    sides = alignment.reference, alignment.port
     return [
-        (player.side, item.path)
-        for player, items in zip(players, _without_counterpart(alignment.plan), strict=True)
+        (model_side.side, item.path)
+        for model_side, items in zip(sides, _without_counterpart(alignment.plan), strict=True)
         for item in items
-        if _is_idle(alignment, player, item)
+        if _is_idle(alignment, model_side, item)
     ]
 
 
-def _is_idle(alignment: Alignment, player: ModelSide, item: Leftover) -> bool:
+def _is_idle(alignment: Alignment, model_side: ModelSide, item: Leftover) -> bool:
     """What no gradient reached, what is in a module that was not called, or what transfer saw to be idle."""
-    if alignment.backward and item.path in player.trainable():
-        return item.path not in player.natural.gradients
+    if alignment.backward and item.path in model_side.trainable():
+        return item.path not in model_side.natural.gradients
     if alignment.mode == "eval" and item in (*alignment.plan.idle_reference, *alignment.plan.idle_port):
         return True
     owner = item.path.rpartition(".")[0]
-    return bool(owner) and not any(node.path == owner for node in player.trace.nodes)
+    return bool(owner) and not any(node.path == owner for node in model_side.trace.nodes)
 
 
 def idle_findings(alignment: Alignment) -> Iterator[Finding]:
     """One for each module that was not called, or for a single tensor of one that was."""
-    for player, across in ((alignment.reference, "port"), (alignment.port, "reference")):
-        called = {node.path for node in player.trace.nodes}
+    for model_side, across in ((alignment.reference, "port"), (alignment.port, "reference")):
+        called = {node.path for node in model_side.trace.nodes}
         groups: dict[str, list[str]] = {}
         for side, path in idle_weights(alignment):
-            if side == player.side:
+            if side == model_side.side:
                 parts = path.split(".")[:-1]
                 around = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
                 groups.setdefault(next((each for each in around if each not in called), path), []).append(
@@ -119,9 +119,9 @@ def idle_findings(alignment: Alignment) -> Iterator[Finding]:
                 "this run",
                 owner=owner,
                 count=count,
-                side=side_name(player.side),
+                side=side_name(model_side.side),
                 across=side_name(across),
             )
             site = Site(owner, "parameter" if paths == [owner] else "module")
-            sites = (site, None) if player is alignment.reference else (None, site)
+            sites = (site, None) if model_side is alignment.reference else (None, site)
             yield Finding("weight.idle", message, *sites)

@@ -13,7 +13,7 @@ from parfocal.explain.case_facts import Check
 from parfocal.explain.causes import OpLine, Proof, spelled_path
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.names import name_of_kind
-from parfocal.explain.ops.writing import writing_scene
+from parfocal.explain.ops.writing import writing_comparison
 from parfocal.judge import limits
 from parfocal.phrases import phrase
 
@@ -107,10 +107,10 @@ def _op_on(case: Case, values: Array, *, own: bool) -> OpLine | None:
     node = case.node if own else case.reference_node
     if node is not None and node.framework_layer and name_of_kind(node.kind) in KINKED:
         return OpLine(name_of_kind(node.kind), node.file, node.line)
-    scene = writing_scene(case)
-    if scene is None:
+    comparison = writing_comparison(case)
+    if comparison is None:
         return None
-    log, wanted = scene.port if own else scene.reference, np.sort(values, axis=None)
+    log, wanted = comparison.port if own else comparison.reference, np.sort(values, axis=None)
 
     def takes(op: Op) -> bool:
         arrays = (log.values[key] for key in op.inputs.values())

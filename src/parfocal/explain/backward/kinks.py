@@ -21,7 +21,7 @@ from parfocal.explain.fixes.trying import patched
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison, is_same
-from parfocal.explain.ops.writing import EditPlace, Writer, writing_scene
+from parfocal.explain.ops.writing import EditPlace, Writer, writing_comparison
 from parfocal.judge import limits
 
 MOST_STEPS = limits.searches.KINK_STEPS.value
@@ -38,12 +38,12 @@ class OpWording:
 
 def written_at_ties(case: Case, name: str, file: str | None, line: int | None, words: str) -> str:
     """The op at a line as the reference has it; ``words`` where no line was found that helps."""
-    scene = writing_scene(case)
-    if scene is None:
+    comparison = writing_comparison(case)
+    if comparison is None:
         return words
-    for op in scene.port.ops:
+    for op in comparison.port.ops:
         if (op.name, op.file, op.line) == (name, file, line):
-            for patch in _candidates(scene, op):
+            for patch in _candidates(comparison, op):
                 if _is_right(case, patch):
                     return FixLine.of(patch)
     return words
@@ -54,7 +54,7 @@ def _is_right(case: Case, patch: Patch) -> bool:
         return bool(functions) and case.tried() <= case.limit
 
 
-def _candidates(scene: OpComparison, op: Op) -> Iterator[Patch]:
+def _candidates(comparison: OpComparison, op: Op) -> Iterator[Patch]:
     """For the op or one that only moves what it gives: the first whose value the reference's op gives."""
     last: Op | None = op
     for _ in range(MOST_STEPS):
@@ -62,27 +62,27 @@ def _candidates(scene: OpComparison, op: Op) -> Iterator[Patch]:
         if last is None or spot is None or len(last.outputs) != 1:
             return
         (mine,) = last.outputs.values()
-        for theirs in scene.reference.ops:
+        for theirs in comparison.reference.ops:
             key = next(iter(theirs.outputs.values()), None)
-            if key is None or theirs.is_module or not is_same(scene, mine, key):
+            if key is None or theirs.is_module or not is_same(comparison, mine, key):
                 continue
-            writer = Writer(scene, EditPlace(spot, None, last.index))
+            writer = Writer(comparison, EditPlace(spot, None, last.index))
             for text in _texts(writer, theirs):
                 patch = exchanging(spot, None, text)
                 if patch is not None:
                     yield patch
-        takers = [each for each in scene.port.taking(mine) if scene.port.only_moves(each)]
+        takers = [each for each in comparison.port.taking(mine) if comparison.port.only_moves(each)]
         last = takers[0] if takers else None
 
 
 def _texts(writer: Writer, theirs: Op) -> Iterator[str]:
-    scene = writer.scene
+    comparison = writer.comparison
     key = next(iter(theirs.outputs.values()))
     text = writer.computed(key, theirs)
     if text is not None:
         yield text
     tensors = [
-        writer.write(each, scene.reference.maker(theirs, slot)) for slot, each in theirs.inputs.items()
+        writer.write(each, comparison.reference.maker(theirs, slot)) for slot, each in theirs.inputs.items()
     ]
     texts = [grouped(each) for each in tensors if each is not None]
     if len(texts) != len(tensors):
@@ -92,7 +92,7 @@ def _texts(writer: Writer, theirs: Op) -> Iterator[str]:
         name = writer.spell(f"{writer.framework}.{function}")
         return "" if name is None else f"{name}({', '.join(given)})"
 
-    arguments = told(theirs, scene.case.reference_backend.is_tensor)
+    arguments = told(theirs, comparison.case.reference_backend.is_tensor)
     for choice in CHOICES.get(theirs.name, ()):
         text = choice(OpWording(texts, arguments, call))
         if text:

@@ -219,9 +219,9 @@ class ParameterExplainer:
 
     def _fed(self, order: int) -> bool:
         """Whether it is known what the reference gives to a call of the port."""
-        tie = self.precise.port.script.ties.get(order)
-        return tie is not None and all(
-            slot in tie.inputs for slot in self.precise.port.trace.nodes[order].inputs
+        binding = self.precise.port.script.ties.get(order)
+        return binding is not None and all(
+            slot in binding.inputs for slot in self.precise.port.trace.nodes[order].inputs
         )
 
     def _score(

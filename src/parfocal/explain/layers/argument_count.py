@@ -23,18 +23,18 @@ MASKED = limits.pairing.MASKED_SCORE.value
 
 def other_arguments(case: Case) -> Iterator[Proof]:
     """The call gives what the reference's gives once it is given the same arguments."""
-    tie = case.precise.port.script.ties.get(case.call)
-    if tie is None or case.node.parent is None or case.reference_node is None:
+    binding = case.precise.port.script.ties.get(case.call)
+    if binding is None or case.node.parent is None or case.reference_node is None:
         return
-    yield from _without_extra(case, tie)
-    yield from _with_missing(case, tie)
+    yield from _without_extra(case, binding)
+    yield from _with_missing(case, binding)
 
 
-def _without_extra(case: Case, tie: Binding) -> Iterator[Proof]:
+def _without_extra(case: Case, binding: Binding) -> Iterator[Proof]:
     node = case.node
-    extra = {slot for slot in node.inputs if slot not in tie.inputs}
+    extra = {slot for slot in node.inputs if slot not in binding.inputs}
     names = {_argument(slot) for slot in extra}
-    if not extra or names & {_argument(slot) for slot in tie.inputs}:
+    if not extra or names & {_argument(slot) for slot in binding.inputs}:
         return
     args, kwargs = node.arguments
     kept = [None if str(number) in names else value for number, value in enumerate(args)]
@@ -42,7 +42,7 @@ def _without_extra(case: Case, tie: Binding) -> Iterator[Proof]:
         kept.pop()
     given = tuple(kept), {name: value for name, value in kwargs.items() if name not in names}
     inputs = {slot: value for slot, value in node.inputs.items() if slot not in extra}
-    score = score_with(case, replace(node, arguments=given, inputs=inputs), tie)
+    score = score_with(case, replace(node, arguments=given, inputs=inputs), binding)
     if score <= case.limit:
         listed = joined(", ", (f"{slot} {list(node.inputs[slot].data.shape)}" for slot in sorted(extra)))
         message = phrase(
@@ -58,11 +58,11 @@ def _without_extra(case: Case, tie: Binding) -> Iterator[Proof]:
         yield Proof("op.extra", message, fix, score, where_called(case), facts=(node.kind, listed))
 
 
-def _with_missing(case: Case, tie: Binding) -> Iterator[Proof]:
+def _with_missing(case: Case, binding: Binding) -> Iterator[Proof]:
     """Arguments are passed on at the reference's own position, or by its keyword."""
     node, other = case.node, case.reference_node
     assert other is not None
-    known = {id(value) for value in tie.inputs.values()}
+    known = {id(value) for value in binding.inputs.values()}
     missing = {slot: value for slot, value in other.inputs.items() if id(value) not in known}
     args, kwargs = node.arguments
     fits = all(_fits(slot, args, kwargs) for slot in missing)
@@ -71,7 +71,9 @@ def _with_missing(case: Case, tie: Binding) -> Iterator[Proof]:
     longer = (*args, *(None for slot in sorted(missing) if slot.isdigit() and int(slot) >= len(args)))
     named = {**kwargs, **{slot: None for slot in missing if not slot.isdigit()}}
     changed = replace(node, arguments=(longer, named), inputs={**node.inputs, **missing})
-    score = score_with(case, changed, Binding({**tie.inputs, **missing}, tie.outputs, tie.in_place))
+    score = score_with(
+        case, changed, Binding({**binding.inputs, **missing}, binding.outputs, binding.in_place)
+    )
     if score <= case.limit:
         listed = joined(", ", (f"{slot} {list(value.data.shape)}" for slot, value in sorted(missing.items())))
         masks = any(_masks(case, value) for value in missing.values())
@@ -90,12 +92,12 @@ def _with_missing(case: Case, tie: Binding) -> Iterator[Proof]:
         yield Proof(code, message, fix, score, where_called(case), facts=facts)
 
 
-def score_with(case: Case, node: Node, tie: Binding, moved: Collection[str] = ()) -> float:
+def score_with(case: Case, node: Node, binding: Binding, moved: Collection[str] = ()) -> float:
     """Of the port's call with these arguments; ``moved``: slots that get the values of others."""
     usual = case.port_repeater()
     places = {(case.call, "input", slot) for slot in moved}
     layouts = {key: layout for key, layout in usual.script.layouts.items() if key not in places}
-    repeater = usual.led_by(ReplayScript({**usual.script.ties, case.call: tie}, layouts))
+    repeater = usual.led_by(ReplayScript({**usual.script.ties, case.call: binding}, layouts))
     nodes = list(usual.trace.nodes)
     nodes[case.call] = node
     repeater.trace = replace(usual.trace, nodes=nodes)

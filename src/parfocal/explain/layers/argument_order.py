@@ -25,20 +25,22 @@ PLAIN = (bool, int, float, str)
 
 def tensors_in_another_order(case: Case) -> Iterator[Proof]:
     """The call is given the same tensors at other positions than the reference's."""
-    tie = case.precise.port.script.ties.get(case.call)
+    binding = case.precise.port.script.ties.get(case.call)
     node, other = case.node, case.reference_node
-    if tie is None or other is None or node.parent is None:
+    if binding is None or other is None or node.parent is None:
         return
     crossed = {
         slot: other.inputs[slot]
-        for slot, value in tie.inputs.items()
+        for slot, value in binding.inputs.items()
         if slot in other.inputs and other.inputs[slot].data is not value.data
     }
-    owners = {id(tie.inputs[slot].data): slot for slot in crossed}
+    owners = {id(binding.inputs[slot].data): slot for slot in crossed}
     wanted = [id(value.data) for value in crossed.values()]
     if len(owners) < 2 or set(owners) != set(wanted) or _are_other_parameters(case, crossed):
         return
-    score = score_with(case, node, Binding({**tie.inputs, **crossed}, tie.outputs, tie.in_place), crossed)
+    score = score_with(
+        case, node, Binding({**binding.inputs, **crossed}, binding.outputs, binding.in_place), crossed
+    )
     if score <= case.limit:
         order = {slot: owners[id(value.data)] for slot, value in crossed.items()}
         listed = joined(
@@ -72,9 +74,9 @@ def _are_other_parameters(case: Case, crossed: Mapping[str, Value]) -> bool:
 
 def other_values(case: Case) -> Iterator[Proof]:
     """The call is given other numbers or words than the reference's."""
-    tie = case.precise.port.script.ties.get(case.call)
+    binding = case.precise.port.script.ties.get(case.call)
     node, other = case.node, case.reference_node
-    if tie is None or other is None or node.parent is None:
+    if binding is None or other is None or node.parent is None:
         return
     ours, theirs = _passed(case.module, node), _passed(case.reference_module, other)
     if ours is None or theirs is None:
@@ -85,12 +87,12 @@ def other_values(case: Case) -> Iterator[Proof]:
         if theirs.values[name] != ours.values[name]
     }
     for changed in ({name: value} for name, value in differing.items()):
-        proof = _with_values(case, tie, ours, changed)
+        proof = _with_values(case, binding, ours, changed)
         if proof is not None:
             yield proof
             return
     if len(differing) > 1:
-        proof = _with_values(case, tie, ours, differing)
+        proof = _with_values(case, binding, ours, differing)
         if proof is not None:
             yield proof
 
@@ -104,7 +106,7 @@ class _Passed:
     names: tuple[str, ...]  # of positional parameters
 
 
-def _with_values(case: Case, tie: Binding, ours: _Passed, changed: Mapping[str, Any]) -> Proof | None:
+def _with_values(case: Case, binding: Binding, ours: _Passed, changed: Mapping[str, Any]) -> Proof | None:
     node = case.node
     args, kwargs = list(node.arguments[0]), dict(node.arguments[1])
     for name, value in changed.items():
@@ -112,7 +114,7 @@ def _with_values(case: Case, tie: Binding, ours: _Passed, changed: Mapping[str, 
             args[ours.names.index(name)] = value
         else:
             kwargs[name] = value
-    score = score_with(case, replace(node, arguments=(tuple(args), kwargs)), tie)
+    score = score_with(case, replace(node, arguments=(tuple(args), kwargs)), binding)
     if score > case.limit:
         return None
     listed = joined(

@@ -30,8 +30,8 @@ MOST_MASKS = limits.searches.MASKS.value
 
 def other_mask(case: Case) -> Iterator[Proof]:
     """The call gives what the reference's gives once it hides the same places."""
-    tie, other = case.precise.port.script.ties.get(case.call), case.reference_node
-    if tie is None or other is None or not case.node.framework_layer or case.node.parent is None:
+    binding, other = case.precise.port.script.ties.get(case.call), case.reference_node
+    if binding is None or other is None or not case.node.framework_layer or case.node.parent is None:
         return
     ours, theirs = _masks(case.module, case.node), _masks(case.reference_module, other)
     given = {name: case.supply(theirs[name].data) for name in theirs}
@@ -41,7 +41,7 @@ def other_mask(case: Case) -> Iterator[Proof]:
     for hiding in product((True, False), repeat=len(given)):
         parts = [_added(*each) for each in zip(given.values(), hiding, strict=True)]
         for mask in _shaped(case, other, parts):
-            score = _score(case, tie, name, mask)
+            score = _score(case, binding, name, mask)
             if score <= case.limit:
                 yield _proof(case, ours, theirs, mask, score)
                 return
@@ -90,7 +90,7 @@ def _shaped(case: Case, other: Node, parts: list[Array]) -> Iterator[Array]:
         yield full.reshape(batch * heads, *full.shape[2:]).copy()
 
 
-def _score(case: Case, tie: Binding, name: str, mask: Array) -> float:
+def _score(case: Case, binding: Binding, name: str, mask: Array) -> float:
     """Of the port's call with this mask, and no other."""
     node, parameters = case.node, list(_parameters(case.module))
     value = Value(TensorData(mask.shape, mask.dtype.name, unmarked(mask.size), case.precise.ledger.put(mask)))
@@ -101,10 +101,10 @@ def _score(case: Case, tie: Binding, name: str, mask: Array) -> float:
     if slot == name:
         kwargs = {**kwargs, name: None}
     inputs = {each: value for each, value in node.inputs.items() if each not in slots}
-    tied = {each: value for each, value in tie.inputs.items() if each not in slots}
+    tied = {each: value for each, value in binding.inputs.items() if each not in slots}
     changed = replace(node, arguments=(args, kwargs), inputs={**inputs, slot: value})
     return score_with(
-        case, changed, Binding({**tied, slot: value}, tie.outputs, tie.in_place), {*slots, slot}
+        case, changed, Binding({**tied, slot: value}, binding.outputs, binding.in_place), {*slots, slot}
     )
 
 

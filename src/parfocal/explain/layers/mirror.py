@@ -128,8 +128,8 @@ def _fitting(mirror: Mirror, name: str, own: Any, limit: float) -> tuple[list[An
 def _landmarks(case: Case, given: Array) -> tuple[float, ...]:
     """The least, the greatest and the commonest number given, and where what is given becomes that number."""
     values, counts = np.unique(given, return_counts=True)
-    tie = case.precise.port.script.ties.get(case.call)
-    taken = next((case.input(slot) for slot in tie.inputs), None) if tie is not None else None
+    binding = case.precise.port.script.ties.get(case.call)
+    taken = next((case.input(slot) for slot in binding.inputs), None) if binding is not None else None
     if not values.size or taken is None or taken.shape != given.shape:
         return ()
     commonest = values[counts.argmax()]

@@ -118,10 +118,10 @@ def _rebuilding(backend: Backend, settings: dict[str, Any], source: Any) -> Make
 
 def _shown(precise: NoiseFloors, node: Node, make: Make) -> str | None:
     """The first inputs on which the port's layer and the other give something else."""
-    tie = precise.port.script.ties.get(node.order)
-    if tie is None or len(node.inputs) != 1 or node.inputs.keys() != tie.inputs.keys():
+    binding = precise.port.script.ties.get(node.order)
+    if binding is None or len(node.inputs) != 1 or node.inputs.keys() != binding.inputs.keys():
         return None
-    ((slot, value),) = tie.inputs.items()
+    ((slot, value),) = binding.inputs.items()
     if "float" not in value.data.dtype:
         return None
     layout = precise.port.script.layout(node.order, "input", slot, value)

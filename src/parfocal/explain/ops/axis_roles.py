@@ -33,29 +33,29 @@ FIRST_ALONE = frozenset(
 FEWEST, MOST = limits.searches.AXES_WITH_ROLES.value
 
 
-def other_axes(scene: OpComparison) -> Iterator[Proof]:
+def other_axes(comparison: OpComparison) -> Iterator[Proof]:
     """The op is right when two axes of what it takes, and of what it gives, change places."""
-    for op in scene.suspects:
+    for op in comparison.suspects:
         if op.function is None or op.name not in ALL_ALIKE | FIRST_ALONE or not op.inputs:
             continue
-        shapes = {slot: scene.port.values[key].shape for slot, key in op.inputs.items()}
+        shapes = {slot: comparison.port.values[key].shape for slot, key in op.inputs.items()}
         first = next(iter(shapes))
         rank = len(shapes[first])
-        given = [scene.port.values[key].ndim for key in op.outputs.values()]
+        given = [comparison.port.values[key].ndim for key in op.outputs.values()]
         if not FEWEST <= rank <= MOST or given[:1] != [rank]:
             continue
         slots = [s for s, shape in shapes.items() if len(shape) == rank] if op.name in ALL_ALIKE else [first]
         for pair in combinations(range(rank), 2):
             order = list(range(rank))
             order[pair[0]], order[pair[1]] = pair[1], pair[0]
-            score = scene.try_remade(op, turning(scene.case.backend, slots, tuple(order)))
-            if score <= scene.case.limit:
-                yield _proof(scene, op, slots, tuple(order), score)
+            score = comparison.try_remade(op, turning(comparison.case.backend, slots, tuple(order)))
+            if score <= comparison.case.limit:
+                yield _proof(comparison, op, slots, tuple(order), score)
                 return
 
 
-def _proof(scene: OpComparison, op: Op, slots: list[str], order: tuple[int, ...], score: float) -> Proof:
-    shape = scene.port.values[op.inputs[slots[0]]].shape
+def _proof(comparison: OpComparison, op: Op, slots: list[str], order: tuple[int, ...], score: float) -> Proof:
+    shape = comparison.port.values[op.inputs[slots[0]]].shape
     right = [shape[axis] for axis in order]
     first, second = (axis for axis, other in enumerate(order) if axis != other)
     message = phrase(
@@ -75,5 +75,5 @@ def _proof(scene: OpComparison, op: Op, slots: list[str], order: tuple[int, ...]
         name=op.name,
         line=line(op),
     )
-    fix = fixing.turned(op, slots, order, scene.case.backend.name, fix)
+    fix = fixing.turned(op, slots, order, comparison.case.backend.name, fix)
     return Proof("layout.permuted", message, fix, score, op.where)

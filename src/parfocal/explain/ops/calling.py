@@ -9,7 +9,7 @@ from parfocal.explain.case import Case
 from parfocal.explain.fixes.frames import UserFrame
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.writing import writing_scene
+from parfocal.explain.ops.writing import writing_comparison
 
 
 def caller(case: Case) -> tuple[OpComparison | None, Op | None]:
@@ -21,8 +21,8 @@ def caller(case: Case) -> tuple[OpComparison | None, Op | None]:
         case.looked_up["caller"] = replace(
             case, call=node.parent, counterpart=other.parent, looked_up={}, _baseline=None
         )
-    scene = writing_scene(case.looked_up["caller"])
-    return scene, None if scene is None else call_in(scene.port.ops, case.call)
+    comparison = writing_comparison(case.looked_up["caller"])
+    return comparison, None if comparison is None else call_in(comparison.port.ops, case.call)
 
 
 def call_in(ops: Sequence[Op], call: int | None) -> Op | None:

@@ -1,6 +1,6 @@
 """What the smallest difference between two ways is called, and the proof that it is all there is.
 
-Every rule looks at one gap: the port's ops and the reference's between values that both have and the
+Every rule looks at one mismatch: the port's ops and the reference's between values that both have and the
 two that should be one. A rule speaks only of what it can put right in a repetition of the port's call.
 """
 
@@ -61,47 +61,49 @@ Rule = Callable[[OpComparison, Mismatch], Iterator[Proof]]
 MOST_OPS = limits.searches.OPS_IN_A_ROW.value
 
 
-def differences(scene: OpComparison) -> Iterator[Proof]:
-    """By the size of the edit, and of the innermost gaps first."""
-    yield from _by(RULES, scene)
+def differences(comparison: OpComparison) -> Iterator[Proof]:
+    """By the size of the edit, and of the innermost mismatches first."""
+    yield from _by(RULES, comparison)
 
 
-def otherwise(scene: OpComparison) -> Iterator[Proof]:
+def otherwise(comparison: OpComparison) -> Iterator[Proof]:
     """What can still be said where no op is wrong by itself."""
-    yield from _by(LAST_RULES, scene)
+    yield from _by(LAST_RULES, comparison)
 
 
-def other_ways(scene: OpComparison) -> Iterator[Proof]:
+def other_ways(comparison: OpComparison) -> Iterator[Proof]:
     """What the two do differently on the way, where no setting accounts for it either."""
-    yield from _by(WAYS, scene)
+    yield from _by(WAYS, comparison)
 
 
-def _by(ranks: tuple[tuple[Rule, ...], ...], scene: OpComparison) -> Iterator[Proof]:
-    gaps = narrowed(scene)
+def _by(ranks: tuple[tuple[Rule, ...], ...], comparison: OpComparison) -> Iterator[Proof]:
+    mismatches = narrowed(comparison)
     for rules in ranks:
-        for gap in gaps:
+        for mismatch in mismatches:
             for rule in rules:
-                for proof in rule(scene, gap):
-                    yield mended(scene, gap, proof)
+                for proof in rule(comparison, mismatch):
+                    yield mended(comparison, mismatch, proof)
 
 
-def other_arguments(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def other_arguments(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The same op, told something else."""
-    mine, theirs = producers(scene, gap)
-    known = scene.knows(gap.port) and not scene.matches.are_one(gap.port, gap.reference)
+    mine, theirs = producers(comparison, mismatch)
+    known = comparison.knows(mismatch.port) and not comparison.matches.are_one(
+        mismatch.port, mismatch.reference
+    )
     if mine is None or mine.function is None or known:
         return
     if theirs is None or theirs.name != mine.name:  # what it was told may make no difference in the reference
-        theirs = next(scene.like(mine), None)
-    if theirs is None or (are_masks(scene, gap) and theirs.name in MASKING):
+        theirs = next(comparison.like(mine), None)
+    if theirs is None or (are_masks(comparison, mismatch) and theirs.name in MASKING):
         return
-    own = said(mine, scene.case.backend.is_tensor)
-    others = told(theirs, scene.case.reference_backend.is_tensor)
+    own = said(mine, comparison.case.backend.is_tensor)
+    others = told(theirs, comparison.case.reference_backend.is_tensor)
     wanted = {name: others.get(name, default_of(mine, argument)) for name, argument in own.items()}
     differing = [
         name
         for name, value in wanted.items()
-        if value is not None and not equal(name, own[name].value, value, scene, mine)
+        if value is not None and not equal(name, own[name].value, value, comparison, mine)
     ]
     silent = left_out(mine).items()
     besides = {name: each for name, each in silent if name not in own and others.get(name) is not None}
@@ -113,10 +115,12 @@ def other_arguments(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
     together = (*differing, *besides, *alone)
     for names in (*choices, *([together] if len(together) > 1 else [])):
         changes = {name: (own[name], wanted[name]) for name in names}
-        score = scene.try_remade(mine, retelling_all(mine, changes))
-        if score <= scene.case.limit:
+        score = comparison.try_remade(mine, retelling_all(mine, changes))
+        if score <= comparison.case.limit:
             proofs = [
-                argument_proof(scene, mine, theirs, own[name], replace(own[name], value=wanted[name]), score)
+                argument_proof(
+                    comparison, mine, theirs, own[name], replace(own[name], value=wanted[name]), score
+                )
                 for name in names
             ]
             message = joined("; ", (proof.message for proof in proofs))
@@ -133,183 +137,208 @@ def other_arguments(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
             return
 
 
-def made_for_others(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def made_for_others(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """A value that is right elsewhere: the same op, told otherwise, gives the one wanted here."""
-    mine, theirs = producers(scene, gap)
-    if mine is None or theirs is None or mine.name != theirs.name or not scene.knows(gap.port):
+    mine, theirs = producers(comparison, mismatch)
+    if mine is None or theirs is None or mine.name != theirs.name or not comparison.knows(mismatch.port):
         return
-    if mine.function is None or gap.user is None or gap.user.function is None or gap.slot is None:
+    if (
+        mine.function is None
+        or mismatch.user is None
+        or mismatch.user.function is None
+        or mismatch.slot is None
+    ):
         return
-    pairs = paired_inputs(scene, mine, theirs)
-    if not all(scene.matches.are_one(mine.inputs[a], theirs.inputs[b]) for a, b in pairs):
+    pairs = paired_inputs(comparison, mine, theirs)
+    if not all(comparison.matches.are_one(mine.inputs[a], theirs.inputs[b]) for a, b in pairs):
         return
-    others = told(theirs, scene.case.reference_backend.is_tensor)
-    for name, argument in said(mine, scene.case.backend.is_tensor).items():
+    others = told(theirs, comparison.case.reference_backend.is_tensor)
+    for name, argument in said(mine, comparison.case.backend.is_tensor).items():
         value = others.get(name)
-        if value is None or equal(name, argument.value, value, scene, mine):
+        if value is None or equal(name, argument.value, value, comparison, mine):
             continue
-        score = scene.try_fed(gap.user, gap.slot, again(mine, argument, value))
-        if score <= scene.case.limit:
+        score = comparison.try_fed(mismatch.user, mismatch.slot, again(mine, argument, value))
+        if score <= comparison.case.limit:
             wanted = replace(argument, value=value)
-            yield argument_proof(scene, mine, theirs, argument, wanted, score)
+            yield argument_proof(comparison, mine, theirs, argument, wanted, score)
             return
 
 
-def tensor_missing(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def tensor_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The same op with a tensor more in the reference: a bias that is not handed to it."""
-    mine, theirs = producers(scene, gap)
-    if mine is None or theirs is None or mine.name != theirs.name or scene.knows(gap.port):
+    mine, theirs = producers(comparison, mismatch)
+    if mine is None or theirs is None or mine.name != theirs.name or comparison.knows(mismatch.port):
         return
     left = list(theirs.inputs.values())
     for key in mine.inputs.values():
-        same = next((other for other in left if scene.matches.are_one(key, other)), None)
+        same = next((other for other in left if comparison.matches.are_one(key, other)), None)
         if same is None:
             return
         left.remove(same)
     if len(left) != 1:
         return
     for word in unsaid(mine):
-        score = scene.try_remade(mine, handing(scene.case.backend, word, scene.reference.values[left[0]]))
-        if score <= scene.case.limit:
-            yield lacking_proof(scene, mine, theirs, left[0], score)
+        score = comparison.try_remade(
+            mine, handing(comparison.case.backend, word, comparison.reference.values[left[0]])
+        )
+        if score <= comparison.case.limit:
+            yield lacking_proof(comparison, mine, theirs, left[0], score)
             return
 
 
-def other_factor(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def other_factor(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """A number to multiply with or to divide by, which is another one in the reference."""
-    mine, theirs = producers(scene, gap)
+    mine, theirs = producers(comparison, mismatch)
     if mine is None or theirs is None or mine.function is None:
         return
     if mine.name not in SCALING or theirs.name not in SCALING or len(mine.inputs) != 1:
         return
-    own = said(mine, scene.case.backend.is_tensor).get("scalar")
-    other = said(theirs, scene.case.reference_backend.is_tensor).get("scalar")
+    own = said(mine, comparison.case.backend.is_tensor).get("scalar")
+    other = said(theirs, comparison.case.reference_backend.is_tensor).get("scalar")
     if own is None or other is None or not other.value:
         return
-    if mine.name != theirs.name and equal("scalar", own.value, other.value, scene, mine):
+    if mine.name != theirs.name and equal("scalar", own.value, other.value, comparison, mine):
         return  # another op
     value = float(other.value) if mine.name == theirs.name else 1.0 / float(other.value)
-    if equal("scalar", own.value, value, scene, mine):
+    if equal("scalar", own.value, value, comparison, mine):
         return
-    score = scene.try_remade(mine, retelling(mine, own, value))
-    if score <= scene.case.limit:
+    score = comparison.try_remade(mine, retelling(mine, own, value))
+    if score <= comparison.case.limit:
         yield argument_proof(
-            scene, mine, theirs, own, PassedArgument("scalar", value, own.native, own.back), score
+            comparison, mine, theirs, own, PassedArgument("scalar", value, own.native, own.back), score
         )
 
 
-def op_missing(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def op_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The reference does one thing more to a value that the port uses as it is."""
-    if len(between(scene, gap)[1]) == 1:
-        yield from ops_missing(scene, gap)
+    if len(between(comparison, mismatch)[1]) == 1:
+        yield from ops_missing(comparison, mismatch)
 
 
-def op_extra(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def op_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The port does one thing more to a value that the reference uses as it is."""
-    if len(between(scene, gap)[0]) == 1:
-        yield from ops_extra(scene, gap)
+    if len(between(comparison, mismatch)[0]) == 1:
+        yield from ops_extra(comparison, mismatch)
 
 
-def ops_missing(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def ops_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The reference goes on from a value that the port uses as it is."""
-    own, others = between(scene, gap)
-    if own or not others or rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference]):
+    own, others = between(comparison, mismatch)
+    if (
+        own
+        or not others
+        or rearranged(comparison.port.values[mismatch.port], comparison.reference.values[mismatch.reference])
+    ):
         return
-    if not any(is_one_of(scene, gap.port, op.inputs.values()) for op in others):
+    if not any(is_one_of(comparison, mismatch.port, op.inputs.values()) for op in others):
         return
-    score = transplanted(scene, gap)
-    if score > scene.case.limit:
+    score = transplanted(comparison, mismatch)
+    if score > comparison.case.limit:
         return
-    beside = line_beside(scene, gap)
-    where = beside or line_of_use(scene, gap)
+    beside = line_beside(comparison, mismatch)
+    where = beside or line_of_use(comparison, mismatch)
     moved = [op for op in others if op.is_module] if len(others) > 1 else others
     for op in moved:
-        if (found := elsewhere(scene, op, missing=False) or moved_op(scene, op, missing=True)) is not None:
+        if (
+            found := elsewhere(comparison, op, missing=False) or moved_op(comparison, op, missing=True)
+        ) is not None:
             yield early_proof(found, op, min(where or found.where, found.where, key=_line), score)
             return
-    proof = missing_proof(scene, others, where, score, gap)
+    proof = missing_proof(comparison, others, where, score, mismatch)
     yield proof if beside is None else replace(proof, port=beside)
 
 
-def ops_extra(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def ops_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The port goes on from a value that the reference uses as it is."""
-    own, others = between(scene, gap)
-    if others or not own or rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference]):
+    own, others = between(comparison, mismatch)
+    if (
+        others
+        or not own
+        or rearranged(comparison.port.values[mismatch.port], comparison.reference.values[mismatch.reference])
+    ):
         return
-    if not any(scene.matches.are_one(key, gap.reference) for op in own for key in op.inputs.values()):
+    if not any(
+        comparison.matches.are_one(key, mismatch.reference) for op in own for key in op.inputs.values()
+    ):
         return
     last = own[-1]
     score = float("inf")
-    are_one = scene.matches.are_one
-    right = [(op, slot) for op in own for slot, key in op.inputs.items() if are_one(key, gap.reference)]
+    are_one = comparison.matches.are_one
+    right = [(op, slot) for op in own for slot, key in op.inputs.items() if are_one(key, mismatch.reference)]
     first, slot = right[-1]
-    kept = scene.port.values[first.inputs[slot]]
-    if len(own) > 1 and last.function is not None and kept.shape == scene.port.values[gap.port].shape:
+    kept = comparison.port.values[first.inputs[slot]]
+    if (
+        len(own) > 1
+        and last.function is not None
+        and kept.shape == comparison.port.values[mismatch.port].shape
+    ):
         # as if the row were not there: what the reference has in its place would prove less
-        score = scene.try_edits({last.index: giving(scene.case.backend, kept)})
+        score = comparison.try_edits({last.index: giving(comparison.case.backend, kept)})
     else:
         if last.function is not None and len(own) == 1:
-            score = scene.try_remade(last, picking(slot))
-        score = score if score <= scene.case.limit else transplanted(scene, gap)
-    if score > scene.case.limit:
+            score = comparison.try_remade(last, picking(slot))
+        score = score if score <= comparison.case.limit else transplanted(comparison, mismatch)
+    if score > comparison.case.limit:
         return
-    found = elsewhere(scene, last, missing=True) or moved_op(scene, last, missing=False)
+    found = elsewhere(comparison, last, missing=True) or moved_op(comparison, last, missing=False)
     if len(own) == 1 and found is not None:
         yield early_proof(last, found, last.where, score)
         return
-    yield extra_proof(scene, own, score, right[-1])
+    yield extra_proof(comparison, own, score, right[-1])
 
 
 def _line(where: OpLine) -> int:
     return where.line or 0
 
 
-def another_op(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def another_op(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """One op in place of another, on the same values."""
-    own, others = between(scene, gap)
+    own, others = between(comparison, mismatch)
     if len(own) != 1 or len(others) != 1 or own[0].name == others[0].name:
         return
     mine, theirs = own[0], others[0]
-    pairs = paired_inputs(scene, mine, theirs)
-    if not pairs or not all(scene.matches.are_one(mine.inputs[a], theirs.inputs[b]) for a, b in pairs):
+    pairs = paired_inputs(comparison, mine, theirs)
+    if not pairs or not all(comparison.matches.are_one(mine.inputs[a], theirs.inputs[b]) for a, b in pairs):
         return
     score = float("inf")
     if mine.function is not None and theirs.function is not None:
-        score = scene.try_remade(mine, bridging(scene.case.backend, scene.case.reference_backend, theirs))
-    if score > scene.case.limit:
-        score = transplanted(scene, gap)
-    if score <= scene.case.limit:
-        yield replaced_proof(scene, mine, theirs, score)
+        score = comparison.try_remade(
+            mine, bridging(comparison.case.backend, comparison.case.reference_backend, theirs)
+        )
+    if score > comparison.case.limit:
+        score = transplanted(comparison, mismatch)
+    if score <= comparison.case.limit:
+        yield replaced_proof(comparison, mine, theirs, score)
 
 
-def another_formula(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def another_formula(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """A function written by hand on one side, and another one on the other."""
-    own, others = between(scene, gap)
+    own, others = between(comparison, mismatch)
     if not own or not others or len(own) + len(others) < 3:
         return
     if [op.name for op in own] == [op.name for op in others]:
         return  # told otherwise, or of other values
     if not all(op.name in POINTWISE | ARITHMETIC and not op.is_module for op in (*own, *others)):
         return
-    known = {key for op in own for key in op.inputs.values() if scene.knows(key)}
-    if len(known) != 1 or not same_sources(scene, own, others):
+    known = {key for op in own for key in op.inputs.values() if comparison.knows(key)}
+    if len(known) != 1 or not same_sources(comparison, own, others):
         return
-    if scene.port.values[gap.port].shape != scene.reference.values[gap.reference].shape:
+    if comparison.port.values[mismatch.port].shape != comparison.reference.values[mismatch.reference].shape:
         return
-    score = transplanted(scene, gap)
-    if score <= scene.case.limit:
-        yield formula_proof(scene, own, others, score)
+    score = transplanted(comparison, mismatch)
+    if score <= comparison.case.limit:
+        yield formula_proof(comparison, own, others, score)
 
 
-def another_way(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def another_way(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """One op on one side and a few on the other, of the same values, or the same ops told otherwise."""
-    own, others = between(scene, gap)
+    own, others = between(comparison, mismatch)
     if not own or not others or max(len(own), len(others)) > MOST_OPS or min(apart(own, others)) > 1:
         return
-    if any(op.is_module for op in (*own, *others)) or not starts_alike(scene, own, others):
+    if any(op.is_module for op in (*own, *others)) or not starts_alike(comparison, own, others):
         return
-    score = transplanted(scene, gap)
-    proof = way_proof(scene, own, others, score) if score <= scene.case.limit else None
+    score = transplanted(comparison, mismatch)
+    proof = way_proof(comparison, own, others, score) if score <= comparison.case.limit else None
     if proof is not None:
         yield proof
 

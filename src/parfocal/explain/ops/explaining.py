@@ -17,7 +17,7 @@ from parfocal.explain.ops.lengths import lengths_missing
 from parfocal.explain.ops.locating import in_one_function, located
 from parfocal.explain.ops.log import OpLog
 from parfocal.explain.ops.mismatches import narrowed
-from parfocal.explain.ops.op_comparison import OpComparison, make_scene
+from parfocal.explain.ops.op_comparison import OpComparison, make_comparison
 from parfocal.explain.ops.proofs import chain, line
 from parfocal.explain.ops.rewriting import mended, wrong_with
 from parfocal.explain.ops.subgraphs import between
@@ -27,34 +27,34 @@ from parfocal.replay.repeat import Place
 
 def ops(case: Case) -> Iterator[Proof]:
     """The first difference that holds, or the first guess that does."""
-    scene = scene_of(case)
-    if scene is None:
+    comparison = comparison_of(case)
+    if comparison is None:
         return
     for hypothesis in (
         differences,
         *(_with_line(each) for each in (lengths_missing, *HYPOTHESES, other_axes, at_several_places)),
         otherwise,
     ):
-        for proof in hypothesis(scene):
-            yield _in_modules(scene, _with_facts(scene, proof))
+        for proof in hypothesis(comparison):
+            yield _in_modules(comparison, _with_facts(comparison, proof))
             return
 
 
 def ways(case: Case) -> Iterator[Proof]:
     """How the two sides come to a value otherwise."""
-    scene = scene_of(case)
-    if scene is not None:
-        proofs = islice(other_ways(scene), 1)
-        yield from (_in_modules(scene, _with_facts(scene, proof)) for proof in proofs)
+    comparison = comparison_of(case)
+    if comparison is not None:
+        proofs = islice(other_ways(comparison), 1)
+        yield from (_in_modules(comparison, _with_facts(comparison, proof)) for proof in proofs)
 
 
-def _in_modules(scene: OpComparison, proof: Proof) -> Proof:
+def _in_modules(comparison: OpComparison, proof: Proof) -> Proof:
     """With the modules whose code the lines are, where only the lines are known."""
     port, reference = proof.port, proof.reference
     return replace(
         proof,
-        port=None if port is None else _in_module(scene.port, port),
-        reference=None if reference is None else _in_module(scene.reference, reference),
+        port=None if port is None else _in_module(comparison.port, port),
+        reference=None if reference is None else _in_module(comparison.reference, reference),
     )
 
 
@@ -70,10 +70,15 @@ def _in_module(log: OpLog, where: OpLine) -> OpLine:
     return replace(where, module=likely[0].owner[0], kind=likely[0].owner[1]) if likely else where
 
 
-def _with_facts(scene: OpComparison, proof: Proof) -> Proof:
+def _with_facts(comparison: OpComparison, proof: Proof) -> Proof:
     """What the message says with layers by what they do and not by where they are."""
     said = proof.message
-    layers = {op.spelled: op.name for log in (scene.port, scene.reference) for op in log.ops if op.is_module}
+    layers = {
+        op.spelled: op.name
+        for log in (comparison.port, comparison.reference)
+        for op in log.ops
+        if op.is_module
+    }
     for spelled in sorted(layers, key=len, reverse=True):
         said = said.replace(spelled, layers[spelled])
     return proof if proof.facts else replace(proof, facts=(said,))
@@ -82,36 +87,38 @@ def _with_facts(scene: OpComparison, proof: Proof) -> Proof:
 def _with_line(
     hypothesis: Callable[[OpComparison], Iterator[Proof]],
 ) -> Callable[[OpComparison], Iterator[Proof]]:
-    """What is found without looking at a single gap: with a line that was tried at the outermost."""
-    return lambda scene: (mended(scene, None, proof) for proof in hypothesis(scene))
+    """What is found without looking at a single mismatch: with a line that was tried at the outermost."""
+    return lambda comparison: (mended(comparison, None, proof) for proof in hypothesis(comparison))
 
 
 def place(case: Case) -> OpLine | None:
     """The line of the port's code that a divergence comes from, whatever the cause."""
-    scene = scene_of(case)
-    where = None if scene is None else located(scene)
-    return where if where is None or scene is None else _in_module(scene.port, where)
+    comparison = comparison_of(case)
+    where = None if comparison is None else located(comparison)
+    return where if where is None or comparison is None else _in_module(comparison.port, where)
 
 
 def still_wrong(case: Case, proof: Proof) -> frozenset[Place]:
     """Where something is wrong besides what was proven last: another mistake of the same code."""
-    scene = scene_of(case)
-    if scene is None:
+    comparison = comparison_of(case)
+    if comparison is None:
         return frozenset()
-    if scene.left == []:
+    if comparison.left == []:
         return frozenset()
-    left = wrong_with(scene, proof.fix.patch) if isinstance(proof.fix, FixLine) else scene.left
+    left = wrong_with(comparison, proof.fix.patch) if isinstance(proof.fix, FixLine) else comparison.left
     if left is None:
-        left = [] if proof.code == "op.order" else scene.apart_from_it()  # an order shows at several places
+        left = (
+            [] if proof.code == "op.order" else comparison.apart_from_it()
+        )  # an order shows at several places
     return frozenset(left)
 
 
 def both_ways(case: Case) -> str:
     """What the two sides do up to the place where they part, in words."""
-    scene = scene_of(case)
-    for gap in [] if scene is None else narrowed(scene)[:1]:
-        assert scene is not None
-        own, others = between(scene, gap)
+    comparison = comparison_of(case)
+    for mismatch in [] if comparison is None else narrowed(comparison)[:1]:
+        assert comparison is not None
+        own, others = between(comparison, mismatch)
         if not own and not others:
             continue
         sides = [
@@ -126,14 +133,14 @@ def both_ways(case: Case) -> str:
     return ""
 
 
-def scene_of(case: Case) -> OpComparison | None:
+def comparison_of(case: Case) -> OpComparison | None:
     """What a call's own code does; None for a layer of the framework. Looked at once.
 
     What makes its layers one after the other is written by the user.
     """
     if (case.node.framework_layer and case.node.kind != "Sequential") or case.direction != "forward":
         return None
-    if "scene" not in case.looked_up:
-        case.looked_up["scene"] = make_scene(case)
-    found: OpComparison | None = case.looked_up["scene"]
+    if "comparison" not in case.looked_up:
+        case.looked_up["comparison"] = make_comparison(case)
+    found: OpComparison | None = case.looked_up["comparison"]
     return found

@@ -38,19 +38,19 @@ DIGITS = limits.causes.NUMBER_DIGITS.value
 Computed = Callable[[float], "Array | None"]
 
 
-def number_further_back(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def number_further_back(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The number of an op on the way that makes the wrong value right; of several that do, all."""
-    ops = behind(scene, gap)
-    wanted = scene.reference.values[gap.reference]
-    sizes = [scene.port.values[key].size for op in ops for key in op.outputs.values()]
+    ops = behind(comparison, mismatch)
+    wanted = comparison.reference.values[mismatch.reference]
+    sizes = [comparison.port.values[key].size for op in ops for key in op.outputs.values()]
     if not 2 <= len(ops) <= MOST_OPS or sum(sizes) > MOST_VALUES or not is_telling(wanted):
         return
-    if scene.knows(gap.port) or wanted.dtype.kind not in "fV":
+    if comparison.knows(mismatch.port) or wanted.dtype.kind not in "fV":
         return
-    view = scene.seen_at(gap.port, gap.reference, gap.made, gap.other_made)
+    view = comparison.seen_at(mismatch.port, mismatch.reference, mismatch.made, mismatch.other_made)
     found = []
     for op in ops:
-        argument = None if op.function is None else said(op, scene.case.backend.is_tensor).get("scalar")
+        argument = None if op.function is None else said(op, comparison.case.backend.is_tensor).get("scalar")
         if argument is None or not is_number(argument.value) or argument.value == 0:
             continue
         value = _fitted(_computing(view, op, argument), float(argument.value), wanted)
@@ -58,10 +58,10 @@ def number_further_back(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
             found.append((_likelihood(argument.value, value), op, argument, value))
     proofs = []
     for _, op, argument, value in sorted(found, key=lambda each: each[0]):
-        score = scene.try_remade(op, retelling(op, argument, value))
-        if score <= scene.case.limit:
+        score = comparison.try_remade(op, retelling(op, argument, value))
+        if score <= comparison.case.limit:
             theirs = PassedArgument(argument.name, value, argument.native, argument.back)
-            proofs.append(argument_proof(scene, op, None, argument, theirs, score))
+            proofs.append(argument_proof(comparison, op, None, argument, theirs, score))
     if proofs:
         yield replace(proofs[0], message="; or else ".join(proof.message for proof in proofs))
 

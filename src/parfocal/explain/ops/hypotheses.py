@@ -1,6 +1,6 @@
 """What can be wrong with an op, or with one that is missing or too many.
 
-Every hypothesis takes the scene, runs the port's call with one op changed, and yields a proof
+Every hypothesis takes the comparison, runs the port's call with one op changed, and yields a proof
 only if the wrong value becomes right.
 """
 
@@ -29,61 +29,63 @@ NUMBERS = ("scalar", "epsilon", "negative_slope")
 SCALAR_OPS = frozenset({"add", "sub", "rsub", "mul", "div", "rdiv", "pow"})
 
 
-def other_arguments(scene: OpComparison) -> Iterator[Proof]:
+def other_arguments(comparison: OpComparison) -> Iterator[Proof]:
     """An op on the same values as one of the reference, but told something else."""
-    backend, reference_backend = scene.case.backend, scene.case.reference_backend
-    for op in scene.suspects:
+    backend, reference_backend = comparison.case.backend, comparison.case.reference_backend
+    for op in comparison.suspects:
         told = said(op, backend.is_tensor)
-        for other in scene.like(op):
+        for other in comparison.like(op):
             for name, theirs in said(other, reference_backend.is_tensor).items():
                 mine = told.get(name)
-                if mine is None or equal(name, mine.value, theirs.value, scene, op):
+                if mine is None or equal(name, mine.value, theirs.value, comparison, op):
                     continue
-                score = scene.try_remade(op, retelling(op, mine, theirs.value))
-                if score <= scene.case.limit:
-                    yield argument_proof(scene, op, other, mine, theirs, score)
+                score = comparison.try_remade(op, retelling(op, mine, theirs.value))
+                if score <= comparison.case.limit:
+                    yield argument_proof(comparison, op, other, mine, theirs, score)
 
 
-def another_order(scene: OpComparison) -> Iterator[Proof]:
+def another_order(comparison: OpComparison) -> Iterator[Proof]:
     """The same tensors joined in another order."""
-    for op in scene.suspects:
+    for op in comparison.suspects:
         slots = list(op.inputs)
         if op.name not in ("concat", "stack", "sub", "div", "matmul", "where") or not 2 <= len(slots) <= 4:
             continue
         for order in permutations(range(len(slots))):
-            if order == tuple(range(len(slots))) or not can_take(scene, op, order):
+            if order == tuple(range(len(slots))) or not can_take(comparison, op, order):
                 continue
-            score = scene.try_remade(op, reordering(slots, order))
-            if score <= scene.case.limit:
+            score = comparison.try_remade(op, reordering(slots, order))
+            if score <= comparison.case.limit:
                 yield order_proof(op, None, order, None, score)
                 return
 
 
-def extra_op(scene: OpComparison) -> Iterator[Proof]:
+def extra_op(comparison: OpComparison) -> Iterator[Proof]:
     """The port does something that the reference does not."""
-    for op in scene.suspects:
-        if op.name in LAYOUT or not _is_one_more(scene, op.name):
+    for op in comparison.suspects:
+        if op.name in LAYOUT or not _is_one_more(comparison, op.name):
             continue
-        shape = output_shape(scene, op)
+        shape = output_shape(comparison, op)
         for slot, key in op.inputs.items():
-            if scene.port.values[key].shape != shape:
+            if comparison.port.values[key].shape != shape:
                 continue
-            score = scene.try_remade(op, picking(slot))
-            if score <= scene.case.limit:
-                yield extra_proof(scene, [op], score, (op, slot))
+            score = comparison.try_remade(op, picking(slot))
+            if score <= comparison.case.limit:
+                yield extra_proof(comparison, [op], score, (op, slot))
                 return
 
 
-def _is_one_more(scene: OpComparison, name: str) -> bool:
+def _is_one_more(comparison: OpComparison, name: str) -> bool:
     """Whether the port has an op more often: else it is not too many, whatever it does."""
-    mine, theirs = ([op.name for op in ops].count(name) for ops in (scene.suspects, scene.counterparts))
+    mine, theirs = (
+        [op.name for op in ops].count(name) for ops in (comparison.suspects, comparison.counterparts)
+    )
     return mine > theirs
 
 
-def another_axis(scene: OpComparison) -> Iterator[Proof]:
+def another_axis(comparison: OpComparison) -> Iterator[Proof]:
     """A reduction along another axis, where nothing can be read off the reference's."""
-    for op in scene.suspects:
-        argument = said(op, scene.case.backend.is_tensor).get("axis")
+    for op in comparison.suspects:
+        argument = said(op, comparison.case.backend.is_tensor).get("axis")
         if (
             op.name not in AXIS_OPS
             or argument is None
@@ -91,12 +93,12 @@ def another_axis(scene: OpComparison) -> Iterator[Proof]:
             or not op.inputs
         ):
             continue
-        count = scene.port.values[next(iter(op.inputs.values()))].ndim
+        count = comparison.port.values[next(iter(op.inputs.values()))].ndim
         for axis in range(count):
             if axis == argument.value % count:
                 continue
-            score = scene.try_remade(op, retelling(op, argument, axis - count))
-            if score <= scene.case.limit:
+            score = comparison.try_remade(op, retelling(op, argument, axis - count))
+            if score <= comparison.case.limit:
                 message = phrase(
                     "{name} runs along axis {reference} in the reference, {port} in the port",
                     name=op.name,
@@ -115,15 +117,15 @@ def another_axis(scene: OpComparison) -> Iterator[Proof]:
                 return
 
 
-def missing_scale(scene: OpComparison) -> Iterator[Proof]:
+def missing_scale(comparison: OpComparison) -> Iterator[Proof]:
     """A product that the reference scales by the size of an axis or its root."""
-    for op in scene.with_sources():
+    for op in comparison.with_sources():
         if op.name not in ("matmul", "einsum") or not op.inputs:
             continue
-        length = scene.port.values[next(iter(op.inputs.values()))].shape[-1]
+        length = comparison.port.values[next(iter(op.inputs.values()))].shape[-1]
         for factor, spelt in ((length**-0.5, f"1 / sqrt({length})"), (length**0.5, f"sqrt({length})")):
-            score = scene.try_remade(op, scaling(factor))
-            if score <= scene.case.limit:
+            score = comparison.try_remade(op, scaling(factor))
+            if score <= comparison.case.limit:
                 message = phrase(
                     "the reference has what {name} gives times {spelt} = {factor}, the port as it is",
                     name=op.name,
@@ -144,15 +146,15 @@ def missing_scale(scene: OpComparison) -> Iterator[Proof]:
                 return
 
 
-def inverted_mask(scene: OpComparison) -> Iterator[Proof]:
+def inverted_mask(comparison: OpComparison) -> Iterator[Proof]:
     """A mask of true and false that means the opposite."""
-    for op in scene.suspects:
+    for op in comparison.suspects:
         for slot, key in op.inputs.items():
-            mask = scene.port.values[key]
+            mask = comparison.port.values[key]
             if mask.dtype != np.bool_:
                 continue
-            score = scene.try_remade(op, feeding(scene.case.backend, slot, ~mask))
-            if score <= scene.case.limit:
+            score = comparison.try_remade(op, feeding(comparison.case.backend, slot, ~mask))
+            if score <= comparison.case.limit:
                 message = phrase(
                     "the mask of {name} means the opposite: True at {sum} of {size} places in the port, at "
                     "the other {reference} in the reference",
@@ -168,15 +170,15 @@ def inverted_mask(scene: OpComparison) -> Iterator[Proof]:
                 return
 
 
-def other_approximation(scene: OpComparison) -> Iterator[Proof]:
+def other_approximation(comparison: OpComparison) -> Iterator[Proof]:
     """GELU by the other formula."""
-    for op in scene.suspects:
-        argument = said(op, scene.case.backend.is_tensor).get("approximate")
+    for op in comparison.suspects:
+        argument = said(op, comparison.case.backend.is_tensor).get("approximate")
         if op.name != "gelu" or argument is None:
             continue
         other = "none" if argument.value == "tanh" else "tanh"
-        score = scene.try_remade(op, retelling(op, argument, other))
-        if score <= scene.case.limit:
+        score = comparison.try_remade(op, retelling(op, argument, other))
+        if score <= comparison.case.limit:
             message = phrase(
                 "gelu has approximate '{other}' in the reference, '{value}' in the port",
                 other=other,
@@ -191,22 +193,22 @@ def other_approximation(scene: OpComparison) -> Iterator[Proof]:
             yield Proof("op.approximation", message, fix, score, op.where)
 
 
-def flipped_argument(scene: OpComparison) -> Iterator[Proof]:
+def flipped_argument(comparison: OpComparison) -> Iterator[Proof]:
     """A yes that should be a no, where the reference does by other means what the op does."""
-    for op in scene.suspects:
-        for name, argument in said(op, scene.case.backend.is_tensor).items():
+    for op in comparison.suspects:
+        for name, argument in said(op, comparison.case.backend.is_tensor).items():
             if not isinstance(argument.value, bool):
                 continue
-            score = scene.try_remade(op, retelling(op, argument, not argument.value))
-            if score <= scene.case.limit:
+            score = comparison.try_remade(op, retelling(op, argument, not argument.value))
+            if score <= comparison.case.limit:
                 theirs = PassedArgument(name, not argument.value, argument.native, argument.back)
-                yield argument_proof(scene, op, None, argument, theirs, score)
+                yield argument_proof(comparison, op, None, argument, theirs, score)
                 return
 
 
-def other_scalar(scene: OpComparison) -> Iterator[Proof]:
+def other_scalar(comparison: OpComparison) -> Iterator[Proof]:
     """A number in the port's code that is another one in the reference's code or settings."""
-    case = scene.case
+    case = comparison.case
     node = case.reference_node
     settings = (
         []
@@ -215,11 +217,11 @@ def other_scalar(scene: OpComparison) -> Iterator[Proof]:
     )
     numbers = [
         argument.value
-        for op in scene.counterparts
+        for op in comparison.counterparts
         for argument in said(op, case.reference_backend.is_tensor).values()
         if op.name in SCALAR_OPS
     ]
-    for op in scene.with_sources():
+    for op in comparison.with_sources():
         told = said(op, case.backend.is_tensor)
         argument = next((told[name] for name in NUMBERS if name in told), None)
         if argument is None or not _is_number(argument.value):
@@ -227,12 +229,12 @@ def other_scalar(scene: OpComparison) -> Iterator[Proof]:
         candidates = {float(v) for v in (*numbers, *settings) if _is_number(v)}
         if op.name in SCALING:
             candidates |= {1.0 / value for value in candidates if value}
-            candidates |= set(natural_factors(scene, op))
+            candidates |= set(natural_factors(comparison, op))
         for value in sorted(candidates - {float(argument.value)}):
-            score = scene.try_remade(op, retelling(op, argument, value))
+            score = comparison.try_remade(op, retelling(op, argument, value))
             if score <= case.limit:
                 theirs = PassedArgument(argument.name, value, argument.native, argument.back)
-                yield argument_proof(scene, op, None, argument, theirs, score)
+                yield argument_proof(comparison, op, None, argument, theirs, score)
                 return
 
 

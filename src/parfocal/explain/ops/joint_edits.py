@@ -33,50 +33,50 @@ MOST_BEHIND = limits.searches.JOINT_BEHIND.value
 class JointEdit:
     """One explanation, and for every place it holds for the changes to choose from."""
 
-    gap: Mismatch
+    mismatch: Mismatch
     proof: Proof
     choices: list[list[Edits]]
 
 
-def at_several_places(scene: OpComparison) -> Iterator[Proof]:
+def at_several_places(comparison: OpComparison) -> Iterator[Proof]:
     """What is wrong at all the places, said once for each line."""
-    for parts in _explanations(scene):
+    for parts in _explanations(comparison):
         if len(parts) > MOST_MISTAKES or sum(len(part.choices) for part in parts) < 2:
             continue
         for some in _choices(parts):
-            score = _score(scene, some)
-            if score <= scene.case.limit:
-                yield _needed(scene, some, score)
+            score = _score(comparison, some)
+            if score <= comparison.case.limit:
+                yield _needed(comparison, some, score)
                 return
 
 
-def _explanations(scene: OpComparison) -> Iterator[list[JointEdit]]:
-    """Of the innermost gaps; then with layouts; then with ops on the way that differ by themselves."""
+def _explanations(comparison: OpComparison) -> Iterator[list[JointEdit]]:
+    """Of the innermost mismatches; then with layouts; then with ops on the way that differ by themselves."""
     for moved in (False, True):
-        gaps = innermost(scene, moved=moved)
-        yield _parts(scene, gaps) if 2 <= len(gaps) <= MOST_PLACES else []
-    inner, outer = ways_through(scene)
-    behind = [part for gap in outer for part in _in_itself(scene, gap)]
-    found = [*_parts(scene, inner[:MOST_PLACES]), *behind] if behind else []
+        mismatches = innermost(comparison, moved=moved)
+        yield _parts(comparison, mismatches) if 2 <= len(mismatches) <= MOST_PLACES else []
+    inner, outer = ways_through(comparison)
+    behind = [part for mismatch in outer for part in _in_itself(comparison, mismatch)]
+    found = [*_parts(comparison, inner[:MOST_PLACES]), *behind] if behind else []
     # with more ops exchanged for others it is another computation altogether
     yield found if len(found) == MOST_BEHIND else []
 
 
-def _in_itself(scene: OpComparison, gap: Mismatch) -> Iterator[JointEdit]:
+def _in_itself(comparison: OpComparison, mismatch: Mismatch) -> Iterator[JointEdit]:
     """An op that is given something wrong, and is another one or told something else besides."""
-    mine, theirs = producers(scene, gap)
+    mine, theirs = producers(comparison, mismatch)
     if mine is None or theirs is None or mine.function is None or mine.is_module or theirs.is_module:
         return
     if mine.name != theirs.name and theirs.function is not None:
-        change = bridging(scene.case.backend, scene.case.reference_backend, theirs)
-        yield JointEdit(gap, replaced_proof(scene, mine, theirs, 0.0), [[{mine.index: change}]])
+        change = bridging(comparison.case.backend, comparison.case.reference_backend, theirs)
+        yield JointEdit(mismatch, replaced_proof(comparison, mine, theirs, 0.0), [[{mine.index: change}]])
     elif mine.name == theirs.name and mine.name not in LAYOUT:
-        others = told(theirs, scene.case.reference_backend.is_tensor)
-        for name, own in said(mine, scene.case.backend.is_tensor).items():
-            if name in others and not equal(name, own.value, others[name], scene, mine):
+        others = told(theirs, comparison.case.reference_backend.is_tensor)
+        for name, own in said(mine, comparison.case.backend.is_tensor).items():
+            if name in others and not equal(name, own.value, others[name], comparison, mine):
                 right = replace(own, value=others[name])
-                proof = argument_proof(scene, mine, theirs, own, right, 0.0)
-                yield JointEdit(gap, proof, [[{mine.index: retelling(mine, own, right.value)}]])
+                proof = argument_proof(comparison, mine, theirs, own, right, 0.0)
+                yield JointEdit(mismatch, proof, [[{mine.index: retelling(mine, own, right.value)}]])
 
 
 def _choices(parts: list[JointEdit]) -> list[list[JointEdit]]:
@@ -85,48 +85,48 @@ def _choices(parts: list[JointEdit]) -> list[list[JointEdit]]:
     return [parts, *fewer, *([part] for part in parts if len(part.choices) > 1 and len(parts) > 1)]
 
 
-def _needed(scene: OpComparison, parts: list[JointEdit], score: float) -> Proof:
+def _needed(comparison: OpComparison, parts: list[JointEdit], score: float) -> Proof:
     """What is said of the parts that all have to be changed."""
     for part in tuple(parts):  # what is not needed is no mistake
         without = [each for each in parts if each is not part]
-        if without and (less := _score(scene, without)) <= scene.case.limit:
+        if without and (less := _score(comparison, without)) <= comparison.case.limit:
             parts, score = without, less
-    exchanged = _exchanged(scene, parts, score) if len(parts) == 2 else None
+    exchanged = _exchanged(comparison, parts, score) if len(parts) == 2 else None
     proof = exchanged or _joined([part.proof for part in parts], score)
-    return mended(scene, parts[0].gap, proof)
+    return mended(comparison, parts[0].mismatch, proof)
 
 
-def _exchanged(scene: OpComparison, parts: Sequence[JointEdit], score: float) -> Proof | None:
+def _exchanged(comparison: OpComparison, parts: Sequence[JointEdit], score: float) -> Proof | None:
     """Said of two ops of which each takes what the other should."""
-    one, other = parts[0].gap, parts[1].gap
-    are_one = scene.matches.are_one
+    one, other = parts[0].mismatch, parts[1].mismatch
+    are_one = comparison.matches.are_one
     if one.user is None or other.user is None or not are_one(one.port, other.reference):
         return None
     if not are_one(other.port, one.reference):
         return None
-    return exchanged_proof(scene, (one, one.user), (other, other.user), score)
+    return exchanged_proof(comparison, (one, one.user), (other, other.user), score)
 
 
-def _parts(scene: OpComparison, gaps: Sequence[Mismatch]) -> list[JointEdit]:
+def _parts(comparison: OpComparison, mismatches: Sequence[Mismatch]) -> list[JointEdit]:
     found: dict[tuple[object, ...], JointEdit] = {}
-    for gap in gaps:
-        view = scene.seen_at(gap.port, gap.reference, gap.made, gap.other_made)
+    for mismatch in mismatches:
+        view = comparison.seen_at(mismatch.port, mismatch.reference, mismatch.made, mismatch.other_made)
         rules = (rule for rank in (*RULES, *LAST_RULES) for rule in rank)
-        proof = next((proof for rule in rules for proof in rule(view, gap)), None)
+        proof = next((proof for rule in rules for proof in rule(view, mismatch)), None)
         if proof is None or not view.accepted:
             continue
         line = None if proof.port is None else (proof.port.file, proof.port.line)
-        part = found.setdefault((proof.code, line, proof.message), JointEdit(gap, proof, []))
+        part = found.setdefault((proof.code, line, proof.message), JointEdit(mismatch, proof, []))
         part.choices.append(view.accepted)
     return list(found.values())
 
 
-def _score(scene: OpComparison, parts: Sequence[JointEdit]) -> float:
+def _score(comparison: OpComparison, parts: Sequence[JointEdit]) -> float:
     """With the first choice everywhere, which is also made where the same line runs again, or the last."""
     everywhere, here = (
         merged(choices[which] for part in parts for choices in part.choices) for which in (0, -1)
     )
-    return scene.try_edits(everywhere, here)
+    return comparison.try_edits(everywhere, here)
 
 
 def _joined(proofs: Sequence[Proof], score: float) -> Proof:

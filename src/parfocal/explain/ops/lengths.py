@@ -22,51 +22,51 @@ PACKING = "_pack_padded_sequence"
 SHOWN = 6  # lengths that are told
 
 
-def lengths_missing(scene: OpComparison) -> Iterator[Proof]:
+def lengths_missing(comparison: OpComparison) -> Iterator[Proof]:
     """A recurrent layer that would be right if it were told how long each sequence is."""
-    word = registry.dialect(scene.case.backend.name).lengths_word
-    packing = next((op for op in scene.counterparts if op.name == PACKING), None)
+    word = registry.dialect(comparison.case.backend.name).lengths_word
+    packing = next((op for op in comparison.counterparts if op.name == PACKING), None)
     if word is None or packing is None:
         return
-    for op in scene.suspects:
+    for op in comparison.suspects:
         if not op.is_module or op.name not in RECURRENT or word in op.inputs:
             continue
-        for key in _lengths(scene, op):
-            lengths = scene.reference.values[key]
-            score = scene.try_prepared(_told(scene, op, word, lengths))
-            if score <= scene.case.limit:
-                yield _proof(scene, op, packing, word, key, score)
+        for key in _lengths(comparison, op):
+            lengths = comparison.reference.values[key]
+            score = comparison.try_prepared(_told(comparison, op, word, lengths))
+            if score <= comparison.case.limit:
+                yield _proof(comparison, op, packing, word, key, score)
                 return
 
 
-def _lengths(scene: OpComparison, op: Op) -> Iterator[Key]:
+def _lengths(comparison: OpComparison, op: Op) -> Iterator[Key]:
     """What may be the lengths: whole numbers, one for each sequence and none longer than there are places."""
-    shape = scene.port.values[next(iter(op.inputs.values()))].shape
-    for key, array in scene.reference.values.items():
+    shape = comparison.port.values[next(iter(op.inputs.values()))].shape
+    for key, array in comparison.reference.values.items():
         whole = array.dtype.kind in "iu" and array.ndim == 1 and array.size in shape[:2]
         if whole and int(array.min()) > 0 and int(array.max()) <= max(shape[:2]):
             yield key
 
 
-def _told(scene: OpComparison, op: Op, word: str, lengths: Any) -> Prepare:
+def _told(comparison: OpComparison, op: Op, word: str, lengths: Any) -> Prepare:
     """The layer inside a twin is called with the lengths besides."""
-    own, path = scene.case.node.path, op.path or ""
+    own, path = comparison.case.node.path, op.path or ""
     inner = path[len(own) + 1 :] if own else path
 
     def prepare(twin: Any) -> None:
-        layer = scene.case.backend.modules(twin)[inner]
+        layer = comparison.case.backend.modules(twin)[inner]
         forward = layer.forward
 
         def with_lengths(*args: Any, **kwargs: Any) -> Any:
-            return forward(*args, **{**kwargs, word: scene.case.backend.from_array(lengths)})
+            return forward(*args, **{**kwargs, word: comparison.case.backend.from_array(lengths)})
 
         layer.forward = with_lengths
 
     return prepare
 
 
-def _proof(scene: OpComparison, op: Op, packing: Op, word: str, key: Key, score: float) -> Proof:
-    lengths = [int(value) for value in scene.reference.values[key]]
+def _proof(comparison: OpComparison, op: Op, packing: Op, word: str, key: Key, score: float) -> Proof:
+    lengths = [int(value) for value in comparison.reference.values[key]]
     told = ", ".join(map(str, lengths[:SHOWN])) + (", ..." if len(lengths) > SHOWN else "")
     message = phrase(
         "the sequences that {spelled} takes are {told} long in the reference, which packs them "
@@ -81,8 +81,8 @@ def _proof(scene: OpComparison, op: Op, packing: Op, word: str, key: Key, score:
     )
     spot = fixing.spot_of(op)
     if spot is not None:
-        writer = Writer(scene, EditPlace(spot, None, op.index))
-        text = writer.write(key, scene.reference.producers.get(key))
+        writer = Writer(comparison, EditPlace(spot, None, op.index))
+        text = writer.write(key, comparison.reference.producers.get(key))
         patch = None if text is None else passing(spot, {word: text})
         fix = fix if patch is None else FixLine.of(patch)
     return Proof("op.missing", message, fix, score, op.where, packing.where)

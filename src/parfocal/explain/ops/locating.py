@@ -12,66 +12,70 @@ from parfocal.explain.ops.names import LAYOUT, SELECTING
 from parfocal.explain.ops.op_comparison import OpComparison
 
 
-def located(scene: OpComparison) -> OpLine | None:
-    """The first suspect of the innermost gap; where nothing is suspect, the line that lets a value pass."""
-    for gap in narrowed(scene):
-        where = line_of_use(scene, gap)
+def located(comparison: OpComparison) -> OpLine | None:
+    """The first suspect of the innermost mismatch; otherwise the line that lets a value pass."""
+    for mismatch in narrowed(comparison):
+        where = line_of_use(comparison, mismatch)
         if where is not None:
             return where
-    return _first(scene, scene.suspects).where if scene.suspects else None
+    return _first(comparison, comparison.suspects).where if comparison.suspects else None
 
 
-def behind(scene: OpComparison, gap: Mismatch) -> list[Op]:
+def behind(comparison: OpComparison, mismatch: Mismatch) -> list[Op]:
     """The port's ops between values that both sides have and the wrong one; none when it is known itself."""
-    return [] if scene.knows(gap.port) else scene.port.cone(gap.made, scene.knows)
+    return [] if comparison.knows(mismatch.port) else comparison.port.cone(mismatch.made, comparison.knows)
 
 
-def _first(scene: OpComparison, suspects: list[Op]) -> Op:
+def _first(comparison: OpComparison, suspects: list[Op]) -> Op:
     """The first that changes values, or else that arranges them, or else that takes a part."""
     moving = [op for op in suspects if op.name not in SELECTING]
-    changing = [op for op in moving if not scene.port.only_moves(op)]
+    changing = [op for op in moving if not comparison.port.only_moves(op)]
     return (changing or moving or suspects)[0]
 
 
-def line_of_use(scene: OpComparison, gap: Mismatch) -> OpLine | None:
+def line_of_use(comparison: OpComparison, mismatch: Mismatch) -> OpLine | None:
     """The first op that makes a value wrong; of a value that was right, the line that does nothing to it."""
-    suspects = behind(scene, gap)
+    suspects = behind(comparison, mismatch)
     if suspects:
-        return _first(scene, suspects).where
-    made = gap.made
-    passed = _last_return(scene, gap, made)
+        return _first(comparison, suspects).where
+    made = mismatch.made
+    passed = _last_return(comparison, mismatch, made)
     if passed is not None:
         return passed
-    if gap.user is not None:
-        return gap.user.where
+    if mismatch.user is not None:
+        return mismatch.user.where
     return None if made is None else made.where
 
 
-def line_beside(scene: OpComparison, gap: Mismatch) -> OpLine | None:
+def line_beside(comparison: OpComparison, mismatch: Mismatch) -> OpLine | None:
     """The port's line for the rest of what the reference does in the line of an op that the port lacks."""
-    made = gap.other_made
+    made = mismatch.other_made
     if made is None or (made.function is None and not made.is_module):
         return None  # a step of something larger has no line of its own
-    backend = scene.case.backend
-    helpers = [each for each in scene.port.returns if key_of(backend.to_array(each.tensor)) == gap.port]
+    backend = comparison.case.backend
+    helpers = [
+        each for each in comparison.port.returns if key_of(backend.to_array(each.tensor)) == mismatch.port
+    ]
     if any(each.given for each in helpers):
         return None  # which does nothing to what it is given
     # a helper of the port that gives the value back is where the op is missing, not the call of it
     calls = not helpers
-    given_back = _given_back(scene, scene.port)
-    mine = _lines(scene.port, given_back if calls else {})
-    theirs = _lines(scene.reference, _given_back(scene, scene.reference) if calls else {})
+    given_back = _given_back(comparison, comparison.port)
+    mine = _lines(comparison.port, given_back if calls else {})
+    theirs = _lines(comparison.reference, _given_back(comparison, comparison.reference) if calls else {})
     lines = {
         where
-        for wanted in theirs.get(gap.reference, ())
+        for wanted in theirs.get(mismatch.reference, ())
         for key, places in theirs.items()
-        if key != gap.reference and wanted in places and scene.known_to_port(key)
-        for where in mine.get(scene.matches.to_port[key], ())
+        if key != mismatch.reference and wanted in places and comparison.known_to_port(key)
+        for where in mine.get(comparison.matches.to_port[key], ())
     }
     if len(lines) != 1:
         return None
     file, line = lines.pop()
-    if calls and (gap.user is None or not in_one_function(file, line, gap.user.file, gap.user.line)):
+    if calls and (
+        mismatch.user is None or not in_one_function(file, line, mismatch.user.file, mismatch.user.line)
+    ):
         return None
     return OpLine(made.name, file, line)
 
@@ -97,9 +101,9 @@ def _function(file: str | None, line: int | None) -> int | None:
 Lines = dict[Key, set[tuple[str | None, int | None]]]
 
 
-def _given_back(scene: OpComparison, log: OpLog) -> Lines:
+def _given_back(comparison: OpComparison, log: OpLog) -> Lines:
     """What helpers give back that they were not given: where they are called."""
-    backend = scene.case.backend if log is scene.port else scene.case.reference_backend
+    backend = comparison.case.backend if log is comparison.port else comparison.case.reference_backend
     found: Lines = {}
     for each in log.returns:
         file, span = each.caller
@@ -118,32 +122,34 @@ def _lines(log: OpLog, given_back: Lines) -> Lines:
     return found
 
 
-def _last_return(scene: OpComparison, gap: Mismatch, made: Op | None) -> OpLine | None:
+def _last_return(comparison: OpComparison, mismatch: Mismatch, made: Op | None) -> OpLine | None:
     """The last function that gave a value back before it was used, best of all one that was given it."""
     begin = 0 if made is None else made.index
-    end = len(scene.port.ops) if gap.user is None else gap.user.index
-    backend = scene.case.backend
-    if _given_back_too(scene, gap.port):
+    end = len(comparison.port.ops) if mismatch.user is None else mismatch.user.index
+    backend = comparison.case.backend
+    if _given_back_too(comparison, mismatch.port):
         return None  # what is missing comes after it
-    for each in sorted(scene.port.returns, key=lambda each: (not each.given, -each.moment)):
-        if begin < each.moment <= end and key_of(backend.to_array(each.tensor)) == gap.port:
+    for each in sorted(comparison.port.returns, key=lambda each: (not each.given, -each.moment)):
+        if begin < each.moment <= end and key_of(backend.to_array(each.tensor)) == mismatch.port:
             name = "return" if made is None else made.name
             return OpLine(name, each.file, each.line)
     return None
 
 
-def _given_back_too(scene: OpComparison, key: Key) -> bool:
+def _given_back_too(comparison: OpComparison, key: Key) -> bool:
     """Whether a helper of the reference gives the same value back, so that the port's is right."""
-    backend = scene.case.reference_backend
-    theirs = (key_of(backend.to_array(each.tensor)) for each in scene.reference.returns if not each.given)
-    return any(scene.matches.are_one(key, other) for other in theirs)
+    backend = comparison.case.reference_backend
+    theirs = (
+        key_of(backend.to_array(each.tensor)) for each in comparison.reference.returns if not each.given
+    )
+    return any(comparison.matches.are_one(key, other) for other in theirs)
 
 
-def order_of_making(scene: OpComparison, mine: Op, order: tuple[int, ...], theirs: Op) -> OpLine | None:
+def order_of_making(comparison: OpComparison, mine: Op, order: tuple[int, ...], theirs: Op) -> OpLine | None:
     """The line that makes values in another order than the reference does; None: it is only their use."""
     slots = list(mine.inputs)
-    own = [before_moving(scene.port, mine, slots[index]) for index in order]
-    others = [before_moving(scene.reference, theirs, slot) for slot in theirs.inputs]
+    own = [before_moving(comparison.port, mine, slots[index]) for index in order]
+    others = [before_moving(comparison.reference, theirs, slot) for slot in theirs.inputs]
     if any(op is None or op.is_module for op in (*own, *others)):
         return None
     indices, wanted = ([op.index for op in side if op is not None] for side in (own, others))

@@ -21,13 +21,13 @@ from parfocal.explain.ops.values import covered, is_mask, laid_out
 POINTED = SELECTING | {"embedding", "one_hot", "scatter", "index_add", "put_along_axis"}
 
 
-def are_masks(scene: OpComparison, gap: Mismatch) -> bool:
-    mine, right = scene.port.values[gap.port], scene.reference.values[gap.reference]
+def are_masks(comparison: OpComparison, mismatch: Mismatch) -> bool:
+    mine, right = comparison.port.values[mismatch.port], comparison.reference.values[mismatch.reference]
     if mine.size != right.size or not (is_mask(mine) and is_mask(right)):
         return False
     if mine.dtype != np.bool_ and not any(_is_mixed(covered(mask)) for mask in (mine, right)):
         return False  # all zeros or all ones: a constant like any other
-    sides = (scene.port, gap.port), (scene.reference, gap.reference)
+    sides = (comparison.port, mismatch.port), (comparison.reference, mismatch.reference)
     return not any(_points(log, key) or _is_one_hot(log, key) for log, key in sides)
 
 
@@ -58,31 +58,35 @@ def _points(log: OpLog, key: Key) -> bool:
     return False
 
 
-def other_mask(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def other_mask(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """A mask that covers other places."""
-    if not are_masks(scene, gap):
+    if not are_masks(comparison, mismatch):
         return
-    score = transplanted(scene, gap)
-    if score <= scene.case.limit:
-        yield mask_proof(scene, gap, line_of_use(scene, gap), score)
+    score = transplanted(comparison, mismatch)
+    if score <= comparison.case.limit:
+        yield mask_proof(comparison, mismatch, line_of_use(comparison, mismatch), score)
 
 
-def masked_otherwise(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def masked_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The reference hides places of a value that the port uses as it is, and hides otherwise if at all."""
-    own, others = between(scene, gap)
-    hiding = [op for op in others if hides(scene.reference, op) and not _is_a_mask(scene.reference, op)]
-    if not own or len(hiding) != 1 or len(hiding[0].outputs) != 1 or _hides_alike(scene, own, hiding[0]):
+    own, others = between(comparison, mismatch)
+    hiding = [
+        op for op in others if hides(comparison.reference, op) and not _is_a_mask(comparison.reference, op)
+    ]
+    if not own or len(hiding) != 1 or len(hiding[0].outputs) != 1 or _hides_alike(comparison, own, hiding[0]):
         return
     hidden = next(iter(hiding[0].outputs.values()))
-    bare = [key for key in hiding[0].inputs.values() if scene.known_to_port(key)]
+    bare = [key for key in hiding[0].inputs.values() if comparison.known_to_port(key)]
     mine = {key for op in own for key in op.inputs.values()}
     for key in mine:
-        if not any(scene.matches.are_one(key, other) and _is_masked(scene, other, hidden) for other in bare):
+        if not any(
+            comparison.matches.are_one(key, other) and _is_masked(comparison, other, hidden) for other in bare
+        ):
             continue
-        covering = [op for op in own if hides(scene.port, op)]
-        score = _hiding_earlier(scene, own, key, scene.reference.values[hidden], covering)
-        if score <= scene.case.limit:
-            yield hidden_proof(scene, own, others, hiding[0], bool(covering), score)
+        covering = [op for op in own if hides(comparison.port, op)]
+        score = _hiding_earlier(comparison, own, key, comparison.reference.values[hidden], covering)
+        if score <= comparison.case.limit:
+            yield hidden_proof(comparison, own, others, hiding[0], bool(covering), score)
             return
 
 
@@ -91,28 +95,28 @@ def _is_a_mask(log: OpLog, op: Op) -> bool:
     return all(is_mask(log.values[key]) for key in op.outputs.values())
 
 
-def _is_masked(scene: OpComparison, bare: Key, hidden: Key) -> bool:
+def _is_masked(comparison: OpComparison, bare: Key, hidden: Key) -> bool:
     """Whether the second value is the first with some places hidden: no mask, nor what fills it."""
-    return scene.reference.values[bare].shape == scene.reference.values[hidden].shape
+    return comparison.reference.values[bare].shape == comparison.reference.values[hidden].shape
 
 
 def _hiding_earlier(
-    scene: OpComparison, own: list[Op], bare: Key, hidden: Array, covering: list[Op]
+    comparison: OpComparison, own: list[Op], bare: Key, hidden: Array, covering: list[Op]
 ) -> float:
     """The score when all take the hidden value instead of the bare one, and none hides anything itself."""
-    backend = scene.case.backend
-    value = laid_out(hidden, scene.port.values[bare].shape, scene.port.values[bare])
+    backend = comparison.case.backend
+    value = laid_out(hidden, comparison.port.values[bare].shape, comparison.port.values[bare])
     if value is None:
         return float("inf")
     edits: dict[int, Remake] = {}
     for op in own:
         slots = [slot for slot, key in op.inputs.items() if key == bare]
-        whole = [slot for slot in op.inputs if _can_be_hidden(scene.port, op, slot)]
+        whole = [slot for slot in op.inputs if _can_be_hidden(comparison.port, op, slot)]
         if op in covering and whole:
             edits[op.index] = giving(backend, value) if whole[0] in slots else picking(whole[0])
         elif slots and op.function is not None:
             edits[op.index] = feeding(backend, slots[0], value)
-    return scene.try_edits(edits)
+    return comparison.try_edits(edits)
 
 
 def _can_be_hidden(log: OpLog, op: Op, slot: str) -> bool:
@@ -121,14 +125,14 @@ def _can_be_hidden(log: OpLog, op: Op, slot: str) -> bool:
     return taken.shape == given.shape and not is_mask(taken)
 
 
-def _hides_alike(scene: OpComparison, own: list[Op], hiding: Op) -> bool:
+def _hides_alike(comparison: OpComparison, own: list[Op], hiding: Op) -> bool:
     """Whether the port hides the same places by the same op: then the mask is not what is wrong."""
-    wanted = [_hidden(scene.reference, key) for key in hiding.inputs.values()]
+    wanted = [_hidden(comparison.reference, key) for key in hiding.inputs.values()]
     return any(
         np.array_equal(mine, right)
         for op in own
         if op.name == hiding.name
-        for mine in (_hidden(scene.port, key) for key in op.inputs.values())
+        for mine in (_hidden(comparison.port, key) for key in op.inputs.values())
         for right in wanted
         if mine is not None and right is not None
     )

@@ -25,81 +25,88 @@ MOST_AXES = limits.searches.ALL_ORDERS.value
 NEAR = limits.causes.MENDED_NEAR.value
 
 
-def missing_fix(scene: OpComparison, ops: Sequence[Op], gap: Mismatch | None, words: str) -> str:
+def missing_fix(comparison: OpComparison, ops: Sequence[Op], mismatch: Mismatch | None, words: str) -> str:
     """One op more where a value is used; a second tensor must have a name there."""
-    if gap is None or len(ops) != 1:
+    if mismatch is None or len(ops) != 1:
         return words
     (op,) = ops
     if op.name == "setitem":
-        return _stored_fix(scene, op, gap, words)
-    place = _making(scene, op, gap) or _use(scene, gap)
-    arguments = told(op, scene.case.reference_backend.is_tensor)
+        return _stored_fix(comparison, op, mismatch, words)
+    place = _making(comparison, op, mismatch) or _use(comparison, mismatch)
+    arguments = told(op, comparison.case.reference_backend.is_tensor)
     other = None
     if place is not None and len(op.inputs) == 2:
-        keys = [key for key in op.inputs.values() if not scene.matches.are_one(gap.port, key)]
-        other = _text(scene, gap, place, keys[0] if keys else next(iter(op.inputs.values())))
-    return fixing.added(place, scene.case.backend.name, op.name, arguments, other, words)
+        keys = [key for key in op.inputs.values() if not comparison.matches.are_one(mismatch.port, key)]
+        other = _text(comparison, mismatch, place, keys[0] if keys else next(iter(op.inputs.values())))
+    return fixing.added(place, comparison.case.backend.name, op.name, arguments, other, words)
 
 
-def _stored_fix(scene: OpComparison, op: Op, gap: Mismatch, words: str) -> str:
+def _stored_fix(comparison: OpComparison, op: Op, mismatch: Mismatch, words: str) -> str:
     """What is computed and kept under a name of its own is written into the tensor that is used."""
-    value = scene.matches.to_port.get(list(op.inputs.values())[-1])
-    made = None if value is None else scene.port.producers.get(value)
-    use = None if gap.user is None else fixing.spot_of(gap.user)
-    if made is None or use is None or gap.slot is None:
+    value = comparison.matches.to_port.get(list(op.inputs.values())[-1])
+    made = None if value is None else comparison.port.producers.get(value)
+    use = None if mismatch.user is None else fixing.spot_of(mismatch.user)
+    if made is None or use is None or mismatch.slot is None:
         return words
-    return fixing.stored(made, use, gap.slot, op.args[1], words)
+    return fixing.stored(made, use, mismatch.slot, op.args[1], words)
 
 
-def value_fix(scene: OpComparison, gap: Mismatch, words: str) -> str:
+def value_fix(comparison: OpComparison, mismatch: Mismatch, words: str) -> str:
     """The tensor that the reference takes, by its name in the port."""
-    place = _use(scene, gap)
-    if place is None or gap.user is None or gap.slot is None:
+    place = _use(comparison, mismatch)
+    if place is None or mismatch.user is None or mismatch.slot is None:
         return words
-    text = _text(scene, gap, place, gap.reference)
-    return words if text is None else fixing.exchanged(gap.user, gap.slot, text, words)
+    text = _text(comparison, mismatch, place, mismatch.reference)
+    return words if text is None else fixing.exchanged(mismatch.user, mismatch.slot, text, words)
 
 
-def made_fix(scene: OpComparison, op: Op, order: Sequence[int], words: str) -> str:
+def made_fix(comparison: OpComparison, op: Op, order: Sequence[int], words: str) -> str:
     """What an op takes in another order where it is made: parts of one statement change places."""
-    makers = [before_moving(scene.port, op, slot) for slot in op.inputs]
+    makers = [before_moving(comparison.port, op, slot) for slot in op.inputs]
     return fixing.exchanged_among([maker for maker in makers if maker is not None], order, words)
 
 
-def mask_fix(scene: OpComparison, gap: Mismatch, words: str) -> str:
+def mask_fix(comparison: OpComparison, mismatch: Mismatch, words: str) -> str:
     """Another argument of what makes the mask, or the mask the other way round."""
-    mine, theirs = producers(scene, gap)
+    mine, theirs = producers(comparison, mismatch)
     if mine is not None and theirs is not None and mine.name == theirs.name:
-        others = told(theirs, scene.case.reference_backend.is_tensor)
-        for name, argument in said(mine, scene.case.backend.is_tensor).items():
+        others = told(theirs, comparison.case.reference_backend.is_tensor)
+        for name, argument in said(mine, comparison.case.backend.is_tensor).items():
             if name in others and others[name] != argument.value:
                 return fixing.told(mine, argument, others[name], words)
-    mask, right = covered(scene.port.values[gap.port]), covered(scene.reference.values[gap.reference])
+    mask, right = (
+        covered(comparison.port.values[mismatch.port]),
+        covered(comparison.reference.values[mismatch.reference]),
+    )
     if mask.size != right.size or not np.all(mask != right.reshape(mask.shape)):
         return words
-    if gap.user is not None and gap.slot is not None and scene.port.values[gap.port].dtype == np.bool_:
-        return fixing.inverted(gap.user, gap.slot, words)
+    if (
+        mismatch.user is not None
+        and mismatch.slot is not None
+        and comparison.port.values[mismatch.port].dtype == np.bool_
+    ):
+        return fixing.inverted(mismatch.user, mismatch.slot, words)
     if mine is not None and mine.name == "where":
         return fixing.ordered(mine, ("1", "2"), (1, 0), words)
     return fixing.inverted(mine, "1", words) if mine is not None and mine.name == "masked_fill" else words
 
 
-def moved_fix(scene: OpComparison, gap: Mismatch, own: Sequence[Op], words: str) -> str:
+def moved_fix(comparison: OpComparison, mismatch: Mismatch, own: Sequence[Op], words: str) -> str:
     """Axes or tensors in another order somewhere on the way."""
-    final = scene.port.values[gap.port]
-    wanted = laid_out(scene.reference.values[gap.reference], final.shape, final)
+    final = comparison.port.values[mismatch.port]
+    wanted = laid_out(comparison.reference.values[mismatch.reference], final.shape, final)
     if wanted is None:
         return words
-    framework = scene.case.backend.name
+    framework = comparison.case.backend.name
     behind = _simple(own)
     # an order of axes that is there already is changed rather than another added
     for op in sorted(behind, key=lambda op: ("transpose", "concat", "reshape").index(op.name)):
         if op.name == "concat":
-            order = _joined(scene, op, wanted)
+            order = _joined(comparison, op, wanted)
             if order is not None:
                 return fixing.ordered(op, list(op.inputs), order, words)
             continue
-        before = scene.port.values[next(iter(op.inputs.values()))]
+        before = comparison.port.values[next(iter(op.inputs.values()))]
         axes = next(_orders(before, wanted), None)
         if axes is None:
             continue
@@ -137,9 +144,9 @@ def _orders(before: Array, wanted: Array) -> Iterator[tuple[int, ...]]:
             yield axes
 
 
-def _joined(scene: OpComparison, op: Op, wanted: Array) -> tuple[int, ...] | None:
-    arrays = [scene.port.values[key] for key in op.inputs.values()]
-    axis: Any = said(op, scene.case.backend.is_tensor).get("axis")
+def _joined(comparison: OpComparison, op: Op, wanted: Array) -> tuple[int, ...] | None:
+    arrays = [comparison.port.values[key] for key in op.inputs.values()]
+    axis: Any = said(op, comparison.case.backend.is_tensor).get("axis")
     axis = 0 if axis is None else axis.value
     if len(arrays) > MOST_AXES or not isinstance(axis, int):
         return None
@@ -155,34 +162,38 @@ def _near(a: Array, b: Array) -> bool:
     return bool(np.linalg.norm(wide - other) <= NEAR * np.linalg.norm(other))
 
 
-def _making(scene: OpComparison, missing: Op, gap: Mismatch) -> tuple[SourceSpot, str | None] | None:
+def _making(
+    comparison: OpComparison, missing: Op, mismatch: Mismatch
+) -> tuple[SourceSpot, str | None] | None:
     """The expression that makes a value, when all who use it in the reference use it after the missing op."""
-    made, _ = producers(scene, gap)
-    if made is None or len(list(scene.port.taking(gap.port))) < 2:
+    made, _ = producers(comparison, mismatch)
+    if made is None or len(list(comparison.port.taking(mismatch.port))) < 2:
         return None
-    raw = [key for key in missing.inputs.values() if scene.matches.are_one(gap.port, key)]
-    if any(other.index != missing.index for key in raw for other in scene.reference.taking(key)):
+    raw = [key for key in missing.inputs.values() if comparison.matches.are_one(mismatch.port, key)]
+    if any(other.index != missing.index for key in raw for other in comparison.reference.taking(key)):
         return None
     spot = fixing.spot_of(made)
     return None if spot is None else (spot, None)
 
 
-def _use(scene: OpComparison, gap: Mismatch) -> tuple[SourceSpot, str | None] | None:
+def _use(comparison: OpComparison, mismatch: Mismatch) -> tuple[SourceSpot, str | None] | None:
     """The expression that takes a value: an op's, a layer's call, or what the code returns."""
-    if gap.user is not None:
-        spot = fixing.spot_of(gap.user)
-        return None if spot is None or gap.slot is None else (spot, gap.slot)
-    order, side, slot, _ = scene.check.port
+    if mismatch.user is not None:
+        spot = fixing.spot_of(mismatch.user)
+        return None if spot is None or mismatch.slot is None else (spot, mismatch.slot)
+    order, side, slot, _ = comparison.check.port
     if side == "output":
-        spot = fixing.at_the_end(scene.case.module) if order == scene.case.call else None
+        spot = fixing.at_the_end(comparison.case.module) if order == comparison.case.call else None
         return None if spot is None else (spot, None)
-    user = next((op for op in scene.port.ops if op.call == order), None)
+    user = next((op for op in comparison.port.ops if op.call == order), None)
     spot = None if user is None else fixing.spot_of(user)
     return None if spot is None else (spot, slot)
 
 
-def _text(scene: OpComparison, gap: Mismatch, place: tuple[SourceSpot, str | None], key: Key) -> str | None:
+def _text(
+    comparison: OpComparison, mismatch: Mismatch, place: tuple[SourceSpot, str | None], key: Key
+) -> str | None:
     """How a value of the reference is written where the port would need it."""
-    moment = len(scene.port.ops) if gap.user is None else gap.user.index
-    text = Writer(scene, EditPlace(*place, moment)).write(key, scene.reference.producers.get(key))
+    moment = len(comparison.port.ops) if mismatch.user is None else mismatch.user.index
+    text = Writer(comparison, EditPlace(*place, moment)).write(key, comparison.reference.producers.get(key))
     return None if text is None else grouped(text)

@@ -41,110 +41,116 @@ class Mismatch:
     other_made: Op | None = None
 
 
-def narrowed(scene: OpComparison) -> list[Mismatch]:
-    """The gaps where no step back is left, and after them those they were found from."""
-    inner, outer = _walked(scene)
-    seen = {(gap.port, gap.reference) for gap in (*inner, *outer)}
-    aside = [gap for gap in _aside(scene) if (gap.port, gap.reference) not in seen]
+def narrowed(comparison: OpComparison) -> list[Mismatch]:
+    """The mismatches where no step back is left, and after them those they were found from."""
+    inner, outer = _walked(comparison)
+    seen = {(mismatch.port, mismatch.reference) for mismatch in (*inner, *outer)}
+    aside = [mismatch for mismatch in _aside(comparison) if (mismatch.port, mismatch.reference) not in seen]
     return [*inner, *reversed(outer), *aside]
 
 
-def innermost(scene: OpComparison, *, moved: bool) -> list[Mismatch]:
-    """The gaps where no step back is left: all that is wrong, where several things are.
+def innermost(comparison: OpComparison, *, moved: bool) -> list[Mismatch]:
+    """The mismatches where no step back is left: all that is wrong, where several things are.
 
     ``moved``: also where one of an op's tensors is only laid out otherwise and another is wrong.
     """
-    return _walked(scene, moved=moved)[0]
+    return _walked(comparison, moved=moved)[0]
 
 
-def ways_through(scene: OpComparison) -> tuple[list[Mismatch], list[Mismatch]]:
-    """The innermost gaps and those they were found from, also through ops that are others there."""
-    return _walked(scene, through=True)
+def ways_through(comparison: OpComparison) -> tuple[list[Mismatch], list[Mismatch]]:
+    """The innermost mismatches and those they were found from, also through ops that are others there."""
+    return _walked(comparison, through=True)
 
 
 def _walked(
-    scene: OpComparison, *, moved: bool = False, through: bool = False
+    comparison: OpComparison, *, moved: bool = False, through: bool = False
 ) -> tuple[list[Mismatch], list[Mismatch]]:
-    if scene.right is None:
+    if comparison.right is None:
         return [], []
-    waiting = [Mismatch(scene.wrong, scene.right, *_users(scene), scene.end, scene.other_end)]
+    waiting = [
+        Mismatch(
+            comparison.wrong, comparison.right, *_users(comparison), comparison.end, comparison.other_end
+        )
+    ]
     inner: list[Mismatch] = []
     outer: list[Mismatch] = []
     seen: set[tuple[object, ...]] = set()
     while waiting and len(seen) < STEPS:
-        gap = waiting.pop(0)
+        mismatch = waiting.pop(0)
         # a value that is right in itself is wrong for one user and right for another
-        user = gap.user.index if gap.user is not None and scene.knows(gap.port) else None
-        makers = [None if op is None else op.index for op in (gap.made, gap.other_made)]
-        met = (gap.port, gap.reference, *makers, user)  # an op may give what it was given
+        user = mismatch.user.index if mismatch.user is not None and comparison.knows(mismatch.port) else None
+        makers = [None if op is None else op.index for op in (mismatch.made, mismatch.other_made)]
+        met = (mismatch.port, mismatch.reference, *makers, user)  # an op may give what it was given
         if met in seen:
             continue
         seen.add(met)
-        further = list(_further(scene, gap, moved=moved, through=through))
+        further = list(_further(comparison, mismatch, moved=moved, through=through))
         waiting += further
-        (outer if further else inner).append(gap)
+        (outer if further else inner).append(mismatch)
     return inner, outer
 
 
-def _aside(scene: OpComparison) -> Iterator[Mismatch]:
+def _aside(comparison: OpComparison) -> Iterator[Mismatch]:
     """Ops of the same name on both sides that differ in one tensor only, wherever they stand."""
-    for mine in scene.suspects:
-        for theirs in scene.counterparts:
+    for mine in comparison.suspects:
+        for theirs in comparison.counterparts:
             if mine.name != theirs.name or mine.is_module:
                 continue
-            pairs = paired_inputs(scene, mine, theirs)
-            apart = [pair for pair in pairs if not _are_one(scene, mine, pair[0], theirs, pair[1])]
-            if len(apart) == 1 and scene.knows(mine.inputs[apart[0][0]]):
+            pairs = paired_inputs(comparison, mine, theirs)
+            apart = [pair for pair in pairs if not _are_one(comparison, mine, pair[0], theirs, pair[1])]
+            if len(apart) == 1 and comparison.knows(mine.inputs[apart[0][0]]):
                 slot, other = apart[0]
                 yield Mismatch(
                     *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),
-                    *(scene.port.maker(mine, slot), scene.reference.maker(theirs, other)),
+                    *(comparison.port.maker(mine, slot), comparison.reference.maker(theirs, other)),
                 )
 
 
 def _further(
-    scene: OpComparison, gap: Mismatch, *, moved: bool = False, through: bool = False
+    comparison: OpComparison, mismatch: Mismatch, *, moved: bool = False, through: bool = False
 ) -> Iterator[Mismatch]:
-    mine, theirs = producers(scene, gap)
-    known = scene.knows(gap.port) or scene.known_to_port(gap.reference)
+    mine, theirs = producers(comparison, mismatch)
+    known = comparison.knows(mismatch.port) or comparison.known_to_port(mismatch.reference)
     alike = (
         mine is not None
         and theirs is not None
         and not mine.is_module
         and (mine.name == theirs.name or {mine.name, theirs.name} <= MASKING)
     )
-    if known and not alike and not scene.matches.are_one(gap.port, gap.reference):
+    if known and not alike and not comparison.matches.are_one(mismatch.port, mismatch.reference):
         return  # one side stops here, or goes on from here
     if mine is None or theirs is None or not _are_steps_alike(mine, theirs, through=through):
-        yield from _without_layout(scene, gap, mine, theirs)
+        yield from _without_layout(comparison, mismatch, mine, theirs)
         return
-    if mine.is_module and scene.knows(gap.port):
+    if mine.is_module and comparison.knows(mismatch.port):
         return
     if {mine.name, theirs.name} == {"where", "masked_fill"}:
-        pairs = _masking_pairs(scene, mine, theirs)
-        if hides_where(scene.port, mine) != hides_where(scene.reference, theirs):
-            yield from _opposite(scene, mine, theirs, pairs[0])
+        pairs = _masking_pairs(comparison, mine, theirs)
+        if hides_where(comparison.port, mine) != hides_where(comparison.reference, theirs):
+            yield from _opposite(comparison, mine, theirs, pairs[0])
             pairs = pairs[1:]
     elif not (
         mine.name == theirs.name
-        or _scale_alike(scene, mine, theirs)
-        or _are_outer(scene, mine, theirs)
+        or _scale_alike(comparison, mine, theirs)
+        or _are_outer(comparison, mine, theirs)
         or _contract(mine, theirs)
         or (through and _are_kin(mine, theirs))
     ):
-        yield from _without_layout(scene, gap, mine, theirs)
+        yield from _without_layout(comparison, mismatch, mine, theirs)
         return
     else:
-        pairs = paired_inputs(scene, mine, theirs)
+        pairs = paired_inputs(comparison, mine, theirs)
     unknown = [
-        pair for pair in pairs if not scene.matches.are_one(mine.inputs[pair[0]], theirs.inputs[pair[1]])
+        pair for pair in pairs if not comparison.matches.are_one(mine.inputs[pair[0]], theirs.inputs[pair[1]])
     ]
     if moved or not unknown:
-        unknown = [pair for pair in pairs if not is_same(scene, mine.inputs[pair[0]], theirs.inputs[pair[1]])]
+        unknown = [
+            pair for pair in pairs if not is_same(comparison, mine.inputs[pair[0]], theirs.inputs[pair[1]])
+        ]
     for slot, other in unknown:
         yield Mismatch(
             *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),
-            *(scene.port.maker(mine, slot), scene.reference.maker(theirs, other)),
+            *(comparison.port.maker(mine, slot), comparison.reference.maker(theirs, other)),
         )
 
 
@@ -156,20 +162,24 @@ def _are_steps_alike(mine: Op, theirs: Op, *, through: bool) -> bool:
     return alike and len(mine.inputs) == len(theirs.inputs) == 1
 
 
-def _scale_alike(scene: OpComparison, mine: Op, theirs: Op) -> bool:
+def _scale_alike(comparison: OpComparison, mine: Op, theirs: Op) -> bool:
     """Whether one op divides by a number and the other multiplies with what that comes to."""
     if {mine.name, theirs.name} != SCALING:
         return False
-    own = told(mine, scene.case.backend.is_tensor).get("scalar")
-    other = told(theirs, scene.case.reference_backend.is_tensor).get("scalar")
+    own = told(mine, comparison.case.backend.is_tensor).get("scalar")
+    other = told(theirs, comparison.case.reference_backend.is_tensor).get("scalar")
     if not isinstance(own, (int, float)) or not isinstance(other, (int, float)):
         return False
-    return equal("scalar", 1.0, own * other, scene, mine)
+    return equal("scalar", 1.0, own * other, comparison, mine)
 
 
-def _are_outer(scene: OpComparison, mine: Op, theirs: Op) -> bool:
+def _are_outer(comparison: OpComparison, mine: Op, theirs: Op) -> bool:
     """Whether both multiply all of one tensor with all of another, by whatever op."""
-    return mine.name != theirs.name and _is_outer(scene.port, mine) and _is_outer(scene.reference, theirs)
+    return (
+        mine.name != theirs.name
+        and _is_outer(comparison.port, mine)
+        and _is_outer(comparison.reference, theirs)
+    )
 
 
 def _contract(mine: Op, theirs: Op) -> bool:
@@ -191,47 +201,49 @@ def _are_kin(mine: Op, theirs: Op) -> bool:
 
 
 def _without_layout(
-    scene: OpComparison, gap: Mismatch, mine: Op | None, theirs: Op | None
+    comparison: OpComparison, mismatch: Mismatch, mine: Op | None, theirs: Op | None
 ) -> Iterator[Mismatch]:
     """One side only moves values about where the other does something: look behind it."""
-    if rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference]):
+    if rearranged(comparison.port.values[mismatch.port], comparison.reference.values[mismatch.reference]):
         return
     for op, is_port in ((mine, True), (theirs, False)):
-        log = scene.port if is_port else scene.reference
+        log = comparison.port if is_port else comparison.reference
         if op is None or not log.only_moves(op) or len(op.inputs) != 1:
             continue
         if mine is not None and theirs is not None and mine.name == theirs.name:
             continue
         ((slot, key),) = op.inputs.items()
-        if is_port and not scene.knows(gap.port):
-            made = scene.port.maker(op, slot)
-            yield Mismatch(key, gap.reference, op, slot, gap.other_user, made, gap.other_made)
+        if is_port and not comparison.knows(mismatch.port):
+            made = comparison.port.maker(op, slot)
+            yield Mismatch(key, mismatch.reference, op, slot, mismatch.other_user, made, mismatch.other_made)
             return
-        if not is_port and not scene.known_to_port(gap.reference):
-            made = scene.reference.maker(op, slot)
-            yield Mismatch(gap.port, key, gap.user, gap.slot, op, gap.made, made)
+        if not is_port and not comparison.known_to_port(mismatch.reference):
+            made = comparison.reference.maker(op, slot)
+            yield Mismatch(mismatch.port, key, mismatch.user, mismatch.slot, op, mismatch.made, made)
             return
 
 
-def producers(scene: OpComparison, gap: Mismatch) -> tuple[Op | None, Op | None]:
+def producers(comparison: OpComparison, mismatch: Mismatch) -> tuple[Op | None, Op | None]:
     """The ops that gave the two values."""
-    return gap.made, gap.other_made
+    return mismatch.made, mismatch.other_made
 
 
-def told_alike(scene: OpComparison, mine: Op, theirs: Op) -> bool:
+def told_alike(comparison: OpComparison, mine: Op, theirs: Op) -> bool:
     """Whether two ops were told the same, as far as it is said on both sides."""
     if mine.name in LAYOUT:
         return True  # said in too many ways; their results tell
-    ours = told(mine, scene.case.backend.is_tensor)
-    others = told(theirs, scene.case.reference_backend.is_tensor)
-    return all(equal(name, ours[name], others[name], scene, mine) for name in ours.keys() & others.keys())
+    ours = told(mine, comparison.case.backend.is_tensor)
+    others = told(theirs, comparison.case.reference_backend.is_tensor)
+    return all(
+        equal(name, ours[name], others[name], comparison, mine) for name in ours.keys() & others.keys()
+    )
 
 
-def paired_inputs(scene: OpComparison, mine: Op, theirs: Op) -> list[tuple[str, str]]:
+def paired_inputs(comparison: OpComparison, mine: Op, theirs: Op) -> list[tuple[str, str]]:
     """The slots that stand for each other; empty when the two take different numbers of tensors."""
     if len(mine.inputs) != len(theirs.inputs):
         return []
-    if not (mine.name in COMMUTATIVE or _contract(mine, theirs) or _are_outer(scene, mine, theirs)):
+    if not (mine.name in COMMUTATIVE or _contract(mine, theirs) or _are_outer(comparison, mine, theirs)):
         return list(zip(mine.inputs, theirs.inputs, strict=True))
     left = list(theirs.inputs)
     found: list[tuple[str, str]] = []
@@ -239,17 +251,17 @@ def paired_inputs(scene: OpComparison, mine: Op, theirs: Op) -> list[tuple[str, 
         for slot in mine.inputs:
             if any(slot == done for done, _ in found):
                 continue
-            other = next((o for o in left if test(scene, mine, slot, theirs, o)), None)
+            other = next((o for o in left if test(comparison, mine, slot, theirs, o)), None)
             if other is not None:
                 left.remove(other)
                 found.append((slot, other))
     return found
 
 
-def _masking_pairs(scene: OpComparison, mine: Op, theirs: Op) -> list[tuple[str, str]]:
+def _masking_pairs(comparison: OpComparison, mine: Op, theirs: Op) -> list[tuple[str, str]]:
     """The masks, and what is masked, of ops that put a value where a mask is true."""
     sorted_out = []
-    for op, log in ((mine, scene.port), (theirs, scene.reference)):
+    for op, log in ((mine, comparison.port), (theirs, comparison.reference)):
         arrays = {slot: log.values[key] for slot, key in op.inputs.items()}
         masks = [slot for slot, array in arrays.items() if array.dtype == np.bool_]
         varied = [s for s, a in arrays.items() if s not in masks and a.size > 1 and (a != a.flat[0]).any()]
@@ -258,11 +270,11 @@ def _masking_pairs(scene: OpComparison, mine: Op, theirs: Op) -> list[tuple[str,
     return [*zip(masks, other_masks, strict=False), *zip(varied, others, strict=False)]
 
 
-def _opposite(scene: OpComparison, mine: Op, theirs: Op, masks: tuple[str, str]) -> Iterator[Mismatch]:
+def _opposite(comparison: OpComparison, mine: Op, theirs: Op, masks: tuple[str, str]) -> Iterator[Mismatch]:
     """Masks of which one is the other's opposite, seen before one of them is inverted."""
     keys = [mine.inputs[masks[0]], theirs.inputs[masks[1]]]
-    made = [scene.port.maker(mine, masks[0]), scene.reference.maker(theirs, masks[1])]
-    logs = (scene.port, scene.reference)
+    made = [comparison.port.maker(mine, masks[0]), comparison.reference.maker(theirs, masks[1])]
+    logs = (comparison.port, comparison.reference)
     own, other = (log.values[key].reshape(-1) for log, key in zip(logs, keys, strict=True))
     if own.size == other.size and np.array_equal(own, ~other):
         return
@@ -277,24 +289,27 @@ def _opposite(scene: OpComparison, mine: Op, theirs: Op, masks: tuple[str, str])
             return
 
 
-def _are_one(scene: OpComparison, mine: Op, slot: str, theirs: Op, other: str) -> bool:
-    return scene.matches.are_one(mine.inputs[slot], theirs.inputs[other])
+def _are_one(comparison: OpComparison, mine: Op, slot: str, theirs: Op, other: str) -> bool:
+    return comparison.matches.are_one(mine.inputs[slot], theirs.inputs[other])
 
 
-def _made_alike(scene: OpComparison, mine: Op, slot: str, theirs: Op, other: str) -> bool:
+def _made_alike(comparison: OpComparison, mine: Op, slot: str, theirs: Op, other: str) -> bool:
     """Whether ops of the same name gave two values."""
-    a, b = scene.port.maker(mine, slot), scene.reference.maker(theirs, other)
+    a, b = comparison.port.maker(mine, slot), comparison.reference.maker(theirs, other)
     return a is not None and b is not None and a.name == b.name
 
 
-def _anything(scene: OpComparison, mine: Op, slot: str, theirs: Op, other: str) -> bool:
+def _anything(comparison: OpComparison, mine: Op, slot: str, theirs: Op, other: str) -> bool:
     return True
 
 
-def _users(scene: OpComparison) -> tuple[Op | None, str | None, Op | None]:
+def _users(comparison: OpComparison) -> tuple[Op | None, str | None, Op | None]:
     """Of the wrong value itself: the call that takes it, unless the code gives it back."""
     found = []
-    for log, place in ((scene.port, scene.check.port), (scene.reference, scene.check.reference)):
+    for log, place in (
+        (comparison.port, comparison.check.port),
+        (comparison.reference, comparison.check.reference),
+    ):
         takes = place[1] == "input"
         found.append(next((op for op in log.ops if takes and op.call == place[0]), None))
-    return found[0], scene.check.port[2], found[1]
+    return found[0], comparison.check.port[2], found[1]

@@ -30,50 +30,52 @@ from parfocal.replay.trace import Node
 MANY = 3  # layers in a row that are written as a slice
 
 
-def other_layer(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def other_layer(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The layer is set otherwise than the function is told, or is another function."""
-    mine, theirs = producers(scene, gap)
-    if mine is None or theirs is None or not _can_change(scene, mine):
+    mine, theirs = producers(comparison, mismatch)
+    if mine is None or theirs is None or not _can_change(comparison, mine):
         return
-    pairs = paired_inputs(scene, mine, theirs)
-    if _has_weights(scene, mine):  # which the function takes besides
+    pairs = paired_inputs(comparison, mine, theirs)
+    if _has_weights(comparison, mine):  # which the function takes besides
         pairs = list(zip(mine.inputs, theirs.inputs, strict=False)) if mine.name == theirs.name else []
-    if not pairs or not all(scene.matches.are_one(mine.inputs[a], theirs.inputs[b]) for a, b in pairs):
+    if not pairs or not all(comparison.matches.are_one(mine.inputs[a], theirs.inputs[b]) for a, b in pairs):
         return
-    words = told(theirs, scene.case.reference_backend.is_tensor)
+    words = told(theirs, comparison.case.reference_backend.is_tensor)
     if mine.name == theirs.name:
-        yield from _set_otherwise(scene, mine, theirs, words)
+        yield from _set_otherwise(comparison, mine, theirs, words)
     else:
-        yield from _another(scene, mine, theirs, words)
+        yield from _another(comparison, mine, theirs, words)
 
 
-def _can_change(scene: OpComparison, op: Op) -> bool:
+def _can_change(comparison: OpComparison, op: Op) -> bool:
     """A layer without a partner, which can be built with other settings."""
-    case = scene.case
+    case = comparison.case
     if not op.is_module or op.call is None or op.call in case.precise.port.script.ties:
         return False
     module = case.precise.port.modules[op.path or ""]
     return isinstance(case.backend, LayerBuilder) and case.backend.can_build(module)
 
 
-def _has_weights(scene: OpComparison, op: Op) -> bool:
+def _has_weights(comparison: OpComparison, op: Op) -> bool:
     """Without, what a layer does is all said by its settings."""
-    return bool(scene.case.backend.state(scene.case.precise.port.modules[op.path or ""]))
+    return bool(comparison.case.backend.state(comparison.case.precise.port.modules[op.path or ""]))
 
 
-def _set_otherwise(scene: OpComparison, mine: Op, theirs: Op, words: Mapping[str, Any]) -> Iterator[Proof]:
+def _set_otherwise(
+    comparison: OpComparison, mine: Op, theirs: Op, words: Mapping[str, Any]
+) -> Iterator[Proof]:
     """Every setting alone; all of them together if none alone is enough."""
-    node = _node(scene, mine)
+    node = _node(comparison, mine)
     differing = [
         name
         for name, value in node.settings.items()
-        if name in words and name not in CONVENTIONS and not equal(name, value, words[name], scene, mine)
+        if name in words and name not in CONVENTIONS and not equal(name, value, words[name], comparison, mine)
     ]
     together = [tuple(differing)] if len(differing) > 1 else []
     for names in (*((name,) for name in differing), *together):
         settings = {**node.settings, **{name: words[name] for name in names}}
-        score = _built(scene, mine, node.kind, settings)
-        if score <= scene.case.limit:
+        score = _built(comparison, mine, node.kind, settings)
+        if score <= comparison.case.limit:
             values = joined("; ", (_both(name, words[name], node.settings[name]) for name in names))
             message = phrase(
                 "{values} ({kind} {path}, {spelled} in {line})",
@@ -83,17 +85,17 @@ def _set_otherwise(scene: OpComparison, mine: Op, theirs: Op, words: Mapping[str
                 spelled=theirs.spelled,
                 line=line(theirs),
             )
-            new = _spelt(scene, node.kind, settings)
-            proof = _proof(scene, mine, theirs, code_of(names[0], node.kind), message, new, score)
+            new = _spelt(comparison, node.kind, settings)
+            proof = _proof(comparison, mine, theirs, code_of(names[0], node.kind), message, new, score)
             yield replace(proof, facts=(node.kind, values, theirs.name, line(theirs)))
             return
 
 
-def _another(scene: OpComparison, mine: Op, theirs: Op, words: Mapping[str, Any]) -> Iterator[Proof]:
+def _another(comparison: OpComparison, mine: Op, theirs: Op, words: Mapping[str, Any]) -> Iterator[Proof]:
     for kind in kinds_of_name(theirs.name):
-        score = _built(scene, mine, kind, words)
-        if score <= scene.case.limit:
-            node = _node(scene, mine)
+        score = _built(comparison, mine, kind, words)
+        if score <= comparison.case.limit:
+            node = _node(comparison, mine)
             message = phrase(
                 "{path} is {port} in the port, {reference} in the reference ({line})",
                 path=node.path,
@@ -102,7 +104,7 @@ def _another(scene: OpComparison, mine: Op, theirs: Op, words: Mapping[str, Any]
                 line=line(theirs),
             )
             code = "op.activation" if {mine.name, theirs.name} <= POINTWISE else "op.kind"
-            proof = _proof(scene, mine, theirs, code, message, _spelt(scene, kind, words), score)
+            proof = _proof(comparison, mine, theirs, code, message, _spelt(comparison, kind, words), score)
             yield replace(proof, facts=(node.kind, theirs.name, line(theirs)))
             return
 
@@ -116,43 +118,46 @@ def _both(name: str, theirs: Any, mine: Any) -> str:
     )
 
 
-def layer_extra(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def layer_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The port calls a layer on a value that the reference uses as it is."""
-    own, others = between(scene, gap)
-    if len(own) != 1 or others or not _can_change(scene, own[0]) or _has_weights(scene, own[0]):
+    own, others = between(comparison, mismatch)
+    if len(own) != 1 or others or not _can_change(comparison, own[0]) or _has_weights(comparison, own[0]):
         return
-    if not all(scene.matches.are_one(key, gap.reference) for key in own[0].inputs.values()):
+    if not all(comparison.matches.are_one(key, mismatch.reference) for key in own[0].inputs.values()):
         return
-    if elsewhere(scene, own[0], missing=True) or moved_op(scene, own[0], missing=False):
+    if elsewhere(comparison, own[0], missing=True) or moved_op(comparison, own[0], missing=False):
         return  # it is only at another point
-    score = _built(scene, own[0], "Identity", {})
-    if score <= scene.case.limit:
+    score = _built(comparison, own[0], "Identity", {})
+    if score <= comparison.case.limit:
         message = phrase(
             "the port applies {spelled} in {line}, the reference does not",
             spelled=own[0].spelled,
             line=line(own[0]),
         )
-        yield _proof(scene, own[0], None, "op.extra", message, _spelt(scene, "Identity", {}), score)
+        yield _proof(comparison, own[0], None, "op.extra", message, _spelt(comparison, "Identity", {}), score)
 
 
-def layer_missing(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def layer_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The reference does one thing more between two of the layers that the port has one after the other."""
-    own, others = between(scene, gap)
-    case, builder = scene.case, scene.case.backend
+    own, others = between(comparison, mismatch)
+    case, builder = comparison.case, comparison.case.backend
     if case.node.kind != "Sequential" or own or len(others) != 1 or not isinstance(builder, LayerBuilder):
         return
     (theirs,) = others
-    if not any(is_one_of(scene, gap.port, [key]) for key in theirs.inputs.values()):
+    if not any(is_one_of(comparison, mismatch.port, [key]) for key in theirs.inputs.values()):
         return
-    if elsewhere(scene, theirs, missing=False) or moved_op(scene, theirs, missing=True):
+    if elsewhere(comparison, theirs, missing=False) or moved_op(comparison, theirs, missing=True):
         return
     words = told(theirs, case.reference_backend.is_tensor)
     for kind in kinds_of_name(theirs.name):
-        if _new(scene, kind, words) is None or (score := transplanted(scene, gap)) > case.limit:
+        if (
+            _new(comparison, kind, words) is None
+            or (score := transplanted(comparison, mismatch)) > case.limit
+        ):
             continue
-        line_of_it = _spelt(scene, kind, words)
+        line_of_it = _spelt(comparison, kind, words)
         names = [name for name in case.backend.modules(case.module) if name and "." not in name]
-        used = None if gap.user is None else (gap.user.path or "").rpartition(".")[2]
+        used = None if mismatch.user is None else (mismatch.user.path or "").rpartition(".")[2]
         index = names.index(used) if used in names else len(names)
         parts = [
             *_row(case.node.path, names, 0, index),
@@ -178,27 +183,27 @@ def _row(path: str, names: Sequence[str], start: int, stop: int | None) -> list[
     return [f"*{spelled_path(path)}[{start or ''}:{'' if stop is None else stop}]"]
 
 
-def _spelt(scene: OpComparison, kind: str, settings: Mapping[str, Any]) -> str:
-    assert isinstance(scene.case.backend, LayerBuilder)
-    return scene.case.backend.spell(kind, settings)
+def _spelt(comparison: OpComparison, kind: str, settings: Mapping[str, Any]) -> str:
+    assert isinstance(comparison.case.backend, LayerBuilder)
+    return comparison.case.backend.spell(kind, settings)
 
 
-def _new(scene: OpComparison, kind: str, settings: Mapping[str, Any]) -> Any:
+def _new(comparison: OpComparison, kind: str, settings: Mapping[str, Any]) -> Any:
     """A layer of the port's framework; None: there is no such layer, or it needs to be told more."""
-    assert isinstance(scene.case.backend, LayerBuilder)
+    assert isinstance(comparison.case.backend, LayerBuilder)
     try:
-        return scene.case.backend.layer(kind, settings)
+        return comparison.case.backend.layer(kind, settings)
     except (UnsupportedError, TypeError, ValueError):
         return None
 
 
-def _built(scene: OpComparison, op: Op, kind: str, settings: Mapping[str, Any]) -> float:
+def _built(comparison: OpComparison, op: Op, kind: str, settings: Mapping[str, Any]) -> float:
     """The score with a new layer in the place of the port's, which keeps the weights it has."""
-    backend, own, path = scene.case.backend, scene.case.node.path, op.path or ""
-    new = _new(scene, kind, settings)
+    backend, own, path = comparison.case.backend, comparison.case.node.path, op.path or ""
+    new = _new(comparison, kind, settings)
     if new is None:
         return INFINITE
-    keeps = _has_weights(scene, op)
+    keeps = _has_weights(comparison, op)
 
     def prepare(twin: Any) -> None:
         modules = backend.modules(twin)
@@ -209,18 +214,18 @@ def _built(scene: OpComparison, op: Op, kind: str, settings: Mapping[str, Any]) 
         layer.train() if modules[outer].training else layer.eval()
         setattr(modules[outer], name, layer)
 
-    return scene.try_prepared(prepare)
+    return comparison.try_prepared(prepare)
 
 
 def _proof(
-    scene: OpComparison, mine: Op, theirs: Op | None, code: str, message: str, new: str, score: float
+    comparison: OpComparison, mine: Op, theirs: Op | None, code: str, message: str, new: str, score: float
 ) -> Proof:
-    node = _node(scene, mine)
+    node = _node(comparison, mine)
     where = OpLine(None, mine.file, mine.line, module=node.path, kind=node.kind)
     fix = f"{spelled_path(node.path)} = {new}"
     return Proof(code, message, fix, score, where, None if theirs is None else theirs.where)
 
 
-def _node(scene: OpComparison, op: Op) -> Node:
+def _node(comparison: OpComparison, op: Op) -> Node:
     assert op.call is not None
-    return scene.case.precise.port.trace.nodes[op.call]
+    return comparison.case.precise.port.trace.nodes[op.call]

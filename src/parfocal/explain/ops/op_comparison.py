@@ -86,15 +86,15 @@ class OpComparison:
                 observed is not None
                 and case.judge(observed, case.expected(check, observed), check) > case.limit
             ):
-                scene = _scene(case, self.port, self.reference)
-                if scene is not None:
-                    yield scene
+                comparison = _comparison(case, self.port, self.reference)
+                if comparison is not None:
+                    yield comparison
 
     def apart_from_it(self) -> list[Place]:
         """Where else something is wrong that what gives the wrong value has no part in."""
         end = None if self.end is None else self.end.index
-        scenes = (each for each in self.elsewhere() if end not in {op.index for op in each.suspects})
-        return [scene.check.port for scene in scenes]
+        comparisons = (each for each in self.elsewhere() if end not in {op.index for op in each.suspects})
+        return [comparison.check.port for comparison in comparisons]
 
     def with_sources(self) -> list[Op]:
         """The suspects and the ops right before them: a number may be missing in between."""
@@ -275,14 +275,14 @@ def _is_floating(array: Array) -> bool:
     return array.dtype.kind in "fV"
 
 
-def make_scene(case: Case) -> OpComparison | None:
+def make_comparison(case: Case) -> OpComparison | None:
     """Runs both calls once, op by op; None when there is nothing to see."""
     port = watched(case, own=True)
     if port is None:
         return None
     reference = OpLog() if case.counterpart is None else watched(case, own=False) or OpLog()
-    ties, names = case.precise.port.script.ties, {op.name for op in port.ops}
-    alone = {op.name for op in port.ops if op.is_module and op.call not in ties}
+    bindings, names = case.precise.port.script.ties, {op.name for op in port.ops}
+    alone = {op.name for op in port.ops if op.is_module and op.call not in bindings}
     # what the port does in one step too, by a function or by a layer that stands for one
     alike = (
         {op.name for op in port.ops if not op.is_module} | alone | (POINTWISE if alone & POINTWISE else set())
@@ -290,10 +290,10 @@ def make_scene(case: Case) -> OpComparison | None:
     reference = expanded(reference, case.reference_backend.is_tensor, alike, names, fills=fills_in(port))
     reference = expanded_layer(case, reference)
     _add_boundary(case, reference)
-    return _scene(case, port, reference)
+    return _comparison(case, port, reference)
 
 
-def _scene(case: Case, port: OpLog, reference: OpLog) -> OpComparison | None:
+def _comparison(case: Case, port: OpLog, reference: OpLog) -> OpComparison | None:
     check = case.checks[0]
     wrong = _key_at(port, case.call, check.port)
     if wrong is None:
@@ -363,12 +363,12 @@ def _maker_at(log: OpLog, place: Place) -> Op | None:
 def _add_boundary(case: Case, log: OpLog) -> None:
     """Values at the borders of the reference's call and of the calls inside it are known too."""
     if case.counterpart is None:
-        ties = case.precise.port.script.ties
+        bindings = case.precise.port.script.ties
         values = [
             value
             for order in (case.call, *case.node.children)
-            if order in ties
-            for value in (ties[order].inputs if order == case.call else ties[order].outputs).values()
+            if order in bindings
+            for value in (bindings[order].inputs if order == case.call else bindings[order].outputs).values()
         ]
     else:
         nodes = case.precise.reference.trace.nodes
@@ -380,7 +380,7 @@ def _add_boundary(case: Case, log: OpLog) -> None:
         log.values.setdefault(key_of(array), array)
 
 
-def is_same(scene: OpComparison, mine: Key, theirs: Key) -> bool:
+def is_same(comparison: OpComparison, mine: Key, theirs: Key) -> bool:
     """Whether two values are the same numbers in the same places."""
-    a, b = scene.port.values[mine], scene.reference.values[theirs]
+    a, b = comparison.port.values[mine], comparison.reference.values[theirs]
     return a.shape == b.shape and same(a.reshape(-1), b.reshape(-1))

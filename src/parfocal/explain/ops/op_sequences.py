@@ -16,9 +16,11 @@ from parfocal.explain.ops.queries import equal
 from parfocal.phrases import joined, phrase
 
 
-def way_proof(scene: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof | None:
+def way_proof(
+    comparison: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float
+) -> Proof | None:
     """The same values taken through other ops, or through the same ones told otherwise; None: neither."""
-    backends = scene.case.backend, scene.case.reference_backend
+    backends = comparison.case.backend, comparison.case.reference_backend
     while min(len(own), len(others)) > 1 and own[-1].name == others[-1].name:
         if told(own[-1], backends[0].is_tensor) != told(others[-1], backends[1].is_tensor):
             break
@@ -28,9 +30,9 @@ def way_proof(scene: OpComparison, own: Sequence[Op], others: Sequence[Op], scor
         for ops, backend in zip((own, others), backends, strict=True)
     )
     alike = [op.name for op in own] == [op.name for op in others]
-    code = next(_codes_of_words(scene, own, others), None if alike else "op.kind")
+    code = next(_codes_of_words(comparison, own, others), None if alike else "op.kind")
     if code is None:
-        return next(_shaped_otherwise(scene, own, others, score), None)
+        return next(_shaped_otherwise(comparison, own, others, score), None)
     message = phrase(
         "{port} in the port ({lines}), {reference} in the reference ({there})",
         port=mine,
@@ -43,16 +45,21 @@ def way_proof(scene: OpComparison, own: Sequence[Op], others: Sequence[Op], scor
 
 
 def _shaped_otherwise(
-    scene: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float
+    comparison: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float
 ) -> Iterator[Proof]:
     """Of the first op that is told the same, and takes the same numbers in another shape."""
     for mine, theirs in zip(own, others, strict=True):
         for key, other in zip(mine.inputs.values(), theirs.inputs.values(), strict=False):
             shape, right = (
-                list(log.values[k].shape) for log, k in ((scene.port, key), (scene.reference, other))
+                list(log.values[k].shape)
+                for log, k in ((comparison.port, key), (comparison.reference, other))
             )
-            if shape != right and scene.matches.are_one(key, other):
-                code = "op.axis" if "axis" in told(mine, scene.case.backend.is_tensor) else "layout.permuted"
+            if shape != right and comparison.matches.are_one(key, other):
+                code = (
+                    "op.axis"
+                    if "axis" in told(mine, comparison.case.backend.is_tensor)
+                    else "layout.permuted"
+                )
                 message = phrase(
                     "{name} takes {port} in the port ({line}), the same values as {reference} in the "
                     "reference ({there})",
@@ -66,7 +73,7 @@ def _shaped_otherwise(
                 yield Proof(code, message, fix, score, mine.where, theirs.where)
 
 
-def _codes_of_words(scene: OpComparison, own: Sequence[Op], others: Sequence[Op]) -> Iterator[str]:
+def _codes_of_words(comparison: OpComparison, own: Sequence[Op], others: Sequence[Op]) -> Iterator[str]:
     """Of what ops of the same names are told on both sides, and told otherwise."""
     left = list(others)
     for mine in own:
@@ -74,10 +81,10 @@ def _codes_of_words(scene: OpComparison, own: Sequence[Op], others: Sequence[Op]
         if theirs is None:
             continue
         left.remove(theirs)
-        ours = told(mine, scene.case.backend.is_tensor)
-        wanted = told(theirs, scene.case.reference_backend.is_tensor)
+        ours = told(mine, comparison.case.backend.is_tensor)
+        wanted = told(theirs, comparison.case.reference_backend.is_tensor)
         for name in ours:
-            if name in wanted and not equal(name, ours[name], wanted[name], scene, mine):
+            if name in wanted and not equal(name, ours[name], wanted[name], comparison, mine):
                 yield code_of(name, mine.name)
 
 

@@ -35,9 +35,9 @@ PARTS = SELECTING | MOVING | {"neg", "cast"}
 MOST_TENSORS = limits.searches.ORDERED_TENSORS.value
 
 
-def other_order_of_tensors(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def other_order_of_tensors(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The same op on the same tensors in another order."""
-    mine, theirs = producers(scene, gap)
+    mine, theirs = producers(comparison, mismatch)
     if mine is None or theirs is None or mine.name != theirs.name or mine.function is None:
         return
     slots = list(mine.inputs)
@@ -48,92 +48,99 @@ def other_order_of_tensors(scene: OpComparison, gap: Mismatch) -> Iterator[Proof
     for order in permutations(range(len(slots))):
         if order == tuple(range(len(slots))):
             continue
-        if not all(scene.matches.are_one(keys[i], other) for i, other in zip(order, others, strict=True)):
+        if not all(
+            comparison.matches.are_one(keys[i], other) for i, other in zip(order, others, strict=True)
+        ):
             continue
-        score = scene.try_remade(mine, reordering(slots, order))
-        if score <= scene.case.limit:
-            where = order_of_making(scene, mine, order, theirs)
+        score = comparison.try_remade(mine, reordering(slots, order))
+        if score <= comparison.case.limit:
+            where = order_of_making(comparison, mine, order, theirs)
             if where is None or where.line == mine.line:
                 where = mine.where
             proof = order_proof(mine, theirs, order, where, score)
             elsewhere = where != mine.where
-            yield replace(proof, fix=made_fix(scene, mine, order, proof.fix)) if elsewhere else proof
+            yield replace(proof, fix=made_fix(comparison, mine, order, proof.fix)) if elsewhere else proof
             return
 
 
-def split_otherwise(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def split_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """An axis that is split into as many parts of another size: heads, groups, windows."""
-    own, others = moving(scene, gap)
+    own, others = moving(comparison, mismatch)
     mine = next((op for op in own if op.name == "reshape" and op.function is not None), None)
     theirs = next((op for op in others if op.name == "reshape"), None)
     if mine is None or theirs is None:
         return
     shape, right = (
         log.values[next(iter(op.outputs.values()))].shape
-        for log, op in ((scene.port, mine), (scene.reference, theirs))
+        for log, op in ((comparison.port, mine), (comparison.reference, theirs))
     )
-    before = scene.port.values[next(iter(mine.inputs.values()))]
+    before = comparison.port.values[next(iter(mine.inputs.values()))]
     if not len(before.shape) < len(shape) == len(right) or shape == right or before.size != prod(right):
         return
-    score = scene.try_remade(mine, reshaping(shape, right))
-    if score <= scene.case.limit:
-        yield split_proof(scene, mine, theirs, score)
+    score = comparison.try_remade(mine, reshaping(shape, right))
+    if score <= comparison.case.limit:
+        yield split_proof(comparison, mine, theirs, score)
 
 
-def values_moved(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def values_moved(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The right values in the wrong places."""
-    mine, right = scene.port.values[gap.port], scene.reference.values[gap.reference]
-    if not rearranged(mine, right) or are_masks(scene, gap):
+    mine, right = comparison.port.values[mismatch.port], comparison.reference.values[mismatch.reference]
+    if not rearranged(mine, right) or are_masks(comparison, mismatch):
         return
-    if is_same(scene, gap.port, gap.reference):
+    if is_same(comparison, mismatch.port, mismatch.reference):
         return  # a little off, where they are
-    own, others = moving(scene, gap)
+    own, others = moving(comparison, mismatch)
     if not own and not others:
         return
-    score = transplanted(scene, gap)
-    if score <= scene.case.limit:
-        yield moved_proof(scene, gap, own, others, line_of_use(scene, gap), score)
+    score = transplanted(comparison, mismatch)
+    if score <= comparison.case.limit:
+        yield moved_proof(comparison, mismatch, own, others, line_of_use(comparison, mismatch), score)
 
 
-def ops_in_another_order(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def ops_in_another_order(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The same ops, one after the other in another order; or one more or less in a row of several."""
-    everything = between(scene, gap)
+    everything = between(comparison, mismatch)
     own, others = ([op for op in ops if op.name not in SELECTING] for ops in everything)
     if not own or not others or len(own) + len(others) < 3:
         return
     names, wanted = [op.name for op in own], [op.name for op in others]
-    if not same_sources(scene, *everything):
+    if not same_sources(comparison, *everything):
         return
     if names != wanted and sorted(names) == sorted(wanted):
-        score = transplanted(scene, gap)
-        if score <= scene.case.limit:
+        score = transplanted(comparison, mismatch)
+        if score <= comparison.case.limit:
             first = next(op for op, name in zip(own, wanted, strict=True) if op.name != name)
             proof = order_proof(first, others[-1], (), first.where, score, (names, wanted))
-            yield replace(proof, message=joined("; ", (proof.message, *_told_otherwise(scene, own, others))))
+            yield replace(
+                proof, message=joined("; ", (proof.message, *_told_otherwise(comparison, own, others)))
+            )
     extra = one_more(names, wanted)
     if extra is not None and own[extra].function is not None:
         for slot in own[extra].inputs:
-            score = scene.try_remade(own[extra], picking(slot))
-            if score <= scene.case.limit:
-                yield extra_proof(scene, [own[extra]], score, (own[extra], slot))
+            score = comparison.try_remade(own[extra], picking(slot))
+            if score <= comparison.case.limit:
+                yield extra_proof(comparison, [own[extra]], score, (own[extra], slot))
                 return
     lacking = one_more(wanted, names)
     if lacking and others[lacking].function is not None and len(others[lacking].inputs) == 1:
-        before, backends = own[lacking - 1], (scene.case.backend, scene.case.reference_backend)
-        score = scene.try_remade(before, followed_by(bridging(*backends, others[lacking])))
-        if score <= scene.case.limit:
-            yield missing_proof(scene, [others[lacking]], before.where, score)
+        before, backends = own[lacking - 1], (comparison.case.backend, comparison.case.reference_backend)
+        score = comparison.try_remade(before, followed_by(bridging(*backends, others[lacking])))
+        if score <= comparison.case.limit:
+            yield missing_proof(comparison, [others[lacking]], before.where, score)
 
 
-def _told_otherwise(scene: OpComparison, own: list[Op], others: list[Op]) -> Iterator[str]:
+def _told_otherwise(comparison: OpComparison, own: list[Op], others: list[Op]) -> Iterator[str]:
     """What ops of the same names are told on both sides, where that differs too."""
     for op in own:
         alike = [each for each in others if each.name == op.name]
-        if len(alike) != 1 or told_alike(scene, op, alike[0]):
+        if len(alike) != 1 or told_alike(comparison, op, alike[0]):
             continue
         mine, theirs = (
             joined(", ", (f"{name} {words(value)}" for name, value in told(each, backend.is_tensor).items()))
-            for each, backend in ((op, scene.case.backend), (alike[0], scene.case.reference_backend))
+            for each, backend in (
+                (op, comparison.case.backend),
+                (alike[0], comparison.case.reference_backend),
+            )
         )
         yield phrase(
             "{name} with {reference} in the reference, {port} in the port",
@@ -143,46 +150,56 @@ def _told_otherwise(scene: OpComparison, own: list[Op], others: list[Op]) -> Ite
         )
 
 
-def taken_otherwise(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def taken_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """Parts of the same values taken and joined otherwise, in whatever number of steps."""
-    own, others = between(scene, gap)
-    if not own or not others or not same_sources(scene, own, others):
+    own, others = between(comparison, mismatch)
+    if not own or not others or not same_sources(comparison, own, others):
         return
     if any(op.is_module or op.name not in PARTS for op in (*own, *others)):
         return
-    score = transplanted(scene, gap)
-    if score <= scene.case.limit:
-        moved = rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference])
+    score = transplanted(comparison, mismatch)
+    if score <= comparison.case.limit:
+        moved = rearranged(
+            comparison.port.values[mismatch.port], comparison.reference.values[mismatch.reference]
+        )
         yield taken_proof(own, others, moved, score)
 
 
-def another_value(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def another_value(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The port takes a value that both sides have, but not here."""
-    if not scene.knows(gap.port) or not scene.known_to_port(gap.reference) or gap.user is None:
+    if (
+        not comparison.knows(mismatch.port)
+        or not comparison.known_to_port(mismatch.reference)
+        or mismatch.user is None
+    ):
         return
-    wanted = _other_output(scene, gap)
-    moved = rearranged(scene.port.values[gap.port], scene.reference.values[gap.reference])
+    wanted = _other_output(comparison, mismatch)
+    moved = rearranged(comparison.port.values[mismatch.port], comparison.reference.values[mismatch.reference])
     if moved and wanted is None:
         return
-    if gap.user.function is not None and gap.slot is not None:
-        mine_too = scene.port.values[wanted or scene.matches.to_port[gap.reference]]
-        score = scene.try_fed(gap.user, gap.slot, lambda: scene.case.backend.from_array(mine_too))
+    if mismatch.user.function is not None and mismatch.slot is not None:
+        mine_too = comparison.port.values[wanted or comparison.matches.to_port[mismatch.reference]]
+        score = comparison.try_fed(
+            mismatch.user, mismatch.slot, lambda: comparison.case.backend.from_array(mine_too)
+        )
     else:
-        score = transplanted(scene, gap)
-    if score > scene.case.limit:
+        score = transplanted(comparison, mismatch)
+    if score > comparison.case.limit:
         return
-    mine, theirs = producers(scene, gap)
-    where = line_of_use(scene, gap)
+    mine, theirs = producers(comparison, mismatch)
+    where = line_of_use(comparison, mismatch)
     own = [] if mine is None or mine.is_module else list(mine.inputs.values())
     others = [] if theirs is None or theirs.is_module else list(theirs.inputs.values())
-    if theirs is not None and is_one_of(scene, gap.port, others):
-        yield missing_proof(scene, [theirs], where, score, gap)
-    elif mine is not None and any(scene.matches.are_one(key, gap.reference) for key in own):
-        yield extra_proof(scene, [mine], score)
+    if theirs is not None and is_one_of(comparison, mismatch.port, others):
+        yield missing_proof(comparison, [theirs], where, score, mismatch)
+    elif mine is not None and any(comparison.matches.are_one(key, mismatch.reference) for key in own):
+        yield extra_proof(comparison, [mine], score)
     else:
-        names = [_given_by(mine, gap.port)], [_given_by(theirs, gap.reference)]
-        proof = order_proof(gap.user, gap.other_user, (), line_of_use(scene, gap), score, names)
-        yield replace(proof, fix=value_fix(scene, gap, proof.fix))
+        names = [_given_by(mine, mismatch.port)], [_given_by(theirs, mismatch.reference)]
+        proof = order_proof(
+            mismatch.user, mismatch.other_user, (), line_of_use(comparison, mismatch), score, names
+        )
+        yield replace(proof, fix=value_fix(comparison, mismatch, proof.fix))
 
 
 def _given_by(op: Op | None, key: Key) -> str:
@@ -197,11 +214,11 @@ def _given_by(op: Op | None, key: Key) -> str:
     )
 
 
-def _other_output(scene: OpComparison, gap: Mismatch) -> Key | None:
+def _other_output(comparison: OpComparison, mismatch: Mismatch) -> Key | None:
     """What the port's op gives where the reference's, of the same name, gives what is taken there."""
-    mine, theirs = producers(scene, gap)
+    mine, theirs = producers(comparison, mismatch)
     if mine is None or theirs is None or mine.name != theirs.name or len(mine.outputs) < 2:
         return None
-    slot = next((slot for slot, key in theirs.outputs.items() if key == gap.reference), "")
+    slot = next((slot for slot, key in theirs.outputs.items() if key == mismatch.reference), "")
     key = mine.outputs.get(slot)
-    return None if key in (None, gap.port) else key
+    return None if key in (None, mismatch.port) else key

@@ -22,39 +22,41 @@ from parfocal.explain.ops.writing import EditPlace, Writer
 
 def without_arguments(case: Case, names: Collection[str], words: str) -> str:
     """The call without some of its arguments: positions or keywords."""
-    scene, op = caller(case)
+    comparison, op = caller(case)
     spot = None if op is None else fixing.spot_of(op)
-    return words if scene is None or spot is None else _tried(scene, leaving_out(spot, names), words)
+    return (
+        words if comparison is None or spot is None else _tried(comparison, leaving_out(spot, names), words)
+    )
 
 
 def with_arguments(case: Case, slots: Collection[str], words: str) -> str:
     """The call with tensors that the reference's has besides, at the same positions or keywords."""
-    scene, op = caller(case)
+    comparison, op = caller(case)
     spot = None if op is None else fixing.spot_of(op)
-    theirs = None if scene is None else call_in(scene.reference.ops, case.counterpart)
-    if scene is None or op is None or spot is None or theirs is None:
+    theirs = None if comparison is None else call_in(comparison.reference.ops, case.counterpart)
+    if comparison is None or op is None or spot is None or theirs is None:
         return words
-    writer = Writer(scene, EditPlace(spot, None, op.index))
+    writer = Writer(comparison, EditPlace(spot, None, op.index))
     texts = {
-        slot: writer.write(theirs.inputs[slot], scene.reference.maker(theirs, slot))
+        slot: writer.write(theirs.inputs[slot], comparison.reference.maker(theirs, slot))
         for slot in slots
         if slot in theirs.inputs
     }
     said = {slot: text for slot, text in texts.items() if text is not None}
-    return _tried(scene, passing(spot, said), words) if said.keys() == set(slots) else words
+    return _tried(comparison, passing(spot, said), words) if said.keys() == set(slots) else words
 
 
 def calling(case: Case, order: int, path: str) -> FixLine | None:
     """Another layer of the same code called instead, by its path in the port; None: no line that mends."""
-    scene, _ = caller(case)
-    op = None if scene is None else call_in(scene.port.ops, order)
+    comparison, _ = caller(case)
+    op = None if comparison is None else call_in(comparison.port.ops, order)
     spot = None if op is None else fixing.spot_of(op)
-    own = "" if scene is None else scene.case.node.path
-    if scene is None or spot is None or (own and not path.startswith(f"{own}.")) or not has_self(spot):
+    own = "" if comparison is None else comparison.case.node.path
+    if comparison is None or spot is None or (own and not path.startswith(f"{own}.")) or not has_self(spot):
         return None
     name = spelled_path(path[len(own) + 1 :] if own else path).replace("port", "self", 1)
     patch = recalling(spot, name)
-    return None if patch is None or verdict(scene, patch) != MENDED else FixLine.of(patch)
+    return None if patch is None or verdict(comparison, patch) != MENDED else FixLine.of(patch)
 
 
 def in_order(case: Case, order: Mapping[str, str], words: str) -> str:
@@ -79,20 +81,20 @@ def as_the_reference(case: Case, slots: Mapping[str, str], values: Mapping[str, 
     ``slots``: where each is passed in the port. A value is only told where the line runs right by it as a
     whole: it may be another every time.
     """
-    scene, op = caller(case)
+    comparison, op = caller(case)
     spot = None if op is None else fixing.spot_of(op)
-    theirs = None if scene is None else call_in(scene.reference.ops, case.counterpart)
+    theirs = None if comparison is None else call_in(comparison.reference.ops, case.counterpart)
     beside = None if theirs is None else fixing.spot_of(theirs)
-    if scene is None or spot is None:
+    if comparison is None or spot is None:
         return words
     spelled = {} if beside is None else {name: _theirs(beside, name, slot) for name, slot in slots.items()}
     texts = {slots[name]: text for name, text in spelled.items() if text is not None}
     if len(texts) == len(slots):
-        line = _tried(scene, passing(spot, texts), words)
+        line = _tried(comparison, passing(spot, texts), words)
         if line != words:
             return line
     patch = passing(spot, {slots[name]: written(value) for name, value in values.items()})
-    return words if patch is None or verdict(scene, patch) != MENDED else FixLine.of(patch)
+    return words if patch is None or verdict(comparison, patch) != MENDED else FixLine.of(patch)
 
 
 def _theirs(spot: SourceSpot, name: str, slot: str) -> str | None:
@@ -100,5 +102,5 @@ def _theirs(spot: SourceSpot, name: str, slot: str) -> str | None:
     return argument_text(spot, name) or argument_text(spot, slot)
 
 
-def _tried(scene: OpComparison, patch: Patch | None, words: str) -> str:
-    return words if patch is None or verdict(scene, patch) == WORSE else FixLine.of(patch)
+def _tried(comparison: OpComparison, patch: Patch | None, words: str) -> str:
+    return words if patch is None or verdict(comparison, patch) == WORSE else FixLine.of(patch)

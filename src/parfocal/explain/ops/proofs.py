@@ -29,7 +29,12 @@ SMALL = limits.causes.GUARDING.value
 
 
 def argument_proof(
-    scene: OpComparison, op: Op, other: Op | None, mine: PassedArgument, theirs: PassedArgument, score: float
+    comparison: OpComparison,
+    op: Op,
+    other: Op | None,
+    mine: PassedArgument,
+    theirs: PassedArgument,
+    score: float,
 ) -> Proof:
     ours, own = words(theirs.value), words(mine.value)
     if mine.name == "scalar":
@@ -58,13 +63,13 @@ def argument_proof(
         wrong=words(mine.back(mine.value)),
         line=line(op),
     )
-    owner = spelled_path(scene.case.node.path), scene.case.module
-    fix = fixing.told(op, mine, theirs.value, fix, owner, partial(frames_around, scene.case))
+    owner = spelled_path(comparison.case.node.path), comparison.case.module
+    fix = fixing.told(op, mine, theirs.value, fix, owner, partial(frames_around, comparison.case))
     return Proof(code, message, fix, score, op.where, None if other is None else other.where)
 
 
 def extra_proof(
-    scene: OpComparison, ops: Sequence[Op], score: float, right: tuple[Op, str] | None = None
+    comparison: OpComparison, ops: Sequence[Op], score: float, right: tuple[Op, str] | None = None
 ) -> Proof:
     """Of one op too many, or of several in a row; ``right``: which of them takes the right value."""
     codes = {"cast": "dtype.precision"}
@@ -83,7 +88,7 @@ def extra_proof(
     )
     if op.name in DROPPING and not op.is_module:
         code = "random.dropout"
-        rate = said(op, scene.case.backend.is_tensor).get("p")
+        rate = said(op, comparison.case.backend.is_tensor).get("p")
         message = phrase(
             "dropout{rate} is on in {line}: ",
             rate="" if rate is None else phrase(" with p = {words}", words=words(rate.value)),
@@ -102,16 +107,20 @@ def extra_proof(
 
 
 def missing_proof(
-    scene: OpComparison, ops: Sequence[Op], where: OpLine | None, score: float, gap: Mismatch | None = None
+    comparison: OpComparison,
+    ops: Sequence[Op],
+    where: OpLine | None,
+    score: float,
+    mismatch: Mismatch | None = None,
 ) -> Proof:
     """Of one op of the reference that is missing, or of several in a row."""
     op = ops[-1]
-    scalar = said(op, scene.case.reference_backend.is_tensor).get("scalar")
+    scalar = said(op, comparison.case.reference_backend.is_tensor).get("scalar")
     value = phrase(" with {words}", words=words(scalar.value)) if scalar is not None and len(ops) == 1 else ""
     if op.name == "setitem" and (index := indexed(op.args[1])) is not None:
         value = phrase(" at [{index}]", index=index)
     code = "op.missing"
-    if any(hides(scene.reference, each) for each in ops):
+    if any(hides(comparison.reference, each) for each in ops):
         code = "op.mask"
     elif len(ops) == 1 and op.name in SCALING and scalar is not None:
         code = "op.scale"
@@ -124,7 +133,10 @@ def missing_proof(
         place=place,
     )
     fix = missing_fix(
-        scene, ops, gap, phrase("apply {chain}{value}{place}", chain=chain(ops), value=value, place=place)
+        comparison,
+        ops,
+        mismatch,
+        phrase("apply {chain}{value}{place}", chain=chain(ops), value=value, place=place),
     )
     if isinstance(fix, fixing.FixLine) and where is None:
         where = OpLine(op.name, fix.patch.file, fix.patch.line)
@@ -133,9 +145,9 @@ def missing_proof(
     return Proof(code, message, fix, score, where, op.where)
 
 
-def lacking_proof(scene: OpComparison, mine: Op, theirs: Op, key: Key, score: float) -> Proof:
+def lacking_proof(comparison: OpComparison, mine: Op, theirs: Op, key: Key, score: float) -> Proof:
     """An op that is handed a tensor less than in the reference."""
-    shape = list(scene.reference.values[key].shape)
+    shape = list(comparison.reference.values[key].shape)
     code = "op.bias" if len(shape) == 1 else "op.missing"
     message = phrase(
         "{name} takes a tensor {shape} more in the reference ({line}) than in the port",
@@ -147,9 +159,9 @@ def lacking_proof(scene: OpComparison, mine: Op, theirs: Op, key: Key, score: fl
     return Proof(code, message, fix, score, mine.where, theirs.where)
 
 
-def mask_proof(scene: OpComparison, gap: Mismatch, where: OpLine | None, score: float) -> Proof:
-    mine = covered(scene.port.values[gap.port])
-    right = covered(scene.reference.values[gap.reference]).reshape(mine.shape)
+def mask_proof(comparison: OpComparison, mismatch: Mismatch, where: OpLine | None, score: float) -> Proof:
+    mine = covered(comparison.port.values[mismatch.port])
+    right = covered(comparison.reference.values[mismatch.reference]).reshape(mine.shape)
     differing = int((mine != right).sum())
     if differing == mine.size:
         how = phrase("means the opposite")
@@ -165,18 +177,23 @@ def mask_proof(scene: OpComparison, gap: Mismatch, where: OpLine | None, score: 
         other=phrase("the other ") if differing == mine.size else "",
         reference=int(right.sum()),
     )
-    made = scene.reference.producers.get(gap.reference)
+    made = comparison.reference.producers.get(mismatch.reference)
     place = "" if where is None else phrase(" in {line}", line=line(where))
-    fix = mask_fix(scene, gap, fix + place)
+    fix = mask_fix(comparison, mismatch, fix + place)
     return Proof("op.mask", message, fix, score, where, None if made is None else made.where)
 
 
 def hidden_proof(
-    scene: OpComparison, own: Sequence[Op], others: Sequence[Op], hiding: Op, covering: bool, score: float
+    comparison: OpComparison,
+    own: Sequence[Op],
+    others: Sequence[Op],
+    hiding: Op,
+    covering: bool,
+    score: float,
 ) -> Proof:
     """A mask that is applied by other ops, or not at all."""
     mine = next(
-        (op for op in own if any(is_mask(scene.port.values[key]) for key in op.inputs.values())), own[0]
+        (op for op in own if any(is_mask(comparison.port.values[key]) for key in op.inputs.values())), own[0]
     )
     how = phrase("otherwise or at another point") if covering else phrase("nowhere")
     message = phrase(
@@ -238,10 +255,10 @@ def order_proof(
 
 
 def exchanged_proof(
-    scene: OpComparison, one: tuple[Mismatch, Op], other: tuple[Mismatch, Op], score: float
+    comparison: OpComparison, one: tuple[Mismatch, Op], other: tuple[Mismatch, Op], score: float
 ) -> Proof:
     """Two ops of which each takes what the other should."""
-    given = [source_of(scene, gap.port, gap.made) for gap, _ in (one, other)]
+    given = [source_of(comparison, mismatch.port, mismatch.made) for mismatch, _ in (one, other)]
     users = [user for _, user in (one, other)]
     message = phrase(
         "{spelled} takes {given} and {users_spelled} {given2}; in the reference it is the other way round",
@@ -262,20 +279,22 @@ def exchanged_proof(
                 "exchange {given} and {given2} in {line}", given=given[0], given2=given[1], line=line(made)
             ),
         )
-        slots = [slot for gap, _ in (one, other) for slot, key in made.outputs.items() if key == gap.port]
+        slots = [
+            slot for mismatch, _ in (one, other) for slot, key in made.outputs.items() if key == mismatch.port
+        ]
         fix = fixing.exchanged_parts(made, slots, fix)
     return Proof("op.order", message, fix, score, where, None if there is None else there.where)
 
 
-def source_of(scene: OpComparison, key: Key, made: Op | None) -> str:
+def source_of(comparison: OpComparison, key: Key, made: Op | None) -> str:
     """Where a value of the port comes from, in words."""
     if made is not None and len(made.outputs) > 1:
         slot = next((slot for slot, output in made.outputs.items() if output == key), "?")
         return phrase("output {slot} of {spelled}", slot=slot, spelled=made.spelled)
     if made is not None:
         return phrase("what {spelled} gives", spelled=made.spelled)
-    backend, wanted = scene.case.backend, scene.port.values[key]
-    for entry in backend.state(scene.case.module):
+    backend, wanted = comparison.case.backend, comparison.port.values[key]
+    for entry in backend.state(comparison.case.module):
         array = backend.to_array(entry.value)
         if array.shape == wanted.shape and np.array_equal(array, wanted):
             return f"self.{entry.path}"
@@ -298,7 +317,7 @@ def early_proof(mine: Op, theirs: Op, where: OpLine, score: float) -> Proof:
     return Proof("op.order", message, fix, score, where, theirs.where)
 
 
-def replaced_proof(scene: OpComparison, mine: Op, theirs: Op, score: float) -> Proof:
+def replaced_proof(comparison: OpComparison, mine: Op, theirs: Op, score: float) -> Proof:
     code = "op.activation" if {mine.name, theirs.name} <= POINTWISE else "op.kind"
     if {mine.name, theirs.name} in ({"sum", "mean"}, SCALING):
         code = "op.scale"
@@ -315,13 +334,13 @@ def replaced_proof(scene: OpComparison, mine: Op, theirs: Op, score: float) -> P
         mine_name=mine.name,
         line=line(mine),
     )
-    arguments = told(theirs, scene.case.reference_backend.is_tensor)
-    owner = spelled_path(scene.case.node.path), scene.case.module
-    fix = fixing.called(mine, scene.case.backend.name, theirs.name, arguments, fix, owner)
+    arguments = told(theirs, comparison.case.reference_backend.is_tensor)
+    owner = spelled_path(comparison.case.node.path), comparison.case.module
+    fix = fixing.called(mine, comparison.case.backend.name, theirs.name, arguments, fix, owner)
     return Proof(code, message, fix, score, mine.where, theirs.where)
 
 
-def formula_proof(scene: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof:
+def formula_proof(comparison: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof:
     """Another function of the same value, written by hand."""
     message = phrase(
         "another function of the same value: {port} in the port ({line}), {reference} in the "
@@ -338,7 +357,12 @@ def formula_proof(scene: OpComparison, own: Sequence[Op], others: Sequence[Op], 
 
 
 def moved_proof(
-    scene: OpComparison, gap: Mismatch, own: list[Op], others: list[Op], where: OpLine | None, score: float
+    comparison: OpComparison,
+    mismatch: Mismatch,
+    own: list[Op],
+    others: list[Op],
+    where: OpLine | None,
+    score: float,
 ) -> Proof:
     """The same values in other places."""
     joining = next((op for op in reversed(own) if op.name in ("concat", "stack")), None)
@@ -351,17 +375,20 @@ def moved_proof(
         reference=theirs,
     )
     fix = moved_fix(
-        scene, gap, own, phrase("arrange the values in {line} as the reference does", line=line(place))
+        comparison,
+        mismatch,
+        own,
+        phrase("arrange the values in {line} as the reference does", line=line(place)),
     )
     if isinstance(fix, fixing.FixLine):
         place = replace(place, file=fix.patch.file, line=fix.patch.line)
     names, wanted = {op.name for op in own}, {op.name for op in others}
     if (names - wanted) & {"flip", "roll"}:
         op = next(op for op in own if op.name in {"flip", "roll"} - wanted)
-        return extra_proof(scene, [op], score)
+        return extra_proof(comparison, [op], score)
     if (wanted - names) & {"flip", "roll"}:
         op = next(op for op in others if op.name in {"flip", "roll"} - names)
-        return missing_proof(scene, [op], place, score)
+        return missing_proof(comparison, [op], place, score)
     if {"concat", "stack"} & (names | wanted):
         code = "op.order"
     else:
@@ -389,11 +416,11 @@ def taken_proof(own: list[Op], others: list[Op], moved: bool, score: float) -> P
     return Proof(code, message, fix, score, own[0].where, others[0].where)
 
 
-def split_proof(scene: OpComparison, mine: Op, theirs: Op, score: float) -> Proof:
+def split_proof(comparison: OpComparison, mine: Op, theirs: Op, score: float) -> Proof:
     """An axis that is split into parts of another size."""
-    shape = scene.port.values[next(iter(mine.outputs.values()))].shape
-    right = scene.reference.values[next(iter(theirs.outputs.values()))].shape
-    multiplied = any(each.name in PRODUCTS for each in scene.suspects)
+    shape = comparison.port.values[next(iter(mine.outputs.values()))].shape
+    right = comparison.reference.values[next(iter(theirs.outputs.values()))].shape
+    multiplied = any(each.name in PRODUCTS for each in comparison.suspects)
     code = "config.heads" if multiplied else "config.groups"
     message = phrase(
         "{name} makes {port} in the port, {reference} in the reference",

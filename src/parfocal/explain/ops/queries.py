@@ -1,4 +1,4 @@
-"""Questions about the ops and values of a scene."""
+"""Questions about the ops and values of a comparison."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison
 
 
-def output_shape(scene: OpComparison, op: Op) -> tuple[int, ...] | None:
+def output_shape(comparison: OpComparison, op: Op) -> tuple[int, ...] | None:
     keys = list(op.outputs.values())
-    return scene.port.values[keys[0]].shape if len(keys) == 1 else None
+    return comparison.port.values[keys[0]].shape if len(keys) == 1 else None
 
 
-def can_take(scene: OpComparison, op: Op, order: tuple[int, ...]) -> bool:
+def can_take(comparison: OpComparison, op: Op, order: tuple[int, ...]) -> bool:
     """Whether the op can take its tensors in this order: a concatenation always, others if alike."""
-    shapes = [scene.port.values[key].shape for key in op.inputs.values()]
+    shapes = [comparison.port.values[key].shape for key in op.inputs.values()]
     return op.name == "concat" or all(
         shapes[index] == shape for index, shape in zip(order, shapes, strict=True)
     )
 
 
-def natural_factors(scene: OpComparison, op: Op) -> Iterator[float]:
+def natural_factors(comparison: OpComparison, op: Op) -> Iterator[float]:
     """Roots of the last axis' length: what attention is scaled by."""
     for key in op.inputs.values():
-        shape = scene.port.values[key].shape
+        shape = comparison.port.values[key].shape
         if shape and shape[-1] > 1:
             yield from (shape[-1] ** -0.5, shape[-1] ** 0.5)
 
 
-def equal(name: str, mine: Any, theirs: Any, scene: OpComparison, op: Op) -> bool:
+def equal(name: str, mine: Any, theirs: Any, comparison: OpComparison, op: Op) -> bool:
     if name == "axis" and op.inputs:
-        count = scene.port.values[next(iter(op.inputs.values()))].ndim
+        count = comparison.port.values[next(iter(op.inputs.values()))].ndim
         return bool(_axes(mine, count) == _axes(theirs, count))
     if isinstance(mine, (int, float)) and isinstance(theirs, (int, float)):
         return abs(mine - theirs) <= 1e-7 * max(abs(mine), abs(theirs))

@@ -42,18 +42,20 @@ WRITING = limits.searches.WRITING_WORK.value
 MENDED, RIGHT, BETTER, WORSE = 3, 2, 1, 0
 
 
-def mended(scene: OpComparison, gap: Mismatch | None, proof: Proof) -> Proof:
+def mended(comparison: OpComparison, mismatch: Mismatch | None, proof: Proof) -> Proof:
     """The proof with a line that was tried, if there is one."""
     if isinstance(proof.fix, ModuleSetting):
-        return _set_or_said(scene, gap, proof, proof.fix)
+        return _set_or_said(comparison, mismatch, proof, proof.fix)
     if proof.fix.startswith(spelled_path("")) and not isinstance(proof.fix, FixLine):
         return proof  # of the port itself
-    return _tried(scene, gap, proof)[0]
+    return _tried(comparison, mismatch, proof)[0]
 
 
-def _set_or_said(scene: OpComparison, gap: Mismatch | None, proof: Proof, setting: ModuleSetting) -> Proof:
+def _set_or_said(
+    comparison: OpComparison, mismatch: Mismatch | None, proof: Proof, setting: ModuleSetting
+) -> Proof:
     """A setting of the module, unless that does not mend and a line does: others may use it, too."""
-    case = scene.case.at_outputs()
+    case = comparison.case.at_outputs()
     with ExitStack() as made:
 
         def prepare(twin: Any) -> None:
@@ -61,28 +63,33 @@ def _set_or_said(scene: OpComparison, gap: Mismatch | None, proof: Proof, settin
 
         if setting.line is None or case.tried(prepare, inside=False) <= case.limit:
             return proof
-    said, mark = _tried(scene, gap, replace(proof, fix=setting.line))
+    said, mark = _tried(comparison, mismatch, replace(proof, fix=setting.line))
     return said if mark == MENDED else proof
 
 
-def _tried(scene: OpComparison, gap: Mismatch | None, proof: Proof) -> tuple[Proof, int]:
+def _tried(comparison: OpComparison, mismatch: Mismatch | None, proof: Proof) -> tuple[Proof, int]:
     """The proof with the line that mends best, and how well."""
     told = (proof.fix.patch, *proof.fix.others) if isinstance(proof.fix, FixLine) else ()
     first = best = told[0] if told else None
     mark = WORSE
-    carried = list(_carried(scene, gap))
-    allowance = scene.case.allowance
-    for patch in _candidates(scene, gap, (*told, *carried)):
+    carried = list(_carried(comparison, mismatch))
+    allowance = comparison.case.allowance
+    for patch in _candidates(comparison, mismatch, (*told, *carried)):
         if mark >= BETTER and allowance is not None and not allowance.has_room:
             break
         if patch.also and mark >= BETTER:
             break  # what one line leaves wrong elsewhere is another mistake sooner than part of this one
-        found = verdict(scene, patch)
+        found = verdict(comparison, patch)
         if found > mark or (found == MENDED and _is_in(proof, patch)):
             best, mark = patch, found
         if found == MENDED and (_is_in(proof, patch) or proof.code != "op.missing"):
             break  # a line of the blamed function rather than another that mends as well
-    if best is not None and mark == MENDED and gap is not None and _may_be_elsewhere(scene, gap, proof):
+    if (
+        best is not None
+        and mark == MENDED
+        and mismatch is not None
+        and _may_be_elsewhere(comparison, mismatch, proof)
+    ):
         proof = proof if _is_in(proof, best) else _placed(proof, best)
     if best is not None and mark == MENDED and best in carried:
         proof = _placed(proof, best)
@@ -91,12 +98,12 @@ def _tried(scene: OpComparison, gap: Mismatch | None, proof: Proof) -> tuple[Pro
     return replace(proof, fix=FixLine.of(best, [each for each in told if each != best])), mark
 
 
-def _may_be_elsewhere(scene: OpComparison, gap: Mismatch, proof: Proof) -> bool:
+def _may_be_elsewhere(comparison: OpComparison, mismatch: Mismatch, proof: Proof) -> bool:
     """Whether something is missing, and no helper lets the value pass as it was given it."""
-    if not scene.knows(gap.port) or proof.code != "op.missing":
+    if not comparison.knows(mismatch.port) or proof.code != "op.missing":
         return False
-    passing = (each.tensor for each in scene.port.returns if each.given)
-    return all(key_of(scene.case.backend.to_array(tensor)) != gap.port for tensor in passing)
+    passing = (each.tensor for each in comparison.port.returns if each.given)
+    return all(key_of(comparison.case.backend.to_array(tensor)) != mismatch.port for tensor in passing)
 
 
 def _is_in(proof: Proof, patch: Patch) -> bool:
@@ -116,9 +123,11 @@ def _placed(proof: Proof, patch: Patch) -> Proof:
     return replace(proof, port=there, message=proof.message.replace(line(where), line(there)))
 
 
-def _candidates(scene: OpComparison, gap: Mismatch | None, told: Sequence[Patch]) -> Iterator[Patch]:
+def _candidates(
+    comparison: OpComparison, mismatch: Mismatch | None, told: Sequence[Patch]
+) -> Iterator[Patch]:
     seen: set[Patch] = set()
-    for patch in _with_names(scene, chain(told, _rewritten(scene, gap))):
+    for patch in _with_names(comparison, chain(told, _rewritten(comparison, mismatch))):
         if len(seen) == MOST:
             return
         if patch not in seen:
@@ -126,32 +135,34 @@ def _candidates(scene: OpComparison, gap: Mismatch | None, told: Sequence[Patch]
             yield patch
 
 
-def _with_names(scene: OpComparison, patches: Iterable[Patch]) -> Iterator[Patch]:
+def _with_names(comparison: OpComparison, patches: Iterable[Patch]) -> Iterator[Patch]:
     """Lines, and where they run more than once also those that say names instead of numbers."""
     for patch in patches:
         yield patch
-        runs = [op for op in scene.port.ops if (op.file, op.line) == (patch.file, patch.line) and op.frames]
+        runs = [
+            op for op in comparison.port.ops if (op.file, op.line) == (patch.file, patch.line) and op.frames
+        ]
         if len(runs) > len({op.span for op in runs}):
             yield from by_names(patch, runs[0].frames[0].names)
 
 
-def _carried(scene: OpComparison, gap: Mismatch | None) -> Iterator[Patch]:
+def _carried(comparison: OpComparison, mismatch: Mismatch | None) -> Iterator[Patch]:
     """A name that a loop gives the latest value alone, where the reference adds it to the others."""
-    made = None if gap is None else gap.other_made
-    if gap is not None and made is not None and made.name in CARRYING and len(made.inputs) == 2:
-        for place in _uses(scene, gap):
+    made = None if mismatch is None else mismatch.other_made
+    if mismatch is not None and made is not None and made.name in CARRYING and len(made.inputs) == 2:
+        for place in _uses(comparison, mismatch):
             patch = accumulating(place.spot, place.slot, SIGNS[made.name])
             if patch is not None:
                 yield patch
 
 
-def _rewritten(scene: OpComparison, gap: Mismatch | None) -> Iterator[Patch]:
+def _rewritten(comparison: OpComparison, mismatch: Mismatch | None) -> Iterator[Patch]:
     """The right value at every place where the wrong one is made, handed on or used.
 
     First in one line; then together with statements right before it, which go.
     """
-    own = [] if gap is None else [(scene, gap)]
-    ways = [*own, *((one, at) for one in (scene, *scene.elsewhere()) for at in narrowed(one))]
+    own = [] if mismatch is None else [(comparison, mismatch)]
+    ways = [*own, *((one, at) for one in (comparison, *comparison.elsewhere()) for at in narrowed(one))]
     places: dict[object, tuple[OpComparison, Mismatch, EditPlace]] = {}
     for one, at in ways:
         for place in _places(one, at):
@@ -162,114 +173,114 @@ def _rewritten(scene: OpComparison, gap: Mismatch | None) -> Iterator[Patch]:
         if len(gone) == count:
             here = id(one), id(place.spot.node), place.slot, place.moment, count
             if here not in writers:
-                scene.case.precise.effort.charge(WRITING)
+                comparison.case.precise.effort.charge(WRITING)
                 writers[here] = Writer(one, replace(place, without=gone))
             patch = _patch(writers[here], at)
             if patch is not None:
                 yield patch
 
 
-def _patch(writer: Writer, gap: Mismatch) -> Patch | None:
+def _patch(writer: Writer, mismatch: Mismatch) -> Patch | None:
     place = writer.place
-    text = writer.write(*_as_it_lies(writer.scene, gap))
+    text = writer.write(*_as_it_lies(writer.comparison, mismatch))
     patch = None if text is None else exchanging(place.spot, place.slot, text)
     return None if patch is None else without_statements(patch, place.spot.source, place.without)
 
 
-def _as_it_lies(scene: OpComparison, gap: Mismatch) -> tuple[Key, Op | None]:
+def _as_it_lies(comparison: OpComparison, mismatch: Mismatch) -> tuple[Key, Op | None]:
     """The right value before the reference moves it about, if it lies there as the port has it."""
-    log, shape = scene.reference, scene.port.values[gap.port].shape
-    key, made = gap.reference, gap.other_made
+    log, shape = comparison.reference, comparison.port.values[mismatch.port].shape
+    key, made = mismatch.reference, mismatch.other_made
     while (
         made is not None and log.values[key].shape != shape and log.only_moves(made) and len(made.inputs) == 1
     ):
         ((slot, key),) = made.inputs.items()
         made = log.maker(made, slot)
-    return (key, made) if log.values[key].shape == shape else (gap.reference, gap.other_made)
+    return (key, made) if log.values[key].shape == shape else (mismatch.reference, mismatch.other_made)
 
 
-def _places(scene: OpComparison, gap: Mismatch) -> Iterator[EditPlace]:
-    backend = scene.case.backend
-    end = len(scene.port.ops) if gap.user is None else gap.user.index
-    begin = 0 if gap.made is None else gap.made.index
-    for each in sorted(scene.port.returns, key=lambda each: (not each.given, -each.moment)):
-        if begin <= each.moment <= end and key_of(backend.to_array(each.tensor)) == gap.port:
+def _places(comparison: OpComparison, mismatch: Mismatch) -> Iterator[EditPlace]:
+    backend = comparison.case.backend
+    end = len(comparison.port.ops) if mismatch.user is None else mismatch.user.index
+    begin = 0 if mismatch.made is None else mismatch.made.index
+    for each in sorted(comparison.port.returns, key=lambda each: (not each.given, -each.moment)):
+        if begin <= each.moment <= end and key_of(backend.to_array(each.tensor)) == mismatch.port:
             spot = find_returned(each.file, each.line)
             if spot is not None:
                 yield EditPlace(spot, None, each.moment, each.around)
-    made = None if gap.made is None else fixing.spot_of(gap.made)
-    making = [] if made is None or gap.made is None else [EditPlace(made, None, gap.made.index)]
-    uses = list(_uses(scene, gap))
+    made = None if mismatch.made is None else fixing.spot_of(mismatch.made)
+    making = [] if made is None or mismatch.made is None else [EditPlace(made, None, mismatch.made.index)]
+    uses = list(_uses(comparison, mismatch))
     # a value that both sides have is right where it is made, unless nothing else helps
-    yield from (*uses, *making) if scene.knows(gap.port) else (*making, *uses)
+    yield from (*uses, *making) if comparison.knows(mismatch.port) else (*making, *uses)
 
 
-def _uses(scene: OpComparison, gap: Mismatch) -> Iterator[EditPlace]:
-    user, slot = gap.user, gap.slot
+def _uses(comparison: OpComparison, mismatch: Mismatch) -> Iterator[EditPlace]:
+    user, slot = mismatch.user, mismatch.slot
     if user is None:
-        order, side, slot, _ = scene.check.port
+        order, side, slot, _ = comparison.check.port
         if side == "output":
-            spot = fixing.at_the_end(scene.case.module) if order == scene.case.call else None
+            spot = fixing.at_the_end(comparison.case.module) if order == comparison.case.call else None
             if spot is not None:
-                yield EditPlace(spot, None, len(scene.port.ops))
+                yield EditPlace(spot, None, len(comparison.port.ops))
             return
-        user = next((op for op in scene.port.ops if op.call == order), None)
+        user = next((op for op in comparison.port.ops if op.call == order), None)
     spot = None if user is None else fixing.spot_of(user)
     if user is not None and spot is not None and slot is not None:
         yield EditPlace(spot, slot, user.index)
 
 
-def verdict(scene: OpComparison, patch: Patch) -> int:
+def verdict(comparison: OpComparison, patch: Patch) -> int:
     """How right the call is with a patch: as a whole, wherever it is looked at, or where it was wrong."""
-    case, whole = scene.case, scene.case.at_outputs()
+    case, whole = comparison.case, comparison.case.at_outputs()
     with patched(case.precise.port.modules.values(), patch) as functions:
         if not functions:
             return WORSE
         free = whole.run(inside=False)  # calls may come in another order than before
         if whole.score(free) <= case.limit:
             return MENDED
-        comes_of_it = _results(scene, whole, free)
-        if comes_of_it in scene.outcomes:  # another spelling of what was tried
-            return scene.outcomes[comes_of_it]
+        comes_of_it = _results(comparison, whole, free)
+        if comes_of_it in comparison.outcomes:  # another spelling of what was tried
+            return comparison.outcomes[comes_of_it]
         calls = ModuleCalls()
         led = case.run(listener=calls)
-    found = _judged(scene, whole, free, led, calls)
+    found = _judged(comparison, whole, free, led, calls)
     if comes_of_it is not None:
-        scene.outcomes[comes_of_it] = found
+        comparison.outcomes[comes_of_it] = found
     return found
 
 
-def _results(scene: OpComparison, whole: Case, free: repeat.RepeatResult | None) -> object:
+def _results(comparison: OpComparison, whole: Case, free: repeat.RepeatResult | None) -> object:
     """What the call gives, bit by bit, and from where it is seen; None where it gives nothing."""
     given = [] if free is None else [free.places.get(check.port) for check in whole.checks]
     if not given or any(array is None for array in given):
         return None
-    return scene.check.port, tuple(key_of(array) for array in given if array is not None)
+    return comparison.check.port, tuple(key_of(array) for array in given if array is not None)
 
 
 def _judged(
-    scene: OpComparison,
+    comparison: OpComparison,
     whole: Case,
     free: repeat.RepeatResult | None,
     led: repeat.RepeatResult | None,
     calls: ModuleCalls,
 ) -> int:
-    case = scene.case
+    case = comparison.case
     # values are led along by the order of calls: in another order only the free run tells, rounding and all
     if led is None or calls.paths != [node.path for node in case.precise.port.trace.subtree(case.start)]:
         return MENDED if whole.with_drift().score(free) <= case.limit else WORSE
     if case.score(led) <= case.limit:
         return MENDED if whole.with_drift().score(free) <= case.limit else RIGHT
-    observed = led.places.get(scene.check.port)
+    observed = led.places.get(comparison.check.port)
     if observed is None:
         return WORSE
-    right = case.judge(observed, case.expected(scene.check, observed), scene.check) <= case.limit
+    right = case.judge(observed, case.expected(comparison.check, observed), comparison.check) <= case.limit
     return BETTER if right else WORSE
 
 
-def wrong_with(scene: OpComparison, patch: Patch) -> list[repeat.Place] | None:
+def wrong_with(comparison: OpComparison, patch: Patch) -> list[repeat.Place] | None:
     """Where else the call is wrong with a patch; None: the patch cannot be tried."""
-    case, calls = scene.case, ModuleCalls()
+    case, calls = comparison.case, ModuleCalls()
     with patched(case.precise.port.modules.values(), patch) as functions:
         led = case.run(listener=calls) if functions else None
     if not functions:
@@ -277,7 +288,7 @@ def wrong_with(scene: OpComparison, patch: Patch) -> list[repeat.Place] | None:
     if led is None or calls.paths != [node.path for node in case.precise.port.trace.subtree(case.start)]:
         return []  # what is called in another order cannot be told by places
     others = [check for check in case.checks[1:] if check.port[3] == "forward"]
-    return [check.port for check in others if scene.score_at(led, check) > case.limit]
+    return [check.port for check in others if comparison.score_at(led, check) > case.limit]
 
 
 class ModuleCalls:

@@ -54,24 +54,26 @@ SOLVES: dict[tuple[str, str], Solve] = {
 }
 
 
-def other_number(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def other_number(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """An op that would be right with another number, wherever the reference has it from."""
-    mine, _ = producers(scene, gap)
-    if mine is None or mine.function is None or len(mine.inputs) != 1 or scene.knows(gap.port):
+    mine, _ = producers(comparison, mismatch)
+    if mine is None or mine.function is None or len(mine.inputs) != 1 or comparison.knows(mismatch.port):
         return
-    taken = scene.port.values[next(iter(mine.inputs.values()))]
-    wanted = laid_out(scene.reference.values[gap.reference], taken.shape, scene.port.values[gap.port])
+    taken = comparison.port.values[next(iter(mine.inputs.values()))]
+    wanted = laid_out(
+        comparison.reference.values[mismatch.reference], taken.shape, comparison.port.values[mismatch.port]
+    )
     if wanted is None or wanted.size < 2:
         return
-    for name, argument in said(mine, scene.case.backend.is_tensor).items():
+    for name, argument in said(mine, comparison.case.backend.is_tensor).items():
         solve = SOLVES.get((mine.name, name))
         value = None if solve is None else solved(solve, taken, wanted)
         if value is None or not is_number(argument.value) or value == argument.value:
             continue
-        score = scene.try_remade(mine, retelling(mine, argument, value))
-        if score <= scene.case.limit:
+        score = comparison.try_remade(mine, retelling(mine, argument, value))
+        if score <= comparison.case.limit:
             theirs = PassedArgument(name, value, argument.native, argument.back)
-            yield argument_proof(scene, mine, None, argument, theirs, score)
+            yield argument_proof(comparison, mine, None, argument, theirs, score)
             return
 
 
@@ -99,17 +101,19 @@ def _roots(value: float) -> Iterator[float]:
             yield math.copysign(whole**power, value)
 
 
-def other_constant(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
+def other_constant(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """What both sides make of nothing but numbers, and make otherwise."""
-    mine, theirs = producers(scene, gap)
+    mine, theirs = producers(comparison, mismatch)
     if mine is None or theirs is None or mine.inputs or theirs.inputs or mine.function is None:
         return
     if mine.is_module or theirs.is_module or {mine.name, theirs.name} & RANDOM:
         return
-    score = scene.try_remade(mine, giving(scene.case.backend, scene.reference.values[gap.reference]))
-    if score > scene.case.limit:
+    score = comparison.try_remade(
+        mine, giving(comparison.case.backend, comparison.reference.values[mismatch.reference])
+    )
+    if score > comparison.case.limit:
         return
-    own, others = (shown(log.values[key]) for log, key in _both(scene, gap))
+    own, others = (shown(log.values[key]) for log, key in _both(comparison, mismatch))
     message = phrase(
         "{name} gives {port} in the port ({line}), {theirs_name} {reference} in the reference ({there})",
         name=mine.name,
@@ -119,14 +123,14 @@ def other_constant(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:
         reference=others,
         there=line(theirs),
     )
-    arguments = told(theirs, scene.case.reference_backend.is_tensor)
+    arguments = told(theirs, comparison.case.reference_backend.is_tensor)
     fix = phrase("make {others} in {line}", others=others, line=line(mine))
-    fix = fixing.called(mine, scene.case.backend.name, theirs.name, arguments, fix)
+    fix = fixing.called(mine, comparison.case.backend.name, theirs.name, arguments, fix)
     yield Proof("config.other", message, fix, score, mine.where, theirs.where)
 
 
-def _both(scene: OpComparison, gap: Mismatch) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    return (scene.port, gap.port), (scene.reference, gap.reference)
+def _both(comparison: OpComparison, mismatch: Mismatch) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    return (comparison.port, mismatch.port), (comparison.reference, mismatch.reference)
 
 
 def shown(array: Array) -> str:

@@ -74,13 +74,13 @@ class KnownText:
 class Writer:
     """Writes values at one place."""
 
-    def __init__(self, scene: OpComparison, place: EditPlace) -> None:
-        self.scene = scene
+    def __init__(self, comparison: OpComparison, place: EditPlace) -> None:
+        self.comparison = comparison
         self.place = place
-        self.known = list(_known(scene, place))
-        self.framework = scene.case.backend.name
-        back = scene.case.reference_backend.to_array
-        plain = (each for each in scene.reference.returns if each.alone and not each.given)
+        self.known = list(_known(comparison, place))
+        self.framework = comparison.case.backend.name
+        back = comparison.case.reference_backend.to_array
+        plain = (each for each in comparison.reference.returns if each.alone and not each.given)
         self.returned = {key_of(back(each.tensor)): each for each in plain}
         # Values are used again and again, in a loop most of all: each is written once, or tried in vain
         # once at every depth.
@@ -99,7 +99,7 @@ class Writer:
         return self._written.get(value)
 
     def _write(self, key: Key, made: Op | None, depth: int) -> str | None:
-        array = self.scene.reference.values[key]
+        array = self.comparison.reference.values[key]
         for known in self.known:
             if _is(known.array, array) and self._is_called_alike(known, made):
                 return known.text
@@ -115,11 +115,11 @@ class Writer:
         if made is None or not made.is_module or len(made.inputs) != len(known.op.inputs):
             return False
         pairs = zip(known.op.inputs.values(), made.inputs.values(), strict=True)
-        return all(self.scene.matches.are_one(mine, theirs) for mine, theirs in pairs)
+        return all(self.comparison.matches.are_one(mine, theirs) for mine, theirs in pairs)
 
     def computed(self, key: Key, made: Op, depth: int = 0) -> str | None:
         """The op itself, written, also where its value has a name."""
-        log = self.scene.reference
+        log = self.comparison.reference
         texts = []
         for slot, each in made.inputs.items():
             written = self.write(each, log.maker(made, slot), depth + 1)
@@ -128,7 +128,7 @@ class Writer:
             texts.append(written)
         text = self._module_called(made, texts) if made.is_module else None
         if text is None:
-            arguments = told(made, self.scene.case.reference_backend.is_tensor)
+            arguments = told(made, self.comparison.case.reference_backend.is_tensor)
             values = [log.values[each] for each in made.inputs.values()]
             step = ExpressionOp(made.name, texts, values, arguments, log.values[key])
             text = expressed(step, self.framework, self.spell)
@@ -156,15 +156,15 @@ class Writer:
             return call.source.segment(node)
         if not isinstance(node, ast.Name) or node.id not in outside:
             return None
-        key = key_of(self.scene.case.reference_backend.to_array(outside[node.id]))
-        log = self.scene.reference
+        key = key_of(self.comparison.case.reference_backend.to_array(outside[node.id]))
+        log = self.comparison.reference
         return self.write(key, log.producers.get(key), depth + 1) if key in log.values else None
 
     def _has(self, function: str) -> bool:
         """Whether the port's code can call a function by this name where it is to be written."""
         owner, _, name = function.rpartition(".")
         if owner == "self":
-            return has_self(self.place.spot) and hasattr(type(self.scene.case.module), name)
+            return has_self(self.place.spot) and hasattr(type(self.comparison.case.module), name)
         return not owner and name in functions_of(self.place.spot.source)
 
     def spell(self, dotted: str) -> str | None:
@@ -172,8 +172,8 @@ class Writer:
 
     def _module_called(self, made: Op, texts: list[str]) -> str | None:
         """A call of the port's layer that is the reference's, by keywords where the reference has them."""
-        order, path = _counterpart(self.scene, made)
-        own = self.scene.case.node.path
+        order, path = _counterpart(self.comparison, made)
+        own = self.comparison.case.node.path
         if order is not None and self._is_called_elsewhere(order):
             return None  # a second call is another model
         inside = path is not None and (path.startswith(f"{own}.") if own else bool(path))
@@ -188,7 +188,7 @@ class Writer:
 
     def _is_called_elsewhere(self, order: int) -> bool:
         """Whether the port makes a call already that will stay when the place is rewritten."""
-        op = next((op for op in self.scene.port.ops if op.call == order), None)
+        op = next((op for op in self.comparison.port.ops if op.call == order), None)
         spot = None if op is None else fixing.spot_of(op)
         return op is not None and (spot is None or id(spot.node) not in self.place.free)
 
@@ -208,15 +208,15 @@ class Writer:
         return None
 
 
-def writing_scene(case: Case) -> OpComparison | None:
+def writing_comparison(case: Case) -> OpComparison | None:
     """Both sides' code of a call, to write in; no value of it is under suspicion."""
-    if "writing scene" not in case.looked_up:
-        case.looked_up["writing scene"] = _writing_scene(case)
-    found: OpComparison | None = case.looked_up["writing scene"]
+    if "writing comparison" not in case.looked_up:
+        case.looked_up["writing comparison"] = _writing_comparison(case)
+    found: OpComparison | None = case.looked_up["writing comparison"]
     return found
 
 
-def _writing_scene(case: Case) -> OpComparison | None:
+def _writing_comparison(case: Case) -> OpComparison | None:
     port, reference = watched(case, own=True), watched(case, own=False)
     if port is None or reference is None or not port.values:
         return None
@@ -231,34 +231,34 @@ def _is(mine: Array, wanted: Array) -> bool:
     return close(a.wide.reshape(-1), b.wide.reshape(-1), ROUNDING * max(a.epsilon, b.epsilon))
 
 
-def _known(scene: OpComparison, place: EditPlace) -> Iterator[KnownText]:
+def _known(comparison: OpComparison, place: EditPlace) -> Iterator[KnownText]:
     """What the code can write there: what stood there, names, weights, what it computed before."""
-    backend, spot = scene.case.backend, place.spot
-    steps = _steps(scene, place)
-    expressions = list(_expressions(scene, steps))
+    backend, spot = comparison.case.backend, place.spot
+    steps = _steps(comparison, place)
+    expressions = list(_expressions(comparison, steps))
     here = (*place.without, spot.statement)
     for known, statement in expressions:
         if statement in here and _stays(known.text, place, statement.lineno):
             yield known
     for name, tensor in _locals(place, steps).items():
         yield KnownText(name, backend.to_array(tensor, copy=False))
-    yield from _assigned(scene, place, steps)
+    yield from _assigned(comparison, place, steps)
     if has_self(spot):
-        for entry in backend.state(scene.case.module):
+        for entry in backend.state(comparison.case.module):
             array = backend.to_array(entry.value, copy=False)
             yield KnownText(spelled_path(entry.path).replace("port", "self", 1), array)
     for known, statement in expressions:  # of earlier statements, if their names stand for the same still
         stays = not names_in(known.text) & stored_between(spot, statement.lineno, place.begin.lineno)
         if known.op is None and statement not in here and stays:
             yield known
-    yield from _helped(scene, place)
+    yield from _helped(comparison, place)
 
 
-def _steps(scene: OpComparison, place: EditPlace) -> list[Op]:
+def _steps(comparison: OpComparison, place: EditPlace) -> list[Op]:
     """What the function around did until the statement."""
     spot = place.spot
     lines = range(first_line(spot), (spot.statement.end_lineno or 0) + 1)
-    ops = scene.port.ops[: place.moment + 1]
+    ops = comparison.port.ops[: place.moment + 1]
     return [op for op in ops if op.file == spot.source.file and op.line in lines]
 
 
@@ -275,7 +275,7 @@ def _locals(place: EditPlace, steps: list[Op]) -> Mapping[str, Any]:
     return {name: tensor for name, tensor in around if name.partition("[")[0] not in stored}
 
 
-def _assigned(scene: OpComparison, place: EditPlace, steps: list[Op]) -> Iterator[KnownText]:
+def _assigned(comparison: OpComparison, place: EditPlace, steps: list[Op]) -> Iterator[KnownText]:
     """Names that earlier statements give to what a step makes, if they still stand for it."""
     seen: set[str] = set()  # in a loop a name stands for what it got last
     for op in reversed(steps):
@@ -288,10 +288,10 @@ def _assigned(scene: OpComparison, place: EditPlace, steps: list[Op]) -> Iterato
         seen.add(name)
         begin = (made.statement.end_lineno or 0) + 1
         if name not in stored_between(place.spot, begin, place.begin.lineno):
-            yield KnownText(name, scene.port.values[next(iter(op.outputs.values()))])
+            yield KnownText(name, comparison.port.values[next(iter(op.outputs.values()))])
 
 
-def _expressions(scene: OpComparison, steps: list[Op]) -> Iterator[tuple[KnownText, ast.stmt]]:
+def _expressions(comparison: OpComparison, steps: list[Op]) -> Iterator[tuple[KnownText, ast.stmt]]:
     """Ops and calls that stand in the source, with the statements they are in.
 
     What is computed from a call that is given something else than the reference's is not what it seems.
@@ -302,17 +302,17 @@ def _expressions(scene: OpComparison, steps: list[Op]) -> Iterator[tuple[KnownTe
     for op, spot in spots:
         inner = {id(node) for node in ast.walk(spot.node)} - {id(spot.node)}
         if not any(id(call) in inner for call in calls):
-            array = scene.port.values[next(iter(op.outputs.values()))]
+            array = comparison.port.values[next(iter(op.outputs.values()))]
             yield (
                 KnownText(spot.source.segment(spot.node), array, op if op.is_module else None),
                 spot.statement,
             )
 
 
-def _helped(scene: OpComparison, place: EditPlace) -> Iterator[KnownText]:
+def _helped(comparison: OpComparison, place: EditPlace) -> Iterator[KnownText]:
     """Calls of the user's own functions in what is rewritten: elsewhere they would be made twice."""
-    source, backend = place.spot.source, scene.case.backend
-    for each in scene.port.returns:
+    source, backend = place.spot.source, comparison.case.backend
+    for each in comparison.port.returns:
         call = find_call(*each.caller) if each.caller[0] == source.file else None
         if (
             call is None
@@ -331,14 +331,14 @@ def _stays(text: str, place: EditPlace, line: int) -> bool:
     return not names_in(text) & stored_between(place.spot, place.begin.lineno, line)
 
 
-def _counterpart(scene: OpComparison, made: Op) -> tuple[int | None, str | None]:
+def _counterpart(comparison: OpComparison, made: Op) -> tuple[int | None, str | None]:
     """The port's call that is paired with the reference's, and its layer; or else one of the same name."""
-    case = scene.case
+    case = comparison.case
     assert made.call is not None
     nodes, modules = case.precise.port.trace.nodes, case.precise.port.modules
     given = {id(value) for value in case.precise.reference.trace.nodes[made.call].outputs.values()}
-    for order, tie in case.precise.port.script.ties.items():
-        if given & {id(value) for value in tie.outputs.values()}:
+    for order, binding in case.precise.port.script.ties.items():
+        if given & {id(value) for value in binding.outputs.values()}:
             return order, nodes[order].path
     root = "" if case.reference_node is None else case.reference_node.path
     path = made.path or ""
