@@ -88,15 +88,11 @@ def _hooks(tracker: CallTracker) -> Callable[[Any], Iterator[Any]]:
     def end(module: Any, args: Any, output: Any) -> Any:
         return tracker.end(module, output)
 
-    def over(module: Any, args: Any, output: Any) -> None:
-        tracker.over(module)
-
-    for each in (begin, end, over):
-        own_hook(each)
+    own_hook(begin)
+    own_hook(end)
 
     def hook(module: Any) -> Iterator[Any]:
         yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
-        yield module.register_forward_post_hook(end)
-        yield module.register_forward_post_hook(over, always_call=True)
+        yield module.register_forward_post_hook(end, always_call=True)
 
     return hook

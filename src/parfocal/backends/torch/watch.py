@@ -89,20 +89,16 @@ def _hooks(tracker: CallTracker) -> Callable[[Any], Iterator[Any]]:
     def end(module: Any, args: Any, output: Any) -> Any:
         return tracker.end(module, output)
 
-    def over(module: Any, args: Any, output: Any) -> None:
-        tracker.over(module)
-
-    for each in (begin, end, over):
-        own_hook(each)
+    own_hook(begin)
+    own_hook(end)
 
     def hook(module: Any) -> Iterator[Any]:
         # the compiler of a module that was compiled in place would go through its hooks, too
-        first, last, after = begin, end, over
+        first, last = begin, end
         if is_compiled(module):
-            first, last, after = (own_hook(torch.compiler.disable(each)) for each in (begin, end, over))
+            first, last = (own_hook(torch.compiler.disable(each)) for each in (begin, end))
         yield module.register_forward_pre_hook(first, prepend=True, with_kwargs=True)
-        yield module.register_forward_hook(last)
-        yield module.register_forward_hook(after, always_call=True)
+        yield module.register_forward_hook(last, always_call=True)
 
     return hook
 
