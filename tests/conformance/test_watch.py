@@ -119,6 +119,27 @@ def test_an_exception_that_the_model_catches_leaves_correct_parents(kit, backend
     assert log.ended == [3, 0, 7, 4]
 
 
+def test_calls_made_while_an_exception_is_handled_end_as_others_do(kit, backend):
+    def fail(self, x):
+        raise ValueError("inside")
+
+    def forward(self, x):
+        try:
+            self.bad(x)
+        except ValueError:
+            return self.last(self.good(x))
+
+    model = kit.module(forward, bad=kit.module(fail), good=kit.linear(2, 2), last=kit.linear(2, 2))
+    log = Log()
+    with watch(backend, model, log):
+        try:
+            raise KeyError("outside")
+        except KeyError:
+            model(kit.tensor([[1.0, 2.0]]))
+    assert log.tree() == [("", None, 0), ("bad", 0, 1), ("good", 0, 1), ("last", 0, 1)]
+    assert log.ended == [2, 3, 0]  # what raises gives nothing
+
+
 def test_a_recursive_module_that_raises_unwinds_by_one(kit, backend):
     def forward(self, x, depth=0):
         if depth == 2:

@@ -1,12 +1,13 @@
 """Keeping track of which module call is under way, for frameworks with hooks around calls.
 
-One ``CallTracker`` belongs to one watch. A backend's hooks tell it when a call begins, ends
-and is over (also by an exception); it numbers the calls, nests them and runs the watcher's
+One ``CallTracker`` belongs to one watch. A backend's hooks tell it when a call begins and
+when it is over, also by an exception; it numbers the calls, nests them and runs the watcher's
 callbacks. Every thread has its own stack, so models running side by side do not mix.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ class Frame:
 
     call: Call
     place: ModulePosition
+    handled: BaseException | None  # that the caller was handling when the call began
     in_op: bool = False  # an op is under way: what it calls in turn is part of it
 
 
@@ -103,7 +105,7 @@ class CallTracker:
         place = self._places[id(module)]
         parent = stack[-1].call.order if stack else None
         call = Call(next(self._orders), parent, len(stack), place.path, module, args, kwargs)
-        stack.append(Frame(call, place))
+        stack.append(Frame(call, place, sys.exc_info()[1]))
         if self._on_enter is None:
             return None
         with callback_running():
@@ -113,20 +115,18 @@ class CallTracker:
         return replaced
 
     def end(self, module: Any, output: Any) -> Any:
-        """A call returned. Returns a replaced output, or None to keep it."""
+        """A call is over. Returns a replaced output, or None to keep it; of one that raised there is none."""
         stack = self._stack.frames
         if not stack or stack[-1].call.module is not module:
             if not any(frame.call.module is module for frame in stack):
                 return None  # the watch was started in the middle of this call
             while stack[-1].call.module is not module:
                 stack.pop()  # left by an exception that the framework does not announce
-        if self._on_exit is None:
-            return None
-        with callback_running():
-            return self._on_exit(stack[-1].call, output)
-
-    def over(self, module: Any) -> None:
-        """A call is over, by returning or by raising."""
-        stack = self._stack.frames
-        if stack and stack[-1].call.module is module:
+        frame = stack[-1]
+        try:
+            if self._on_exit is None or sys.exc_info()[1] is not frame.handled:
+                return None
+            with callback_running():
+                return self._on_exit(frame.call, output)
+        finally:
             stack.pop()

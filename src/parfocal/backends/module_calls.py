@@ -13,10 +13,6 @@ from parfocal.backends.module_tree import ModuleTree
 from parfocal.backends.protocol import OnEnter, OnExit, OnOp
 from parfocal.native.library import lend_threads
 
-# Of a module, with begin(module, args, kwargs), end(module, args, output) and over(module, args, output):
-# handles of the hooks that call these; ``over`` also after an exception.
-Hooking = Callable[[Any, Callable[..., Any], Callable[..., Any], Callable[..., Any]], Iterator[Any]]
-
 
 class ModuleCalls(ModuleTree):
     """The watching that ``ModelBackend`` asks for."""
@@ -30,10 +26,12 @@ class ModuleCalls(ModuleTree):
 
     @staticmethod
     @abstractmethod
-    def set_hooks(
-        module: Any, begin: Callable[..., Any], end: Callable[..., Any], over: Callable[..., Any]
-    ) -> Iterator[Any]:
-        """Hooks around a module's calls, as ``Hooking`` says; the user's own hooks run inside of them."""
+    def set_hooks(module: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> Iterator[Any]:
+        """Handles of hooks around a module's calls; the user's own hooks run inside of them.
+
+        They call ``begin(module, args, kwargs)`` and ``end(module, args, output)``, the latter also while an
+        exception is under way.
+        """
 
     @abstractmethod
     def watch_ops(self, tracker: CallTracker, on_op: OnOp) -> AbstractContextManager[None]:
@@ -94,17 +92,14 @@ def _remove(handles: list[Any]) -> None:
         handles.pop().remove()
 
 
-def _callbacks(tracker: CallTracker) -> tuple[Callable[..., Any], ...]:
+def _callbacks(tracker: CallTracker) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def begin(module: Any, args: Any, kwargs: Any) -> Any:
         return tracker.begin(module, args, kwargs)
 
     def end(module: Any, args: Any, output: Any) -> Any:
         return tracker.end(module, output)
 
-    def over(module: Any, args: Any, output: Any) -> None:
-        tracker.over(module)
-
-    return tuple(map(own_hook, (begin, end, over)))
+    return own_hook(begin), own_hook(end)
 
 
 @contextmanager

@@ -32,12 +32,9 @@ class Watching(Models, ModuleCalls):
         return {} if isinstance(module.forward, StaticFunction) else children(module)
 
     @staticmethod
-    def set_hooks(
-        module: Any, begin: Callable[..., Any], end: Callable[..., Any], over: Callable[..., Any]
-    ) -> Iterator[Any]:
+    def set_hooks(module: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> Iterator[Any]:
         yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
-        yield module.register_forward_post_hook(end)
-        yield module.register_forward_post_hook(over, always_call=True)
+        yield module.register_forward_post_hook(end, always_call=True)
 
     def watch_ops(self, tracker: CallTracker, on_op: OnOp) -> AbstractContextManager[None]:
         return ops.watch_ops(tracker, on_op)

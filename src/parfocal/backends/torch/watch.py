@@ -34,14 +34,11 @@ class Watching(Models, ModuleCalls):
         return {} if is_compiled(module) else children(module)
 
     @staticmethod
-    def set_hooks(
-        module: Any, begin: Callable[..., Any], end: Callable[..., Any], over: Callable[..., Any]
-    ) -> Iterator[Any]:
+    def set_hooks(module: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> Iterator[Any]:
         if is_compiled(module):  # the compiler of a module compiled in place would go through its hooks, too
-            begin, end, over = (own_hook(torch.compiler.disable(each)) for each in (begin, end, over))
+            begin, end = (own_hook(torch.compiler.disable(each)) for each in (begin, end))
         yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
-        yield module.register_forward_hook(end)
-        yield module.register_forward_hook(over, always_call=True)
+        yield module.register_forward_hook(end, always_call=True)
 
     def watch_ops(self, tracker: CallTracker, on_op: OnOp) -> AbstractContextManager[None]:
         return ops.watch_ops(tracker, on_op)

@@ -47,17 +47,16 @@ class Models(Tensors, ModuleCalls, RecipeBuilder):
         return module._buffers.items()
 
     @staticmethod
-    def set_hooks(
-        module: Any, begin: Callable[..., Any], end: Callable[..., Any], over: Callable[..., Any]
-    ) -> Iterator[Any]:
+    def set_hooks(module: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> Iterator[Any]:
         def surround(layer: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             try:
                 args, kwargs = begin(layer, args, kwargs) or (args, kwargs)
                 output = call(args, kwargs)
-                replaced = end(layer, args, output)
-                return output if replaced is None else replaced
-            finally:
-                over(layer, args, None)
+            except BaseException:
+                end(layer, args, None)
+                raise
+            replaced = end(layer, args, output)
+            return output if replaced is None else replaced
 
         yield module.register_surrounding(own_hook(surround))
 
