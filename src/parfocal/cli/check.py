@@ -137,16 +137,14 @@ def _checkpoints() -> dict[str, str]:
 def _print_problems(console: Console, checked: CheckedProject, result: StepResult) -> None:
     from rich.markup import escape
 
-    from parfocal.workflow.guide.state import STATUS_WORDS
     from parfocal.workflow.guide.texts import problem_lines
 
     def line(text: str, margin: str = "") -> None:
         console.print(escape(margin + said(text)), soft_wrap=True)
 
     if result.message and result.status.value not in HINDERED:
-        status = STATUS_WORDS[result.status]
         console.print()
-        line(phrase("{name} is {status}: {message}", name=result.name, status=status, message=result.message))
+        line(phrase("{name} has no verdict: {message}", name=result.name, message=result.message))
         if result.hint:
             line(phrase("hint: {hint}", hint=result.hint), "  ")
     if not result.problems:

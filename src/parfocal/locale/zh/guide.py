@@ -26,7 +26,7 @@ TEXTS = {
     "checkpoint {name}": "验收节点 {name}",
     "{name} failed ({way}):": "{name} 失败（{way}）：",
     "{name} is {status}": "{name}：{status}",
-    "{name} is {status}: {message}": "{name}：{status}：{message}",
+    "{name} has no verdict: {message}": "{name} 没有结论：{message}",
     "and {count} more": "还有 {count} 项",
     "all of it: {path}": "全部内容：{path}",
     "next: mend {step} as told above, then parfocal check": "下一步：按以上所述修复 {step}，再运行 parfocal check",
