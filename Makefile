@@ -54,7 +54,7 @@ lint: $(READY)  ## format check, lint, types, import direction, registers and na
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q tests/unit/test_framework_names.py tests/unit/judge/test_codes.py
+	$(BIN)/python -m pytest -q tests/unit/test_framework_names.py tests/unit/judge/test_codes.py tests/unit/judge/test_limits.py
 
 format: $(READY)  ## format and mend what can be mended by itself
 	$(BIN)/ruff format .
@@ -87,6 +87,7 @@ screenshot: $(READY) browser  ## take the pictures of the HTML report that the d
 
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/python -m parfocal.report.codes_page > docs/codes.md
+	$(BIN)/python -m parfocal.report.limits_page > docs/limits.md
 	$(BIN)/python -m parfocal.report.codes_page zh > docs/codes.zh.md
 	$(BIN)/python -m parfocal.report.gaps_page > docs/gaps.md
 	$(BIN)/python -m typer parfocal.cli.main utils docs --name parfocal --title "Command line" --output docs/cli.md

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.bars import note
 from benchmarks.memory import peak_bytes
 
 MODELS = ("resnet50", "encoder")
@@ -117,10 +118,13 @@ def main() -> None:
             peaks = {way: peak_of(name, way, None, folder)[0] for way in WAYS}
             for way in ("fixed", "full"):
                 time_bar, memory_bar = BARS[way]
+                longer, more = best[way] / best["bare"], peaks[way] / peaks["bare"]
                 print(
-                    f"{name:<10} {way:<22} {best[way] / best['bare']:>7.2f}x {time_bar:>5}x "
-                    f"{peaks[way] / peaks['bare']:>7.2f}x {memory_bar:>5}x"
+                    f"{name:<10} {way:<22} {longer:>7.2f}x {time_bar:>5}x {more:>7.2f}x {memory_bar:>5}x",
+                    flush=True,
                 )
+                note(f"align {name}, {way}", longer, time_bar)
+                note(f"align {name}, {way}: memory", more, memory_bar)
             quarter = max(1, (peaks["full"] - peaks["bare"]) // 4)
             _, finished, left = peak_of(name, "full", str(quarter), folder)
             said = "finishes" if finished else "FAILS"

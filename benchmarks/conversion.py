@@ -1,6 +1,6 @@
 """Memory and speed of ``pf.convert`` on a large synthetic checkpoint, against the bar.
 
-    python benchmarks/conversion.py [--gigabytes 1.5] [--folder DIR]
+    python -m benchmarks.conversion [--gigabytes 1.5] [--folder DIR]
 
 Writes a stack of Linears and an Embedding as .pth, .pdparams and .safetensors, converts each to the
 other framework by a template file, and prints the extra memory (anonymous resident pages, sampled
@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import parfocal as pf
+from benchmarks.bars import note
 from parfocal.weights.checkpoints.writing import WRITERS, PlannedTensor
 
 WIDTH = 4096
@@ -149,6 +150,7 @@ def main() -> int:
             worst = max(worst, measure(folder / source, shape, folder / out, largest))
             (folder / source).unlink()
             shape.unlink()
+    note("convert: extra memory in largest tensors", worst, BAR)
     print(
         f"worst: {worst:.2f} x the largest tensor, {'within' if worst <= BAR else 'ABOVE'} the bar of {BAR:g}"
     )

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.bars import note
 from benchmarks.depth import NAMES, Writing, deep
 from benchmarks.memory import peak_bytes
 
@@ -142,6 +143,18 @@ def broken(row: Row, before: Row | None) -> Iterator[str]:
             yield "memory grows faster"
 
 
+def hand_over(shape: str, row: Row, before: Row | None) -> None:
+    """The bars of this size, for the table of all benchmarks."""
+    name = f"align {row.calls} calls, {shape}"
+    if row.calls == OWN_AT:
+        note(f"{name}: our own per call", row.own, OWN_BAR, unit=" ms")
+    if row.calls == RATIO_AT:
+        note(f"{name}: beside bare", row.ratio, RATIO_BAR)
+    if before is not None and before.calls >= SMALL:
+        note(f"{name}: time per call beside {before.calls}", row.own / before.own, GROWTH_BAR)
+        note(f"{name}: memory per call beside {before.calls}", row.kilobytes / before.kilobytes, GROWTH_BAR)
+
+
 def print_table(shapes: Sequence[str], sizes: Sequence[int]) -> bool:
     """One row per size; whether a bar is broken."""
     failed = False
@@ -159,6 +172,7 @@ def print_table(shapes: Sequence[str], sizes: Sequence[int]) -> bool:
                 f"{row.ratio:>6.2f}x {row.kilobytes:>7.0f} kB  {', '.join(wrong)}",
                 flush=True,
             )
+            hand_over(shape, row, before)
             before = row
     print(
         f"bars: {OWN_BAR} ms of our own per call at {OWN_AT} calls, {RATIO_BAR}x bare at {RATIO_AT}, "

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import ml_dtypes
 import numpy as np
 
+from benchmarks.bars import note
 from parfocal.judge import Tolerance, apart, compare_arrays, kernels, moments, parallel
 from parfocal.judge.sketch import sketch, stats
 from parfocal.native.library import LIBRARY, NO_PATH, path_in_use, usable_paths, use_path
@@ -156,19 +157,26 @@ def report(megabytes: int, rounds: int, clock: Callable[[], float]) -> None:
 
 
 def print_path(path: str, best: dict[tuple[str, str], float], jobs: dict[tuple[str, str], Job]) -> None:
-    """A row for every bar; NumPy's way has none but that of memory."""
+    """A row for every bar; NumPy's way has none but that of memory.
+
+    The time of reading stands for the bytes of the job: of one array or two, in half as many for bfloat16.
+    """
     reading = 1e3 * best["", "read a and b"]
     for bar in BARS:
         most = bar.most_narrow if path in NARROW else bar.most
         wanted = "" if path == NO_PATH else f"<= {most:g}"
+        dot = best["", "dot(a, a)" if bar.job.startswith("sketch") else "dot(a, b)"]
         other = best.get(("", bar.other)) or best[path, bar.other]
         found, name = best[path, bar.job], f"{bar.job} / {bar.other}"
         times = reading / 2 if bar.job.startswith("sketch") else reading  # one array or two
-        times /= 2 if "bfloat16" in bar.job else 1
+        halves = 2 if "bfloat16" in bar.job else 1
+        times /= halves
         print(f"  {path:10s} {name:38s} {wanted:>8s} {found / other:9.2f} {1e3 * found:8.1f} {times:8.1f}")
+        note(name, found / other, most if wanted else None, path=path, read=1e3 * dot / halves)
     for what in dict.fromkeys(bar.job for bar in BARS):
         used = extra_megabytes(jobs[path, what])
         print(f"  {path:10s} {what + ': extra MB':38s} {f'<= {MOST_MEGABYTES}':>8s} {used:9.2f}")
+        note(f"{what}: extra memory", used, MOST_MEGABYTES, unit=" MB", path=path)
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.bars import note
 from benchmarks.depth import Row, rows
 
 TIME_BAR = 3.0
@@ -105,8 +106,13 @@ def print_depths() -> bool:
         known[row.parameters, row.writing] = row
         before = known.get((6 * DEPTHS[1], row.writing))
         broken = row.parameters == 6 * DEPTHS[1] and row.static > DEPTH_BAR
+        name = f"transfer {row.parameters} parameters, {row.writing}"
+        if row.parameters == 6 * DEPTHS[1]:
+            note(name, row.static, DEPTH_BAR, unit=" s")
         if before is not None and row.parameters == 6 * DEPTHS[2]:
-            broken = row.static > GROWTH_BAR * before.static or row.verified > GROWTH_BAR * before.verified
+            grown = max(row.static / before.static, row.verified / before.verified)
+            note(f"{name}: beside {before.parameters}", grown, GROWTH_BAR)
+            broken = grown > GROWTH_BAR
         failed |= broken
         mark = " !" if broken else ""
         print(
@@ -165,6 +171,7 @@ def main() -> None:
     for way in ("torch to paddle", "paddle to torch"):
         ratio = seconds[way] / seconds["clones"]
         failed |= ratio > TIME_BAR
+        note(f"transfer {way}, beside clones", ratio, TIME_BAR)
         print(f"{way}             {1e3 * seconds[way]:8.1f} ms = {ratio:.2f} x clones (bar {TIME_BAR})")
     for how in ("static", "inputs"):
         command = [sys.executable, "-m", "benchmarks.transfer", "--memory", how]
@@ -172,6 +179,7 @@ def main() -> None:
         output = subprocess.run(command, capture_output=True, text=True, check=True)
         extra = float(output.stdout.strip().splitlines()[-1])
         failed |= extra > MEMORY_BAR
+        note(f"transfer, {how}: extra memory in models", extra, MEMORY_BAR)
         print(f"extra memory, {how}        {extra:8.2f} x model (bar {MEMORY_BAR})")
     failed |= print_depths()
     raise SystemExit(1 if failed else 0)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.bars import note
 from benchmarks.memory import peak_bytes
 
 BARS = 1.5, 1.2  # time and memory
@@ -138,11 +139,13 @@ def main() -> None:
         best = times(pair, options.rounds)
         peaks = {mistake: peak_of(pair, mistake) for mistake in MISTAKES}
         for mistake in list(MISTAKES)[1:]:
+            longer, more = best[mistake] / best[RIGHT], peaks[mistake] / peaks[RIGHT]
             print(
-                f"{pair:<12} {mistake:<14} {best[mistake] / best[RIGHT]:>7.2f}x {BARS[0]:>5}x "
-                f"{peaks[mistake] / peaks[RIGHT]:>7.2f}x {BARS[1]:>5}x",
+                f"{pair:<12} {mistake:<14} {longer:>7.2f}x {BARS[0]:>5}x {more:>7.2f}x {BARS[1]:>5}x",
                 flush=True,
             )
+            note(f"wrong pair {pair}, {mistake}, beside the right one", longer, BARS[0])
+            note(f"wrong pair {pair}, {mistake}: memory", more, BARS[1])
 
 
 if __name__ == "__main__":

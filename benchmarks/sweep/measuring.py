@@ -20,12 +20,13 @@ from examples.pairs.pair import Pair
 from benchmarks.sweep.catalogue import ALL, faint_faults_of, faults_of, names_of
 from benchmarks.sweep.floors import scores_of
 from benchmarks.sweep.results import Caught, Hidden, Low, Noise, Outcome, Scored
+from parfocal.attribution.observation import Observation
 from parfocal.backends import registry
 from parfocal.capture.tree import flatten
 from parfocal.inputs import Sides, arguments, split
 from parfocal.report.report import Report
 from parfocal.workflow.align import align
-from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.alignment import Alignment
 
 LOW_PRECISION = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
 

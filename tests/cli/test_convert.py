@@ -16,7 +16,7 @@ import pytest
 
 from parfocal.cli.main import main
 from parfocal.weights.checkpoints.reading import load_checkpoint
-from tests.unit.weights.checkpoint_files import same, write
+from tests.unit.weights.checkpoints.files import same, write
 
 FACTORIES = """
 import warnings

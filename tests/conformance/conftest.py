@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
+from tests.conformance import toy
 from tests.conformance.models import KITS, kit_for
 
 
 @pytest.fixture(params=sorted(KITS))
-def kit(request: pytest.FixtureRequest) -> Any:
-    return kit_for(request.param)
+def kit(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with toy.installed() if request.param == "toybox" else nullcontext():
+        yield kit_for(request.param)
 
 
 @pytest.fixture

@@ -50,21 +50,20 @@ def residual_cnn(kit: Any) -> tuple[Any, tuple[Any, ...]]:
         return kit.module(
             block_forward,
             "Block",
-            conv1=padded_conv(kit, 4, 4),
+            conv1=kit.padded_conv(4, 4),
             norm1=kit.batch_norm(4),
-            conv2=padded_conv(kit, 4, 4),
+            conv2=kit.padded_conv(4, 4),
             norm2=kit.batch_norm(4),
             relu=in_place_relu(kit),
         )
 
-    pool = kit.nn.AdaptiveAvgPool2d(2) if kit.name == "torch" else kit.nn.AdaptiveAvgPool2D(2)
     model = kit.module(
         forward,
         "ResidualNet",
-        stem=padded_conv(kit, 3, 4),
+        stem=kit.padded_conv(3, 4),
         first=block(),
         second=block(),
-        pool=pool,
+        pool=kit.average_to(2),
         flatten=kit.nn.Flatten(),
         head=kit.linear(16, 5),
     )
@@ -76,11 +75,6 @@ def in_place_relu(kit: Any) -> Any:
     if kit.name == "torch":
         return kit.nn.ReLU(inplace=True)
     return kit.module(lambda self, x: kit.relu_(x), "ReLU")
-
-
-def padded_conv(kit: Any, inputs: int, outputs: int) -> Any:
-    kind = kit.nn.Conv2d if kit.name == "torch" else kit.nn.Conv2D
-    return kind(inputs, outputs, 3, padding=1)
 
 
 def transformer(kit: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 
 import pytest
@@ -84,15 +85,15 @@ def test_every_class_of_one_namespace_has_a_kind(kit):
     alone = {
         "torch": {"dataparallel", "container", "module", "rnnbase", "rnncellbase", "linearcrossentropyloss"},
         "paddle": {"layer", "module", "rnncellbase"},
+        "toybox": {"layer", "residual"},
     }
-    import importlib
-
-    kinds = importlib.import_module(f"parfocal.backends.{kit.name}.kinds")
-    without = {name for name, kind in classes(kit.nn, kit.base).items() if kinds.kind_of(kind) is None}
+    kind_of = kit.backend.kinds.kind_of
+    without = {name for name, kind in classes(kit.backend.home, kit.base).items() if kind_of(kind) is None}
     assert without == alone[kit.name]
 
 
 def test_stacks_say_their_layers(kit, backend):
+    kit.need("TransformerEncoderLayer")
     layer = build(kit, PAIRS["TransformerEncoderLayer"][0 if kit.name == "torch" else 1])
     if kit.name == "torch":
         stack = kit.nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
@@ -192,13 +193,13 @@ def test_families_ignore_rank_and_variant():
 
 
 def test_tables_speak_the_vocabulary(kit):
-    import importlib
-
-    training = importlib.import_module(f"parfocal.backends.{kit.name}.training")
+    home = type(kit.backend).__module__.rpartition(".")[0]
+    ops = importlib.import_module(f"{home}.ops")
+    assert set(ops.RENAMED.values()) <= set(vocabulary.OPS)
+    kit.need("optimizers")
+    training = importlib.import_module(f"{home}.training")
     assert set(training.SETTINGS) <= set(vocabulary.OPTIMIZERS)
     assert {name for table in training.SETTINGS.values() for name in table} <= set(
         vocabulary.OPTIMIZER_SETTINGS
     )
     assert {name for table in training.SLOTS.values() for name in table} <= set(vocabulary.SLOTS)
-    ops = importlib.import_module(f"parfocal.backends.{kit.name}.ops")
-    assert set(ops.RENAMED.values()) <= set(vocabulary.OPS)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:When training, we now always tra
 
 
 def is_hooked(kit, module):
-    return bool(module._forward_hooks if kit.name == "torch" else module._forward_post_hooks)
+    return any(kit.hooks(module))
 
 
 def watched_model(kit, forward):
@@ -110,7 +110,7 @@ def test_a_buffer_changed_only_under_watch_is_caught(kit):
         return x
 
     model = watched_model(kit, forward)
-    model.register_buffer("seen", kit.tensor(np.zeros(1, dtype="float32")))
+    kit.add_buffer(model, "seen", np.zeros(1))
     with pytest.raises(DivergedError, match="step 0, model: buffer seen"):
         one_step(kit, model)
 

@@ -176,6 +176,7 @@ def test_gradients_of_gradients(kit):
     x = kit.tensor(X, grad=True)
     with record(model) as recorder:
         y = (model(x) ** 2).sum()
+        kit.need("gradients of gradients")
         if kit.name == "torch":
             (first,) = kit.torch.autograd.grad(y, [x], create_graph=True)
         else:
@@ -250,11 +251,13 @@ def changed_in_place(name, key):
 
 
 def keep_gradient(kit, tensor):
+    kit.need("retained gradients")
     tensor.retain_grad() if kit.name == "torch" else tensor.retain_grads()
 
 
 @contextlib.contextmanager
 def autocast(kit):
+    kit.need("autocast")
     if kit.name == "torch":
         with kit.torch.autocast("cpu", dtype=kit.torch.bfloat16):
             yield
@@ -298,6 +301,7 @@ def test_mixed_precision_written_by_hand(kit):
 
 
 def checkpointed(kit, layer, x, reentrant):
+    kit.need("recomputation")
     if kit.name == "torch":
         return kit.torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=reentrant)
     return kit.paddle.distributed.fleet.utils.recompute(layer, x, use_reentrant=reentrant)

@@ -63,6 +63,7 @@ def launcher(name: str, folder: Path) -> list[str]:
 
 
 def test_two_ranks_write_one_run(kit, tmp_path):
+    kit.need("several processes")
     script = tmp_path / "script.py"
     script.write_text(SCRIPTS[kit.name])
     command = [sys.executable, *launcher(kit.name, tmp_path), str(script), str(tmp_path / "run")]

@@ -70,28 +70,16 @@ def test_an_exception_that_the_user_handles_inside(kit):
 
 
 def hooks(kit, model):
-    names = (
-        ("_forward_pre_hooks", "_forward_hooks")
-        if kit.name == "torch"
-        else ("_forward_pre_hooks", "_forward_post_hooks")
-    )
-    return [len(getattr(module, name)) for module in kit.backend.modules(model).values() for name in names]
-
-
-def backward_doors(kit):
-    if kit.name == "torch":
-        return [kit.torch.autograd._engine_run_backward]
-    core = kit.paddle.base.core
-    return [core.eager.run_backward, core.eager.run_partial_grad]
+    return [len(each) for module in kit.backend.modules(model).values() for each in kit.hooks(module)]
 
 
 def test_nothing_stays_installed_after_an_exception(kit):
     model = faulty(kit, {"fail": True})
-    before, doors = hooks(kit, model), backward_doors(kit)
+    before, doors = hooks(kit, model), kit.backward_doors()
     with pytest.raises(ZeroDivisionError), record(model):
         model(kit.tensor(values(1, 3)))
     assert hooks(kit, model) == before
-    assert backward_doors(kit) == doors
+    assert kit.backward_doors() == doors
 
 
 def test_an_exception_in_a_gradient_hook_of_ours_reaches_the_user(kit, monkeypatch):
@@ -225,7 +213,7 @@ class Loop:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
 
     def kill_after(self, folder, moment):

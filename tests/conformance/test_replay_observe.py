@@ -143,7 +143,7 @@ def test_every_gradient_is_whole_or_hidden(kit, name):
                 assert np.allclose(stored(ledger, taken), expected, rtol=1e-4, atol=1e-5)
 
 
-HIDDEN = {"torch": {"nothing", "flat"}, "paddle": set()}
+HIDDEN = {"torch": {"nothing", "flat"}}  # elsewhere hooks stay with the value
 
 
 def test_what_code_overwrites_in_torch_is_hidden_and_not_absent(kit):
@@ -151,7 +151,7 @@ def test_what_code_overwrites_in_torch_is_hidden_and_not_absent(kit):
     with Ledger() as ledger:
         trace, _ = observed(kit, model, values, ledger)
     found = {node.path for node in trace.nodes if any(value.hidden for value in node.outputs.values())}
-    assert found == HIDDEN[kit.name]
+    assert found == HIDDEN.get(kit.name, set())
 
 
 def derivative(name, x):

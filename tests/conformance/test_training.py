@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parfocal.errors import InputError, UnsupportedError
-from tests.conformance.models import KITS, kit_for
+from tests.conformance.models import TRAINING, kit_for
 
 STEPS = 3
 
@@ -79,6 +79,7 @@ CONVENTIONS = {"epsilon_place"}
 
 
 def make(kit, kind, model):
+    kit.need("optimizers")
     torch_side, paddle_side, _ = PAIRS[kind]
     if kit.name == "torch":
         return getattr(kit.torch.optim, torch_side[0])(model.parameters(), **torch_side[1])
@@ -107,7 +108,7 @@ def trained(kit, kind):
 @pytest.mark.parametrize("kind", sorted(PAIRS))
 def test_kind_and_settings_are_spelled_alike(kind):
     sides = []
-    for name in sorted(KITS):
+    for name in TRAINING:
         kit = kit_for(name)
         model = scale_model(kit)
         optimizer = make(kit, kind, model)
@@ -130,7 +131,7 @@ def test_kind_and_settings_are_spelled_alike(kind):
 @pytest.mark.parametrize("kind", sorted(set(PAIRS) - {"LBFGS"}))
 def test_state_has_the_same_numbers_after_the_same_steps(kind):
     states = []
-    for name in sorted(KITS):
+    for name in TRAINING:
         kit = kit_for(name)
         model, optimizer = trained(kit, kind)
         states.append(kit.backend.optimizer_state(optimizer, model)["scale"])
@@ -147,6 +148,7 @@ def test_state_has_the_same_numbers_after_the_same_steps(kind):
 
 
 def test_state_is_empty_before_the_first_step(kit, backend):
+    kit.need("optimizers")
     model = scale_model(kit)
     assert backend.optimizer_state(make(kit, "Adam", model), model) == {"scale": {}}
 
@@ -158,6 +160,7 @@ def test_an_optimizer_of_another_model_is_refused(kit, backend):
 
 
 def test_tied_parameters_come_once_and_statistics_never(kit, backend):
+    kit.need("optimizers")
     shared = kit.linear(2, 2)
     norm = kit.batch_norm(3)
     model = kit.module(lambda self, x: x, a=shared, b=shared, norm=norm)
@@ -166,6 +169,7 @@ def test_tied_parameters_come_once_and_statistics_never(kit, backend):
 
 
 def test_groups_say_the_learning_rate_that_takes_effect(kit, backend):
+    kit.need("optimizers")
     model = kit.sequential(kit.linear(2, 2), kit.linear(2, 2))
     first, second = model[0], model[1]
     if kit.name == "torch":
@@ -189,6 +193,7 @@ def test_groups_say_the_learning_rate_that_takes_effect(kit, backend):
 
 
 def test_groups_of_adam_keep_their_own_betas(kit, backend):
+    kit.need("optimizers")
     model = kit.sequential(kit.linear(2, 2), kit.linear(2, 2))
     if kit.name == "torch":
         groups = [{"params": model[0].parameters(), "betas": (0.5, 0.6)}, {"params": model[1].parameters()}]
@@ -246,6 +251,7 @@ def test_plain_sgd_and_subclasses_have_their_kind(kit, backend):
 
 
 def schedule(kit, model, kind):
+    kit.need("optimizers")
     if kit.name == "torch":
         optimizer = kit.torch.optim.SGD(model.parameters(), lr=0.4)
         schedules = kit.torch.optim.lr_scheduler

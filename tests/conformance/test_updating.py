@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from parfocal.explain.updates.rules import RULES, BeforeUpdate, updated
-from tests.conformance.models import KITS, kit_for
+from tests.conformance.models import TRAINING, kit_for
 from tests.conformance.test_training import PAIRS, make, scale_model
 
 STEPS = 4
@@ -31,7 +31,7 @@ def give_gradients(backend: Any, model: Any, step: int) -> dict[str, np.ndarray]
     return given
 
 
-@pytest.fixture(params=list(KITS))
+@pytest.fixture(params=TRAINING)
 def kit(request: pytest.FixtureRequest) -> Any:
     return kit_for(request.param)
 

@@ -6,6 +6,8 @@ import time
 import numpy as np
 import pytest
 
+from tests.conformance.models import kit_for
+
 
 class Log:
     """A watcher that writes down what it is told."""
@@ -30,11 +32,8 @@ def watch(backend, model, log):
 
 
 def hooks_of(model, backend):
-    names = ("_forward_pre_hooks", "_forward_hooks", "_forward_post_hooks")
-    return [
-        {name: dict(getattr(module, name)) for name in names if hasattr(module, name)}
-        for module in backend.modules(model).values()
-    ]
+    kit = kit_for(backend.name)
+    return [[dict(each) for each in kit.hooks(module)] for module in backend.modules(model).values()]
 
 
 def test_calls_nest_and_repeat_in_order(kit, backend):
@@ -231,8 +230,7 @@ def test_threads_keep_to_themselves(kit, backend):
 def test_users_hooks_count_as_part_of_the_call(kit, backend):
     model = kit.module(lambda self, x: x + 1.0)
     model.register_forward_pre_hook(lambda module, args: (args[0] * 2.0,))
-    after = getattr(model, "register_forward_hook", None) or model.register_forward_post_hook
-    after(lambda module, args, output: output * 10.0)
+    kit.after_calls(model, lambda module, args, output: output * 10.0)
     seen = {}
     with backend.watch(
         model,

@@ -1,4 +1,4 @@
-"""Virtual environments that lack a framework: one of two by links, both in one made from the wheel."""
+"""Virtual environments that lack a package: by links from the running one, or made from the wheel."""
 
 from __future__ import annotations
 
@@ -12,17 +12,24 @@ import parfocal
 
 ROOT = Path(__file__).parents[2]
 PIP = ("-m", "pip", "--disable-pip-version-check")
-# How the names begin of what belongs to a framework in site-packages.
-BELONGING = {"torch": ("torch", "functorch"), "paddle": ("paddle",)}
+# How the names begin of what belongs to a package in site-packages.
+BELONGING = {
+    "torch": ("torch", "functorch"),
+    "paddle": ("paddle",),
+    "reprod_log": ("reprod_log", "parfocal_compat"),
+}
+
+
+def packages_of(folder: Path) -> Path:
+    """Where a virtual environment has its packages."""
+    return Path(sysconfig.get_path("purelib", "venv", vars={"base": str(folder), "platbase": str(folder)}))
 
 
 def make_environment(folder: Path, lacking: str) -> Path:
-    """A virtual environment with everything that this one has but a framework; returns its interpreter."""
+    """A virtual environment with everything that this one has but a package; returns its interpreter."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    packages = Path(
-        sysconfig.get_path("purelib", "venv", vars={"base": str(folder), "platbase": str(folder)})
-    )
+    packages = packages_of(folder)
     for place in map(Path, sys.path):
         if place.name not in ("site-packages", "dist-packages") or not place.is_dir():
             continue

@@ -355,3 +355,35 @@ MORE = [
         positive=True),
 ]  # fmt: skip
 ROWS = (*SPATIAL, *ACTIVATIONS, *NORMS, *SEQUENCES, *RESIZING, *TWO, *LOSSES, *MORE)
+
+
+# The mistake that a wrong setting is, by the meanings in docs/codes.md; every other one is config.other.
+EXPECTED = {
+    "activation": "op.activation",
+    "align_corners": "op.align_corners",
+    "approximate": "op.approximation",
+    "axis": "op.axis",
+    "batch_statistics": "mode.training",
+    "bias": "op.bias",
+    "ceil_mode": "op.ceil_mode",
+    "count_include_pad": "op.pool_count",
+    "dilation": "config.dilation",
+    "divisor_override": "op.pool_count",
+    "epsilon": "config.epsilon",
+    "groups": "config.groups",
+    "kernel_size": "config.kernel",
+    "negative_slope": "config.slope",
+    "num_groups": "config.groups",
+    "num_heads": "config.heads",
+    "output_padding": "config.padding",
+    "padding": "config.padding",
+    "padding_mode": "op.padding_mode",
+    "stride": "config.stride",
+}
+
+
+def expected_code(setting: str, kind: str) -> str:
+    """What a port with another value of this setting is to be told."""
+    if (setting, kind) == ("mode", "Upsample"):
+        return "op.interpolation"
+    return EXPECTED.get(setting, "config.other")

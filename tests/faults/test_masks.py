@@ -139,8 +139,16 @@ def test_a_mask_that_says_something_else_is_a_mistake(port: str, mistake: str) -
     inputs = {"x": numbers(3, 6, 8), "keep": KEPT}
     model = Padded(PADDLE[port], MISTAKES[mistake])
     first = own(parfocal.align(seeded(lambda: TorchPadded(TORCH["ones keep"])), model, inputs))[0]
-    if mistake == "shifted" and first.cause is not None:
+    assert first.phase == "forward"
+    if mistake == "shifted":
+        # told as another mask, or as the op that makes it one
+        assert first.cause is not None
+        assert first.cause.code in ("op.mask", "op.extra")
         assert "opposite" not in first.cause.message
+        assert "roll" in first.cause.message or "differs at 4 of 18 places" in first.cause.message
+    elif port == "true keeps":
+        assert first.cause is not None
+        assert (first.cause.code, "opposite" in first.cause.message) == ("op.mask", True)
 
 
 class TorchReader(nn.Module):

@@ -10,8 +10,8 @@ import torch
 from paddle.nn import functional as there
 from torch.nn import functional as here
 
+from tests.faults.hidden_values import Way, check_it_is_named, check_what_is_right_is_left_alone
 from tests.faults.test_code import WIDTH
-from tests.faults.ways import Way, check_it_is_named, check_what_is_right_is_left_alone
 
 
 def _heads(kit: Any, x: Any) -> Any:

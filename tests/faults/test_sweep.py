@@ -17,10 +17,10 @@ import torch
 import parfocal
 from parfocal.backends.paddle import recipes as paddle_recipes
 from parfocal.backends.torch import recipes as torch_recipes
-from parfocal.explain.causes import code_of, said
+from parfocal.explain.causes import said
 from parfocal.judge.verdict import Divergence
 from tests.faults.frames import arrays, model
-from tests.faults.sweep import ROWS, Row
+from tests.faults.sweep import ROWS, Row, expected_code
 from tests.faults.sweep_more import MORE_ROWS
 from tests.faults.tools import own
 
@@ -81,7 +81,7 @@ def check(divergence: Divergence, row: Row, setting: str, report: parfocal.Repor
     assert site is not None
     assert site.path.startswith("layer"), str(report)
     assert divergence.cause is not None, str(report)
-    assert divergence.cause.code == code_of(setting, row.kind), str(report)
+    assert divergence.cause.code == expected_code(setting, row.kind), str(report)
     right, wrong = row.base[setting], row.changes[setting]
     assert (
         f"{setting} is {said(right)} in the reference, {said(wrong)} in the port" in divergence.cause.message

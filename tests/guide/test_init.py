@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from parfocal.errors import InputError
-from parfocal.workflow.guide.checking import check
+from parfocal.workflow.guide.checking import CheckedProject, check
 from parfocal.workflow.guide.settings import read_project
 from parfocal.workflow.guide.starting import start_project
-from parfocal.workflow.guide.state import StepStatus
+from parfocal.workflow.guide.state import StepResult, StepStatus
+from parfocal.workflow.guide.steps import NAMES
+from parfocal.workflow.guide.texts import next_line
 from tests.cli.command import run_here
 
 REFERENCE = """
@@ -79,3 +81,22 @@ def test_a_wrong_call_writes_nothing(own, models, inputs, told):
     with pytest.raises(InputError, match=told):
         start_project(own / "port", models, inputs)
     assert not (own / "port").exists()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "told"),
+    [
+        ({"loss": StepStatus.FAILED}, "next: mend loss as told above, then parfocal check"),
+        ({"loss": StepStatus.FAILED, "training": StepStatus.ERROR}, "next: mend training as told above"),
+        ({"loss": StepStatus.LEFT_OUT, "metric": StepStatus.WAITING}, "next: parfocal check runs metric"),
+        ({"loss": StepStatus.LEFT_OUT, "many_cards": StepStatus.LEFT_OUT}, "next: loss: names no loss"),
+        ({"many_cards": StepStatus.LEFT_OUT}, "next: parfocal accept writes the acceptance folder"),
+    ],
+)
+def test_what_comes_next_is_told(own, statuses, told):
+    start_project(own / "port", ("mine.py:build", "theirs.py:build"), ["float32[5,6]"])
+    results = [
+        StepResult(name, statuses.get(name, StepStatus.PASSED), message=f"names no {name}") for name in NAMES
+    ]
+    checked = CheckedProject(read_project(own / "port"), tuple(results), ())
+    assert next_line(checked).startswith(told)

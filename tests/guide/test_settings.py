@@ -49,6 +49,19 @@ WRONG = {
         "port.framework is 'padle'; there are paddle, torch",
         "padle",
     ),
+    "no data": (
+        "seed = 0 ",
+        'data = ["pictures"]\nseed = 0 ',
+        "data names 'pictures': there is no such file or folder",
+        'data = ["pictures"]',
+    ),
+    "data of no path": ("seed = 0 ", "data = 3\nseed = 0 ", "data is 3, not a file or folder", "data = 3"),
+    "one rank": (
+        "[compare]",
+        "[many_cards]\nranks = 1\n[compare]",
+        "many_cards.ranks is 1, not a whole number above 1",
+        "ranks = 1",
+    ),
     "no input": ('model = ["x', 'modell = ["x', "input.modell is not known", "modell"),
 }
 
@@ -71,7 +84,7 @@ def test_a_wrong_file_is_one_error_with_its_line(tmp_path, name):
 def test_a_file_that_is_no_toml_is_told_with_its_line(tmp_path):
     start_project(tmp_path)
     change(tmp_path / "parfocal.toml", "epochs = 2", "epochs = = 2")
-    with pytest.raises(InputError, match=r"parfocal.toml is not valid TOML: .*line 43"):
+    with pytest.raises(InputError, match=r"parfocal.toml is not valid TOML: .*line 44"):
         read_project(tmp_path)
 
 

@@ -17,11 +17,12 @@ ROOMS = {
     "compat": "interfaces of tools for these two",
     "weights/checkpoints": "formats of files",
     "workflow/acceptance": "names of files",
+    "locale": "translations of what a person reads",
 }
 FILES = {
     "cli/doctor.py": "what is installed",
     "cli/map.py": "the table of counterparts of these two, shown",
-    "locale/zh/gaps.py": "the table of differences of these two, in Chinese",
+    "judge/code_guides.py": "what the users of these two see and write, for the page of codes",
     "report/mapping.py": "the table of counterparts of these two, in words",
     "report/gaps_page.py": "the table of differences of these two, in words",
     "run/npy.py": "formats of files",

@@ -18,10 +18,11 @@ from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Array, Call
 from parfocal.brief import told
 from parfocal.capture.tree import flatten, flatten_call
+from parfocal.judge import limits
 from parfocal.judge.floors import difference, score
 from parfocal.replay.noise_floors import NoiseFloors
 
-EQUAL = 1e-11  # relative distance of values that are equal in float64 but for the order of a sum
+EQUAL = limits.pairing.EQUAL_IN_FLOAT64.value
 
 
 def acquitted_of_chance(measure: Measure, precise: NoiseFloors, reference: ModelSide) -> Measure:

@@ -18,10 +18,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from parfocal.attribution.experiment import NEAR
 from parfocal.attribution.measures import LIMIT, Measure, Remark
-from parfocal.attribution.pairing_repairs import NEAR
 from parfocal.attribution.reach import Reach, Spot, ValueMatch, WantedValue
 from parfocal.backends.protocol import Array
+from parfocal.judge import limits
 from parfocal.matching.pairing import Pairing
 from parfocal.matching.values import CLOSE, distance
 from parfocal.replay.follow import Binding
@@ -30,12 +31,12 @@ from parfocal.replay.observe import FLOATING
 from parfocal.replay.repeat import Repeater, ReplayScript
 from parfocal.replay.trace import Node, TensorData
 
-CLEARLY = 1e-4  # of the value: work that is done elsewhere is no small difference
-ALMOST = 1e-3  # of the value: two values with a small mistake between them, where the mistake shows elsewhere
-NEARER = 1e-2  # of the difference at a border: values so much nearer belong together, whatever the mistake
-RESOLVED = 1e-2  # share of the difference at a border that must be seen behind it
-ALONE = 4  # borders of one call that are tried one by one where they cannot be told together
-FEW = 8  # numbers that agree by chance
+CLEARLY = limits.pairing.DIVIDED_CLEARLY.value
+ALMOST = limits.pairing.DIVIDED_ALMOST.value
+NEARER = limits.pairing.DIVIDED_NEARER.value
+RESOLVED = limits.pairing.DIVIDED_RESOLVED.value
+ALONE = limits.pairing.BORDERS_ALONE.value
+FEW = limits.pairing.AGREE_BY_CHANCE.value
 _BOTH, _GIVEN = ("input", "output"), ("output",)
 
 

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from parfocal.attribution.broken_ties import acquitted_of_chance
+from parfocal.attribution.experiment import Change, Experiment, Refused, is_accepted, repeated
 from parfocal.attribution.measures import LIMIT, Measure, Remark, Responsible
 from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Array
-from parfocal.brief import told
-from parfocal.errors import ParfocalError
-from parfocal.judge.floors import NOTHING, coarser, difference, score, size_of
+from parfocal.judge.floors import NOTHING, coarser, size_of
 from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.repeat import RepeatResult
 from parfocal.replay.trace import TensorData
@@ -30,35 +29,44 @@ class Excuses:
     """Asks of one alignment; what a framework refuses to repeat excuses nothing."""
 
     def __init__(
-        self, precise: NoiseFloors, players: tuple[ModelSide, ModelSide], entries: Sequence[Entry]
+        self, precise: NoiseFloors, sides: tuple[ModelSide, ModelSide], entries: Sequence[Entry]
     ) -> None:
         """``entries``: what the port's weights should be."""
         self.precise = precise
-        self.players = players
+        self.sides = sides
         self.entries = entries
 
     def applied(self, measure: Measure) -> Measure:
-        """The measure, made harmless where it is one of chance or of spelling."""
-        if measure.tied:
-            return acquitted_of_chance(measure, self.precise, self.players[0])
-        if measure.score > LIMIT and not measure.given and self.of_spelling(measure):
-            return replace(
-                measure, error=NOTHING, floor=NOTHING, message=Remark.SPELLING.words, remark=Remark.SPELLING
-            )
+        """The measure, made harmless by the first excuse that holds."""
+        for applies, excuse in EXCUSES:
+            if applies(measure):
+                return excuse(self, measure)
         return measure
+
+    def of_chance(self, measure: Measure) -> Measure:
+        """Harmless where it shows only as long as equal values stay equal."""
+        return acquitted_of_chance(measure, self.precise, self.sides[0])
+
+    def as_spelling(self, measure: Measure) -> Measure:
+        """Harmless where the input is only another spelling of the same."""
+        if not self.of_spelling(measure):
+            return measure
+        return replace(
+            measure, error=NOTHING, floor=NOTHING, message=Remark.SPELLING.words, remark=Remark.SPELLING
+        )
 
     def of_weights(self, measure: Measure) -> bool:
         """Whether the call is right once its weights are the reference's."""
         asked = Responsible.about(measure, self.precise)
         path = self.precise.port.trace.nodes[asked.port_calls[0]].path
-        repeated = self._repeat(asked.port_calls, self.precise.recorded, self._right_weights(path))
-        observed = None if repeated is None else repeated.places.get(asked.port_place)
-        if observed is None:
-            return False
-        expected = self._expected(asked)
-        return expected.shape == observed.shape and (
-            score(difference(observed, expected), measure.floor) <= LIMIT
+        experiment = Experiment(
+            self.precise.port,
+            asked.port_calls,
+            Change(prepare=self._right_weights(path)),
+            {asked.port_place: lambda _: self._expected(asked)},
+            floor=measure.floor,
         )
+        return experiment.is_right(self.precise.recorded, self._refused(asked.port_calls))
 
     def of_spelling(self, measure: Measure) -> bool:
         """Whether the call gives the same on the port's own input, forward and backward."""
@@ -78,14 +86,14 @@ class Excuses:
             return given.reshape(data.shape) if wanted is data else self.precise.recorded(wanted)
 
         # not led along inside: what becomes of the input there must come out
-        usual = self._repeat([measure.port], self.precise.recorded, inside=False)
-        own = self._repeat([measure.port], supply, inside=False)
+        usual = self._repeat(measure.port, Change(inside=False))
+        own = self._repeat(measure.port, Change(supply=supply, inside=False))
         if usual is None or own is None:
             return False
         if not any(place[1] == "output" and place[3] == "forward" for place in own.places):
             return False  # what is handed through as it is makes all the difference
-        for repeated in (usual, own):
-            repeated.places.pop((measure.port, "input", measure.slot, "forward"), None)
+        for result in (usual, own):
+            result.places.pop((measure.port, "input", measure.slot, "forward"), None)
         return _same(usual, own)
 
     def _expected(self, asked: Responsible) -> Array:
@@ -94,7 +102,7 @@ class Excuses:
         return recorded if layout is None else layout.apply(recorded)
 
     def _right_weights(self, path: str) -> Callable[[Any], None]:
-        reference, port = self.players
+        reference, port = self.sides
         prefix = f"{path}." if path else ""
 
         def prepare(twin: Any) -> None:
@@ -108,23 +116,23 @@ class Excuses:
 
         return prepare
 
-    def _repeat(
-        self,
-        calls: list[int],
-        supply: Callable[[TensorData], Array],
-        prepare: Any = None,
-        *,
-        inside: bool = True,
-    ) -> RepeatResult | None:
-        try:
-            return self.precise.port.repeat(calls, None, supply, prepare, inside=inside)
-        except ParfocalError as error:
-            reason = error.message
-        except Exception as error:  # noqa: BLE001  whatever a framework raises for a trial
-            reason = told(error)
+    def _repeat(self, call: int, change: Change) -> RepeatResult | None:
+        return repeated(self.precise.port, [call], self.precise.recorded, change, self._refused([call]))
+
+    def _refused(self, calls: Sequence[int]) -> Refused:
         path = self.precise.port.trace.nodes[calls[0]].path
-        self.precise.problems.append(f"{path or 'the model'}: {reason}")
-        return None
+        return lambda reason: self.precise.problems.append(f"{path or 'the model'}: {reason}")
+
+
+def _may_be_spelling(measure: Measure) -> bool:
+    return measure.score > LIMIT and not measure.given
+
+
+# To which measures an excuse may apply, and what it makes of one: the first that applies is asked.
+EXCUSES: tuple[tuple[Callable[[Measure], bool], Callable[[Excuses, Measure], Measure]], ...] = (
+    (lambda measure: measure.tied, Excuses.of_chance),
+    (_may_be_spelling, Excuses.as_spelling),
+)
 
 
 def _same(usual: RepeatResult, own: RepeatResult) -> bool:
@@ -137,7 +145,4 @@ def _same(usual: RepeatResult, own: RepeatResult) -> bool:
 
 
 def _close(before: Array, after: Array) -> bool:
-    if before.shape != after.shape:
-        return False
-    floor = size_of(before) * coarser(before.dtype.name, after.dtype.name)
-    return score(difference(after, before), floor) <= LIMIT
+    return is_accepted(after, before, size_of(before) * coarser(before.dtype.name, after.dtype.name))

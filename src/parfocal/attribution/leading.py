@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from parfocal.attribution.pairing_repairs import Places
+from parfocal.attribution.mask_encodings import Places
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.matching.pairing import Pairing
 from parfocal.matching.values import tie_slots

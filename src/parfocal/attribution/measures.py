@@ -17,6 +17,7 @@ import numpy as np
 from parfocal.backends.checks import dtype_name
 from parfocal.backends.protocol import Array
 from parfocal.backends.vocabulary.kinds import LINEAR
+from parfocal.judge import limits
 from parfocal.judge.apart import apart
 from parfocal.judge.floors import NOTHING, Size, coarser, difference, error_of, score, size_of
 from parfocal.judge.metrics import Comparison, compare_arrays
@@ -29,17 +30,10 @@ from parfocal.replay.noise_floors import NoiseFloors, Remainder
 from parfocal.replay.repeat import Place, Repeater
 from parfocal.replay.trace import Trace
 
-# In units of noise. The error of a correct call is at most the sum of both sides' distances from float64,
-# and its full floor at least the larger of the two: it scores at most 2. A wrong epsilon of a norm scores
-# what its variance makes of it, from hundreds down to nothing that could be found (docs/noise.md).
-LIMIT = 4.0
-# In units in the last place: no rounding of one call is so large, only what flips or is no rounding at all.
-LARGE = 2.0**13
-# Of a sum of n products, times what one unit in the last place of its terms makes of it: rounding is at most
-# about n times as large. (Not so of what is no sum: 1 - cos(x) loses every digit, and so may be right.)
-BEYOND_ANY_SUM = 2.0**17
-# Of whole models: the floor is one random trial of an amplified quantity, not a bound.
-END_LIMIT = 12.0
+LIMIT = limits.verdicts.CALL.value
+LARGE = limits.verdicts.LARGE.value
+BEYOND_ANY_SUM = limits.verdicts.BEYOND_ANY_SUM.value
+END_LIMIT = limits.verdicts.WHOLE_MODEL.value
 # Accused tensors of a run with a picture of their error: more than a person looks at.
 PICTURES = 64
 # With a fixed tolerance a score above 1 is simply a violation of it, by however many elements.

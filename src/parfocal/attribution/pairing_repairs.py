@@ -8,16 +8,15 @@ of a square tensor may be a mistake in the code that made it: then the layer is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from math import inf, isclose, prod
+from functools import partial
+from math import prod
 
-import numpy as np
-
-from parfocal.attribution.measures import LIMIT, Measure, judge_arrays
-from parfocal.backends.protocol import Array
-from parfocal.judge.floors import score
-from parfocal.judge.layouts import Layout, MaskEncoding, crosses, fit
+from parfocal.attribution.experiment import Change, Expected, Experiment, is_accepted
+from parfocal.attribution.mask_encodings import Places, Wording, inputs_of, masked_elsewhere, said_otherwise
+from parfocal.attribution.measures import LIMIT, Measure
+from parfocal.judge.layouts import Layout, crosses, fitted
 from parfocal.judge.sketch import Fingerprint
 from parfocal.matching.dividing import may_divide_differently, run_after
 from parfocal.matching.pairing import CallPair, Pairing
@@ -27,12 +26,6 @@ from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.repeat import Layouts, Place, ReplayScript
 from parfocal.replay.trace import Node, TensorData, Value
-
-Places = frozenset[tuple[int, InputOrOutput, str]]
-Wording = Mapping[tuple[int, InputOrOutput, str], MaskEncoding]
-MUCH_LESS = 0.1  # of an error that is gone, but for others in the same call
-SHUT = -1e3  # what is added to a score that is not to count is at most this
-NEAR = 8 * LIMIT  # by the cheapest floor alone; the pair is measured properly afterwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +46,6 @@ class LayoutOverrides:
 
 
 AS_SEEN = LayoutOverrides()
-
-
-def paired_otherwise(pairing: Pairing, measures: Collection[Measure], precise: NoiseFloors) -> Pairing:
-    """The pairing as it should have been, where two calls divide the work differently; else the same."""
-    for look in (_fused_after_all, _gone_on_with_another, _taken_across_axes):
-        pairing = look(pairing, measures, precise)
-    return pairing
 
 
 def _fused_after_all(pairing: Pairing, measures: Iterable[Measure], precise: NoiseFloors) -> Pairing:
@@ -91,11 +77,8 @@ def _real_end(pair: CallPair, suspect: Measure, precise: NoiseFloors, paired: se
     for following in run_after(trace, call, paired):
         for value in following.outputs.values():
             recorded = precise.recorded(value.data)
-            layout = fit(recorded, observed)
-            if layout is not None:
-                judged = judge_arrays(observed, layout.apply(recorded), None)
-                if score(judged.error, judged.floor) <= NEAR:
-                    return following.order
+            if is_accepted(observed, fitted(recorded, observed)):
+                return following.order
     return None
 
 
@@ -159,7 +142,7 @@ def arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: N
         around = _tied_around(measure.port, precise) if _is_rearranged(measure, precise) else None
         if around is None or crosses(*_shapes(measure, precise)):
             continue
-        own, other = _inputs(measure, precise)
+        own, other = inputs_of(measure, precise)
         if distance(own.fingerprint, other.fingerprint) <= SAME:
             if around not in right:
                 right[around] = _is_right_by_itself(around, precise)
@@ -179,7 +162,7 @@ def _is_rearranged(measure: Measure, precise: NoiseFloors) -> bool:
 
 def _shapes(measure: Measure, precise: NoiseFloors) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Of an input, in the reference and in the port."""
-    own, other = _inputs(measure, precise)
+    own, other = inputs_of(measure, precise)
     return other.shape, own.shape
 
 
@@ -190,13 +173,6 @@ def _without(pairing: Pairing, parted: set[int]) -> Pairing:
         tuple(sorted((*pairing.unpaired_reference, *(pair.reference for pair in gone)))),
         tuple(sorted((*pairing.unpaired_port, *(pair.port for pair in gone)))),
     )
-
-
-def _inputs(measure: Measure, precise: NoiseFloors) -> tuple[TensorData, TensorData]:
-    """What the call takes there, in the port and in the reference."""
-    own = precise.port.trace.nodes[measure.port].inputs[measure.slot]
-    other = precise.reference.trace.nodes[measure.reference].inputs[measure.reference_slot]
-    return own.data, other.data
 
 
 def _tied_around(order: int, precise: NoiseFloors) -> int | None:
@@ -211,22 +187,21 @@ def _tied_around(order: int, precise: NoiseFloors) -> int | None:
 def _is_right_by_itself(order: int, precise: NoiseFloors) -> bool:
     """Whether a call on the reference's values gives, and sends back, what the reference's does."""
     script = precise.port.script
-    tie = script.ties[order]
-    try:
-        repeated = precise.port.repeat([order], None, precise.recorded, inside=False)
-    except Exception:  # noqa: BLE001  whatever a framework raises for a trial
-        return False
+    binding = script.ties[order]
     places: list[tuple[Place, Value, TensorData | None]] = [
-        *(((order, "output", slot, "forward"), value, value.data) for slot, value in tie.outputs.items()),
-        *(((order, "input", slot, "backward"), value, value.gradient) for slot, value in tie.inputs.items()),
+        *(((order, "output", slot, "forward"), value, value.data) for slot, value in binding.outputs.items()),
+        *(
+            ((order, "input", slot, "backward"), value, value.gradient)
+            for slot, value in binding.inputs.items()
+        ),
     ]
-    compared = [
-        (repeated.places[place], script.layout(*place[:3], value).apply(precise.recorded(data)))
-        for place, value, data in places
-        if data is not None and place in repeated.places
-    ]
-    judged = [judge_arrays(observed, expected, None) for observed, expected in compared]
-    return bool(judged) and all(score(each.error, each.floor) <= NEAR for each in judged)
+
+    def laid_out(place: Place, value: Value, data: TensorData) -> Expected:
+        return lambda _: script.layout(*place[:3], value).apply(precise.recorded(data))
+
+    expected = {place: laid_out(place, value, data) for place, value, data in places if data is not None}
+    experiment = Experiment(precise.port, [order], Change(inside=False), expected, partial=True)
+    return experiment.is_right(precise.recorded)
 
 
 def lying_as_recorded(measures: Iterable[Measure], precise: NoiseFloors) -> frozenset[int]:
@@ -253,147 +228,32 @@ def lying_as_recorded(measures: Iterable[Measure], precise: NoiseFloors) -> froz
     return frozenset(found)
 
 
-def said_otherwise(measures: Iterable[Measure], precise: NoiseFloors) -> Wording:
-    """Masks that are said otherwise in the port, where that is what the call there wants to be told.
-
-    What one side keeps may be what the other drops, and what is true or false, or one or zero, for
-    the one may be nothing or minus infinity to be added for the other.
-    """
-    script = precise.port.script
-    found: dict[tuple[int, InputOrOutput, str], MaskEncoding] = {}
-    for measure in measures:
-        place: tuple[int, InputOrOutput, str] = (measure.port, "input", measure.slot)
-        wrong = measure.side == "input" and measure.direction == "forward" and measure.score > LIMIT
-        if not wrong or place not in script.layouts or measure.given:
-            continue
-        own, other = _inputs(measure, precise)
-        off = {
-            words: _off(
-                measure.port, {**script.layouts, place: replace(script.layouts[place], words=words)}, precise
-            )
-            for words in _wordings(own, other)
-        }
-        best = min(off, key=lambda words: off[words], default=None)
-        # a mask to be added is none where ones and zeros are meant: whatever else is wrong in the call
-        foreign = _to_be_added(own) != _to_be_added(other)
-        limit = inf if foreign else MUCH_LESS * _off(measure.port, script.layouts, precise)
-        if best is not None and off[best] < limit:
-            found.update(dict.fromkeys(_handed_on(measure, precise), best))
-    return found
-
-
-def _wordings(own: TensorData, other: TensorData) -> Iterator[MaskEncoding]:
-    """How the other side's mask can be said in the words of this one."""
-    word, said = _shutting(own), _shutting(other)
-    if word is None or said is None:
-        return
-    if word != said:
-        yield MaskEncoding(0.0, word, own.dtype)
-    yield MaskEncoding(word, 0.0, own.dtype)
-
-
-def _to_be_added(mask: TensorData) -> bool:
-    word = _shutting(mask)
-    return word is not None and word < 0
-
-
-def _shutting(data: TensorData) -> float | None:
-    """What stands in a mask where no zero does; None for what is no mask."""
-    mark = data.fingerprint
-    if mark.minimum is None or mark.maximum is None:
-        return None
-    if data.dtype == "bool":
-        return 1.0
-    if mark.minimum == mark.maximum == 0.0:  # fingerprints know of finite values only
-        return -inf if data.dtype in FLOATING else 1.0
-    largest = max(abs(mark.minimum), abs(mark.maximum))
-    if not isclose(mark.l1 * largest, mark.l2**2, rel_tol=1e-6):
-        return None  # something is neither zero nor the largest
-    if mark.minimum >= 0.0 and largest == 1.0:
-        return 1.0
-    return mark.minimum if mark.maximum <= 0.0 and mark.minimum <= SHUT else None
-
-
-def masked_elsewhere(measures: Iterable[Measure], precise: NoiseFloors) -> Places:
-    """Inputs that have a mask added in one side only, where the call is right: the other adds it inside."""
-    script = precise.port.script
-    found: set[tuple[int, InputOrOutput, str]] = set()
-    for measure in measures:
-        place: tuple[int, InputOrOutput, str] = (measure.port, "input", measure.slot)
-        wrong = measure.side == "input" and measure.direction == "forward" and measure.score > LIMIT
-        if not wrong or place not in script.layouts or measure.given:
-            continue
-        made = precise.port_made(precise.port.trace.nodes[measure.port].parent, (*place, "forward"))
-        other = precise.at((measure.reference, "input", measure.reference_slot, "forward"))
-        if made is None or not _differ_by_a_mask(made, script.layouts[place].apply(other)):
-            continue
-        own = {each: layout for each, layout in script.layouts.items() if each != place}
-        if _off(measure.port, own, precise) < SAME:
-            found.update(_handed_on(measure, precise))
-    return frozenset(found)
-
-
-def _handed_on(measure: Measure, precise: NoiseFloors) -> Iterator[tuple[int, InputOrOutput, str]]:
-    """Where the input is taken: by the call, and by those inside that both sides hand it on to."""
-    own, other = (data.fingerprint for data in _inputs(measure, precise))
-    ties = precise.port.script.ties
-    for node in precise.port.trace.subtree(measure.port):
-        for slot, value in (ties[node.order].inputs if node.order in ties else {}).items():
-            if (node.inputs[slot].data.fingerprint, value.data.fingerprint) == (own, other):
-                yield node.order, "input", slot
-
-
-def _differ_by_a_mask(own: Array, other: Array) -> bool:
-    """Whether two arrays are the same but where one of them shuts out."""
-    if own.dtype.kind != "f" or other.dtype.kind != "f" or own.shape != other.shape:
-        return False
-    shut = (own <= SHUT) != (other <= SHUT)
-    return bool(shut.any()) and bool(np.allclose(own[~shut], other[~shut], rtol=1e-4, atol=1e-6))
-
-
-def _off(order: int, layouts: Layouts, precise: NoiseFloors) -> float:
-    """How far what the call gives by itself is from what the reference's gives, as a share of that.
-
-    A call that takes what the reference's does not is run within the next one around that does not.
-    """
-    ties, nodes = precise.port.script.ties, precise.port.trace.nodes
-    around: int | None = order
-    while around is not None and any((around, "input", slot) not in layouts for slot in nodes[around].inputs):
-        around = nodes[around].parent
-    if around is None:
-        return inf
-    fed = {slot: value for slot, value in ties[order].inputs.items() if (order, "input", slot) in layouts}
-    script = ReplayScript({around: ties[around], order: replace(ties[order], inputs=fed)}, layouts)
-    try:
-        repeated = precise.port.led_by(script).repeat([around], None, precise.recorded, backward=False)
-    except Exception:  # noqa: BLE001  what a framework raises for inputs that cannot be
-        return inf
-    shares = []
-    for slot, value in script.ties[order].outputs.items():
-        observed = repeated.places.get((order, "output", slot, "forward"))
-        recorded = precise.recorded(value.data)
-        layout = None if observed is None else fit(recorded, observed)
-        if observed is None or layout is None:
-            return inf
-        shares.append(judge_arrays(observed, layout.apply(recorded), None).relative)
-    return max(shares, default=inf)
-
-
 def _is_right(order: int, suspect: Measure, script: ReplayScript, precise: NoiseFloors) -> bool:
     """Whether the call gives what the reference's gives when its inputs lie as the script says."""
-    repeater = precise.port.led_by(script)
-    try:
-        repeated = repeater.repeat([order], None, precise.recorded, backward=False)
-    except Exception:  # noqa: BLE001  what a framework raises for inputs that cannot be
-        return False
-    observed = repeated.places.get((suspect.port, suspect.side, suspect.slot, "forward"))
     node = precise.reference.trace.nodes[suspect.reference]
     given = (node.outputs if suspect.side == "output" else node.inputs).get(suspect.reference_slot)
-    if observed is None or given is None:
+    if given is None:
         return False
-    recorded = precise.recorded(given.data)
-    layout = fit(recorded, observed)
-    if layout is None:
-        return False
-    judged = judge_arrays(observed, layout.apply(recorded), None)
-    return score(judged.error, judged.floor) <= NEAR
+    place: Place = (suspect.port, suspect.side, suspect.slot, "forward")
+    expected: dict[Place, Expected] = {place: partial(fitted, precise.recorded(given.data))}
+    repeater = precise.port.led_by(script)
+    return Experiment(repeater, [order], Change(backward=False), expected).is_right(precise.recorded)
+
+
+PAIRING_REPAIRS = (_fused_after_all, _gone_on_with_another, _taken_across_axes)
+
+
+def paired_otherwise(pairing: Pairing, measures: Collection[Measure], precise: NoiseFloors) -> Pairing:
+    """The pairing as it should have been, where two calls divide the work differently; else the same."""
+    for repair in PAIRING_REPAIRS:
+        pairing = repair(pairing, measures, precise)
+    return pairing
+
+
+def laid_out_otherwise(measures: Collection[Measure], precise: NoiseFloors) -> LayoutOverrides:
+    """How tensors really lie, and how masks are really said, where a call is right then."""
+    return LayoutOverrides(
+        unmoved=lying_as_recorded(measures, precise),
+        words=said_otherwise(measures, precise),
+        apart=masked_elsewhere(measures, precise),
+    )

@@ -16,6 +16,7 @@ from parfocal.attribution.measures import judge_roughly
 from parfocal.backends.protocol import Array, Backend, Call, OpCall
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call
+from parfocal.judge import limits
 from parfocal.judge.floors import score
 from parfocal.judge.layouts import SAME, distance, fit
 from parfocal.replay.follow import Binding, InputOrOutput, Supply
@@ -27,7 +28,7 @@ Spot = tuple[int, InputOrOutput, str]  # order of a call, side, slot
 Marks = dict[
     int, tuple[Any, dict[int, int]]
 ]  # identity -> the tensor, and steps since the value of each group
-OPS = 16  # later than that, what is made of a value is no longer the same work: a norm by hand takes ten
+OPS = limits.pairing.REACHED_OPS.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from parfocal.attribution.measures import END_LIMIT, LARGE, LIMIT, Measure, Rema
 from parfocal.attribution.sides import Arrays, Driving, ModelResults, ModelSide, tied_outputs
 from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size, coarser, difference, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
@@ -32,12 +33,9 @@ from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
 
-# How much harder than measured the reference is shaken. Where a ReLU or a maximum flips, the result
-# jumps, and whether one flips is chance: several must have flipped before their size is known.
-SHAKE = 8.0
-# Rounding of a sum of n terms, whose signs are as good as random: this times sqrt(n) units of the result.
-SUMMED = 0.2
-UNUSUAL = 32.0  # times the typical relative error: more is not carried on as it is
+SHAKE = limits.verdicts.SHAKE.value
+SUMMED = limits.verdicts.SUMMED.value
+UNUSUAL = limits.verdicts.UNUSUAL.value
 _INFINITE = Size(math.inf, math.inf)
 _NOWHERE: tuple[int, int, InputOrOutput, str, str, Direction] = -1, -1, "output", "", "", "forward"
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from parfocal.backends.module_tree import ModuleTree
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.errors import UnsupportedError
 
@@ -141,3 +142,28 @@ def channel_format(first: str, last: str, name: str = "data_format") -> Argument
 def absent(*names: str) -> tuple[Argument, ...]:
     """A setting that is False takes tensors away: these arguments become False then."""
     return tuple(Argument(name, lambda value: False, lambda value: value is False) for name in names)
+
+
+class RecipeBuilder(ModuleTree):
+    """``LayerBuilder`` by a table of recipes for the classes of one module of the framework."""
+
+    recipes: ClassVar[Mapping[str, Recipe]]
+    home: ClassVar[Any]  # the module that has the classes
+
+    def layer(self, kind: str, settings: Mapping[str, Any]) -> Any:
+        chosen = self._recipe(kind, settings)
+        return getattr(self.home, chosen.name)(**arguments_of(chosen, settings))
+
+    def spell(self, kind: str, settings: Mapping[str, Any], always: Iterable[str] = ()) -> str:
+        chosen = self._recipe(kind, settings)
+        shown = [argument.name for name in always for argument in chosen.arguments.get(name, ())]
+        made = getattr(self.home, chosen.name)
+        return spelt(self.home.__name__, made, arguments_of(chosen, settings), shown)
+
+    def can_build(self, module: Any) -> bool:
+        kind = self.kind(module)
+        made = kind in self.recipes and getattr(self.home, self.recipes[kind].name) is type(module)
+        return made and self.is_framework_layer(module)
+
+    def _recipe(self, kind: str, settings: Mapping[str, Any]) -> Recipe:
+        return fitting(self.recipes, kind, settings, self.home.__name__.partition(".")[0])

@@ -1,9 +1,9 @@
-"""What a deep copy of a module need not be asked for."""
+"""Copies: what a deep copy of a module need not be asked for, and what an optimizer keeps."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _CONTAINERS = (OrderedDict, dict, list, set)
@@ -21,3 +21,16 @@ def empty_containers(modules: Iterable[Any]) -> dict[int, Any]:
         for value in vars(module).values()
         if type(value) in _CONTAINERS and not value
     }
+
+
+def cloned(value: Any, is_tensor: Callable[[object], bool]) -> Any:
+    """Containers and tensors anew, to any depth; the rest as it is."""
+    if is_tensor(value):
+        return value.detach().clone()
+    if isinstance(value, list):
+        return [cloned(each, is_tensor) for each in value]
+    if isinstance(value, defaultdict):
+        return defaultdict(value.default_factory, {k: cloned(v, is_tensor) for k, v in value.items()})
+    if isinstance(value, dict):
+        return {key: cloned(each, is_tensor) for key, each in value.items()}
+    return value

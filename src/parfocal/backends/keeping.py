@@ -9,6 +9,7 @@ has, in place: a count of its calls, a cache.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from parfocal.backends.protocol import Array, Call, StateTensor
 from parfocal.errors import ParfocalError
 
 BUFFERS = "_buffers"  # the attribute that has them, in either framework
+MODE = "training"  # the attribute that says it, in either framework
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})  # most attributes: nothing in them
 
 
@@ -44,7 +46,7 @@ class _Noted:
     contents: list[tuple[Any, Any]]  # every dict, list and set in them, and a shallow copy
     plain: list[Any]  # tensors that are registered nowhere
     buffers: list[Any]
-    everything: tuple[list[str], list[int]]
+    everything: dict[str, Any]  # all attributes, also those that every module has
 
     @property
     def tensors(self) -> list[int]:
@@ -53,7 +55,7 @@ class _Noted:
 
     def is_still(self, module: Any) -> bool:
         """Whether all attributes are the very same, and what can be changed holds the very same items."""
-        return self.everything == _identities(module) and all(itertools.starmap(_holds, self.contents))
+        return _is_same(vars(module), self.everything) and all(itertools.starmap(_holds, self.contents))
 
 
 class KeptAttributes:
@@ -139,7 +141,7 @@ class KeptAttributes:
                 found[name == BUFFERS].append(value)
         is_tensor = self._framework.is_tensor
         plain, buffers = (list(tensors_in(each, is_tensor, contents)) if each else [] for each in found)
-        return _Noted(attributes, contents, plain, buffers, _identities(module))
+        return _Noted(attributes, contents, plain, buffers, {**vars(module), MODE: None})
 
 
 @contextmanager
@@ -180,10 +182,12 @@ def _content(container: Any) -> Any:
     return kind(container)
 
 
-def _identities(module: Any) -> tuple[list[str], list[int]]:
-    """The names of all attributes, also of those that every module has, and what they are; not the mode."""
-    attributes = {**vars(module), "training": None}
-    return list(attributes), list(map(id, attributes.values()))
+def _is_same(attributes: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether attributes have the names they had, in the same order, and are the very same; not the mode."""
+    if list(attributes) != list(before):
+        return False
+    others = sum(map(operator.is_not, attributes.values(), before.values()))
+    return others == (attributes[MODE] is not before[MODE])
 
 
 def _holds(container: Any, content: Any) -> bool:

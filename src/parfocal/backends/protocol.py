@@ -275,6 +275,16 @@ class ModelBackend(TensorBackend, Protocol):
     def widened(self) -> AbstractContextManager[None]:
         """While inside, code that asks for float32 is given float64."""
 
+    def mixed_precision(self, model: Any, level: str, dtype: str) -> AbstractContextManager[Any]:
+        """While inside, what gains by it is computed in ``dtype``, the rest as it is.
+
+        ``level`` "O1": products; "O2": all but what needs to be exact. Where the framework has no kernels on
+        the model's device (see ``lowers``), operands and results are rounded instead.
+        """
+
+    def lowers(self, model: Any, dtype: str) -> bool:
+        """Whether mixed precision really computes in this dtype on the model's device."""
+
     def gradients_kept(self, model: Any) -> AbstractContextManager[None]:
         """Parameters without gradients for a while; on leaving they have those from before."""
 
@@ -294,7 +304,12 @@ class TrainingBackend(ModelBackend, Protocol):
     def sgd(self, model: Any, learning_rate: float) -> Any:
         """A new optimizer of the framework's own for all parameters: plain gradient descent."""
 
-    def optimizer_step(self, optimizer: Any) -> None: ...
+    def optimizer_step(self, optimizer: Any, closure: Callable[[], Any] | None = None) -> None:
+        """One update; ``closure`` computes loss and gradients anew, for those that ask for it."""
+
+    def needs_closure(self, optimizer: Any) -> bool:
+        """Whether a step computes the loss several times."""
+
     def scheduler_step(self, scheduler: Any, metric: float | None = None) -> None: ...
 
     def watch_optimizer(
@@ -413,6 +428,26 @@ class InitialisingBackend(UpdatingBackend, Protocol):
 
 
 Backend = InitialisingBackend
+
+
+@runtime_checkable
+class LaunchingBackend(Protocol):
+    """A capability some backends have: a training on several ranks of one machine."""
+
+    def launcher(self, ranks: int, logs: str) -> list[str]:
+        """What stands between the interpreter and a script: the framework's own launcher, on the CPU.
+
+        ``logs`` is a folder for what the launcher itself writes.
+        """
+
+    def join_ranks(self) -> None:
+        """In a launched process: find the other ranks."""
+
+    def leave_ranks(self) -> None:
+        """The last thing that a rank does."""
+
+    def data_parallel(self, model: Any) -> Any:
+        """The model in the framework's own wrapper, which averages gradients over the ranks."""
 
 
 @runtime_checkable

@@ -93,6 +93,12 @@ def dialect(name: str) -> Dialect:
     return known
 
 
+def packages(name: str) -> tuple[str, ...]:
+    """The top-level modules whose code is no user's: the framework's, and its backend's."""
+    backend = _known().get(name, "").partition(":")[0].partition(".")[0]
+    return (name, backend) if backend else (name,)
+
+
 def of(value: object) -> Backend:
     """The backend of a tensor, module, optimizer or scheduler."""
     for name in _roots(type(value)):

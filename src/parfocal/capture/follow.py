@@ -21,14 +21,14 @@ from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.backends.vocabulary import KINDS
 from parfocal.capture.tree import FlatValue
 from parfocal.errors import InputError
+from parfocal.judge import limits
 from parfocal.judge.layouts import SAME, Layout, distance, fit, layouts, same_extents
 from parfocal.run.reader import Run, load_run
 from parfocal.run.records import CallRecord, GradientRecord, TensorValue
 
-# How far from the expected place a counterpart is looked for, in calls.
-BEHIND = 16
-AHEAD = 64
-OTHER = 0.5  # relative distance of the inputs above which they are not those of the same call
+BEHIND = limits.pairing.FOLLOWED_BEHIND.value
+AHEAD = limits.pairing.FOLLOWED_AHEAD.value
+OTHER = limits.pairing.FOLLOWED_OTHER.value
 
 Exchange = Callable[[Any], Any]
 

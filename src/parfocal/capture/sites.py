@@ -1,7 +1,7 @@
 """Where in the user's code a call was made.
 
 Walks up the stack from the watcher to the first frame that belongs neither to parfocal,
-nor to the framework, nor to Python's own library. Whether a file is the user's is decided
+nor to the framework or its backend, nor to Python's own library. Whether a file is the user's is decided
 once per file name.
 """
 
@@ -11,6 +11,8 @@ import os
 import sys
 import sysconfig
 from types import FrameType
+
+from parfocal.backends import registry
 
 Site = tuple[str | None, int | None]
 
@@ -22,7 +24,8 @@ class Sites:
     """Finds call sites; ``frameworks`` are the top-level modules whose frames are passed over."""
 
     def __init__(self, frameworks: tuple[str, ...]) -> None:
-        homes = [_home(name) for name in ("parfocal", *frameworks)]
+        others = [package for name in frameworks for package in registry.packages(name)]
+        homes = [_home(name) for name in ("parfocal", *others)]
         self._foreign = tuple(home for home in homes if home is not None)
         self._command = os.path.join(_home("parfocal") or "", "cli", "")
         self._library = tuple(

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from parfocal.cli.check import PROJECT
+from parfocal.cli.console import said
+from parfocal.phrases import phrase
 from parfocal.workflow.acceptance.layout import Spelling
 
 if TYPE_CHECKING:
+    from parfocal.workflow.acceptance.problems import FolderProblem
     from parfocal.workflow.acceptance.verification import CheckpointResult, Verification
 
 SPELLING = Annotated[Spelling, typer.Option("--spelling", help="Which of the guide's two file names.")]
@@ -48,7 +51,8 @@ def accept(
         typer.echo(json.dumps(found.to_json(), indent=2))
     else:
         if written is not None:
-            typer.echo(f"wrote {written} and {written}.zip")
+            told = phrase("wrote {folder} and {packed}", folder=written, packed=f"{written}.zip")
+            typer.echo(said(told))
         print_verification(found)
     raise typer.Exit(0 if found.ok else 1)
 
@@ -86,26 +90,38 @@ def print_verification(found: Verification) -> None:
 
     console = make_console()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("checkpoint")
+    table.add_column(said(phrase("checkpoint")))
     table.add_column("")
-    table.add_column("values", justify="right")
-    table.add_column("problem", overflow="fold")
+    table.add_column(said(phrase("values")), justify="right")
+    table.add_column(said(phrase("problem")), overflow="fold")
     for one in found.checkpoints:
         table.add_row(one.name, _verdict(one, found.partial), str(one.compared), "")
         for problem in one.problems:
-            table.add_row("", "", "", f"{problem.name}: {escape(str(problem))}")
+            table.add_row("", "", "", escape(_line(problem)))
     for problem in found.problems:
-        table.add_row(
-            problem.checkpoint or "folder", "[red]wrong[/]", "", f"{problem.name}: {escape(str(problem))}"
-        )
+        where = problem.checkpoint or said(phrase("folder"))
+        table.add_row(where, f"[red]{said(phrase('wrong'))}[/]", "", escape(_line(problem)))
     console.print(table)
+    console.print(_summary(found))
+
+
+def _line(problem: FolderProblem) -> str:
+    return said(phrase("{name}: {message}", name=problem.name, message=problem.message))
+
+
+def _summary(found: Verification) -> str:
     count = len(found.all_problems)
-    green = sum(one.ok for one in found.checkpoints)
-    summary = f"{green} of {len(found.checkpoints)} checkpoints, {count} problem{'s' * (count != 1)}"
-    console.print(f"[green]accepted[/]: {summary}" if found.ok else f"[red]not accepted[/]: {summary}")
+    values = {"green": sum(one.ok for one in found.checkpoints), "all": len(found.checkpoints)}
+    if count == 1:
+        told = phrase("{green} of {all} checkpoints, 1 problem", **values)
+    else:
+        told = phrase("{green} of {all} checkpoints, {count} problems", count=count, **values)
+    if found.ok:
+        return said(phrase("{verdict}: {told}", verdict=f"[green]{said(phrase('accepted'))}[/]", told=told))
+    return said(phrase("{verdict}: {told}", verdict=f"[red]{said(phrase('not accepted'))}[/]", told=told))
 
 
 def _verdict(one: CheckpointResult, partial: bool) -> str:
     if not one.submitted:
-        return "left out" if partial else "[red]missing[/]"
-    return "[green]passed[/]" if one.ok else "[red]wrong[/]"
+        return said(phrase("left out")) if partial else f"[red]{said(phrase('missing'))}[/]"
+    return f"[green]{said(phrase('passed'))}[/]" if one.ok else f"[red]{said(phrase('wrong'))}[/]"

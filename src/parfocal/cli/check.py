@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from parfocal.cli.console import make_console
+from parfocal.cli.console import make_console, said
+from parfocal.phrases import phrase
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from parfocal.workflow.guide.checking import CheckedProject
     from parfocal.workflow.guide.state import StepResult
 
-COLOURS = {"passed": "green", "failed": "red", "error": "red"}
+COLOURS = {"passed": "green", "failed": "red", "error": "red", "green": "green", "red": "red"}
+CHECKPOINT_WORDS = {"green": phrase("green"), "red": phrase("red"), "open": phrase("open")}
+WAYS = {"together": phrase("together"), "apart": phrase("apart")}
 HINDERED = ("blocked", "left out")  # why is told in the table
 SHOWN = 3  # problems of a step
 PROJECT = Annotated[
@@ -66,22 +69,33 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
     from parfocal.workflow.guide.steps import NAMES
 
     with Progress(console=console, transient=True) as progress:
-        bar = progress.add_task("starting", total=len(NAMES))
+        bar = progress.add_task(said(phrase("starting")), total=len(NAMES))
         yield lambda step, doing: progress.update(
             bar, completed=NAMES.index(step), description=f"{step}: {doing}"
         )
 
 
 def print_checked(checked: CheckedProject, *, when: bool = False) -> None:
-    """The table of steps, what is wrong with them, and the checkpoints."""
+    """The table of steps, what is wrong with them, the checkpoints, and what comes next."""
+    from rich.markup import escape
+
+    from parfocal.workflow.guide.texts import next_line
+
     console = make_console()
     _print_steps(console, checked, when)
     for result in checked.results:
         _print_problems(console, checked, result)
     console.print()
     for each in checked.checkpoints:
-        word = "[green]green[/]" if each.green else "[red]red[/]" if each.red else "open"
-        console.print(f"checkpoint {each.name:<12}{word}", soft_wrap=True)
+        state = "green" if each.green else "red" if each.red else "open"
+        label = said(phrase("checkpoint {name}", name=f"{each.name:<12}"))
+        console.print(label + _coloured(said(CHECKPOINT_WORDS[state]), state), soft_wrap=True)
+    console.print(escape(said(next_line(checked))), soft_wrap=True)
+
+
+def _coloured(text: str, state: str) -> str:
+    colour = COLOURS.get(state)
+    return f"[{colour}]{text}[/]" if colour else text
 
 
 def _print_steps(console: Console, checked: CheckedProject, when: bool) -> None:
@@ -89,20 +103,26 @@ def _print_steps(console: Console, checked: CheckedProject, when: bool) -> None:
 
     from rich.table import Table
 
+    from parfocal.workflow.guide.state import STATUS_WORDS
+
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("step", "", "score", "compared" if not when else "last run", "checkpoint"):
-        table.add_column(title, justify="right" if title == "score" else "left", overflow="fold")
+    table.add_column(said(phrase("guide step")), overflow="fold")
+    table.add_column("", overflow="fold")
+    table.add_column(said(phrase("score")), justify="right", overflow="fold")
+    table.add_column(said(phrase("last run") if when else phrase("compared")), overflow="fold")
+    table.add_column(said(phrase("checkpoint")), overflow="fold")
     checkpoints = _checkpoints()
     for result in checked.results:
         name = result.status.value
-        colour = COLOURS.get(name)
-        known = "" if result.name in checked.ran or when or name != "passed" else " (known)"
+        word = _coloured(said(STATUS_WORDS[result.status]), name)
+        if name == "passed" and not when and result.name not in checked.ran:
+            word = f"{word} {said(phrase('(known)'))}"
         ran = datetime.fromtimestamp(result.when).strftime("%Y-%m-%d %H:%M:%S") if result.when else ""
         table.add_row(
             result.name,
-            f"[{colour}]{name}[/]{known}" if colour else name,
+            word,
             "" if result.score is None else f"{result.score:.3g}",
-            result.message if name in HINDERED else ran if when else result.compared,
+            said(result.message) if name in HINDERED else ran if when else said(result.compared),
             checkpoints[result.name],
         )
     console.print(table)
@@ -117,22 +137,26 @@ def _checkpoints() -> dict[str, str]:
 def _print_problems(console: Console, checked: CheckedProject, result: StepResult) -> None:
     from rich.markup import escape
 
+    from parfocal.workflow.guide.state import STATUS_WORDS
     from parfocal.workflow.guide.texts import problem_lines
 
-    def line(text: str) -> None:
-        console.print(escape(text), soft_wrap=True)
+    def line(text: str, margin: str = "") -> None:
+        console.print(escape(margin + said(text)), soft_wrap=True)
 
     if result.message and result.status.value not in HINDERED:
-        line(f"\n{result.name} is {result.status.value}: {result.message}")
+        status = STATUS_WORDS[result.status]
+        console.print()
+        line(phrase("{name} is {status}: {message}", name=result.name, status=status, message=result.message))
         if result.hint:
-            line(f"  hint: {result.hint}")
+            line(phrase("hint: {hint}", hint=result.hint), "  ")
     if not result.problems:
         return
-    line(f"\n{result.name} failed ({result.way}):")
+    console.print()
+    line(phrase("{name} failed ({way}):", name=result.name, way=WAYS.get(result.way, result.way)))
     for problem in result.problems[:SHOWN]:
         for text in problem_lines(problem):
-            line(f"  {text}")
+            line(text, "  ")
     if len(result.problems) > SHOWN:
-        line(f"  and {len(result.problems) - SHOWN} more")
+        line(phrase("and {count} more", count=len(result.problems) - SHOWN), "  ")
     if result.report:
-        line(f"  all of it: {checked.project.folder / result.report}")
+        line(phrase("all of it: {path}", path=checked.project.folder / result.report), "  ")

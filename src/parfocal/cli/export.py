@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from parfocal.cli.accept import SPELLING, print_verification, write_difference_log
+from parfocal.cli.console import said
+from parfocal.phrases import phrase
 from parfocal.workflow.acceptance.layout import Spelling
 
 
@@ -46,9 +48,9 @@ def export(
             "partial": bool(missing),
         },
     )
-    typer.echo(f"wrote {folder} and {packed}")
+    typer.echo(said(phrase("wrote {folder} and {packed}", folder=folder, packed=packed)))
     for name, why in missing.items():
-        typer.echo(f"without {name}: {why}")
+        typer.echo(said(phrase("without {name}: {why}", name=name, why=why)))
     verified = verify(folder, partial=bool(missing))
     print_verification(verified)
     raise typer.Exit(0 if verified.ok else 1)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from parfocal.cli.console import said
+from parfocal.phrases import phrase
 
 
 def init(
@@ -29,5 +33,5 @@ def init(
     from parfocal.workflow.guide.starting import start_project
 
     plan = start_project(folder, models, described or (), label)
-    typer.echo(f"wrote {plan} and an adapter for each side")
-    typer.echo(f"next: parfocal check --project {folder}")
+    typer.echo(said(phrase("wrote {plan} and an adapter for each side", plan=plan)))
+    typer.echo(said(phrase("next: parfocal check --project {folder}", folder=shlex.quote(str(folder)))))

@@ -15,6 +15,7 @@ import warnings
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from parfocal import __version__
 from parfocal.cli import (
@@ -90,7 +91,8 @@ def main() -> None:
     try:
         try:
             command = typer.main.get_command(app)
-            translate_help(command, current_language())
+            if isinstance(command, TyperGroup):
+                translate_help(command, current_language())
             command(prog_name="parfocal")
         finally:
             sys.stdout.flush()

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from parfocal.cli.check import PROJECT, print_checked
+from parfocal.cli.console import said
+from parfocal.phrases import joined, phrase
 
 
 def status(
@@ -25,5 +27,8 @@ def status(
     else:
         print_checked(found, when=True)
         if changed:
-            typer.echo(f"changed since they ran: {', '.join(changed)}; parfocal check runs them again")
+            told = phrase(
+                "changed since they ran: {steps}; parfocal check runs them again", steps=joined(", ", changed)
+            )
+            typer.echo(said(told))
     raise typer.Exit(found.status)

@@ -7,11 +7,12 @@ are searched for.
 
 from __future__ import annotations
 
+from parfocal.judge import limits
 from parfocal.replay.effort import Effort
 
 THOROUGH = "thorough"  # says that the search may be as much work as it takes
-SHARES = 1.0, 2.0  # of the alignment's own work
-SEARCH = 4.0  # what reading the source for one divergence is worth, in calls
+SHARES = limits.searches.WORK_SHARES.value
+SEARCH = limits.searches.READING_WORK.value
 
 
 class Allowance:

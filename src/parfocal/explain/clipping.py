@@ -10,9 +10,10 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number, rounded
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-CLOSE = 1e-4  # relative error of a scale in float32
+CLOSE = limits.causes.FITTED.value
 WORDS: dict[str, Callable[[str], str]] = {
     "none": lambda limit: phrase("does not clip them"),
     "value": lambda limit: phrase("clips every element at {limit}", limit=limit),

@@ -6,17 +6,21 @@ first round with a proof decides; further proofs of the same round are alternati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from parfocal.attempts import Attempts
 from parfocal.attribution.divisions import NOT_DIVIDED, DividedWork
+from parfocal.attribution.inheritance import blame
+from parfocal.attribution.measures import Measure
 from parfocal.backends.protocol import Array
 from parfocal.explain import fused_layers
 from parfocal.explain.allowance import Allowance
 from parfocal.explain.backward import equals, functions, gradients
-from parfocal.explain.case import Buffers, Case, Check, MeasuredTensor, blamed
+from parfocal.explain.case import Case
+from parfocal.explain.case_facts import Buffers, Check
 from parfocal.explain.causes import OpLine, Proof, cause, nearer, number
 from parfocal.explain.describing import described
 from parfocal.explain.fixes.constructing import in_the_constructor
@@ -41,7 +45,6 @@ from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of
 from parfocal.matching.pairing import Pairing
 from parfocal.matching.spans import starts_of_runs
 from parfocal.phrases import joined, phrase
-from parfocal.replay.follow import Direction, InputOrOutput
 from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.repeat import Place
 from parfocal.weights.plan import Entry
@@ -87,7 +90,7 @@ class Explainer:
         self,
         precise: NoiseFloors,
         pairing: Pairing,
-        seen: Sequence[MeasuredTensor],
+        seen: Sequence[Measure],
         limit: float,
         doubtful: Collection[str] = (),
         buffers: Buffers = ({}, {}),
@@ -128,11 +131,11 @@ class Explainer:
         self._left: dict[int, frozenset[Place]] = {}  # what is wrong in a call besides what was explained
         self._callers: set[str] = set()  # to blame for what another call is given
         self._nothing_more: set[tuple[object, ...]] = set()  # a line of a loop is looked at in one round
-        self._seen: dict[int, list[MeasuredTensor]] = {}
+        self._seen: dict[int, list[Measure]] = {}
         for each in seen:
-            self._seen.setdefault(blamed(each, precise.port.trace.nodes), []).append(each)
+            self._seen.setdefault(blame(each, precise.port.trace), []).append(each)
 
-    def explain(self, divergence: Divergence, seen: MeasuredTensor) -> Divergence:
+    def explain(self, divergence: Divergence, seen: Measure) -> Divergence:
         """The divergence with its cause, or with what its error looks like."""
         path = "" if divergence.port is None else divergence.port.path
         if not self.allowance.begin(path):
@@ -141,7 +144,7 @@ class Explainer:
             phrase("the cause"), path, lambda: self._with_cause(divergence, seen), divergence
         )
 
-    def _with_cause(self, divergence: Divergence, seen: MeasuredTensor) -> Divergence:
+    def _with_cause(self, divergence: Divergence, seen: Measure) -> Divergence:
         case = self._case(divergence, seen)
         if case.node.path in self.doubtful:
             return divergence
@@ -170,7 +173,7 @@ class Explainer:
                 return explained
         return self._described(divergence, case)
 
-    def _around(self, case: Case, seen: MeasuredTensor) -> tuple[Divergence, Case] | None:
+    def _around(self, case: Case, seen: Measure) -> tuple[Divergence, Case] | None:
         """A call that is given another shape, and is right when it is given the reference's: who calls it
         is to blame.
         """
@@ -182,7 +185,12 @@ class Explainer:
         shapes = zip(case.node.inputs.items(), other.inputs.items(), strict=False)
         for (slot, mine), (other_slot, theirs) in shapes:
             if mine.data.shape != theirs.data.shape:
-                handed = MisshapenInput(seen.port, case.counterpart or 0, slot, other_slot)
+                calls = seen.port, case.counterpart or 0
+                unmeasured = (
+                    Size(math.inf, math.inf),
+                    NOTHING,
+                )  # another shape: nothing to measure
+                handed = Measure(*calls, "input", slot, other_slot, "forward", None, *unmeasured)
                 node = self.precise.port.trace.nodes[parent]
                 site = Site(node.path, node.kind, None, case.node.file, case.node.line, node.settings)
                 what = phrase(
@@ -200,14 +208,14 @@ class Explainer:
                 return divergence, self._case(divergence, handed)
         return None
 
-    def further(self, divergence: Divergence, seen: MeasuredTensor) -> Divergence | None:
+    def further(self, divergence: Divergence, seen: Measure) -> Divergence | None:
         """Another mistake of code that has one already; None when it follows from that one.
 
         Every stretch of code between two calls starts from the reference's values, so what is still
         wrong with the first mistake mended is one of its own, if it has a cause of its own.
         """
         nodes = self.precise.port.trace.nodes
-        call = blamed(seen, nodes)
+        call = blame(seen, self.precise.port.trace)
         place = seen.port, seen.side, seen.slot, seen.direction
         if place not in self._left.get(call, ()) and (
             call in self._left or nodes[call].path not in self._callers
@@ -227,7 +235,7 @@ class Explainer:
         if explained.cause is None or any(_are_alike(explained, each) for each in known):
             self._nothing_more.add(line)
             return None
-        return replace(explained, inherited=False)
+        return replace(explained, inherited=False, reason=None)
 
     def explain_updates(
         self,
@@ -345,8 +353,8 @@ class Explainer:
             reference=nearer(divergence.reference, first.reference, precise.reference.trace.nodes),
         )
 
-    def _case(self, divergence: Divergence, seen: MeasuredTensor) -> Case:
-        call = self._starts.get(seen.port, blamed(seen, self.precise.port.trace.nodes))
+    def _case(self, divergence: Divergence, seen: Measure) -> Case:
+        call = self._starts.get(seen.port, blame(seen, self.precise.port.trace))
         call = self._sent_back_to(call) if seen.direction == "backward" else call
         counterpart = self._reference_of.get(call)
         if counterpart is None:
@@ -375,7 +383,7 @@ class Explainer:
             call = nodes[call].parent or 0
         return call
 
-    def _maker(self, seen: MeasuredTensor) -> int | None:
+    def _maker(self, seen: Measure) -> int | None:
         """The reference's call whose own code makes what another is given: not one that only hands it on."""
         nodes = self.precise.reference.trace.nodes
         parent = nodes[seen.reference].parent
@@ -385,22 +393,6 @@ class Explainer:
         while parent is not None and any(value.data is given for value in nodes[parent].inputs.values()):
             parent = nodes[parent].parent
         return parent
-
-
-@dataclass(frozen=True, slots=True)
-class MisshapenInput:
-    """What a call is given, where nothing could be measured: another shape than the reference's."""
-
-    port: int
-    reference: int
-    slot: str
-    reference_slot: str
-    side: InputOrOutput = "input"
-    direction: Direction = "forward"
-    relative: float | None = None
-    floor: Size = NOTHING
-    own: bool = False
-    levels: int = 1  # made by the code around the call
 
 
 def _one_by_one(hypothesis: Hypothesis, case: Case) -> Iterator[Proof]:
@@ -428,7 +420,7 @@ def _of_update(proof: Proof, case: Case) -> Proof:
     return replace(proof, code="buffer.momentum", message=message)
 
 
-def _check(seen: MeasuredTensor) -> Check:
+def _check(seen: Measure) -> Check:
     return Check(
         (seen.port, seen.side, seen.slot, seen.direction),
         (seen.reference, seen.side, seen.reference_slot, seen.direction),

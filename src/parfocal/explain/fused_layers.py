@@ -14,7 +14,8 @@ from typing import Any
 from parfocal.attribution.divisions import DividedWork
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.vocabulary import ACTIVATIONS
-from parfocal.explain.case import CallGroup, Case, Check
+from parfocal.explain.case import Case
+from parfocal.explain.case_facts import CallGroup, Check
 from parfocal.explain.causes import OpLine, Proof, spelled_path
 from parfocal.explain.layers.mirror import solved_setting
 from parfocal.explain.layers.settings import differing_settings, rebuilt
@@ -109,7 +110,7 @@ def other_activation(case: Case) -> Iterator[Proof]:
         (named, builder.spell(case.node.kind, told, ["activation"])),
         (followed, f"{library}.Sequential({norm}, {layer})"),
     ):
-        score = case.score(case.run(made), "forward")
+        score = case.tried(made, direction="forward")
         if score <= case.limit:
             message = phrase(
                 "{path} is {reference} in the reference; the port's {kind} {place} applies {own}",

@@ -15,11 +15,14 @@ from scipy import stats
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-ENOUGH = 64  # numbers below which no shape is told
-CLOSE = 4.0  # standard errors that a fitted scale may be off
-COARSEST = 0.1  # and never more than this share
+ENOUGH = limits.causes.INITIAL_ENOUGH.value
+FEW = limits.causes.INITIAL_FEW.value
+UNLIKELY = limits.causes.INITIAL_UNLIKELY.value
+CLOSE = limits.causes.INITIAL_CLOSE.value
+COARSEST = limits.causes.INITIAL_COARSEST.value
 
 
 class InitialiserFamily(Enum):
@@ -29,6 +32,9 @@ class InitialiserFamily(Enum):
     NORMAL = "normal"
     TRUNCATED = "truncated normal"
     OTHER = "random"
+
+
+_NOT_DRAWN = (InitialiserFamily.CONSTANT, InitialiserFamily.FIXED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,11 @@ def drawn(samples: list[Array], fans: Fans | None) -> InitialDraws:
     values = np.concatenate([sample.reshape(-1) for sample in samples]).astype(np.float64)
     mean, std = float(values.mean()), float(values.std())
     family = _family(samples, values, mean, std)
-    known = None if fans is None else _initialiser(family, values, mean, std, fans)
+    known = None
+    if fans is not None and family not in _NOT_DRAWN:
+        if ENOUGH <= values.size < FEW:
+            family, known = _likely_initialiser(values, std, fans) or (family, None)
+        known = known or _initialiser(family, values, mean, std, fans)
     if known is not None:
         return InitialDraws(values, family, mean, std, known, by_fans=True)
     return InitialDraws(values, family, mean, std, _name(family, values, mean, std))
@@ -75,6 +85,11 @@ def _family(samples: list[Array], values: Array, mean: float, std: float) -> Ini
         return InitialiserFamily.FIXED
     if values.size < ENOUGH:
         return InitialiserFamily.OTHER
+    if values.size < FEW:
+        as_uniform, as_normal = _fitted_likelihoods(values, std)
+        whole = stats.uniform(values.min(), np.ptp(values))
+        if as_uniform > as_normal and stats.kstest(values, whole.cdf).pvalue > UNLIKELY:
+            return InitialiserFamily.UNIFORM
     error = math.sqrt(24 / values.size)  # of the kurtosis of normal numbers
     kurtosis = float(stats.kurtosis(values, fisher=False))
     reach = float(np.abs(values - mean).max()) / std
@@ -120,9 +135,34 @@ def _is_centred(values: Array, mean: float, std: float) -> bool:
     return abs(mean) < CLOSE * std / math.sqrt(values.size)
 
 
+def _fitted_likelihoods(values: Array, std: float) -> tuple[float, float]:
+    """The logarithms of how likely the values are, as uniform and as normal numbers fitted to them."""
+    uniform = -values.size * math.log(float(np.ptp(values)))
+    return uniform, -values.size * (math.log(std) + 0.5 * math.log(2 * math.pi * math.e))
+
+
+def _likely_initialiser(values: Array, std: float, fans: Fans) -> tuple[InitialiserFamily, str] | None:
+    """The initialiser that goes by the fans, if it explains few numbers better than one made to fit them.
+
+    Bounds and shape of few numbers vary: 128 uniform numbers may look normal. A distribution with two numbers
+    fitted to the values pays for these two (the Bayesian information criterion).
+    """
+    best, found = max(_fitted_likelihoods(values, std)) - math.log(values.size), None
+    for (family, name), expected in _scales(fans).items():
+        distribution = (
+            stats.uniform(-math.sqrt(3) * expected, 2 * math.sqrt(3) * expected)
+            if family is InitialiserFamily.UNIFORM
+            else stats.norm(0.0, expected)
+        )
+        likelihood = float(distribution.logpdf(values).sum())
+        if likelihood > best and stats.kstest(values, distribution.cdf).pvalue > UNLIKELY:
+            best, found = likelihood, (family, name)
+    return found
+
+
 def _initialiser(family: InitialiserFamily, values: Array, mean: float, std: float, fans: Fans) -> str | None:
     """The name of the initialiser that goes by the fans and has this scale."""
-    if family in (InitialiserFamily.CONSTANT, InitialiserFamily.FIXED) or not _is_centred(values, mean, std):
+    if not _is_centred(values, mean, std):
         return None
     error = min(COARSEST, CLOSE / math.sqrt(values.size))
     for (kind, name), expected in _scales(fans).items():

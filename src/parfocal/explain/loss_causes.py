@@ -21,11 +21,14 @@ from parfocal.explain.loss_formulas import (
     identify_distance,
     identify_smoothing,
     identify_weights,
+    weights_of_smoothing,
+    weights_of_targets,
 )
+from parfocal.judge import limits
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 
-CLOSE = 1e-4  # relative: a float32 loss computed another way, far below any mistake's effect
+CLOSE = limits.causes.FITTED.value
 Arrays = tuple[Array, ...]
 Evaluate = Callable[[Arrays], Array | None]  # None: it cannot be had of these inputs
 
@@ -145,6 +148,8 @@ def _other_count(mine: str, right: str, sample: LossSample) -> Array | None:
 TRANSFORMS: dict[str, Callable[[Array], Array]] = {
     "softmax": lambda x: special.softmax(x, axis=1 if x.ndim > 1 else -1),
     "log_softmax": lambda x: special.log_softmax(x, axis=1 if x.ndim > 1 else -1),
+    "softmax (of the last axis)": lambda x: special.softmax(x, axis=-1),
+    "log_softmax (of the last axis)": lambda x: special.log_softmax(x, axis=-1),
     "sigmoid": special.expit,
     "log": lambda x: np.log(np.maximum(x, 1e-30)),
     "exp": np.exp,
@@ -268,6 +273,80 @@ def _weights(losses: LossPair) -> Iterator[Cause]:
     yield Cause("loss.weight", message, phrase("give the port's loss the weights {right}", right=right), 0.0)
 
 
+def _soft_weights(losses: LossPair) -> Iterator[Cause]:
+    """Weights of classes where targets are probabilities, or labels are smoothed: in one side only.
+
+    Both are looked at one sample at a time, where the weights of whole samples cancel.
+    """
+    inputs = losses.samples[0].inputs
+    for identify, told in ((weights_of_targets, _told_targets), (weights_of_smoothing, _told_smoothing)):
+        found = [identify(inputs, evaluate) for evaluate in (losses.reference, losses.port)]
+        if found[0] is None or found[1] is None or near(*found):
+            continue
+        right, wrong = (brief([float(f"{w:.4g}") for w in each]) for each in found if each is not None)
+        yield Cause("loss.weight", *told(right, wrong), 0.0)
+        return
+
+
+def _told_targets(right: str, wrong: str) -> tuple[str, str]:
+    message = phrase(
+        "with probabilities as targets the classes of a sample weigh {reference} in the reference, {port} in "
+        "the port",
+        reference=right,
+        port=wrong,
+    )
+    return message, phrase("write -(target * weight * log_softmax(x)).sum(-1).mean() for the port's loss")
+
+
+def _told_smoothing(right: str, wrong: str) -> tuple[str, str]:
+    message = phrase(
+        "label smoothing weighs the classes {reference} in the reference, {port} in the port",
+        reference=right,
+        port=wrong,
+    )
+    return message, phrase(
+        "write the smoothed part of the port's loss out, with the weight of every class in it"
+    )
+
+
+def _shaped(losses: LossPair) -> Iterator[Cause]:
+    """The same numbers in another shape."""
+    first = losses.samples[0]
+    if np.shape(first.reference) == np.shape(first.port):
+        return
+    if not all(
+        np.size(s.reference) == np.size(s.port) > 1
+        and near(np.reshape(s.port, np.shape(s.reference)), s.reference)
+        for s in losses.samples
+    ):
+        return
+    message = phrase(
+        "the losses are the same numbers in another shape: {reference} in the reference, {port} in the port",
+        reference=brief(list(np.shape(first.reference))),
+        port=brief(list(np.shape(first.port))),
+    )
+    fix = phrase("squeeze the labels that the port's loss is given, or what it gives")
+    yield Cause("loss.input", message, fix, 0.0)
+
+
+def nothing_counted(inputs: Arrays, reference: Array, port: Array) -> Cause | None:
+    """No label counts, so that a mean is over nothing: not a number on one side and zero on the other."""
+    labels = inputs[-1]
+    if labels.dtype.kind not in "i" or not labels.size or (labels >= 0).any():
+        return None
+    values = [float(np.reshape(each, -1)[0]) for each in (reference, port) if np.size(each) == 1]
+    if len(values) != 2 or sum(map(np.isnan, values)) != 1:
+        return None
+    message = phrase(
+        "no label counts: the mean over nothing is {reference} in the reference, {port} in the port",
+        reference=f"{values[0]:g}",
+        port=f"{values[1]:g}",
+    )
+    return Cause(
+        "loss.ignore_index", message, phrase("skip batches in which no label counts, on both sides"), 0.0
+    )
+
+
 def _distance(losses: LossPair) -> Iterator[Cause]:
     """Losses of the difference of two arrays: L1, L2, smooth L1, Huber."""
     right, wrong = (
@@ -307,6 +386,7 @@ def _factor(losses: LossPair) -> Iterator[Cause]:
 
 
 HYPOTHESES: tuple[Hypothesis, ...] = (
+    _shaped,
     _reduced,
     _ratio,
     _factor,
@@ -315,5 +395,6 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     _axes,
     _smoothing,
     _weights,
+    _soft_weights,
     _distance,
 )

@@ -10,10 +10,14 @@ from scipy import optimize, special
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number, rounded
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-CLOSE = 1e-4  # relative: float32 against float64, far below the effect of another number
+CLOSE = limits.causes.FITTED.value
+CLOSE_FIT = limits.causes.LOSS_FITTED.value
+FEW_ROWS = limits.causes.LOSS_ROWS.value
 Arrays = tuple[Array, ...]
+Evaluate = Callable[[Arrays], Array | None]  # None: it cannot be had of these inputs
 Valued = Sequence[tuple[Arrays, Array]]  # inputs and the loss of them
 
 
@@ -159,3 +163,50 @@ def _turning(loss: Callable[[float], float], difference: Array, value: float) ->
     if at_ends[0] * at_ends[1] > 0:
         return None
     return float(optimize.brentq(lambda t: loss(t) - value, low, high, rtol=1e-10))
+
+
+def weights_of_targets(inputs: Arrays, evaluate: Evaluate) -> Array | None:
+    """What every class of a sample is multiplied by, where targets are probabilities."""
+    if len(inputs) != 2 or inputs[0].ndim != 2 or inputs[1].shape != inputs[0].shape:
+        return None
+    logits, targets = inputs
+    if targets.dtype != logits.dtype or np.abs(targets.sum(1) - 1).max(initial=0.0) > 1e-3:
+        return None
+    found = []
+    for row in logits[:FEW_ROWS]:
+        losses = -special.log_softmax(row.astype(np.float64))
+        values = [evaluate((row[None], np.eye(len(row), dtype=targets.dtype)[[c]])) for c in range(len(row))]
+        if any(value is None or np.size(value) != 1 for value in values):
+            return None
+        found.append([float(np.reshape(v, -1)[0]) for v in values if v is not None] / losses)
+    return _agreed(found)
+
+
+def weights_of_smoothing(inputs: Arrays, evaluate: Evaluate) -> Array | None:
+    """How the classes weigh in the smoothed part of a loss of labels, next to the first of them."""
+    if len(inputs) != 2 or inputs[0].ndim != 2 or inputs[1].dtype.kind not in "iu" or inputs[1].ndim != 1:
+        return None
+    logits, labels = inputs
+    rows, classes = logits[: 4 * logits.shape[1]], logits.shape[1]
+    if len(rows) < classes + 2:
+        return None
+    losses = -special.log_softmax(rows.astype(np.float64), axis=1)
+    label = np.zeros(1, labels.dtype)
+    values = [evaluate((row[None], label)) for row in rows]
+    if any(value is None or np.size(value) != 1 for value in values):
+        return None
+    wanted = np.array([float(np.reshape(value, -1)[0]) for value in values if value is not None])
+    shares, *_ = np.linalg.lstsq(losses, wanted, rcond=None)
+    if np.abs(losses @ shares - wanted).max() > CLOSE_FIT * np.abs(wanted).max() or (shares[1:] <= 0).any():
+        return None
+    smoothing = classes * (1 - shares[0]) / (classes - 1)  # the first class weighs 1 beside the others
+    if smoothing <= CLOSE_FIT:
+        return None
+    return np.asarray(np.concatenate([[1.0], shares[1:] * classes / smoothing]))
+
+
+def _agreed(found: list[Array]) -> Array | None:
+    """The same in all rows, or None."""
+    middle = np.median(np.asarray(found), axis=0)
+    apart = np.abs(np.asarray(found) - middle).max()
+    return np.asarray(middle) if apart <= CLOSE_FIT * np.abs(middle).max() else None

@@ -16,14 +16,15 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number
 from parfocal.explain.metric_formulas import FORMULAS, TOP_K
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 
-ROUNDING = 8 * EPSILON["float32"]  # of a metric: sums of a few terms in float32, relative
+ROUNDING = limits.causes.FEW_ROUNDINGS.value * EPSILON["float32"]
 UNITS = {100.0: (phrase("percent"), phrase("a fraction")), 0.01: (phrase("a fraction"), phrase("percent"))}
-IGNORABLE = 8  # labels that are tried as ignored
-BATCHES = (2, 4, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 256, 512, 1000, 1024)
+IGNORABLE = limits.searches.IGNORED_LABELS.value
+BATCHES = limits.searches.BATCH_SIZES.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from collections.abc import Callable
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
 Formula = Callable[[Array, Array], float | None]
-LARGEST_K = 10
-MOST_CLASSES = 1000
+LARGEST_K = limits.searches.LARGEST_K.value
+MOST_CLASSES = limits.searches.METRIC_CLASSES.value
 
 
 def _ranks(scores: Array, labels: Array) -> Array | None:

@@ -14,14 +14,16 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.causes import number, rounded
+from parfocal.explain.rate_shapes import shape_of
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 
-FURTHEST = 64  # steps that a curve is looked for earlier or later
-MOST = 1024  # steps between two of a schedule that goes by epochs
-FEW = 3  # points that a hypothesis must be seen at, besides those it is fitted to
-CANCELLED = 64 * EPSILON["float64"]  # of the largest rate: what is left of a cosine near its end
+FURTHEST = limits.searches.RATE_SHIFTS.value
+MOST = limits.searches.RATE_EPOCHS.value
+FEW = limits.causes.RATE_POINTS.value
+CANCELLED = limits.causes.CANCELLED.value * EPSILON["float64"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,28 @@ def _milestones(rates: RatePair, limit: float) -> Iterator[Cause]:
         )
 
 
+def _geometric(rates: RatePair, limit: float) -> Iterator[Cause]:
+    """Every update multiplies the rate, by another number on either side."""
+    if rates.steps < FEW + 1 or any((side <= 0).any() for side in (rates.reference, rates.port)):
+        return
+    factors = []
+    for side in (rates.reference, rates.port):
+        factor = float(side[1] / side[0])
+        if distance(side[0] * factor ** np.arange(rates.steps), side) > limit * rates.steps:
+            return
+        factors.append(factor)
+    right, wrong = (number(rounded(each)) for each in factors)
+    message = phrase(
+        "each update multiplies the learning rate by {reference} in the reference, by {port} in the port",
+        reference=right,
+        port=wrong,
+    )
+    if abs(factors[1] - np.exp(factors[0])) <= 1e-6 or abs(factors[1] - np.exp(-factors[0])) <= 1e-6:
+        message += phrase(" (the exponential of it)")
+    fix = phrase("make every update multiply the port's rate by {right}", right=right)
+    yield Cause("lr.value", message, fix, 0.0)
+
+
 def _warming(rates: RatePair, limit: float) -> Iterator[Cause]:
     """Different at the beginning only."""
     apart = np.abs(rates.port - rates.reference) / np.maximum(rounding(rates.reference), 1e-300)
@@ -249,6 +273,18 @@ def _warming(rates: RatePair, limit: float) -> Iterator[Cause]:
     yield Cause("lr.value", message, fix, 0.0)
 
 
+def _shaped(rates: RatePair, limit: float) -> Iterator[Cause]:
+    """Two formulas, or one with other numbers."""
+    shapes = [shape_of(side, distance, limit) for side in (rates.reference, rates.port)]
+    if shapes[0] is None or shapes[1] is None or shapes[0] == shapes[1]:
+        return
+    right, wrong = (shape.in_words() for shape in shapes if shape is not None)
+    message = phrase(
+        "the learning rate is {reference} in the reference; {port} in the port", reference=right, port=wrong
+    )
+    yield Cause("lr.value", message, phrase("make the port's schedule {shape}", shape=right), 0.0)
+
+
 Hypothesis = Callable[[RatePair, float], Iterator[Cause]]
 # In order of how much they say: what explains every point by one number goes first.
 HYPOTHESES: tuple[Hypothesis, ...] = (
@@ -258,5 +294,7 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     _scaled,
     _ending,
     _milestones,
+    _geometric,
     _warming,
+    _shaped,
 )

@@ -20,6 +20,7 @@ from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.reproducing import ExtractedLayer
 from parfocal.explain.scripting import Kind, Rebuilding, Watched, is_inside
+from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, coarser, difference, size_of
 from parfocal.judge.verdict import Divergence
 from parfocal.replay.follow import Direction, InputOrOutput
@@ -29,8 +30,7 @@ from parfocal.replay.trace import Node, Value
 from parfocal.weights import views
 from parfocal.weights.plan import Entry
 
-# As of whole models: nothing is led along inside, so the rounding of all the calls there adds up.
-LIMIT = 12.0
+LIMIT = limits.verdicts.WHOLE_MODEL.value
 _LINE = re.compile(r"(?P<file>[^\s/]+\.py):(?P<line>\d+)")  # of code that a fix is about
 
 

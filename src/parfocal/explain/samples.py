@@ -15,16 +15,17 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.causes import number, rounded
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 
-CHANNELS = 4  # most channels that can be colours
-FARTHEST = 48  # pixels that a crop is looked for elsewhere
-PATCH = 6  # pixels of the part that it is looked for by
-ALIKE = 0.9  # correlation of two pictures of one thing
-FITTED = 1e-4  # relative error that may be left after a fitted scale and offset
-ROUNDING = 8 * EPSILON["float32"]  # of the largest value: a few operations on each
+CHANNELS = limits.causes.COLOUR_CHANNELS.value
+FARTHEST = limits.searches.CROP_SHIFTS.value
+PATCH = limits.causes.CROP_PATCH.value
+ALIKE = limits.causes.ALIKE_PICTURES.value
+FITTED = limits.causes.FITTED.value
+ROUNDING = limits.causes.FEW_ROUNDINGS.value * EPSILON["float32"]
 Pairs = Sequence[tuple[Array, Array]]  # of the reference and of the port
 
 # Constants that people normalise by: (mean, std) for values from 0 to 1.

@@ -15,6 +15,7 @@ from functools import cache
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.judge import limits
 from parfocal.judge.apart import apart
 from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.run.dtypes import dtype_name
@@ -30,8 +31,7 @@ EPSILON = {
 }
 
 
-# How much more than its typical size the largest rounding error may vary from one run to the next.
-PEAK_SLACK = 3.0
+PEAK_SLACK = limits.verdicts.PEAK_SLACK.value
 
 
 @dataclass(frozen=True, slots=True)

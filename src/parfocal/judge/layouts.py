@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.judge import limits
 
-MAX_AXES = 5  # 120 permutations
-SAME = 1e-2  # relative distance below which two arrays show the same values
-_SAMPLE = 1024
+MAX_AXES = limits.searches.ALL_ORDERS.value
+SAME = limits.causes.SAME_LAYOUT.value
+_SAMPLE = limits.searches.LAYOUT_SAMPLE.value
 
 
 class MaskEncoding(NamedTuple):
@@ -118,6 +119,12 @@ def fit(reference: Array, port: Array, *, may_move: bool = True) -> Layout | Non
     # Of equal ranks only a clear gain speaks for moved axes: a wrong port fits no layout well.
     clear = reference.ndim != port.ndim or distance(best.apply(reference), port) < SAME
     return best if clear else plain
+
+
+def fitted(reference: Array, port: Array) -> Array | None:
+    """The reference's array laid out as the port's; None when no layout fits the shapes."""
+    layout = fit(reference, port)
+    return None if layout is None else layout.apply(reference)
 
 
 def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:

@@ -15,16 +15,17 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from parfocal.judge import limits
 from parfocal.judge.reading import Array, is_narrow_float
 from parfocal.judge.shape_order import find_order, find_transposition
 from parfocal.judge.tolerance import Tolerance
 
-CHANCE = 1e-6
-MINIMUM_ELEMENTS = 8
-_NOISE_STEPS = 8  # units of rounding that are noise
-_SLACK = 0.02  # of the fitted change that may be left over at each element
-_SHARE = 0.99  # of the elements that must fit
-_SAMPLE = 1 << 20
+CHANCE = limits.causes.CHANCE.value
+MINIMUM_ELEMENTS = limits.pairing.AGREE_BY_CHANCE.value
+_NOISE_STEPS = limits.causes.SHAPE_NOISE.value
+_SLACK = limits.causes.SHAPE_SLACK.value
+_SHARE = limits.causes.SHAPE_SHARE.value
+_SAMPLE = limits.searches.SHAPE_SAMPLE.value
 # Axes that can be spatial, by the number of dimensions: channels first, channels last, no channels.
 _SPATIAL = {2: ((0, 1),), 3: ((2,), (1,), (1, 2)), 4: ((2, 3), (1, 2)), 5: ((2, 3, 4), (1, 2, 3))}
 

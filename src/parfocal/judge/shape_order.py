@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.judge import limits
 from parfocal.judge.reading import Array
 
-MINIMUM_MOVED = 8
-_MOST_AXES = 5  # 120 transpositions
-_MOST_INDICES = 1 << 16
-_PROBE = 256
-_LEFT_OVER = 1e-3  # share of the moved elements that may still differ
+MINIMUM_MOVED = limits.pairing.AGREE_BY_CHANCE.value
+_MOST_AXES = limits.searches.ALL_ORDERS.value
+_MOST_INDICES = limits.searches.ORDER_INDICES.value
+_PROBE = limits.searches.ORDER_PROBE.value
+_LEFT_OVER = limits.causes.ORDER_LEFT.value
 
 
 def find_transposition(

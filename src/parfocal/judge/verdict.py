@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from parfocal.judge.codes import CODES
@@ -72,6 +73,25 @@ class Cause:
             raise ValueError(f"there is no cause code {self.code!r}: add it to parfocal/judge/codes.py")
 
 
+class InheritanceReason(Enum):
+    """Why a divergence is inherited: what it follows from."""
+
+    GUILTY_CALL = "guilty call"  # the call that makes it was told already
+    NOT_FED = "not fed"  # a call that could not be given the reference's inputs, after a mistake
+    CUT_OFF = "cut off"  # a gradient that another call does not send
+    USED_BY_GUILTY = "used by guilty code"  # a gradient that comes from guilty code
+    ONE_PIECE = "one piece"  # of code that the sides divide otherwise, and that is guilty
+    WEIGHTS = "weights"  # right once the weights are the reference's
+    LOSS = "loss"  # only the losses differ
+    SAME_LINE = "same line"  # told for another place already
+    UNPAIRED = "unpaired"  # the gradient of a layer without a partner
+    SAME_PARAMETER = "same parameter"  # of the reference, told already
+    CALLS = "calls"  # of the model's results: calls explain them
+    EARLIER_PHASE = "earlier phase"  # a loss follows from outputs, gradients from a loss
+    NATURAL_RUN = "natural run"  # with a fixed tolerance only the first is sure
+    MADE_OTHERWISE = "made otherwise"  # a layer around it was built otherwise
+
+
 @dataclass(frozen=True, slots=True)
 class Divergence:
     """One difference above the noise."""
@@ -88,6 +108,7 @@ class Divergence:
     cause: Cause | None = None
     step: int = 0
     rank: int = 0
+    reason: InheritanceReason | None = None  # why it is inherited, where that is known
 
     @property
     def mistake(self) -> tuple[str, ...] | None:
@@ -105,6 +126,7 @@ class Finding:
     message: str
     reference: Site | None = None
     port: Site | None = None
+    setting: str = field(default="", kw_only=True)  # that differs, in the words of a divergence
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from parfocal.judge import limits
 from parfocal.matching.table import PairTable
 from parfocal.matching.values import SAME, UNLIKE, nearest, tie_slots
 from parfocal.phrases import phrase
@@ -12,7 +13,7 @@ from parfocal.replay.observe import FLOATING
 from parfocal.replay.trace import Node, Trace
 
 PACKED = "batch_sizes"  # the part by which a packed sequence is known
-MIN_SHARE = 0.5  # of the paired calls inside two containers that must be common to both
+MIN_SHARE = limits.pairing.COMMON_SHARE.value
 
 
 def pair_containers(table: PairTable, reference: Trace, port: Trace) -> None:

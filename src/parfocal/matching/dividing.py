@@ -10,14 +10,15 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from parfocal.backends.vocabulary.kinds import ACTIVATIONS
+from parfocal.judge import limits
 from parfocal.matching.table import PairTable, same_kind
 from parfocal.matching.values import SAME, UNLIKE, nearest
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
 
-HEALING = 6  # calls in a row that must be the same again
-CLEARLY = 10 * SAME  # a small mistake may fade on the way, work that is done elsewhere is no small difference
-FUSED_STEPS = 3  # how many calls one fused call may stand for, beyond the first
+HEALING = limits.pairing.HEALING.value
+CLEARLY = limits.pairing.CLEARLY_OTHER.value * SAME
+FUSED_STEPS = limits.pairing.FUSED_STEPS.value
 
 
 @dataclass(slots=True)

@@ -13,12 +13,12 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import product
 
+from parfocal.judge import limits
 from parfocal.judge.sketch import Fingerprint
 from parfocal.matching.values import SAME
 from parfocal.replay.trace import Node
 
-# Of the logarithm. Three figures that each differ by at most SAME of the larger one: a little more than that.
-_WIDTH = 1.01 * SAME
+_WIDTH = limits.pairing.SHELF_WIDTH.value * SAME
 
 Shelf = tuple[int, ...]
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from parfocal.judge import limits
 from parfocal.judge.sketch import Fingerprint
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.trace import Value
 
-SAME = 1e-3  # fingerprints this close belong to the same values, up to rounding noise in a deep model
+SAME = limits.pairing.SAME_VALUES.value
 UNLIKE = math.inf
-FAR = 0.1  # values further apart say nothing about which is which: one of them is wrong
-CLOSE = 1e-5  # nor do values nearer than this: that is rounding
+FAR = limits.pairing.FAR_VALUES.value
+CLOSE = limits.pairing.ROUNDED_VALUES.value
 
 
 def distance(x: Fingerprint, y: Fingerprint) -> float:
@@ -38,6 +39,9 @@ def distance(x: Fingerprint, y: Fingerprint) -> float:
 
 def nearest(values: Mapping[str, Value], others: Mapping[str, Value]) -> float:
     """The distance of the closest pair of tensors."""
+    if len(values) == len(others) == 1:  # as of most calls
+        (one,), (other,) = values.values(), others.values()
+        return distance(one.data.fingerprint, other.data.fingerprint)
     return min(
         (distance(a.data.fingerprint, b.data.fingerprint) for a in values.values() for b in others.values()),
         default=UNLIKE,

@@ -9,13 +9,14 @@ from __future__ import annotations
 from itertools import accumulate
 from math import prod
 
+from parfocal.judge import limits
 from parfocal.replay.trace import Node, Trace
 
-ELEMENTS = 2.0**16  # so many numbers that a call gives are as much work as one more call
-BACKWARD = 2.0  # times the work of going forward
-WIDE = 2.0  # times the work in float32
-ALIGNING = 60.0  # in calls: what an alignment is besides running models (weights, pairs, a report)
-WATCHED = 3.0  # times the work of running an op, to look at each
+ELEMENTS = limits.searches.ELEMENTS_OF_A_CALL.value
+BACKWARD = limits.searches.BACKWARD_WORK.value
+WIDE = limits.searches.WIDE_WORK.value
+ALIGNING = limits.searches.ALIGNING_WORK.value
+WATCHED = limits.searches.WATCHED_WORK.value
 
 
 class Effort:

@@ -20,6 +20,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
 from parfocal.replay.held import HeldArrays, Question, What
 from parfocal.replay.ledger import Ledger
@@ -27,11 +28,10 @@ from parfocal.replay.observe import FLOATING
 from parfocal.replay.repeat import Place, Repeater, RepeatResult, See
 from parfocal.replay.trace import TensorData, Trace
 
-# Of a rounding error less than this share is left when both sides compute in float64.
-LEFT_OVER = 0.02
-STAYS = 0.5  # of a mistake at least this share
-TRIALS = 4  # a few numbers need several random trials before their spread is known
-FEW = 64
+LEFT_OVER = limits.verdicts.ROUNDING_LEFT.value
+STAYS = limits.verdicts.MISTAKE_STAYS.value
+TRIALS = limits.verdicts.FLOOR_TRIALS.value
+FEW = limits.verdicts.FEW_NUMBERS.value
 HELD_SHARE = 4  # of the ledger's budget, one part in so many for arrays that must be at hand
 _SIGNS = np.random.Generator(np.random.PCG64(20240229)).choice(np.array([-1.0, 1.0]), 65537 * TRIALS)
 

@@ -57,9 +57,10 @@ def telling(
 def _line(trace: TracebackType | None) -> str:
     """The innermost line that is neither ours nor a framework's."""
     line = ""
+    others = {"parfocal", *(package for name in registry.names() for package in registry.packages(name))}
     while trace is not None:
         code, module = trace.tb_frame.f_code, trace.tb_frame.f_globals.get("__name__", "")
-        if module.partition(".")[0] not in ("parfocal", *registry.names()) and code.co_filename[:1] != "<":
+        if module.partition(".")[0] not in others and code.co_filename[:1] != "<":
             line = f", {os.path.basename(code.co_filename)}:{trace.tb_lineno}"
         trace = trace.tb_next
     return line

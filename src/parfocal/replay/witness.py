@@ -18,6 +18,7 @@ from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.capture.overwrites import Sight
 from parfocal.capture.tree import flatten, flatten_call
+from parfocal.judge import limits
 from parfocal.judge.layouts import SAME, Layout, distance, fit
 from parfocal.judge.sketch import Fingerprint
 from parfocal.replay.follow import Direction, Sighting
@@ -25,8 +26,7 @@ from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING, Observer
 from parfocal.replay.trace import Node, TensorData, Trace, Value
 
-# Relative to the reference's: values this close have one fingerprint for all that calls are paired by.
-ALIKE = 1e-4
+ALIKE = limits.pairing.WITNESS_ALIKE.value
 
 
 class Outline(Observer):

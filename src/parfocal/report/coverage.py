@@ -82,6 +82,10 @@ NOUNS = {
         Noun(phrase("settings of modules"), phrase("settings of modules")),
         Noun(phrase("step"), phrase("steps")),
         Noun(phrase("step run freely"), phrase("steps run freely")),
+        Noun(
+            phrase("update made again by the reference's rule"),
+            phrase("updates made again by the reference's rule"),
+        ),
         Noun(phrase("tensor"), phrase("tensors")),
         Noun(phrase("updates of parameters"), phrase("updates of parameters")),
         Noun(phrase("value"), phrase("values")),

@@ -15,7 +15,7 @@ from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.brief import some
 from parfocal.columns import width_of, wrapped
 from parfocal.judge.metrics import Comparison
-from parfocal.judge.verdict import Divergence, Site
+from parfocal.judge.verdict import Divergence, InheritanceReason, Site
 from parfocal.phrases import current_language, joined, phrase, translate
 from parfocal.report.coverage import NOUNS, Compared, Coverage, words_of
 from parfocal.report.mistakes import by_mistake, place_of
@@ -62,7 +62,7 @@ _WORDS = {
         phrase("not compared"),
     ),
 }
-_PHASES = {
+PHASES = {
     "weights": phrase("weights"),
     "forward": phrase("forward"),
     "loss": phrase("loss"),
@@ -80,6 +80,24 @@ _KINDS = {  # of sites that are no layers
     "parameter": phrase("parameter"),
     "buffer": phrase("buffer"),
     "module": phrase("module"),
+}
+
+
+REASONS = {
+    InheritanceReason.GUILTY_CALL: phrase("made by a module that differs already"),
+    InheritanceReason.NOT_FED: phrase("given other inputs than the reference, after a difference"),
+    InheritanceReason.CUT_OFF: phrase("a gradient that another call does not send"),
+    InheritanceReason.USED_BY_GUILTY: phrase("a gradient from code that differs already"),
+    InheritanceReason.ONE_PIECE: phrase("of one piece with code that differs already"),
+    InheritanceReason.WEIGHTS: phrase("right with the reference's weights"),
+    InheritanceReason.LOSS: phrase("comes back from losses that differ"),
+    InheritanceReason.SAME_LINE: phrase("the same line of code, told already"),
+    InheritanceReason.UNPAIRED: phrase("the gradient of a layer without a partner"),
+    InheritanceReason.SAME_PARAMETER: phrase("the same parameter of the reference, told already"),
+    InheritanceReason.CALLS: phrase("a result of the model that calls explain"),
+    InheritanceReason.EARLIER_PHASE: phrase("follows from an earlier phase"),
+    InheritanceReason.NATURAL_RUN: phrase("after the first difference of two natural runs"),
+    InheritanceReason.MADE_OTHERWISE: phrase("inside a layer that is made otherwise"),
 }
 
 
@@ -289,7 +307,25 @@ def _others(report: Report, verbose: bool) -> list[_Line]:
     inherited = len(rest) - len(own)
     if inherited:
         lines.append(_inherited(inherited, len(groups)))
+        lines += _reasons(rest) if verbose else []
     return lines
+
+
+def _reasons(divergences: Sequence[Divergence]) -> list[_Line]:
+    """Why differences are inherited, where that is known: one line for each reason."""
+    found: dict[InheritanceReason, list[Divergence]] = {}
+    for each in divergences:
+        if each.inherited and each.reason is not None:
+            found.setdefault(each.reason, []).append(each)
+    return [
+        phrase(
+            "  {count}: {reason} ({places})",
+            count=len(group),
+            reason=REASONS[reason],
+            places=_paths(group, verbose=True),
+        )
+        for reason, group in found.items()
+    ]
 
 
 def _inherited(count: int, mistakes: int) -> str:
@@ -309,7 +345,7 @@ def in_one_line(divergence: Divergence, report: Report) -> str:
     where = [
         *([phrase("step {step}", step=divergence.step)] if numbered else []),
         *([phrase("rank {rank}", rank=divergence.rank)] if divergence.rank else []),
-        _PHASES.get(divergence.phase, divergence.phase),
+        PHASES.get(divergence.phase, divergence.phase),
         *([place_of(divergence)] if report.has_calls else []),
     ]
     size = _size(divergence, report)
@@ -382,7 +418,7 @@ def _sites(sites: Sequence[Site]) -> list[str]:
 
 
 def _directions(coverage: Coverage) -> str:
-    words = joined(" and ", (_PHASES.get(each, each) for each in coverage.directions))
+    words = joined(" and ", (PHASES.get(each, each) for each in coverage.directions))
     if not coverage.mode:
         return words
     return phrase("{directions} in {mode} mode", directions=words, mode=coverage.mode)
@@ -412,8 +448,13 @@ def amount(compared: Compared) -> str:
 def notes_of(report: Report) -> list[str]:
     """What is worth knowing and is not said above already."""
     own = [each for each in report.divergences if not each.inherited]
-    told = tuple(f" {line}" for each in own for line in differing_settings(each))
-    return [finding.message for finding in report.findings if not finding.message.endswith(told)]
+    settings = {line for each in own for line in differing_settings(each)}
+    told = {each.cause.message for each in own if each.cause is not None} | {each.what for each in own}
+    return [
+        finding.message
+        for finding in report.findings
+        if finding.setting not in settings and finding.message not in told
+    ]
 
 
 def _listed(items: Sequence[str], verbose: bool) -> list[str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likenesses, normalised, word_likeness
@@ -22,14 +23,14 @@ from parfocal.weights.pieces import UnitGroup, cut
 from parfocal.weights.sequences import SequencePairs, UnitOrder, aligned
 from parfocal.weights.units import Key, Unit
 
-TRUSTED_NAME = 0.5  # a likeness below this says nothing
-MARGIN = 0.08  # by how much the best name must beat the next one
-SAME_KIND = 0.02  # what an equal kind adds, where shapes agree already
+TRUSTED_NAME = limits.transfer.TRUSTED_NAME.value
+MARGIN = limits.transfer.NAME_MARGIN.value
+SAME_KIND = limits.transfer.SAME_KIND.value
 # What the same place is worth; a model lists its own parameters before those of its layers, used or not.
+GUESSED = limits.transfer.GUESSED.value
 DEFINITION_ORDER, EXECUTION_ORDER = phrase("definition order"), phrase("execution order")
 TRUST = {DEFINITION_ORDER: 0.5, EXECUTION_ORDER: 0.75}
 SAME_NAME, BEST_GUESS = phrase("same name"), phrase("best guess")
-GUESSED = 0.3  # the confidence of a link that nothing speaks for
 
 
 @dataclass(slots=True)

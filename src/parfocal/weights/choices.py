@@ -28,6 +28,7 @@ class Option:
     words: str
     named: bool = False  # the names of the tensors ask for exactly this
     crossed: Exchange | None = None  # what it exchanges against the names of both sides
+    reordered: bool = False  # parts of a tensor that both sides fuse, in another order
 
 
 @dataclass(slots=True)

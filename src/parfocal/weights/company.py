@@ -9,13 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from parfocal.judge import limits
 from parfocal.weights.fingerprint import WeightFingerprint
 from parfocal.weights.fused import arrange_parts, is_norm_of, may_be_fused, rows
 from parfocal.weights.observe import ObservedRun
 from parfocal.weights.tables import BATCH_NORMS
 from parfocal.weights.units import Unit
 
-NEIGHBOURS = 16  # companies that are looked at for one layer, those at about its place
+NEIGHBOURS = limits.transfer.NEIGHBOURS.value
 
 Place = Callable[[Unit], float]
 

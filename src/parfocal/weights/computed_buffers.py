@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.draft import Draft
 from parfocal.weights.linking import Link, entries_of
 from parfocal.weights.writer import WritableModel
 
-CLOSE = 1e-4  # relative: what one and the same formula may give in two frameworks
+CLOSE = limits.transfer.COMPUTED_CLOSE.value
 
 
 def leave_what_is_made(draft: Draft, reference: WritableModel, port: WritableModel) -> list[str]:

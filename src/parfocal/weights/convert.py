@@ -82,6 +82,7 @@ class _Work:
     ambiguous: tuple[Ambiguity, ...]
     open_weights: tuple[str, ...]  # of the checkpoint: square, and nothing says how they lie
     notes: tuple[str, ...]
+    renamed: tuple[str, ...]  # those of the notes that say how names were shortened
 
 
 def _target(port_or_template: Any, out: Path, source: CheckpointFile) -> TargetFile:
@@ -109,9 +110,9 @@ def _prepare(source: CheckpointFile, target: TargetFile) -> _Work:
     if target.live:
         contents, weights = kinds.by_port(contents, target.contents, assumed=assumed)
         notes += _notes_on_squares(contents) if not assumed else []
-        return _Work(tensors, (contents, target.contents), (), tuple(weights), tuple(notes))
+        return _Work(tensors, (contents, target.contents), (), tuple(weights), tuple(notes), tuple(renamed))
     contents, wanted, ambiguous = template.by_template(contents, target.contents, assumed=assumed)
-    return _Work(tensors, (contents, wanted), tuple(ambiguous), (), tuple(notes))
+    return _Work(tensors, (contents, wanted), tuple(ambiguous), (), tuple(notes), tuple(renamed))
 
 
 def _notes_on_squares(contents: SideContents) -> list[str]:
@@ -196,8 +197,7 @@ def _given(work: _Work, plan: Plan | str | Path, target: TargetFile) -> Plan:
 
 
 def _names_hint(work: _Work) -> str:
-    renamed = [note for note in work.notes if "names of the checkpoint" in note]
-    return "; ".join(renamed) or "paths are the names in the file, e.g. layer1.0.conv1.weight"
+    return "; ".join(work.renamed) or "paths are the names in the file, e.g. layer1.0.conv1.weight"
 
 
 def _failure(plan: Plan) -> TransferError:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends import registry
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.choices import take_as_they_are
@@ -29,7 +30,7 @@ from parfocal.weights.state import SideContents, read_model
 from parfocal.weights.units import Unit, read_units
 from parfocal.weights.writer import WritableModel
 
-CONFIDENT = 0.9  # a link this sure needs no equal values
+CONFIDENT = limits.transfer.CONFIDENT.value
 EQUAL = phrase("equal weights")
 
 

@@ -15,7 +15,7 @@ from parfocal.weights.scopes import Scopes, inside
 from parfocal.weights.settings import differing
 from parfocal.weights.state import SideContents
 
-FIRST = phrase("first difference: ")  # begins the sentence that ``first_difference`` returns
+FIRST = phrase("first difference: ")
 
 
 def first_difference(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from parfocal.judge import limits
 from parfocal.weights.choices import Choice
 from parfocal.weights.linking import Link, entries_of
 from parfocal.weights.observe import ObservedRun
@@ -13,7 +14,7 @@ from parfocal.weights.units import Unit
 
 Regions = tuple[Mapping[str, str], Mapping[str, str]]
 Runs = tuple[ObservedRun, ObservedRun]
-STEALABLE = 0.75  # links below this confidence may be undone for a better explanation
+STEALABLE = limits.transfer.STEALABLE.value
 
 
 @dataclass(slots=True)

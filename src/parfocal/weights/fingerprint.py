@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from parfocal.judge import limits
+
 Array = NDArray[Any]
 
 STRETCHES = 16
@@ -23,7 +25,7 @@ COMB = 13
 SMALL = 1 << 14  # elements: up to this it is quicker to convert once than in every sum
 # Relative difference that rounding alone may cause after many layers, by dtype.
 NOISE = {"float16": 2e-2, "bfloat16": 1e-1}
-USUAL_NOISE = 2e-3
+USUAL_NOISE = limits.transfer.USUAL_NOISE.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ its own, and one that would get two different values is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 
 from parfocal.judge.verdict import side_name
 from parfocal.phrases import joined, phrase
@@ -25,7 +25,6 @@ from parfocal.weights.plan import (
     Presumption,
     shortened,
 )
-from parfocal.weights.relayout import IN_ORDER
 from parfocal.weights.state import SideContents
 from parfocal.weights.tables import COUNTERS
 from parfocal.weights.units import Unit
@@ -49,7 +48,7 @@ def conclude(
     entries += [entry for link in found.partial for entry in entries_of(link) if _same_shape(entry)]
     entries, conflicts = _once(entries, same_values)
     notes += _tied_notes(entries, contents)
-    notes += _order_notes(entries)
+    notes += _order_notes(draft.choices, {entry.target for entry in entries})
     notes += _counter_notes(contents)
     notes += _cast_notes(entries, contents)
     return Plan(
@@ -153,13 +152,13 @@ def _tied_notes(entries: Sequence[Entry], contents: tuple[SideContents, SideCont
     return notes
 
 
-def _order_notes(entries: Sequence[Entry]) -> list[str]:
+def _order_notes(choices: Sequence[Choice], copied: Set[str]) -> list[str]:
     """Layers that are fused on both sides, with their rows in another order."""
     found: dict[str, list[str]] = {}
-    for entry in entries:
-        for words in entry.evidence:
-            if IN_ORDER in words:
-                found.setdefault(words, []).append(entry.target.rpartition(".")[0])
+    for option in (choice.options[choice.current] for choice in choices):
+        for entry in option.entries if option.reordered else ():
+            if entry.target in copied:
+                found.setdefault(option.words, []).append(entry.target.rpartition(".")[0])
     return [
         phrase(
             "the rows of {paths} lie otherwise in the port: {words}; weights copied as they are will not do",

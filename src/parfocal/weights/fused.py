@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 from parfocal.weights.choices import Choice, Option
 from parfocal.weights.linking import entry
@@ -19,8 +20,8 @@ from parfocal.weights.tables import BATCH_NORMS
 from parfocal.weights.units import Unit
 from parfocal.weights.views import View, part, reshape
 
-MOST_PARTS = 4
-MOST_OPTIONS = 64  # as many as are tried in one module
+MOST_PARTS = limits.transfer.PARTS.value
+MOST_OPTIONS = limits.transfer.OPTIONS.value
 # The place of a part by its name, in the order nearly everybody packs them.
 PLACES = {"q": 0, "k": 1, "v": 2, "gate": 0, "up": 1, "self": 0}
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from parfocal.backends.protocol import Call
 from parfocal.inputs import Arguments, convert
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 from parfocal.weights.choices import Choice, alike
 from parfocal.weights.draft import Draft
@@ -33,11 +34,11 @@ from parfocal.weights.trials import MOST_TRIALS, EqualUnits, Scope, Subject, Tri
 from parfocal.weights.units import Unit
 from parfocal.weights.writer import WritableModel
 
-NEAR = 0.05  # inputs this close are the same tensor after a small difference upstream
-ALONE = 5.0  # how much farther the next best must be
-MOST_LAYOUTS = 12  # layers fused on both sides that are tried at once
-LAYOUT_CALLS = 4000  # of modules in all trials of layouts: many of a block, few of a whole model
-NEIGHBOURS = 16  # reference units that are looked at where none has the very same input
+NEAR = limits.transfer.SAME_TENSOR.value
+ALONE = limits.transfer.NEXT_BEST.value
+MOST_LAYOUTS = limits.transfer.FUSED_LAYERS.value
+LAYOUT_CALLS = limits.transfer.LAYOUT_CALLS.value
+NEIGHBOURS = limits.transfer.NEIGHBOURS.value
 BY_VALUES = phrase("same input values")
 NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 

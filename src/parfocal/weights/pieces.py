@@ -11,11 +11,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from parfocal.judge import limits
 from parfocal.weights.names import tokens
 from parfocal.weights.sequences import SequencePairs
 from parfocal.weights.units import Unit
 
-WEIGHED = 64  # units of a side in one piece; a dozen blocks, so that neighbours are weighed too
+WEIGHED = limits.transfer.WEIGHED.value
 
 
 @dataclass(frozen=True, slots=True)

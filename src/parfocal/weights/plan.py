@@ -93,6 +93,14 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingNote:
+    """A setting that differs between the sides."""
+
+    difference: str  # the setting with the values of both sides
+    message: str  # the same with the layers that have it: one of the plan's notes
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What ``transfer`` found out and did.
 
@@ -110,6 +118,8 @@ class Plan:
     idle_port: tuple[Leftover, ...] = ()
     notes: tuple[str, ...] = ()
     verified: bool | None = None  # outputs agree on the inputs; None: not tried
+    first_difference: str = ""  # the note that says where the outputs begin to differ
+    settings: tuple[SettingNote, ...] = ()  # the notes that say which settings differ
 
     @property
     def complete(self) -> bool:

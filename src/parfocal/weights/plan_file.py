@@ -15,7 +15,7 @@ from parfocal.brief import brief
 from parfocal.errors import FileFormatError, InputError, StorageError
 from parfocal.phrases import phrase
 from parfocal.weights import views
-from parfocal.weights.plan import Ambiguity, Basis, Entry, Exchange, Leftover, Plan, Presumption
+from parfocal.weights.plan import Ambiguity, Basis, Entry, Exchange, Leftover, Plan, Presumption, SettingNote
 
 FORMAT = "parfocal.plan"
 VERSION = 1
@@ -36,6 +36,8 @@ def to_json(plan: Plan) -> dict[str, Any]:
         "idle_port": [asdict(item) for item in plan.idle_port],
         "notes": list(plan.notes),
         "verified": plan.verified,
+        "first_difference": plan.first_difference,
+        "settings": [asdict(item) for item in plan.settings],
     }
 
 
@@ -147,6 +149,8 @@ def _plan(document: Any, reader: _Reader) -> Plan:
         idle_port=tuple(_left(*item) for item in _items(top, "idle_port", reader, [])),
         notes=reader.strings(top, "notes"),
         verified=reader.field(top, "verified", (bool, type(None)), None),
+        first_difference=reader.field(top, "first_difference", str, ""),
+        settings=tuple(_setting(*item) for item in _items(top, "settings", reader, [])),
     )
 
 
@@ -207,6 +211,10 @@ def _presumption(item: dict[str, Any], reader: _Reader) -> Presumption:
         taken=reader.field(item, "taken", str, ""),
         basis=Basis[basis.upper()],
     )
+
+
+def _setting(item: dict[str, Any], reader: _Reader) -> SettingNote:
+    return SettingNote(reader.field(item, "difference", str), reader.field(item, "message", str))
 
 
 def _exchange(item: dict[str, Any], reader: _Reader) -> Exchange:

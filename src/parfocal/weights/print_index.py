@@ -12,10 +12,11 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from parfocal.judge import limits
 from parfocal.weights.fingerprint import WeightFingerprint
 
-FEW = 32  # of one size: looking at all of these is as quick
-SLACK = 5.0  # numbers that are relative to themselves differ by less than this times what ``distance`` says
+FEW = limits.transfer.INDEX_FEW.value
+SLACK = limits.transfer.INDEX_SLACK.value
 
 Item = TypeVar("Item")
 

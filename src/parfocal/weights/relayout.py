@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
+from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 from parfocal.weights.choices import Choice, Option
 from parfocal.weights.fused import may_be_fused, rows
@@ -22,8 +23,7 @@ from parfocal.weights.units import Key, Unit
 from parfocal.weights.views import Shape, View, part, reshape, transpose
 
 FUSED_WORDS = frozenset({"qkv", "kv", "qk", "gate", "up", "glu", "in"})
-MOST_GROUPS = 4
-IN_ORDER = "parts in the order"  # of the words that are said of such a choice
+MOST_GROUPS = limits.transfer.PARTS.value
 
 
 def part_counts(link: Link) -> list[int]:
@@ -54,7 +54,7 @@ def relayout_choice(link: Link) -> Choice | None:
                     order=joined(", ", map(str, order)),
                     how=_how(mine, yours),
                 )
-                options.append(Option(tuple(_entries(link, size, mine, yours, order)), words))
+                options.append(Option(tuple(_entries(link, size, mine, yours, order)), words, reordered=True))
     return Choice((link.reference,), (link.port,), options, "layout", evidence=link.evidence, open=False)
 
 

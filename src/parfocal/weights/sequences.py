@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from parfocal.judge import limits
 from parfocal.weights.units import Key, Unit
 
-TRUSTED_ORDER = 0.9  # share of units that lie in the same order, for order to count
-STRETCH = 256  # units that are compared at a time: more than the layers that one side may have between
-EDITS = 64  # units that the sides may lack together; where it is more, order is compared stretch by stretch
+TRUSTED_ORDER = limits.transfer.TRUSTED_ORDER.value
+STRETCH = limits.transfer.ORDER_STRETCH.value
+EDITS = limits.transfer.ORDER_EDITS.value
 
 
 @dataclass(frozen=True, slots=True)

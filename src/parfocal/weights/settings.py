@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from parfocal.brief import brief
 from parfocal.phrases import joined, phrase
+from parfocal.weights.plan import SettingNote
 
 if TYPE_CHECKING:
     from parfocal.weights.draft import Draft
@@ -25,7 +26,7 @@ IGNORED = frozenset({
 REPEATED = 3
 
 
-def setting_notes(draft: Draft, contents: tuple[SideContents, SideContents]) -> list[str]:
+def setting_notes(draft: Draft, contents: tuple[SideContents, SideContents]) -> list[SettingNote]:
     """One line for each difference; the same one in many layers is told once."""
     owners = (
         (
@@ -43,13 +44,16 @@ def setting_notes(draft: Draft, contents: tuple[SideContents, SideContents]) -> 
     )
 
 
-def told_once(layers: Iterable[tuple[str, str, Settings, Settings]]) -> list[str]:
-    """The lines for layers by kind and path, each with its settings on both sides."""
+def told_once(layers: Iterable[tuple[str, str, Settings, Settings]]) -> list[SettingNote]:
+    """The notes on layers by kind and path, each with its settings on both sides."""
     found: dict[tuple[str, str], dict[str, None]] = {}
     for kind, path, ours, theirs in layers:
         for difference in differing(ours, theirs):
             found.setdefault((kind, difference), {})[path] = None
-    return [_line(kind, difference, list(paths)) for (kind, difference), paths in sorted(found.items())]
+    return [
+        SettingNote(difference, _line(kind, difference, list(paths)))
+        for (kind, difference), paths in sorted(found.items())
+    ]
 
 
 def differing(mine: Settings, yours: Settings) -> list[str]:

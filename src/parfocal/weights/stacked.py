@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
+from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 from parfocal.weights.choices import Choice, Option
 from parfocal.weights.crossing import counterpart, crossed
@@ -26,12 +27,12 @@ from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import Shape
 
 NUMBER = re.compile(r"\d+")
-MOST_SERIES = 4  # in one stack
-MANY = 16  # series of a list: then two in one stack at most
-MOST_OPTIONS = 64  # as many as are tried in one module
-MOST_COVERS = 8
-MOST_STEPS = 4000  # of the search for a cover
-MOST_LAYOUTS = 256  # combinations of layouts for one cover
+MOST_SERIES = limits.transfer.PARTS.value
+MANY = limits.transfer.MANY_SERIES.value
+MOST_OPTIONS = limits.transfer.OPTIONS.value
+MOST_COVERS = limits.transfer.COVERS.value
+MOST_STEPS = limits.transfer.COVER_STEPS.value
+MOST_LAYOUTS = limits.transfer.COVER_LAYOUTS.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 from parfocal.weights.linking import entry
 from parfocal.weights.plan import Entry
 from parfocal.weights.units import Slot
 from parfocal.weights.views import Shape, View, index, part, reshape, transpose
 
-MOST_AXES = 4
+MOST_AXES = limits.transfer.PARTS.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Facts about layers: which role a stored tensor plays, and the view that makes it canonical.
 
 The canonical form is unpacked, a linear weight as [out, in]; a framework needs an entry in its dialect only
-where it stores something else; pairs of frameworks need none. ``LAYOUTS[kind][local name]`` is a list of
-``Piece``: several when one stored tensor packs several canonical ones. A new rule is one entry.
+where it stores something else; pairs of frameworks need none. ``KIND_RULES[kind].layouts[local name]`` is a
+list of ``Piece``: several when one stored tensor packs several canonical ones. A new kind is one entry.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -90,14 +90,36 @@ TRANSPOSED = ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
 CELLS = ("LSTMCell", "GRUCell", "RNNCell")
 RECURRENT = ("LSTM", "GRU", "RNN")
 
-LAYOUTS: dict[str, dict[str, list[Piece]]] = {
-    "Linear": _LINEAR,
-    **dict.fromkeys(CONVOLUTIONS, _KERNEL),
-    "LayerNorm": _FLAT,
-    "RMSNorm": _FLAT,
-    "Bilinear": _named(flat, bias="bias"),
-    "MultiheadAttention": _ATTENTION,
+
+@dataclass(frozen=True, slots=True)
+class KindRule:
+    """What is known of the weights of one kind of layer.
+
+    ``family``: kinds whose weights stand for each other. ``layouts``: local name -> its canonical pieces,
+    where these are not the tensor as it is. ``owns_all``: the state below it is its own, whatever holds it.
+    """
+
+    family: str
+    layouts: Mapping[str, list[Piece]] = field(default_factory=dict)
+    owns_all: bool = False
+
+
+KIND_RULES: dict[str, KindRule] = {
+    "Linear": KindRule("affine", _LINEAR),
+    **dict.fromkeys(CONVOLUTIONS, KindRule("affine", _KERNEL)),
+    **dict.fromkeys(TRANSPOSED, KindRule("transposed convolution")),
+    **dict.fromkeys((*BATCH_NORMS, *INSTANCE_NORMS, "GroupNorm"), KindRule("norm")),
+    **dict.fromkeys(("LayerNorm", "RMSNorm"), KindRule("norm", _FLAT)),
+    **dict.fromkeys(("Embedding", "EmbeddingBag"), KindRule("embedding")),
+    "PReLU": KindRule("prelu"),
+    "Bilinear": KindRule("bilinear", _named(flat, bias="bias")),
+    **dict.fromkeys(CELLS, KindRule("cell")),
+    **dict.fromkeys(RECURRENT, KindRule("recurrent", owns_all=True)),
+    "MultiheadAttention": KindRule("attention", _ATTENTION, owns_all=True),
 }
+FAMILIES = {kind: rule.family for kind, rule in KIND_RULES.items()}
+# What the submodules of these are called is the framework's business.
+COMPOSITES = frozenset(kind for kind, rule in KIND_RULES.items() if rule.owns_all)
 
 
 @cache
@@ -109,22 +131,6 @@ def layouts_of(framework: str) -> dict[str, dict[str, list[Piece]]]:
         for kind, roles in dialect.stored_names.items()
     }
 
-
-FAMILIES: dict[str, str] = {
-    "Linear": "affine",
-    **dict.fromkeys(CONVOLUTIONS, "affine"),
-    **dict.fromkeys(TRANSPOSED, "transposed convolution"),
-    **dict.fromkeys((*BATCH_NORMS, *INSTANCE_NORMS, "GroupNorm", "LayerNorm", "RMSNorm"), "norm"),
-    "Embedding": "embedding",
-    "EmbeddingBag": "embedding",
-    "PReLU": "prelu",
-    "Bilinear": "bilinear",
-    **dict.fromkeys(CELLS, "cell"),
-    **dict.fromkeys(RECURRENT, "recurrent"),
-    "MultiheadAttention": "attention",
-}
-# These own all state below them: what their submodules are called is the framework's business.
-COMPOSITES = frozenset({*RECURRENT, "MultiheadAttention"})
 
 # Buffers without which the outputs are wrong; every other buffer is welcome, not demanded.
 REQUIRED_BUFFERS = frozenset({"running_mean", "running_var"})
@@ -166,8 +172,9 @@ def pieces(framework: str, kind: str | None, name: str) -> list[Piece]:
     """The canonical pieces of a stored tensor, by the local name that ``local_name`` gave."""
     layer = _RECURRENT_ROLE.match(name) if kind in RECURRENT else None
     stem, suffix = (layer.group(1), name[len(layer.group(1)) :]) if layer else (name, "")
-    for table in (layouts_of(framework), LAYOUTS):
-        found = table.get(kind or "", {}).get(stem)
+    known = KIND_RULES.get(kind or "", KindRule("")).layouts
+    for table in (layouts_of(framework).get(kind or "", {}), known):
+        found = table.get(stem)
         if found:
             return [Piece(piece.role + suffix, piece.view) for piece in found]
     return [Piece(name, flat if name.endswith("_g") else same)]

@@ -17,6 +17,7 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.errors import InputError, TransferError
 from parfocal.inputs import arguments, split
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 from parfocal.weights import ruling, views
 from parfocal.weights.assignment import surplus
@@ -39,8 +40,8 @@ from parfocal.weights.units import Unit, read_units
 from parfocal.weights.verify import agree, check_coverage, verify
 from parfocal.weights.writer import WritableModel, check, write
 
-PASSES = 3
-CONFIDENT = 0.9  # a plan this sure needs no runs under watch: that the outputs agree is enough
+PASSES = limits.transfer.PASSES.value
+CONFIDENT = limits.verdicts.FREE_OF_RUNS.value
 
 
 @dataclass(slots=True)
@@ -120,7 +121,7 @@ def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], pa
     if not found.complete and not partial:
         raise _failure(found, with_inputs=work.inputs is not None)
     write(found.entries, work.reference, work.port)
-    found = replace(found, notes=(*found.notes, *setting_notes(draft, work.contents)))
+    found = _with_settings(found, draft, work)
     if runs is None:
         return found
     return verify(found, draft, work.contents, work.port, runs[0], _arguments(work, 1), outputs)
@@ -152,8 +153,16 @@ def _confident(
         work.port.restore(before)
         work.notes.clear()
         return None
+    found = replace(found, notes=(*notes, *found.notes, *made), verified=True)
+    return _with_settings(found, draft, work)
+
+
+def _with_settings(found: Plan, draft: Draft, work: _Work) -> Plan:
+    """With notes of the settings that differ."""
     settings = setting_notes(draft, work.contents)
-    return replace(found, notes=(*notes, *found.notes, *made, *settings), verified=True)
+    return replace(
+        found, notes=(*found.notes, *(each.message for each in settings)), settings=tuple(settings)
+    )
 
 
 def _is_sure(draft: Draft) -> bool:

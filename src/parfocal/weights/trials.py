@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parfocal.inputs import Arguments, convert
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 from parfocal.weights.choices import Choice, same_effect
 from parfocal.weights.fingerprint import WeightFingerprint, distances, noise_of, resemblance
@@ -25,17 +26,15 @@ from parfocal.weights.linking import Link
 from parfocal.weights.observe import FinishedCall, prints
 from parfocal.weights.scopes import UnitsByModule
 
-# The longest list of usual ways (three stacks of square matrices in either layout, four gates in any
-# order and interleaved) has some 50; what comes later is hardly ever right.
-MOST_TRIALS = 64  # in one scope
-AGAIN = 8  # in a scope with a subject for which nothing fitted further inside, or in another block
-ALL_TRIALS = 160  # in one transfer, all passes together; some milliseconds each
-CHECKED = 24  # alternatives tried to a choice that fits
-MOST_TIED = 4
-CLEARLY = 30.0  # times nearer than another: that is no longer as good
-ROUNDING = 1e-5  # what is nearer than this differs by rounding alone
-NEARER = 0.5  # of what the usual option lacks in likeness: then another is the better guess
-ALIKE = 0.8  # a cosine; what is less like its twin is like it by chance
+MOST_TRIALS = limits.transfer.TRIALS.value
+AGAIN = limits.transfer.TRIALS_AGAIN.value
+ALL_TRIALS = limits.transfer.ALL_TRIALS.value
+CHECKED = limits.transfer.CHECKED.value
+MOST_TIED = limits.transfer.TIED.value
+CLEARLY = limits.transfer.CLEARLY_NEARER.value
+ROUNDING = limits.transfer.ROUNDED.value
+NEARER = limits.transfer.BETTER_GUESS.value
+ALIKE = limits.transfer.ALIKE.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ def verify(
         )
     if agree(expected.outputs, got.outputs):
         return replace(plan, verified=True)
-    return replace(plan, verified=False, notes=(*plan.notes, first_difference(draft, contents, seen, run)))
+    parted = first_difference(draft, contents, seen, run)
+    return replace(plan, verified=False, notes=(*plan.notes, parted), first_difference=parted)
 
 
 def _is_live(outputs: tuple[WeightFingerprint, ...]) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.attribution.ignoring import patterns_of
+from parfocal.attribution.observation import Observation, limits_of
 from parfocal.attribution.sides import Arguments, Loss, ModelSide, check_outputs
 from parfocal.backends import registry
 from parfocal.backends.checks import check_mode
@@ -22,6 +23,7 @@ from parfocal.capture.tree import flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
 from parfocal.explain.allowance import THOROUGH
 from parfocal.inputs import arguments, split
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import side_name
@@ -31,17 +33,16 @@ from parfocal.report.report import Report
 from parfocal.weights.correspondence import correspond
 from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
-from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.alignment import Alignment
 from parfocal.workflow.collecting import full_collections_put_off
 from parfocal.workflow.computed import computed
 from parfocal.workflow.dropping import Dropping
 from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.reporting import report_of
 from parfocal.workflow.state import weight_differences, weights_kept
-from parfocal.workflow.verdicts import limits_of
 
-CONFIDENT = 0.9  # a plan this sure needs no trial run: the alignment itself is the trial
-DEAD = 1e-7  # outputs below this say nothing about the weights that made them
+CONFIDENT = limits.verdicts.FREE_OF_RUNS.value
+DEAD = limits.verdicts.DEAD.value
 
 
 def align(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from parfocal.attribution.observation import Observation
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
-from parfocal.workflow import verdicts
-from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.align_findings import leaves
+from parfocal.workflow.alignment import Alignment
 from parfocal.workflow.state import statistics_of
 
 
 def coverage_of(alignment: Alignment, observation: Observation) -> Coverage:
-    count, without = verdicts.leaves(alignment, observation)
+    count, without = leaves(alignment, observation)
     compared = [
         Compared("calls", count - without, count),
         Compared("tensors", len(observation.measures)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from parfocal.attempts import Attempts
@@ -17,21 +17,20 @@ from parfocal.attribution.divisions import Division, divisions, left_open, place
 from parfocal.attribution.excuses import Excuses
 from parfocal.attribution.ignoring import IgnoredCalls
 from parfocal.attribution.leading import Partners, script_for, weighted
+from parfocal.attribution.mask_encodings import Places
 from parfocal.attribution.measures import Collector, Measure
+from parfocal.attribution.observation import Observation
 from parfocal.attribution.pairing_repairs import (
     AS_SEEN,
     LayoutOverrides,
-    Places,
     arranged_otherwise,
-    lying_as_recorded,
-    masked_elsewhere,
+    laid_out_otherwise,
     paired_otherwise,
-    said_otherwise,
 )
 from parfocal.attribution.refining import refine
 from parfocal.attribution.side_by_side import SideComparison, anchored_calls
 from parfocal.attribution.sides import Driving, ModelResults, ModelSide, left_as_it_was
-from parfocal.attribution.whole_model import WholeModelResult, WholeModelResults
+from parfocal.attribution.whole_model import WholeModelResults
 from parfocal.backends.keeping import KeptAttributes, attributes_kept
 from parfocal.backends.protocol import Array, Mode
 from parfocal.errors import InputError
@@ -55,32 +54,6 @@ from parfocal.weights.tables import FAMILIES
 from parfocal.workflow.progress import Tell, silent
 
 SUSPECTS = 3  # settings that are told of a port that does not run
-
-
-@dataclass(slots=True)
-class Observation:
-    """Everything that was measured, before it is put into words.
-
-    ``precise`` can repeat any call as long as the alignment is open.
-    """
-
-    pairing: Pairing
-    measures: list[Measure]  # of paired calls, each its own error
-    parameters: list[WholeModelResult]  # gradients of parameters, each its own error
-    ends: list[WholeModelResult]
-    unfed: set[int]  # calls of the port that could not be given all of the reference's inputs
-    buffers: dict[str, Array]  # of the port, after the followed run
-    precise: NoiseFloors
-    gradients: dict[str, Array] = field(default_factory=dict)  # of the port's parameters, followed
-    overlooked: list[Measure] = field(default_factory=list)  # above the noise, of what is to be ignored
-    hidden: tuple[int, ...] = ()  # calls of the port with a gradient that could not be observed
-    divided: Sequence[Division] = ()  # borders that are not compared
-
-    def has_more_than(self, limits: tuple[float, float]) -> bool:
-        """Whether anything is above the limit of calls, or of ends."""
-        own, whole = limits
-        calls = (*self.measures, *(end.measure for end in self.parameters))
-        return any(each.score > own for each in calls) or any(end.measure.score > whole for end in self.ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,11 +355,7 @@ def _supply(ledger: Ledger) -> Supply:
 
 def _paired_or_lying_otherwise(view: Correspondence, led: LedRun) -> Correspondence:
     pairing = paired_otherwise(view.pairing, led.measures, led.precise)
-    lying = LayoutOverrides(
-        lying_as_recorded(led.measures, led.precise),
-        said_otherwise(led.measures, led.precise),
-        masked_elsewhere(led.measures, led.precise),
-    )
+    lying = laid_out_otherwise(led.measures, led.precise)
     same = pairing is view.pairing and lying == view.lying
     return view if same else Correspondence(pairing, lying)
 

@@ -19,13 +19,14 @@ from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes.registering import registered_at
 from parfocal.explain.layers.weights import COPY
 from parfocal.explain.ops.values import close
+from parfocal.judge import limits
 from parfocal.judge.verdict import Divergence, Finding, Site
 from parfocal.phrases import phrase
 from parfocal.weights.plan import Entry, Plan
 from parfocal.weights.views import reshape
 from parfocal.workflow.state import weight_differences
 
-ROUNDED = 1e-3  # of their size: a sine of a large number is no more exact than that
+ROUNDED = limits.causes.COMPUTED_TABLE.value
 HARMLESS = phrase("it makes no difference on these inputs")
 ITSELF = phrase("the port computes it itself")
 

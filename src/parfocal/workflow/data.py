@@ -15,6 +15,7 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.samples import ROUNDING, apart, cause_of
+from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
@@ -25,9 +26,9 @@ from parfocal.workflow.pictures import with_few_pictures
 from parfocal.workflow.sample_order import find_order, in_words, signature
 from parfocal.workflow.sample_streams import Sample, SampleStream
 
-LIMIT = 4.0  # in units of rounding: as for every call
-KEPT = 48  # samples that are kept whole, to explain a difference
-SIGNED = 200_000  # samples whose order is looked at
+LIMIT = limits.verdicts.COMPUTED_ONCE.value
+KEPT = limits.searches.DATA_KEPT.value
+SIGNED = limits.searches.DATA_SIGNED.value
 
 
 @dataclass(slots=True)

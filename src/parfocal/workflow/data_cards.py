@@ -12,12 +12,13 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.errors import EmptyComparisonError
+from parfocal.judge import limits
 from parfocal.judge.comparison import to_plain
 from parfocal.phrases import phrase
 from parfocal.workflow.sample_streams import Sample, SampleStream
 
 SHAPES = 8  # distinct shapes that are listed
-CLASSES = 10_000  # distinct whole numbers that can be classes
+CLASSES = limits.causes.DATA_CLASSES.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from parfocal.backends.protocol import Mode
 from parfocal.explain.causes import number, place, spelled_path
+from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
 from parfocal.matching.pairing import Pairing
@@ -18,8 +19,8 @@ from parfocal.replay.trace import Node, Trace
 
 WORDS = {True: "train", False: "eval"}
 IDLE = ("", 0.0)
-SCALED = 1e-4  # of single precision
-ROUNDED = 1e-6  # rates are computed, by a formula or another
+SCALED = limits.causes.FITTED.value
+ROUNDED = limits.causes.SAME_SETTING.value
 OFF = phrase("nothing is dropped while the two are compared")
 
 

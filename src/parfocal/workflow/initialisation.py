@@ -24,6 +24,7 @@ from parfocal.explain.initialisers import (
     differ_in_scale,
     drawn,
 )
+from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Site, side_name
 from parfocal.phrases import phrase
@@ -34,9 +35,9 @@ from parfocal.weights.plan import Entry, Plan
 from parfocal.weights.transfer import transfer
 from parfocal.workflow.seeding import seed as seed_all
 
-ALARMS = 1e-3  # how often all of a correct model together may be called different
-MOST = 20_000  # numbers of one tensor and seed that are looked at
-SAME_NUMBERS = 1e-6  # relative: fixed numbers that near are the same
+ALARMS = limits.verdicts.INITIAL_ALARMS.value
+MOST = limits.verdicts.INITIAL_NUMBERS.value
+SAME_NUMBERS = limits.verdicts.INITIAL_SAME.value
 
 # Names of initialisers that a backend may know how to write.
 INITIALISERS = (*FAN_INITIALISERS, "constant", "uniform", "normal", "truncated normal")

@@ -17,9 +17,10 @@ from parfocal.backends import registry
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
 from parfocal.brief import brief, told
-from parfocal.errors import EmptyComparisonError, InputError, UnsupportedError
-from parfocal.explain.loss_causes import Arrays, LossPair, LossSample, cause_of
+from parfocal.errors import EmptyComparisonError, InputError, ParfocalError, UnsupportedError
+from parfocal.explain.loss_causes import Arrays, LossPair, LossSample, cause_of, nothing_counted
 from parfocal.inputs import Sides, split
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.picture import picture_of
@@ -29,7 +30,7 @@ from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
 from parfocal.workflow.pictures import with_few_pictures
 
-LIMIT = 12.0  # in units of noise: a loss is the end of a computation, as the outputs of a model are
+LIMIT = limits.verdicts.WHOLE_MODEL.value
 CODES = {
     **dict.fromkeys(("reduction",), "loss.reduction"),
     **dict.fromkeys(("ignore_index",), "loss.ignore_index"),
@@ -134,7 +135,7 @@ def judge_losses(
 ) -> Report:
     """Compare two losses on arrays; ``shared`` says that both are given the same."""
     given = for_reference, for_port
-    results = ours.evaluate(given[0]), theirs.evaluate(given[1])
+    results = _evaluated("reference", ours, given[0]), _evaluated("port", theirs, given[1])
     divergences = list(_differences(ours, theirs, given[0], results, shared))
     tried, findings = _hard_cases(ours, theirs, given[0]) if shared and not divergences else (0, [])
     keys = [result.gradients.keys() for result in results]
@@ -158,6 +159,26 @@ def judge_losses(
         ),
         limit=LIMIT,
     )
+
+
+def _evaluated(words: str, side: LossSide, inputs: Arrays) -> LossResult:
+    """What a loss raises of what the user gave is one clear error."""
+    try:
+        return side.evaluate(inputs)
+    except ParfocalError:
+        raise
+    except Exception as error:
+        raise InputError(
+            phrase(
+                "{what} of the {side} raised {name}{where}: {words}",
+                what=phrase("the loss"),
+                side=side_name(words),
+                name=type(error).__name__,
+                where="",
+                words=told(error),
+            ),
+            hint=phrase("call it by hand once: loss(prediction, label)"),
+        ) from error
 
 
 def _arrays(inputs: list[Any]) -> Arrays:
@@ -266,7 +287,9 @@ def _differences(
         inherited = phase == "gradient" and parted
         parted = True
         if not inherited and shared:
-            explained = _cause(ours, theirs, inputs)
+            explained = _cause(ours, theirs, inputs) or nothing_counted(
+                inputs, results[0].value, results[1].value
+            )
         yield Divergence(
             phase,
             Site("", ours.name),

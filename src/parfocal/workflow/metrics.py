@@ -13,6 +13,7 @@ from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.causes import number
 from parfocal.explain.metric_causes import ROUNDING, MetricPair, MetricProbe, apart, cause_of
 from parfocal.inputs import leaves
+from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Site, side_name
@@ -20,7 +21,7 @@ from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
 
-LIMIT = 4.0  # in units of rounding: as for every call
+LIMIT = limits.verdicts.COMPUTED_ONCE.value
 
 Function = Callable[[Any, Any], Any]
 Named = dict[str, float]

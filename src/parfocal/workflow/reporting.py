@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from parfocal.attribution.divergences import Questions, divergences
 from parfocal.attribution.divisions import calls_of
 from parfocal.attribution.excuses import Excuses
+from parfocal.attribution.observation import Observation, limits_of
 from parfocal.attribution.sides import ModelSide
 from parfocal.attribution.whole_model import WholeModelResult
 from parfocal.brief import some
@@ -18,14 +20,14 @@ from parfocal.explain.explainer import Explainer
 from parfocal.explain.layers.leftovers import explained_leftovers
 from parfocal.explain.layers.unseen import unseen
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Divergence, Finding
+from parfocal.judge.verdict import Divergence, Finding, InheritanceReason
 from parfocal.phrases import phrase
 from parfocal.report.report import Report
 from parfocal.weights import views
 from parfocal.weights.plan import Entry
-from parfocal.workflow import verdicts
+from parfocal.workflow import align_findings
 from parfocal.workflow.align_coverage import coverage_of
-from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.alignment import Alignment
 from parfocal.workflow.computed import ComputedBuffers
 from parfocal.workflow.dropping import Dropping
 from parfocal.workflow.pictures import with_few_pictures
@@ -46,7 +48,7 @@ def report_of(
     made: ComputedBuffers,
 ) -> Report:
     fixed = alignment.tolerance is not None  # then nothing is kept that could be repeated
-    limits = verdicts.limits_of(fixed)
+    limits = limits_of(fixed)
     explainer = Explainer(
         observation.precise,
         observation.pairing,
@@ -63,21 +65,18 @@ def report_of(
     buffers, conventions = buffer_results(alignment, observation) if alignment.mode != "eval" else ([], [])
     if explain and not fixed:
         buffers = explained_updates(alignment, explainer, buffers)
-    found = verdicts.divergences(
-        alignment,
-        observation,
-        limits,
-        _owners(differing),
-        explainer.explain if explain and not fixed else None,
-        _excuses(alignment, observation, made.entries).of_weights
-        if (differing or made.entries) and not fixed
-        else None,
-        partial(_explained_parameter, alignment, observation, explainer.allowance)
-        if explain and not fixed
-        else None,
-        explainer.further if explain and not fixed else None,
-        partial(_described_gradient, alignment) if explain else None,
-    )
+    questions = Questions(describe=partial(_described_gradient, alignment) if explain else None)
+    if (differing or made.entries) and not fixed:
+        questions = replace(questions, excused=_excuses(alignment, observation, made.entries).of_weights)
+    if explain and not fixed:
+        questions = replace(
+            questions,
+            explain=explainer.explain,
+            further=explainer.further,
+            explain_parameter=partial(_explained_parameter, alignment, observation, explainer.allowance),
+        )
+    traces = alignment.reference.trace, alignment.port.trace
+    found = divergences(observation, traces, limits, _owners(differing), questions, fixed=fixed)
     mattering, harmless = made.that_matter(found)
     leftovers, found = _leftovers(alignment, found, explain)
     crossed, perhaps_crossed = crossed_weights(alignment.plan)
@@ -116,16 +115,16 @@ def report_of(
                 *(each for each in found if each.inherited),
                 # what a guilty layer keeps count of follows from what it does
                 *(
-                    replace(
-                        each, inherited=each.inherited or (each.port is not None and each.port.path in guilty)
-                    )
+                    replace(each, inherited=True, reason=InheritanceReason.GUILTY_CALL)
+                    if not each.inherited and each.port is not None and each.port.path in guilty
+                    else each
                     for each in buffers
                     if each.port is None or not alignment.ignored().path(each.port.path)
                 ),
             )
         ),
         findings=(
-            *verdicts.findings(alignment, observation),
+            *align_findings.findings(alignment, observation),
             *perhaps_crossed,
             *harmless,
             *conventions,
@@ -137,12 +136,12 @@ def report_of(
             ),
             *_cut_off(explainer.allowance),
         ),
-        pairs=tuple(verdicts.pair_results(alignment, observation)),
-        unpaired_reference=verdicts.unpaired(reference.trace, observation.pairing.unpaired_reference),
-        unpaired_port=verdicts.unpaired(port.trace, observation.pairing.unpaired_port),
+        pairs=tuple(align_findings.pair_results(alignment, observation)),
+        unpaired_reference=align_findings.unpaired(reference.trace, observation.pairing.unpaired_reference),
+        unpaired_port=align_findings.unpaired(port.trace, observation.pairing.unpaired_port),
         transfer=alignment.plan,
         coverage=coverage_of(alignment, observation),
-        along=tuple(verdicts.steps_along(alignment, observation)),
+        along=tuple(align_findings.steps_along(alignment, observation)),
         limit=limits[0],
         tolerance=alignment.tolerance,
         reproduction=lambda: weights or explainer.reproduction or statistics,
@@ -190,7 +189,7 @@ def _leftovers(
         unexplained,
     )
     inside = [
-        replace(each, inherited=True)
+        replace(each, inherited=True, reason=InheritanceReason.MADE_OTHERWISE)
         if each.port is not None and any(f"{each.port.path}.".startswith(f"{owner}.") for owner in owners)
         else each
         for each in found
@@ -229,7 +228,7 @@ def _explained_parameter(
         partners,
         alignment.plan.entries,
         observation.gradients,
-        verdicts.limits_of(False)[0],
+        limits_of(False)[0],
         alignment.attempts,
     )
     return explainer.explain(divergence, entry, end.measure.floor, known)

@@ -12,6 +12,7 @@ from scipy import stats
 from parfocal.brief import brief, some
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.metric_causes import UNITS
+from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
@@ -20,7 +21,7 @@ from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Curve, Report
 from parfocal.workflow.metrics import plain_values
 
-CONFIDENCE = 0.95  # of the interval around the mean of several runs
+CONFIDENCE = limits.verdicts.CONFIDENCE.value
 
 
 def compare_result(runs: Any, published: Any, within: float) -> Report:

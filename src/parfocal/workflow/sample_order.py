@@ -14,12 +14,13 @@ from scipy.spatial import cKDTree
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.samples import channel_axis
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 from parfocal.workflow.sample_streams import Sample
 
-QUANTILES = 15
-CLOSE = 2e-3  # distance of two signatures of one sample: rounding, and quantiles between two values
-SHARE = 0.9  # of the samples that must be found for an order
+QUANTILES = limits.causes.ORDER_QUANTILES.value
+CLOSE = limits.causes.ORDER_CLOSE.value
+SHARE = limits.causes.ORDER_SHARE.value
 
 
 def signature(sample: Sample) -> Array:

@@ -18,6 +18,7 @@ from parfocal.backends.protocol import Array, Backend
 from parfocal.brief import brief
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.rates import RatePair, cause_of, distance, rounding
+from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Site, side_name
@@ -25,7 +26,7 @@ from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Curve, Report
 
-LIMIT = 4.0  # in units of rounding: as for every call
+LIMIT = limits.verdicts.COMPUTED_ONCE.value
 
 Rate = Callable[[int], float]
 

@@ -9,9 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from parfocal.attribution.observation import Observation
 from parfocal.attribution.sides import Arrays, ModelSide
 from parfocal.backends.protocol import Array
 from parfocal.explain.layers.weights import tied_cause, weight_cause
+from parfocal.judge import limits
 from parfocal.judge.floors import coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.picture import picture_of
@@ -20,10 +22,10 @@ from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
-from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.alignment import Alignment
 from parfocal.workflow.statistics import Statistic, judged
 
-BUFFER_LIMIT = 8.0  # in units of rounding
+BUFFER_LIMIT = limits.verdicts.UPDATE.value
 
 
 @contextmanager

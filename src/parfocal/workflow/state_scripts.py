@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parfocal.attribution.observation import Observation
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
 from parfocal.errors import InputError
@@ -24,7 +25,7 @@ from parfocal.judge.verdict import Divergence
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry
-from parfocal.workflow.alignment import Alignment, Observation
+from parfocal.workflow.alignment import Alignment
 from parfocal.workflow.state import BUFFER_LIMIT
 
 WEIGHTS = """Builds both models, gives the modules around {path} the weights of the comparison, and fails

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from parfocal.explain.case import Case, Check
+from parfocal.explain.case import Case
+from parfocal.explain.case_facts import Check
 from parfocal.explain.explainer import Explainer
 from parfocal.explain.fixes.constructing import in_the_constructor
 from parfocal.explain.kept import kept_place

@@ -27,6 +27,7 @@ LAUNCHED: dict[str, dict[str, Any]] = {
     "swapped": {"sampler": "swapped"},
     "blocks": {"sampler": "blocks"},
     "batch norm": {"norm": "batch"},
+    "batch norm, summed": {"norm": "batch", "reduction": "sum"},
     "synced norm": {"norm": "synced"},
     "other weights on rank 1": {"nudged_rank": 1, "reduction": "mean"},
     "loss over ranks": {"loss_factor": 0.5},

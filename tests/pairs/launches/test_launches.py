@@ -25,6 +25,7 @@ RANK_BY_RANK = [
     ("plain", "summed", ("gradient", 0, 0, "dist.reduction")),
     ("reduced by hand", "summed", ("gradient", 0, 0, "dist.reduction")),
     ("sketched", "summed, sketched", ("gradient", 0, 0, "dist.reduction")),
+    ("batch norm", "batch norm, summed", ("gradient", 0, 0, "dist.reduction")),
     ("plain", "not reduced", ("gradient", 0, 0, "dist.reduction")),
     ("reduced by hand", "not reduced", ("gradient", 0, 0, "dist.reduction")),
     ("plain", "rate times ranks", ("lr", 0, 0, "dist.batch_scale")),

@@ -133,9 +133,23 @@ WRONG: dict[str, tuple[Callable[[Any], Any], Callable[[], Any], str, int, str]] 
     "natural exponential for exponential": (
         lambda o: torch_lr.ExponentialLR(o, 0.9),
         lambda: paddle_lr.NaturalExpDecay(0.1, 0.9),
-        "",
+        "lr.value",
         1,
-        "",
+        "0.1 times 0.9 at every update in the reference; 0.1 times 0.4065697 at every update",
+    ),
+    "length of a cosine": (
+        lambda o: torch_lr.CosineAnnealingLR(o, 25),
+        lambda: paddle_lr.CosineAnnealingDecay(0.1, 50),
+        "lr.value",
+        1,
+        "a cosine from 0.1 to 0 over 25 updates in the reference; a cosine from 0.1 to 0 over 50 updates",
+    ),
+    "inverse time for its root": (
+        lambda o: torch_lr.LambdaLR(o, lambda n: 1 / math.sqrt(1 + 0.1 * n)),
+        lambda: paddle_lr.InverseTimeDecay(0.1, 0.1),
+        "lr.value",
+        1,
+        "0.1 over the root of (1 + updates / 10) in the reference; 0.1 over (1 + updates / 10) in the port",
     ),
     "factor of steps": (
         lambda o: torch_lr.StepLR(o, 10, 0.1),

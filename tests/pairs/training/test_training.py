@@ -307,6 +307,35 @@ def test_running_variances_part_in_evaluation_only() -> None:
     assert len(report.divergences) == 1
 
 
+def test_a_wrong_setting_comes_before_the_convention_of_a_running_variance() -> None:
+    """And is told once, of all parameters: the norm's bias begins at 0, where decay shows a step later."""
+    report = compare(
+        lambda p: torch_optim.AdamW(p, 0.001, weight_decay=0.01),
+        lambda p: paddle_optim.AdamW(0.001, parameters=p, weight_decay=0.1),
+        models=perceptron(norm=True),
+        data=batches(6, size=6),
+    )
+    assert [(each.phase, each.step) for each in report.divergences] == [("optimizer", 0), ("buffer", 0)]
+    assert report.first.cause.message == "the weight decay is 0.01 in the reference and 0.1 in the port"
+    text = str(report)
+    assert text.count("divided by n on one side") == 1  # as a cause, and not as a note besides
+    assert "output 0 in evaluation after the training" in text
+
+
+def test_a_setting_of_some_parameters_is_told_of_these_only() -> None:
+    report = compare(
+        lambda p: torch_optim.AdamW(p, 0.001, weight_decay=0.01),
+        lambda p: paddle_optim.AdamW(
+            0.001, parameters=p, weight_decay=0.01, apply_decay_param_fun=lambda name: "b_0" not in name
+        ),
+        models=perceptron(norm=True),
+        data=batches(6, size=4096),
+    )
+    assert [each.phase for each in report.divergences] == ["optimizer"]
+    message = report.first.cause.message
+    assert message == "the weight decay of 0.bias and 2 more is 0.01 in the reference and 0 in the port"
+
+
 def test_large_batches_leave_only_a_note_of_running_variances() -> None:
     report = compare(*momentum(), models=perceptron(norm=True), data=batches(6, size=4096))
     assert report.ok, report
@@ -384,7 +413,7 @@ WRONG_CALLS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         InputError,
         "5 samples for the reference and 6 for the port",
     ),
-    "amp": ({"amp": "O1"}, UnsupportedError, "mixed precision"),
+    "amp": ({"amp": "float16"}, UnsupportedError, "loss scaled"),
     "steps": ({"steps": 0}, InputError, "not a number of updates"),
     "tolerance": ({"tolerance": 1e-3}, InputError, "not a pf.Tolerance"),
     "a loss of many numbers": (

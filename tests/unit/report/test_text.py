@@ -10,9 +10,10 @@ import pytest
 
 from parfocal.errors import EmptyComparisonError
 from parfocal.judge.tolerance import Tolerance
+from parfocal.judge.verdict import InheritanceReason
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import DepthPoint
-from parfocal.report.text import WIDTH, render
+from parfocal.report.text import REASONS, WIDTH, render
 from tests.unit.report.reports import CAUSE, COVERAGE, NOTE, divergence, report, site
 
 SAME = """\
@@ -285,10 +286,38 @@ def test_spelling_of_the_frameworks_is_no_setting_that_differs():
     assert settings == ["  settings   bias: True in the reference, False in the port"]
 
 
+def test_why_differences_are_inherited_is_told_with_everything():
+    further = [
+        dataclasses.replace(divergence(path, port=site(path)), inherited=True, reason=reason)
+        for path, reason in (
+            ("a", InheritanceReason.GUILTY_CALL),
+            ("b", InheritanceReason.GUILTY_CALL),
+            ("c", InheritanceReason.CUT_OFF),
+            ("d", None),
+        )
+    ]
+    found = report(divergence(), *further)
+    reasons = [
+        "  2: made by a module that differs already (a, b)",
+        "  1: a gradient that another call does not send (c)",
+    ]
+    lines = found.text(verbose=True).splitlines()
+    start = lines.index("inherited: 4 further differences follow from this")
+    assert lines[start + 1 : start + 3] == reasons
+    assert not any("differs already" in line or "does not send" in line for line in str(found).splitlines())
+
+
+def test_every_reason_has_words():
+    assert set(REASONS) == set(InheritanceReason)
+
+
 def test_a_note_that_repeats_the_settings_above_is_left_out():
-    said = "blocks.1.norm LayerNorm epsilon: 1e-05 in the reference, 1e-06 in the port"
-    other = "d LayerNorm epsilon: 1e-05 in the reference, 0.1 in the port"
-    notes = tuple(dataclasses.replace(NOTE, message=message) for message in (said, other))
+    told, untold = (f"epsilon: 1e-05 in the reference, {value} in the port" for value in ("1e-06", "0.1"))
+    said, other = f"blocks.1.norm LayerNorm {told}", f"d LayerNorm {untold}"
+    notes = tuple(
+        dataclasses.replace(NOTE, message=message, setting=setting)
+        for message, setting in ((said, told), (other, untold))
+    )
     assert [line for line in lines_of(divergence(), findings=notes) if line.startswith("note")] == [
         f"note: {other}"
     ]

@@ -6,10 +6,11 @@ from parfocal.backends.paddle.building import Building
 from parfocal.backends.paddle.checkpoints import Checkpoints
 from parfocal.backends.paddle.functions import Functions
 from parfocal.backends.paddle.initialisers import Initialisers
+from parfocal.backends.paddle.launching import Launching
 from parfocal.backends.paddle.recording import Recording
 from parfocal.backends.paddle.surgery import Surgery
 from parfocal.backends.paddle.updating import Updating
 
 
-class PaddleBackend(Updating, Checkpoints, Recording, Surgery, Functions, Building, Initialisers):
+class PaddleBackend(Updating, Checkpoints, Recording, Surgery, Functions, Building, Initialisers, Launching):
     """PaddlePaddle, as ``protocol.py`` wants it."""

@@ -6,8 +6,6 @@ layer that this version does not have costs nothing.
 
 from __future__ import annotations
 
-from typing import Any
-
 from parfocal.backends.paddle.settings import COMPAT_SETTINGS, SETTINGS
 from parfocal.backends.reading import Table, once_per_class
 
@@ -68,11 +66,3 @@ def settings_of(kind: type) -> Table:
         return {}
     tables = COMPAT_SETTINGS if base.__module__.startswith("paddle.compat") else SETTINGS
     return tables[KINDS[base.__name__]]
-
-
-def runs_framework_code(module: Any) -> bool:
-    """Whether a call of the module runs the framework's own ``forward``, not one the user wrote."""
-    if "forward" in vars(module):
-        return False
-    owner = next(base for base in type(module).__mro__ if "forward" in vars(base))
-    return is_framework_class(owner)

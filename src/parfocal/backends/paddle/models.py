@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import paddle
-from paddle.jit.dy2static.program_translator import StaticFunction
 
 from parfocal.backends import reading, tree
-from parfocal.backends.checks import check_mode
+from parfocal.backends.module_tree import Kinds, ModuleTree, OwnTensor
 from parfocal.backends.paddle import kinds
 from parfocal.backends.paddle.tensors import Tensors, has_memory
-from parfocal.backends.protocol import Array, Mode, Role, StateTensor
+from parfocal.backends.protocol import Array
 
 # Registered as parameters, yet what the layer keeps count of: kind -> local names.
 STATISTICS = {
@@ -39,52 +38,33 @@ def children(module: Any) -> Mapping[str, Any]:
     return module._sub_layers
 
 
-def watched_children(layer: Any) -> Mapping[str, Any]:
-    """The children whose calls can be watched: none of a compiled layer, whose code runs as one program."""
-    return {} if isinstance(layer.forward, StaticFunction) else children(layer)
-
-
-class Models(Tensors):
+class Models(Tensors, ModuleTree):
     """What ``ModelBackend`` asks for, without the watching."""
 
-    def is_model(self, value: object) -> bool:
-        return isinstance(value, paddle.nn.Layer)
+    module_class = paddle.nn.Layer
+    every_modules = _EVERY_MODULE_S
+    kinds: ClassVar[Kinds] = kinds
 
-    def modules(self, model: Any) -> dict[str, Any]:
-        return tree.first_paths(model, children)
+    @staticmethod
+    def children(module: Any) -> Mapping[str, Any]:
+        return children(module)
 
-    def kind(self, module: Any) -> str:
-        return kinds.kind_of(type(module)) or type(module).__name__
+    @staticmethod
+    def own_state(module: Any) -> Iterator[OwnTensor]:
+        statistics = _statistics(type(module)) if module._parameters else ()
+        for name, value in module._parameters.items():
+            if value is not None:
+                yield name, "buffer" if name in statistics else "parameter", True, value
+        for name, value in _registered_buffers(module):
+            yield name, "buffer", name not in module._non_persistable_buffer_names_set, value
 
-    def is_framework_layer(self, module: Any) -> bool:
-        return kinds.is_framework_class(type(module))
-
-    def plain_attributes(self, module: Any) -> dict[str, Any]:
-        return {name: value for name, value in vars(module).items() if name not in _EVERY_MODULE_S}
-
-    def settings(self, module: Any) -> dict[str, Any]:
-        return reading.read(module, kinds.settings_of(type(module)))
-
-    def state(self, model: Any) -> list[StateTensor]:
-        first: dict[int, str] = {}
-        found: list[StateTensor] = []
-        for path, module in tree.every_path(model, children):
-            start = f"{path}." if path else ""
-            for name, role, persistent, value in _own_state(module):
-                whole = start + name
-                known = first.setdefault(id(value), whole)
-                trainable = role == "parameter" and not value.stop_gradient
-                tied_to = known if known != whole else None
-                found.append(StateTensor(whole, path, name, role, trainable, persistent, tied_to, value))
-        return found
-
-    def buffers(self, model: Any) -> list[tuple[str, Any]]:
-        return [
-            (tree.join(path, name), value)
-            for path, module in tree.every_path(model, children)
-            if module._buffers or _statistics(type(module))
-            for name, value in _own_buffers(module)
-        ]
+    @staticmethod
+    def own_buffers(module: Any) -> list[tuple[str, Any]]:
+        """What a layer keeps count of, registered as parameters or as buffers."""
+        parameters = module._parameters
+        counted = [(name, parameters.get(name)) for name in _statistics(type(module))] if parameters else []
+        known = [(name, value) for name, value in counted if value is not None]
+        return [*known, *_registered_buffers(module)]
 
     def gradient(self, tensor: Any, *, copy: bool = True) -> Array | None:
         gradient = tensor.grad
@@ -103,22 +83,6 @@ class Models(Tensors):
                     value.clear_gradient(False)
             for _, value in _registered_buffers(module) if module._buffers else ():
                 value.clear_gradient(False)
-
-    def training_flags(self, model: Any) -> dict[str, bool]:
-        return {path: bool(module.training) for path, module in self.modules(model).items()}
-
-    @contextmanager
-    def mode(self, model: Any, mode: Mode) -> Iterator[None]:
-        check_mode(mode)
-        before = [(module, module.training) for module in self.modules(model).values()]
-        try:
-            if mode != "keep":
-                model.train() if mode == "train" else model.eval()
-            yield
-        finally:
-            for module, training in before:
-                if module.training != training:
-                    module.training = training
 
     def no_grad(self) -> Any:
         return paddle.no_grad()
@@ -158,22 +122,6 @@ def _present_flags() -> dict[str, Any]:
         except ValueError:  # not compiled in
             continue
     return found
-
-
-def _own_state(module: Any) -> Iterator[tuple[str, Role, bool, Any]]:
-    statistics = _statistics(type(module)) if module._parameters else ()
-    for name, value in module._parameters.items():
-        if value is not None:
-            yield name, "buffer" if name in statistics else "parameter", True, value
-    for name, value in _registered_buffers(module):
-        yield name, "buffer", name not in module._non_persistable_buffer_names_set, value
-
-
-def _own_buffers(module: Any) -> list[tuple[str, Any]]:
-    """What a layer keeps count of, registered as parameters or as buffers."""
-    parameters = module._parameters
-    counted = [(name, parameters.get(name)) for name in _statistics(type(module))] if parameters else []
-    return [*((name, value) for name, value in counted if value is not None), *_registered_buffers(module)]
 
 
 def _registered_buffers(module: Any) -> list[tuple[str, Any]]:

@@ -6,12 +6,13 @@ Each patch and hook is a context manager that puts back exactly what it found.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import paddle
 from paddle.base import core
 
+from parfocal.backends.module_calls import backward_watched
 from parfocal.backends.protocol import Array
 
 
@@ -30,37 +31,11 @@ class Recording:
     def random_values(self) -> Array:
         return paddle.rand([4]).numpy()
 
-    @contextmanager
     def watch_backward(
         self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[bool], None]
-    ) -> Iterator[None]:
-        depth = 0
-
-        def watched(original: Callable[..., Any]) -> Callable[..., Any]:
-            def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-                nonlocal depth
-                if depth == 0:
-                    on_start(tuple(outputs))
-                depth += 1
-                finished = False
-                try:
-                    result = original(outputs, *args, **kwargs)
-                    finished = True
-                finally:
-                    depth -= 1
-                    if depth == 0:
-                        on_end(finished)
-                return result
-
-            return run
-
-        with ExitStack() as undo:
-            # The doors for Tensor.backward and autograd.backward, and for paddle.grad.
-            for name in ("run_backward", "run_partial_grad"):
-                original = getattr(core.eager, name)
-                undo.callback(setattr, core.eager, name, original)
-                setattr(core.eager, name, watched(original))
-            yield
+    ) -> AbstractContextManager[None]:
+        # the doors for Tensor.backward and autograd.backward, and for paddle.grad
+        return backward_watched(core.eager, ("run_backward", "run_partial_grad"), on_start, on_end)
 
     @contextmanager
     def watch_optimizer(
@@ -122,29 +97,6 @@ class Recording:
                         undo.callback(setattr, kind, name, vars(kind)[name])
                         setattr(kind, name, watched(vars(kind)[name]))
             yield
-
-    @contextmanager
-    def watch_outermost(self, on_model: Callable[[Any], None]) -> Iterator[None]:
-        layer = paddle.nn.Layer
-        original = layer.__call__
-        inside = False
-
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            nonlocal inside
-            if inside:
-                return original(self, *args, **kwargs)
-            inside = True
-            try:
-                on_model(self)
-                return original(self, *args, **kwargs)
-            finally:
-                inside = False
-
-        layer.__call__ = call
-        try:
-            yield
-        finally:
-            layer.__call__ = original
 
 
 def _with_subclasses(kind: type[Any]) -> list[type[Any]]:

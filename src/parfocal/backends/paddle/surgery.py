@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from inspect import signature
@@ -11,20 +10,18 @@ from typing import Any
 import paddle
 
 from parfocal.backends.calls import drop_own_hooks
-from parfocal.backends.copying import empty_containers
-from parfocal.backends.keeping import tensors_in
+from parfocal.backends.module_copies import ModuleCopies
 from parfocal.backends.muting import rate_of
 from parfocal.backends.paddle.exchanging import exchanged
-from parfocal.backends.paddle.tensors import Tensors
+from parfocal.backends.paddle.models import Models
+from parfocal.backends.paddle.rounding import rounded
 from parfocal.backends.paddle.widening import widened
 from parfocal.backends.protocol import Array
-from parfocal.errors import UnsupportedError
 
 _DROPPING = (
     *("dropout", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"),
     "scaled_dot_product_attention",
 )
-_RECURRENT = (paddle.nn.layer.rnn.RNNBase,)
 
 
 class _Substitute(paddle.autograd.PyLayer):
@@ -40,8 +37,10 @@ class _Substitute(paddle.autograd.PyLayer):
         return gradient if gradient.shape == ctx.shape else paddle.zeros(ctx.shape, gradient.dtype)
 
 
-class Surgery(Tensors):
+class Surgery(Models, ModuleCopies):
     """What replaying asks of a backend."""
+
+    recurrent = (paddle.nn.layer.rnn.RNNBase,)
 
     leaves_gradients_alone = False  # it adds other uses of a tensor to the gradient of the first
 
@@ -86,20 +85,7 @@ class Surgery(Tensors):
         return None
 
     def version(self, tensor: Any) -> int:
-        return int(tensor.inplace_version)
-
-    @contextmanager
-    def recurrence_in_training(self, model: Any) -> Iterator[None]:
-        layers = [layer for layer in model.sublayers(include_self=True) if isinstance(layer, _RECURRENT)]
-        before = [(layer, layer.training, layer.dropout) for layer in layers]
-        try:
-            for layer, training, _ in before:
-                layer.dropout = layer.dropout if training else 0.0
-                layer.training = True
-            yield
-        finally:
-            for layer, training, dropout in before:
-                layer.training, layer.dropout = training, dropout
+        return int(tensor._inplace_version())  # what the property of a like name asks, after a detour
 
     def no_functional_dropout(self) -> AbstractContextManager[None]:
         def undropped(kernel: Any, x: Any, seed: Any, probability: Any, *rest: Any) -> Any:
@@ -128,6 +114,17 @@ class Surgery(Tensors):
     def widened(self) -> AbstractContextManager[None]:
         return widened()
 
+    def mixed_precision(self, model: Any, level: str, dtype: str) -> AbstractContextManager[Any]:
+        if self.lowers(model, dtype):
+            found: AbstractContextManager[Any] = paddle.amp.auto_cast(level=level, dtype=dtype)
+            return found
+        return rounded(level, dtype)
+
+    def lowers(self, model: Any, dtype: str) -> bool:
+        # on a CPU auto_cast warns and does nothing, and hardly a kernel takes bfloat16
+        first = next(iter(model.parameters()), None)
+        return first is not None and not first.place.is_cpu_place()
+
     @contextmanager
     def gradients_kept(self, model: Any) -> Iterator[None]:
         # a copy, because clearing a gradient frees its memory
@@ -145,26 +142,12 @@ class Surgery(Tensors):
                 if gradient is not None:
                     parameter.grad = gradient
 
-    def works_in_place(self, module: Any) -> bool:
-        return bool(getattr(module, "inplace", False))
-
-    def copy_as(self, module: Any, dtype: str | None) -> Any:
-        try:
-            twin = copy.deepcopy(
-                module, self._without_graphs(module) | empty_containers(module.sublayers(include_self=True))
-            )
-        except (RuntimeError, TypeError, ValueError) as error:
-            raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
+    def make_bare(self, twin: Any) -> None:
         for part in twin.sublayers(include_self=True):
             drop_own_hooks(part._forward_pre_hooks, part._forward_pre_hooks_with_kwargs_flag)
             drop_own_hooks(part._forward_post_hooks, part._forward_post_hooks_always_called)
         twin.clear_gradients(set_to_zero=False)
-        if dtype is not None:
-            # unlike Layer.to, which makes floats of indices and masks too
-            twin._to_impl(dtype=dtype, floating_only=True)
-        return twin
 
-    def _without_graphs(self, module: Any) -> dict[int, Any]:
-        """What a deep copy is to use for tensors of a graph that the module keeps: by their ids."""
-        kept = tensors_in((vars(part) for part in module.sublayers(include_self=True)), self.is_tensor)
-        return {id(tensor): self.duplicate(tensor.detach()) for tensor in kept if not tensor.is_leaf}
+    def convert(self, twin: Any, dtype: str) -> Any:
+        twin._to_impl(dtype=dtype, floating_only=True)  # Layer.to makes floats of indices and masks too
+        return twin

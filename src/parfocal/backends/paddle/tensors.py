@@ -114,8 +114,8 @@ class Tensors:
 
     def to_array(self, tensor: Any, *, copy: bool = True) -> Array:
         on_cpu = tensor.place.is_cpu_place()
-        plain = self._dense(tensor).detach()
-        array = self._view(plain if on_cpu else plain.cpu())
+        plain = self._dense(tensor)
+        array = self._view(plain if on_cpu else plain.detach().cpu())
         return np.array(array, copy=True, order="C") if copy and on_cpu else array
 
     def from_array(
@@ -149,7 +149,7 @@ class Tensors:
     def write(self, tensor: Any, array: Array) -> None:
         check_write(self.shape(tensor), self.dtype(self._dense(tensor)), array)
         if tensor.place.is_cpu_place():
-            np.copyto(self._view(tensor.detach()), array)
+            np.copyto(self._view(tensor), array)
         else:
             with paddle.no_grad():
                 paddle.assign(self.from_array(array), output=tensor)
@@ -170,7 +170,7 @@ class Tensors:
         if name not in BITS:
             return np.from_dlpack(_Shared(tensor))
         bits, dtype = BITS[name]
-        return np.from_dlpack(_Shared(tensor.view(bits))).view(dtype)
+        return np.from_dlpack(_Shared(tensor.detach().view(bits))).view(dtype)
 
     def _dense(self, tensor: Any) -> Any:
         if not tensor.is_dense():

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import paddle
 
+from parfocal.backends.copying import cloned
 from parfocal.backends.paddle.schedules import Scheduling
 from parfocal.backends.paddle.training import SETTINGS, SLOTS
 from parfocal.backends.protocol import Array
 
 # Everything that an optimizer keeps from one step to the next.
-KEPT = ("_accumulators", "_already_create_accumulator", "_master_weights")
+KEPT = ("_accumulators", "_already_create_accumulator", "_master_weights", "state")
 # Where the count of steps is kept as a power: kind -> accumulator, which of the betas or what, factors at
 # the start.
 POWERS: dict[str, tuple[tuple[str, int | float, int], ...]] = {
@@ -73,12 +74,14 @@ class Updating(Scheduling):
         copied = type(optimizer._accumulators)(dict)
         copied.update(accumulators)
         masters = {name: tensor.clone() for name, tensor in optimizer._master_weights.items()}
-        return copied, set(optimizer._already_create_accumulator), masters
+        history = cloned(getattr(optimizer, "state", None), self.is_tensor)  # of LBFGS
+        return copied, set(optimizer._already_create_accumulator), masters, history
 
     def exchange_optimizer_state(self, optimizer: Any, state: Any) -> Any:
-        before = tuple(getattr(optimizer, name) for name in KEPT)
+        before = tuple(getattr(optimizer, name, None) for name in KEPT)
         for name, value in zip(KEPT, state, strict=True):
-            setattr(optimizer, name, value)
+            if value is not None:
+                setattr(optimizer, name, value)
         return before
 
     def clipped_by_optimizer(self, optimizer: Any, model: Any) -> dict[str, Array] | None:
@@ -119,6 +122,13 @@ class Updating(Scheduling):
     def learning_rates_set(self, optimizer: Any, model: Any, rates: Mapping[str, float]) -> Iterator[None]:
         ratio = getattr(optimizer, "_lr_ratio", None)
         base = next((rate for rate in rates.values() if rate), 1.0)
+        if self.needs_closure(optimizer):  # reads one rate, from a place of its own
+            given, optimizer.learning_rate = optimizer.learning_rate, float(base)
+            try:
+                yield
+            finally:
+                optimizer.learning_rate = given
+            return
         before = optimizer._learning_rate, optimizer._learning_rate_map
         factors = []
         for path, _, parameter in self._parameters(optimizer, model):

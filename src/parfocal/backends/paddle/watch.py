@@ -6,51 +6,41 @@ user's hooks do counts as part of the call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import paddle
+from paddle.jit.dy2static.program_translator import StaticFunction
 
-from parfocal.backends import tree
-from parfocal.backends.calls import CallTracker, ModulePosition, own_hook
+from parfocal.backends.calls import CallTracker
 from parfocal.backends.checks import check_backward
-from parfocal.backends.paddle import kinds, ops
-from parfocal.backends.paddle.models import Models, watched_children
-from parfocal.backends.protocol import OnEnter, OnExit, OnOp
-from parfocal.native.library import lend_threads
-
-# The threads that the kernels run on.
-_OPENMP = ("libiomp5.so", "libgomp.so.1")
+from parfocal.backends.module_calls import ModuleCalls
+from parfocal.backends.paddle import ops
+from parfocal.backends.paddle.models import Models, children
+from parfocal.backends.protocol import OnOp
 
 
-class Watching(Models):
+class Watching(Models, ModuleCalls):
     """What ``ModelBackend`` asks for while a model runs."""
 
-    @contextmanager
-    def watch(
-        self,
-        model: Any,
-        on_enter: OnEnter | None = None,
-        on_exit: OnExit | None = None,
-        on_op: OnOp | None = None,
-    ) -> Iterator[None]:
-        lend_threads(*_OPENMP)
-        modules = tree.first_paths(model, watched_children)
-        places = {
-            id(module): ModulePosition(path, kinds.runs_framework_code(module))
-            for path, module in modules.items()
-        }
-        tracker = CallTracker(places, on_enter, on_exit)
-        with ExitStack() as undo:
-            hook = _hooks(tracker)
-            handles: list[Any] = []
-            undo.callback(_remove, handles)
-            for module in modules.values():
-                handles += hook(module)
-            if on_op is not None:
-                undo.enter_context(ops.watch_ops(tracker, on_op))
-            yield
+    openmp = ("libiomp5.so", "libgomp.so.1")
+
+    @staticmethod
+    def watched_children(module: Any) -> Mapping[str, Any]:
+        """None of a compiled layer, whose code runs as one program."""
+        return {} if isinstance(module.forward, StaticFunction) else children(module)
+
+    @staticmethod
+    def set_hooks(
+        module: Any, begin: Callable[..., Any], end: Callable[..., Any], over: Callable[..., Any]
+    ) -> Iterator[Any]:
+        yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
+        yield module.register_forward_post_hook(end)
+        yield module.register_forward_post_hook(over, always_call=True)
+
+    def watch_ops(self, tracker: CallTracker, on_op: OnOp) -> AbstractContextManager[None]:
+        return ops.watch_ops(tracker, on_op)
 
     def unwatched(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -63,6 +53,9 @@ class Watching(Models):
         self, outputs: Sequence[Any], gradients: Sequence[Any | None], *, retain: bool = False
     ) -> None:
         check_backward(self, outputs, gradients)
+        if len(outputs) == 1 and gradients[0] is None:  # a loss: several times faster than the rest
+            outputs[0].backward(retain_graph=retain)
+            return
         # paddle refuses the same tensor twice: its gradients add up, as the chain rule has it.
         tensors: dict[int, Any] = {}
         sums: dict[int, Any] = {}
@@ -71,32 +64,3 @@ class Watching(Models):
             sums[id(output)] = sums[id(output)] + given if id(output) in tensors else given
             tensors[id(output)] = output
         paddle.autograd.backward(list(tensors.values()), list(sums.values()), retain_graph=retain)
-
-
-def _remove(handles: list[Any]) -> None:
-    """Take hooks off, the last one first."""
-    while handles:
-        handles.pop().remove()
-
-
-def _hooks(tracker: CallTracker) -> Callable[[Any], Iterator[Any]]:
-    """Sets the hooks of a watch on a module."""
-
-    def begin(module: Any, args: Any, kwargs: Any) -> Any:
-        return tracker.begin(module, args, kwargs)
-
-    def end(module: Any, args: Any, output: Any) -> Any:
-        return tracker.end(module, output)
-
-    def over(module: Any, args: Any, output: Any) -> None:
-        tracker.over(module)
-
-    for each in (begin, end, over):
-        own_hook(each)
-
-    def hook(module: Any) -> Iterator[Any]:
-        yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
-        yield module.register_forward_post_hook(end)
-        yield module.register_forward_post_hook(over, always_call=True)
-
-    return hook

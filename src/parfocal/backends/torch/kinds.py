@@ -6,8 +6,6 @@ layer that this version does not have costs nothing.
 
 from __future__ import annotations
 
-from typing import Any
-
 from parfocal.backends.reading import Table, once_per_class
 from parfocal.backends.torch.settings import SETTINGS
 
@@ -45,11 +43,3 @@ def kind_of(kind: type) -> str | None:
 def settings_of(kind: type) -> Table:
     """The table that fits a class."""
     return SETTINGS.get(kind_of(kind) or "", {})
-
-
-def runs_framework_code(module: Any) -> bool:
-    """Whether a call of the module runs the framework's own ``forward``, not one the user wrote."""
-    if "forward" in vars(module):
-        return False
-    owner = next(base for base in type(module).__mro__ if "forward" in vars(base))
-    return is_framework_class(owner)

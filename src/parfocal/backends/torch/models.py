@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
-from parfocal.backends import reading, tree
-from parfocal.backends.checks import check_mode
-from parfocal.backends.protocol import Array, Mode, StateTensor
+from parfocal.backends import tree
+from parfocal.backends.module_tree import Kinds, ModuleTree, OwnTensor
+from parfocal.backends.protocol import Array
 from parfocal.backends.torch import kinds
 from parfocal.backends.torch.tensors import Tensors
 
@@ -27,11 +27,6 @@ def children(module: Any) -> Mapping[str, Any]:
     return module._modules
 
 
-def watched_children(module: Any) -> Mapping[str, Any]:
-    """The children whose calls can be watched: none of a compiled module, whose code runs as one piece."""
-    return {} if is_compiled(module) else children(module)
-
-
 def is_compiled(module: Any) -> bool:
     """By ``torch.compile(module)``, or in place by ``module.compile()``."""
     compiler = sys.modules.get("torch._dynamo.eval_frame")  # loaded by whoever compiles
@@ -40,48 +35,32 @@ def is_compiled(module: Any) -> bool:
     return isinstance(module, compiler.OptimizedModule) or module._compiled_call_impl is not None
 
 
-class Models(Tensors):
+class Models(Tensors, ModuleTree):
     """What ``ModelBackend`` asks for, without the watching."""
 
-    def is_model(self, value: object) -> bool:
-        return isinstance(value, torch.nn.Module)
+    module_class = torch.nn.Module
+    every_modules = _EVERY_MODULE_S
+    kinds: ClassVar[Kinds] = kinds
 
-    def modules(self, model: Any) -> dict[str, Any]:
-        return tree.first_paths(model, children)
+    @staticmethod
+    def children(module: Any) -> Mapping[str, Any]:
+        return children(module)
+
+    @staticmethod
+    def own_state(module: Any) -> Iterator[OwnTensor]:
+        for name, value in module._parameters.items():
+            if value is not None:
+                yield name, "parameter", True, value
+        for name, value in _own_buffers(module):
+            yield name, "buffer", name not in module._non_persistent_buffers_set, value
+
+    @staticmethod
+    def own_buffers(module: Any) -> list[tuple[str, Any]]:
+        return _own_buffers(module) if module._buffers else []
 
     def kind(self, module: Any) -> str:
         written = kinds.framework_class(type(module))
         return kinds.kind_of(written) or written.__name__
-
-    def is_framework_layer(self, module: Any) -> bool:
-        return kinds.is_framework_class(type(module))
-
-    def plain_attributes(self, module: Any) -> dict[str, Any]:
-        return {name: value for name, value in vars(module).items() if name not in _EVERY_MODULE_S}
-
-    def settings(self, module: Any) -> dict[str, Any]:
-        return reading.read(module, kinds.settings_of(type(module)))
-
-    def state(self, model: Any) -> list[StateTensor]:
-        first: dict[int, str] = {}
-        found: list[StateTensor] = []
-        for path, module in tree.every_path(model, children):
-            start = f"{path}." if path else ""
-            for name, role, persistent, value in _own_state(module):
-                whole = start + name
-                known = first.setdefault(id(value), whole)
-                trainable = role == "parameter" and bool(value.requires_grad)
-                tied_to = known if known != whole else None
-                found.append(StateTensor(whole, path, name, role, trainable, persistent, tied_to, value))
-        return found
-
-    def buffers(self, model: Any) -> list[tuple[str, Any]]:
-        return [
-            (tree.join(path, name), value)
-            for path, module in tree.every_path(model, children)
-            if module._buffers
-            for name, value in _own_buffers(module)
-        ]
 
     def gradient(self, tensor: Any, *, copy: bool = True) -> Array | None:
         gradient = tensor.grad
@@ -95,22 +74,6 @@ class Models(Tensors):
             for value in (*module._parameters.values(), *module._buffers.values()):
                 if value is not None:
                     value.grad = None
-
-    def training_flags(self, model: Any) -> dict[str, bool]:
-        return {path: bool(module.training) for path, module in self.modules(model).items()}
-
-    @contextmanager
-    def mode(self, model: Any, mode: Mode) -> Iterator[None]:
-        check_mode(mode)
-        before = [(module, module.training) for module in self.modules(model).values()]
-        try:
-            if mode != "keep":
-                model.train(mode == "train")
-            yield
-        finally:
-            for module, training in before:
-                if module.training != training:
-                    module.training = training
 
     def no_grad(self) -> Any:
         return torch.no_grad()
@@ -145,14 +108,6 @@ class Models(Tensors):
         finally:
             torch.use_deterministic_algorithms(chosen, warn_only=warn_only)
             cudnn.deterministic, cudnn.benchmark = kept
-
-
-def _own_state(module: Any) -> Iterator[tuple[str, Any, bool, Any]]:
-    for name, value in module._parameters.items():
-        if value is not None:
-            yield name, "parameter", True, value
-    for name, value in _own_buffers(module):
-        yield name, "buffer", name not in module._non_persistent_buffers_set, value
 
 
 def _own_buffers(module: Any) -> list[tuple[str, Any]]:

@@ -6,12 +6,13 @@ Each patch and hook is a context manager that puts back exactly what it found.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from parfocal.backends.module_calls import backward_watched
 from parfocal.backends.protocol import Array
 
 
@@ -30,33 +31,11 @@ class Recording:
     def random_values(self) -> Array:
         return torch.rand(4).numpy()
 
-    @contextmanager
     def watch_backward(
         self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[bool], None]
-    ) -> Iterator[None]:
-        original = torch.autograd._engine_run_backward  # the one door for backward() and grad()
-        depth = 0
-
-        def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-            nonlocal depth
-            if depth == 0:
-                on_start(tuple(outputs))
-            depth += 1
-            finished = False
-            try:
-                result = original(outputs, *args, **kwargs)
-                finished = True
-            finally:
-                depth -= 1
-                if depth == 0:
-                    on_end(finished)
-            return result
-
-        torch.autograd._engine_run_backward = run
-        try:
-            yield
-        finally:
-            torch.autograd._engine_run_backward = original
+    ) -> AbstractContextManager[None]:
+        # the one door for backward() and grad()
+        return backward_watched(torch.autograd, ("_engine_run_backward",), on_start, on_end)
 
     @contextmanager
     def watch_optimizer(
@@ -75,25 +54,3 @@ class Recording:
             register_optimizer_step_post_hook(lambda optimizer, *_: after(optimizer)),
         ):
             yield
-
-    @contextmanager
-    def watch_outermost(self, on_model: Callable[[Any], None]) -> Iterator[None]:
-        original = torch.nn.Module.__call__
-        inside = False
-
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            nonlocal inside
-            if inside:
-                return original(self, *args, **kwargs)
-            inside = True
-            try:
-                on_model(self)
-                return original(self, *args, **kwargs)
-            finally:
-                inside = False
-
-        torch.nn.Module.__call__ = call
-        try:
-            yield
-        finally:
-            torch.nn.Module.__call__ = original

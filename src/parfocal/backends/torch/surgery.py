@@ -11,15 +11,12 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from parfocal.backends.calls import drop_own_hooks
-from parfocal.backends.copying import empty_containers
-from parfocal.backends.keeping import tensors_in
+from parfocal.backends.module_copies import ModuleCopies
 from parfocal.backends.muting import rate_of
 from parfocal.backends.protocol import Array
-from parfocal.backends.torch.tensors import DTYPES, Tensors
+from parfocal.backends.torch.models import Models
+from parfocal.backends.torch.tensors import DTYPES
 from parfocal.backends.torch.widening import Widened
-from parfocal.errors import UnsupportedError
-
-_RECURRENT = (torch.nn.RNNBase,)
 
 
 class _Substitute(torch.autograd.Function):
@@ -99,8 +96,10 @@ def _argument(
     return next((kwargs[name] for name in names if name in kwargs), default)
 
 
-class Surgery(Tensors):
+class Surgery(Models, ModuleCopies):
     """What replaying asks of a backend."""
+
+    recurrent = (torch.nn.RNNBase,)
 
     leaves_gradients_alone = True  # it adds in place only to what nobody else holds
 
@@ -135,19 +134,6 @@ class Surgery(Tensors):
     def version(self, tensor: Any) -> int:
         return 0 if tensor.is_inference() else int(tensor._version)
 
-    @contextmanager
-    def recurrence_in_training(self, model: Any) -> Iterator[None]:
-        layers = [layer for layer in model.modules() if isinstance(layer, _RECURRENT)]
-        before = [(layer, layer.training, layer.dropout) for layer in layers]
-        try:
-            for layer, training, _ in before:
-                layer.dropout = layer.dropout if training else 0.0
-                layer.training = True
-            yield
-        finally:
-            for layer, training, dropout in before:
-                layer.training, layer.dropout = training, dropout
-
     def no_functional_dropout(self) -> AbstractContextManager[None]:
         return _Undropped()
 
@@ -156,6 +142,17 @@ class Surgery(Tensors):
 
     def widened(self) -> AbstractContextManager[None]:
         return Widened()
+
+    def mixed_precision(self, model: Any, level: str, dtype: str) -> AbstractContextManager[Any]:
+        # one level only: what O2 does besides is a matter of how the weights are kept
+        return torch.autocast(self._device_type(model), DTYPES[dtype])
+
+    def lowers(self, model: Any, dtype: str) -> bool:
+        return bool(torch.amp.is_autocast_available(self._device_type(model)))
+
+    def _device_type(self, model: Any) -> str:
+        first = next(iter(model.parameters()), None)
+        return "cpu" if first is None else str(first.device.type)
 
     @contextmanager
     def gradients_kept(self, model: Any) -> Iterator[None]:
@@ -168,22 +165,12 @@ class Surgery(Tensors):
             for parameter, gradient in kept:
                 parameter.grad = gradient
 
-    def works_in_place(self, module: Any) -> bool:
-        return bool(getattr(module, "inplace", False))
-
-    def copy_as(self, module: Any, dtype: str | None) -> Any:
-        try:
-            twin = copy.deepcopy(module, self._without_graphs(module) | empty_containers(module.modules()))
-        except (RuntimeError, TypeError, ValueError) as error:
-            raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
+    def make_bare(self, twin: Any) -> None:
         for part in twin.modules():
             drop_own_hooks(part._forward_pre_hooks, part._forward_pre_hooks_with_kwargs)
             drop_own_hooks(part._forward_hooks, part._forward_hooks_always_called)
         for parameter in twin.parameters():
             parameter.grad = None
-        return twin if dtype is None else twin.to(DTYPES[dtype])
 
-    def _without_graphs(self, module: Any) -> dict[int, Any]:
-        """What a deep copy is to use for tensors of a graph that the module keeps: by their ids."""
-        kept = tensors_in((vars(part) for part in module.modules()), self.is_tensor)
-        return {id(tensor): self.duplicate(tensor.detach()) for tensor in kept if not tensor.is_leaf}
+    def convert(self, twin: Any, dtype: str) -> Any:
+        return twin.to(DTYPES[dtype])

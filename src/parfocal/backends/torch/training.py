@@ -6,7 +6,7 @@ in ``SETTINGS`` and one in ``SLOTS``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -86,13 +86,19 @@ class Training(Watching):
     def sgd(self, model: Any, learning_rate: float) -> Any:
         return torch.optim.SGD(model.parameters(), lr=learning_rate)
 
-    def optimizer_step(self, optimizer: Any) -> None:
-        if isinstance(optimizer, torch.optim.LBFGS):
+    def optimizer_step(self, optimizer: Any, closure: Callable[[], Any] | None = None) -> None:
+        if not self.needs_closure(optimizer):
+            optimizer.step()
+        elif closure is not None:
+            optimizer.step(closure)
+        else:
             raise UnsupportedError(
                 "LBFGS computes the loss again inside its step, which a recorded step cannot give it",
                 hint="compare a step with another optimizer, or call optimizer.step(closure) yourself",
             )
-        optimizer.step()
+
+    def needs_closure(self, optimizer: Any) -> bool:
+        return isinstance(optimizer, torch.optim.LBFGS)
 
     def scheduler_step(self, scheduler: Any, metric: float | None = None) -> None:
         if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from parfocal.backends.copying import cloned
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch.schedules import Scheduling
 from parfocal.backends.torch.training import SETTINGS, SLOTS
@@ -53,9 +54,7 @@ class Updating(Scheduling):
     def copied_optimizer_state(self, optimizer: Any) -> Any:
         copied: Any = defaultdict(dict)
         for parameter, own in optimizer.state.items():
-            copied[parameter] = {
-                key: value.clone() if self.is_tensor(value) else value for key, value in own.items()
-            }
+            copied[parameter] = {key: cloned(value, self.is_tensor) for key, value in own.items()}
         return copied
 
     def exchange_optimizer_state(self, optimizer: Any, state: Any) -> Any:
@@ -72,6 +71,13 @@ class Updating(Scheduling):
     def learning_rates_set(self, optimizer: Any, model: Any, rates: Mapping[str, float]) -> Iterator[None]:
         known = {id(parameter): path for path, _, parameter in self._parameters(optimizer, model)}
         before = optimizer.param_groups
+        if self.needs_closure(optimizer):  # has one group, and one rate
+            optimizer.param_groups = [{**before[0], "lr": next(iter(rates.values()), before[0]["lr"])}]
+            try:
+                yield
+            finally:
+                optimizer.param_groups = before
+            return
         optimizer.param_groups = [
             {
                 **group,

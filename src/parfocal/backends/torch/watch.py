@@ -6,27 +6,45 @@ user's hooks do counts as part of the call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from parfocal.backends import tree
-from parfocal.backends.calls import CallTracker, ModulePosition, own_hook
+from parfocal.backends.calls import CallTracker, own_hook
 from parfocal.backends.checks import check_backward
+from parfocal.backends.module_calls import ModuleCalls
 from parfocal.backends.protocol import OnEnter, OnExit, OnOp
-from parfocal.backends.torch import kinds, ops
-from parfocal.backends.torch.models import Models, is_compiled, watched_children
-from parfocal.native.library import lend_threads
+from parfocal.backends.torch import ops
+from parfocal.backends.torch.models import Models, children, is_compiled
 
 # The threads that the kernels run on: of the library that came with PyTorch, or of the system's.
 _OPENMP = (*map(str, Path(torch.__file__).parent.glob("lib/libgomp*.so*")), "libgomp.so.1")
 
 
-class Watching(Models):
+class Watching(Models, ModuleCalls):
     """What ``ModelBackend`` asks for while a model runs."""
+
+    openmp = _OPENMP
+
+    @staticmethod
+    def watched_children(module: Any) -> Mapping[str, Any]:
+        return {} if is_compiled(module) else children(module)
+
+    @staticmethod
+    def set_hooks(
+        module: Any, begin: Callable[..., Any], end: Callable[..., Any], over: Callable[..., Any]
+    ) -> Iterator[Any]:
+        if is_compiled(module):  # the compiler of a module compiled in place would go through its hooks, too
+            begin, end, over = (own_hook(torch.compiler.disable(each)) for each in (begin, end, over))
+        yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
+        yield module.register_forward_hook(end)
+        yield module.register_forward_hook(over, always_call=True)
+
+    def watch_ops(self, tracker: CallTracker, on_op: OnOp) -> AbstractContextManager[None]:
+        return ops.watch_ops(tracker, on_op)
 
     @contextmanager
     def watch(
@@ -36,22 +54,7 @@ class Watching(Models):
         on_exit: OnExit | None = None,
         on_op: OnOp | None = None,
     ) -> Iterator[None]:
-        lend_threads(*_OPENMP)
-        modules = tree.first_paths(model, watched_children)
-        places = {
-            id(module): ModulePosition(path, kinds.runs_framework_code(module))
-            for path, module in modules.items()
-        }
-        tracker = CallTracker(places, on_enter, on_exit)
-        with ExitStack() as undo:
-            undo.enter_context(_without_fast_path())
-            hook = _hooks(tracker)
-            handles: list[Any] = []
-            undo.callback(_remove, handles)
-            for module in modules.values():
-                handles += hook(module)
-            if on_op is not None:
-                undo.enter_context(ops.watch_ops(tracker, on_op))
+        with _without_fast_path(), super().watch(model, on_enter, on_exit, on_op):
             yield
 
     @contextmanager
@@ -71,40 +74,10 @@ class Watching(Models):
         self, outputs: Sequence[Any], gradients: Sequence[Any | None], *, retain: bool = False
     ) -> None:
         check_backward(self, outputs, gradients)
+        if len(outputs) == 1 and gradients[0] is None:  # a loss
+            outputs[0].backward(retain_graph=retain)
+            return
         torch.autograd.backward(list(outputs), list(gradients), retain_graph=retain)
-
-
-def _remove(handles: list[Any]) -> None:
-    """Take hooks off, the last one first."""
-    while handles:
-        handles.pop().remove()
-
-
-def _hooks(tracker: CallTracker) -> Callable[[Any], Iterator[Any]]:
-    """Sets the hooks of a watch on a module."""
-
-    def begin(module: Any, args: Any, kwargs: Any) -> Any:
-        return tracker.begin(module, args, kwargs)
-
-    def end(module: Any, args: Any, output: Any) -> Any:
-        return tracker.end(module, output)
-
-    def over(module: Any, args: Any, output: Any) -> None:
-        tracker.over(module)
-
-    for each in (begin, end, over):
-        own_hook(each)
-
-    def hook(module: Any) -> Iterator[Any]:
-        # the compiler of a module that was compiled in place would go through its hooks, too
-        first, last, after = begin, end, over
-        if is_compiled(module):
-            first, last, after = (own_hook(torch.compiler.disable(each)) for each in (begin, end, over))
-        yield module.register_forward_pre_hook(first, prepend=True, with_kwargs=True)
-        yield module.register_forward_hook(last)
-        yield module.register_forward_hook(after, always_call=True)
-
-    return hook
 
 
 _fast_path_before: list[bool] = []  # of each watch under way, the first one knows the user's choice

@@ -8,14 +8,16 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.backward.kinks import written_at_ties
-from parfocal.explain.case import Case, Check
+from parfocal.explain.case import Case
+from parfocal.explain.case_facts import Check
 from parfocal.explain.causes import OpLine, Proof, spelled_path
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.explain.ops.writing import writing_scene
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-FEW = 8  # single values that must agree before the others count as ties
+FEW = limits.pairing.AGREE_BY_CHANCE.value
 # Ops whose gradient is a matter of choice somewhere: at a kink, or between equals.
 KINKED = frozenset(
     {

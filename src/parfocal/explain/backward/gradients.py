@@ -19,13 +19,15 @@ from parfocal.explain.backward.stopping import (
     by_line,
     owner_of,
 )
-from parfocal.explain.case import Case, Check
+from parfocal.explain.case import Case
+from parfocal.explain.case_facts import Check
 from parfocal.explain.causes import OpLine, Proof, number, rounded, spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.layers.relations import factor_between
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-TRIALS = 12  # lines that are tried, each by running the call once
+TRIALS = limits.searches.GRADIENT_LINES.value
 Told = Callable[[str], str]
 STOPPED: dict[str, tuple[Told, Told]] = {  # how: what is said of it, and what to write
     "detach": (
@@ -90,7 +92,7 @@ def trials_of(case: Case) -> GradientTrials:
         case.reference_backend,
         owner_of(case, own=True),
         owner_of(case, own=False),
-        lambda watcher: case.score(case.run(on_op=watcher, listener=watcher)),
+        lambda watcher: case.tried(on_op=watcher, listener=watcher),
         run_reference,
         case.limit,
         case.precise.port.trace.nodes[case.start].path,

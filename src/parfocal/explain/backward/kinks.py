@@ -22,8 +22,9 @@ from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison, is_same
 from parfocal.explain.ops.writing import EditPlace, Writer, writing_scene
+from parfocal.judge import limits
 
-MOST_STEPS = 4  # that only move what the op gives
+MOST_STEPS = limits.searches.KINK_STEPS.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def written_at_ties(case: Case, name: str, file: str | None, line: int | None, w
 
 def _is_right(case: Case, patch: Patch) -> bool:
     with patched(case.precise.port.modules.values(), patch) as functions:
-        return bool(functions) and case.score(case.run()) <= case.limit
+        return bool(functions) and case.tried() <= case.limit
 
 
 def _candidates(scene: OpComparison, op: Op) -> Iterator[Patch]:

@@ -20,9 +20,10 @@ from parfocal.explain.fixes.borders import BY_AXIS, shortest
 from parfocal.explain.fixes.literals import indexed, written
 from parfocal.explain.fixes.spelling import SIGNS, arguments_of, function_of
 from parfocal.explain.fixes.splicing import ATOMS
+from parfocal.judge import limits
 
 Spell = Callable[[str], str | None]  # a function's full name, as the file can write it
-MOST_AXES = 6  # as many can be tried in every order
+MOST_AXES = limits.searches.ALL_ORDERS_WRITTEN.value
 TIGHT = (ast.Mult, ast.Div, ast.MatMult, ast.Pow)
 REVERSED = {"rsub": "-", "rdiv": "/", "rpow": "**"}
 COMPARED = {

@@ -10,9 +10,10 @@ from types import FrameType
 from typing import Any
 
 from parfocal.explain.fixes.sources import Span
+from parfocal.judge import limits
 
 SCALARS = (int, float, str)
-LONGEST = 64  # items of a list that is kept
+LONGEST = limits.searches.FRAME_ITEMS.value
 FLAG = "training"  # every module has it
 HOUSE = f"{__name__.partition('.')[0]}."
 

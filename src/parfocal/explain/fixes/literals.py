@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from parfocal.brief import brief
+from parfocal.judge import limits
 
 ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -17,7 +18,7 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
-CLOSE = 1e-9  # relative: numbers that near are written alike
+CLOSE = limits.causes.SAME_LITERAL.value
 
 
 class CodeLiteral(str):

@@ -10,9 +10,10 @@ from typing import Any
 
 from parfocal.explain.fixes.literals import CodeLiteral, agrees, written
 from parfocal.explain.fixes.splicing import Patch, in_parentheses
+from parfocal.judge import limits
 
-MOST = 6  # expressions for one value
-MOST_LINES = 2  # that a line is tried with
+MOST = limits.searches.NAMED_VALUES.value
+MOST_LINES = limits.searches.NAMED_LINES.value
 # Of a number with a name, and how it is written.
 FORMS = (
     (lambda n: n + 1, "{} + 1"),

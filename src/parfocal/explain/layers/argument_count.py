@@ -12,12 +12,13 @@ from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.causes import OpLine, Proof, place
 from parfocal.explain.ops.passing import with_arguments, without_arguments
+from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 from parfocal.replay.follow import Binding
 from parfocal.replay.repeat import ReplayScript
 from parfocal.replay.trace import Node, Value
 
-MASKED = -1e3  # scores that low are masked
+MASKED = limits.pairing.MASKED_SCORE.value
 
 
 def other_arguments(case: Case) -> Iterator[Proof]:

@@ -162,7 +162,7 @@ def meant_otherwise(case: Case) -> Iterator[Proof]:
         if kind != case.node.kind or value is None or other.settings.get(setting) != value:
             continue
         settings = {**case.node.settings, setting: meaning}
-        score = case.score(case.run(partial(rebuilt, backend, settings=settings)), "forward")
+        score = case.tried(partial(rebuilt, backend, settings=settings), direction="forward")
         if score <= case.limit:
             words = {"value": value, "path": spelled_path(case.node.path)}
             said_so = phrase(

@@ -12,7 +12,7 @@ from parfocal.backends.vocabulary import family
 from parfocal.errors import ParfocalError
 from parfocal.explain.causes import code_of, said, spelled_path
 from parfocal.explain.layers.settings import differing_names
-from parfocal.judge.verdict import Cause, Divergence
+from parfocal.judge.verdict import Cause, Divergence, InheritanceReason
 from parfocal.phrases import joined, phrase
 from parfocal.weights.plan import Entry
 from parfocal.weights.transfer import transfer
@@ -39,7 +39,7 @@ def explained_leftovers(
         site = each.port or each.reference
         owners = [] if site is None else list(_around(site.path))
         if any(owner in known for owner in owners):
-            explained.append(replace(each, inherited=True))
+            explained.append(replace(each, inherited=True, reason=InheritanceReason.MADE_OTHERWISE))
             continue
         found = next(((o, c) for o in owners if (c := _made_otherwise(o, reference, port))), None)
         if found is None and each.port is not None and _owner(each.port.path) in partners:

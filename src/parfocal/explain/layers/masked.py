@@ -19,12 +19,13 @@ from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.causes import OpLine, Proof, place
 from parfocal.explain.layers.argument_count import MASKED, line_of, score_with
+from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 from parfocal.replay.follow import Binding
 from parfocal.replay.trace import Node, TensorData, Value, unmarked
 
 WORD = "mask"  # what the frameworks' parameters for masks have in their names
-MOST_MASKS = 2
+MOST_MASKS = limits.searches.MASKS.value
 
 
 def other_mask(case: Case) -> Iterator[Proof]:

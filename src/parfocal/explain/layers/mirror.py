@@ -22,6 +22,7 @@ from parfocal.backends.vocabulary import ACTIVATIONS
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, place, rounded, said, spelled_path
 from parfocal.explain.layers.settings import rebuilt
+from parfocal.judge import limits
 from parfocal.judge.layouts import fit
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
@@ -55,7 +56,7 @@ CHOSEN: dict[str, tuple[Any, ...]] = {
     "num_heads": (1, 2, 3, 4, 6, 8, 12, 16, 32),
     "num_groups": (1, 2, 4, 8, 16, 32),
 }
-STEPS = 40
+STEPS = limits.searches.SETTING_STEPS.value
 Score = Callable[[str, Any], float]
 
 

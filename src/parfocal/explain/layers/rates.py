@@ -18,10 +18,11 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, number, place, rounded, spelled_path
 from parfocal.explain.kept import path_of
 from parfocal.explain.layers.relations import factor_between
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-ROUNDED = 1e-3  # of what is added: it is small beside what was there before
-MOST_SHARES = 8  # numbers of a module that are tried
+ROUNDED = limits.causes.RATE_ROUNDED.value
+MOST_SHARES = limits.searches.RATES_OF_A_MODULE.value
 
 
 def other_share(case: Case) -> Iterator[Proof]:
@@ -36,7 +37,7 @@ def other_share(case: Case) -> Iterator[Proof]:
         for right in (rounded(value / ratio), rounded(1.0 - (1.0 - value) / ratio)):
             if not 0.0 <= right <= 1.0:
                 continue
-            score = case.score(case.run(partial(_set, name, right)))
+            score = case.tried(partial(_set, name, right))
             if score <= case.limit:
                 message = phrase(
                     "what is new counts {ratio} times as much in {buffer} as in the reference: {name} of "

@@ -13,10 +13,11 @@ from itertools import permutations
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-MOST_AXES = 5
-FEWEST = 8  # different numbers, below which agreement may be chance
+MOST_AXES = limits.searches.ALL_ORDERS.value
+FEWEST = limits.pairing.AGREE_BY_CHANCE.value
 SHOWN = 8
 
 

@@ -14,7 +14,8 @@ import ml_dtypes
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.case import Case, Check, is_telling
+from parfocal.explain.case import Case
+from parfocal.explain.case_facts import Check, is_telling
 from parfocal.explain.causes import Proof, number, place, rounded, spelled_path
 from parfocal.explain.layers.functions import ACTIVATIONS
 from parfocal.judge.shape_order import find_order

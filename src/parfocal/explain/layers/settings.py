@@ -86,7 +86,7 @@ def _exchanged(case: Case) -> Iterator[Proof]:
     def made(twin: Any) -> Any:
         return exchanged(case.backend, other, case.reference_module, twin)
 
-    measured = case.score(case.run(made))
+    measured = case.tried(made)
     if measured > case.limit:
         return
     activates = case.node.kind in ACTIVATIONS or not case.node.framework_layer
@@ -116,7 +116,7 @@ def training_flag(case: Case) -> Iterator[Proof]:
     other = case.reference_node
     if other is None or other.training == case.node.training:
         return
-    measured = case.score(case.run(_in_mode(case, other.training)))
+    measured = case.tried(_in_mode(case, other.training))
     if measured <= case.limit:
         message = phrase(
             "{place} is in {reference} mode in the reference, in {port} mode in the port",
@@ -133,7 +133,7 @@ def other_mode(case: Case) -> Iterator[Proof]:
     other = case.reference_node
     if other is None or other.training != case.node.training or case.node.framework_layer:
         return
-    measured = case.score(case.run(_in_mode(case, not other.training)))
+    measured = case.tried(_in_mode(case, not other.training))
     if measured <= case.limit:
         mode, opposite = MODES[other.training], MODES[not other.training]
         message = phrase(

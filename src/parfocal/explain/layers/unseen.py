@@ -21,13 +21,14 @@ from parfocal.errors import ParfocalError
 from parfocal.explain.causes import code_of, place, said
 from parfocal.explain.layers.settings import differing_names, exchanged, rebuilt
 from parfocal.explain.ops.values import close
+from parfocal.judge import limits
 from parfocal.judge.verdict import Finding, Site
 from parfocal.matching.pairing import Pairing
 from parfocal.phrases import phrase
 from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.trace import Node
 
-APART = 1e-3  # relative: more than rounding makes of inputs of any size
+APART = limits.causes.UNSEEN_APART.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ from parfocal.explain.layers.rearranging import (
     same_numbers,
 )
 from parfocal.explain.layers.relations import factor_between
+from parfocal.judge import limits
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import joined, phrase
 
-LONGEST = 64  # numbers that a line of code still may list
+LONGEST = limits.searches.WEIGHT_OF_A_LINE.value
 COPY = "parfocal.transfer(reference, port)"
 NARROW = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 Others = Iterable[tuple[str, Array]]

@@ -13,10 +13,11 @@ from parfocal.backends.protocol import Array, Backend
 from parfocal.explain.case import Case
 from parfocal.explain.causes import OpLine, Proof, place
 from parfocal.explain.ops.passing import calling
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
-NEAR = 1e-5  # sizes of weights that are the same, but for their layout
+NEAR = limits.causes.WEIGHT_SIZES.value
 
 
 def another_layer(case: Case) -> Iterator[Proof]:
@@ -32,7 +33,7 @@ def another_layer(case: Case) -> Iterator[Proof]:
             continue
         if not _are_alike(_sizes(case.backend, module), wanted):
             continue
-        score = case.score(case.run(partial(_take_weights, case.backend, module)))
+        score = case.tried(partial(_take_weights, case.backend, module))
         if score <= case.limit:
             yield _proof(case, other, path, score)
             return

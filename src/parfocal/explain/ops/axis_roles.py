@@ -11,6 +11,7 @@ from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.remakes import turning
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
 # Every tensor of as many axes as the first is laid out like it, the result too.
@@ -29,7 +30,7 @@ FIRST_ALONE = frozenset(
         ),
     }
 )
-FEWEST, MOST = 3, 5  # axes
+FEWEST, MOST = limits.searches.AXES_WITH_ROLES.value
 
 
 def other_axes(scene: OpComparison) -> Iterator[Proof]:

@@ -54,10 +54,11 @@ from parfocal.explain.ops.subgraphs import (
     transplanted,
 )
 from parfocal.explain.ops.values import rearranged
+from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 
 Rule = Callable[[OpComparison, Mismatch], Iterator[Proof]]
-MOST_OPS = 4  # in a row: more of them say nothing
+MOST_OPS = limits.searches.OPS_IN_A_ROW.value
 
 
 def differences(scene: OpComparison) -> Iterator[Proof]:

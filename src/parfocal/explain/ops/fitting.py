@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.case import is_telling
+from parfocal.explain.case_facts import is_telling
 from parfocal.explain.causes import Proof, rounded
 from parfocal.explain.ops.arguments import PassedArgument, said
 from parfocal.explain.ops.locating import behind
@@ -24,15 +24,16 @@ from parfocal.explain.ops.proofs import argument_proof
 from parfocal.explain.ops.remakes import retelling
 from parfocal.explain.ops.solving import is_number
 from parfocal.explain.ops.values import laid_out
+from parfocal.judge import limits
 
-MOST_OPS = 12  # computed anew for every trial
-MOST_VALUES = 1 << 18  # of all of them together
-ROUNDS = 24
-FIRST_STEP = 1e-2  # relative change of the number by which its influence is measured
-LONGEST_STEP = 3.0  # of the number's logarithm at once
-LEAP = math.log(1e3)
-DONE = 1e-6
-DIGITS = 3  # of a number that somebody wrote
+MOST_OPS = limits.searches.FITTED_OPS.value
+MOST_VALUES = limits.searches.FITTED_VALUES.value
+ROUNDS = limits.searches.FIT_ROUNDS.value
+FIRST_STEP = limits.causes.FIT_FIRST_STEP.value
+LONGEST_STEP = limits.causes.FIT_LONGEST_STEP.value
+LEAP = math.log(limits.causes.FIT_LEAP.value)
+DONE = limits.causes.FIT_DONE.value
+DIGITS = limits.causes.NUMBER_DIGITS.value
 
 Computed = Callable[[float], "Array | None"]
 

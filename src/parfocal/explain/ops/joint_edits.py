@@ -21,11 +21,12 @@ from parfocal.explain.ops.proofs import argument_proof, exchanged_proof, replace
 from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.remakes import bridging, merged, retelling
 from parfocal.explain.ops.rewriting import mended
+from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 
-MOST_PLACES = 12
-MOST_MISTAKES = 4  # more at once say nothing
-MOST_BEHIND = 2  # one behind the other
+MOST_PLACES = limits.searches.JOINT_PLACES.value
+MOST_MISTAKES = limits.searches.JOINT_MISTAKES.value
+MOST_BEHIND = limits.searches.JOINT_BEHIND.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from parfocal.attribution.experiment import Prepare
 from parfocal.backends import registry
-from parfocal.explain.case import Prepare
 from parfocal.explain.causes import Proof
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.calls import passing

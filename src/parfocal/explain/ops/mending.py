@@ -19,9 +19,10 @@ from parfocal.explain.ops.mismatches import Mismatch, producers
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.values import covered, laid_out
 from parfocal.explain.ops.writing import EditPlace, Writer
+from parfocal.judge import limits
 
-MOST_AXES = 5  # as many can be tried in every order
-NEAR = 1e-4
+MOST_AXES = limits.searches.ALL_ORDERS.value
+NEAR = limits.causes.MENDED_NEAR.value
 
 
 def missing_fix(scene: OpComparison, ops: Sequence[Op], gap: Mismatch | None, words: str) -> str:

@@ -21,10 +21,11 @@ from parfocal.explain.ops.names import (
 from parfocal.explain.ops.op_comparison import OpComparison, is_same
 from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.values import rearranged
+from parfocal.judge import limits
 
 PRODUCTS = frozenset({"mul", "outer", "matmul", "einsum"})
 CONTRACTING = frozenset({"matmul", "einsum"})
-STEPS = 64  # further back than that is another call
+STEPS = limits.searches.MISMATCH_STEPS.value
 
 
 @dataclass(frozen=True, slots=True)

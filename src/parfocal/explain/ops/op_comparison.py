@@ -13,21 +13,24 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.attribution.experiment import Prepare
 from parfocal.backends.protocol import Array, OnOp, OpCall
 from parfocal.brief import told
 from parfocal.capture.tree import flatten, replace_call
-from parfocal.explain.case import Case, Check, Prepare
+from parfocal.explain.case import Case
+from parfocal.explain.case_facts import Check
 from parfocal.explain.ops.expanding import expanded, expanded_layer, fills_in
 from parfocal.explain.ops.log import Key, Maker, Op, OpLog, key_of
 from parfocal.explain.ops.names import POINTWISE
 from parfocal.explain.ops.remakes import Feeding, Remake
 from parfocal.explain.ops.values import ROUNDING, Matches, laid_out, match, same
 from parfocal.explain.ops.watching import watched
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.replay.repeat import Place, RepeatResult
 
-TRIALS = 8, 24  # runs of the port's call that one divergence is worth: of the whole model, of a small part
-ALLOWANCE = 8.0  # a value counts as the same only if it is that much nearer than the wrong one to the right
+TRIALS = limits.searches.OP_TRIALS.value
+ALLOWANCE = limits.causes.NEARER_TO_RIGHT.value
 INFINITE = float("inf")
 
 

@@ -28,10 +28,11 @@ from parfocal.explain.ops.proofs import (
 from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering, reshaping
 from parfocal.explain.ops.subgraphs import between, is_one_of, moving, one_more, same_sources, transplanted
 from parfocal.explain.ops.values import rearranged
+from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 
 PARTS = SELECTING | MOVING | {"neg", "cast"}
-MOST_TENSORS = 4  # more are not tried in every order
+MOST_TENSORS = limits.searches.ORDERED_TENSORS.value
 
 
 def other_order_of_tensors(scene: OpComparison, gap: Mismatch) -> Iterator[Proof]:

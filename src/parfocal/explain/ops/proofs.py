@@ -20,11 +20,12 @@ from parfocal.explain.ops.mismatches import Mismatch
 from parfocal.explain.ops.names import DROPPING, MASKING, POINTWISE, RANDOM, SCALING
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.values import MASKED, covered, is_mask
+from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 
 PRODUCTS = frozenset({"matmul", "einsum", "scaled_dot_product_attention"})
 ROOTS = {"rsqrt": "sqrt"}  # but for what is divided by
-SMALL = 1e-2  # a number that small, added, keeps something from being zero
+SMALL = limits.causes.GUARDING.value
 
 
 def argument_proof(

@@ -31,13 +31,14 @@ from parfocal.explain.ops.mismatches import Mismatch, narrowed
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.writing import EditPlace, Writer
+from parfocal.judge import limits
 from parfocal.replay import repeat
 
-MOST = 12  # lines that are tried
-MOST_STATEMENTS = 2  # that may go
-MOST_PLACES = 60  # that a line is looked for at
+MOST = limits.searches.REWRITTEN_LINES.value
+MOST_STATEMENTS = limits.searches.REMOVED_STATEMENTS.value
+MOST_PLACES = limits.searches.REWRITTEN_PLACES.value
 CARRYING = frozenset({"add", "mul"})
-WRITING = 3.0  # what reading the source around a place is worth, in calls
+WRITING = limits.searches.WRITING_WORK.value
 MENDED, RIGHT, BETTER, WORSE = 3, 2, 1, 0
 
 
@@ -58,7 +59,7 @@ def _set_or_said(scene: OpComparison, gap: Mismatch | None, proof: Proof, settin
         def prepare(twin: Any) -> None:
             made.enter_context(set_to(twin, setting.way, setting.value))
 
-        if setting.line is None or case.score(case.run(prepare, inside=False)) <= case.limit:
+        if setting.line is None or case.tried(prepare, inside=False) <= case.limit:
             return proof
     said, mark = _tried(scene, gap, replace(proof, fix=setting.line))
     return said if mark == MENDED else proof

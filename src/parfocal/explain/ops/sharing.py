@@ -11,17 +11,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from parfocal.explain.case import Case, Check
+from parfocal.explain.case import Case
+from parfocal.explain.case_facts import Check
 from parfocal.explain.causes import place
 from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.scopes import is_in_method
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
+from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 from parfocal.replay.repeat import RepeatResult
 
-MOST = 6  # other modules that are asked
+MOST = limits.searches.SHARING_MODULES.value
 PLAIN = (bool, int, float, str)  # what an attribute can be asked for in a line of code
 FLAG = "training"  # an attribute of every module that says nothing about which it is
 
@@ -108,7 +110,7 @@ def _calling(case: Case, others: Sequence[Case]) -> _Calling | None:
 
 
 def _is_right(case: Case) -> bool:
-    return case.score(case.run(inside=False)) <= case.limit
+    return case.tried(inside=False) <= case.limit
 
 
 def _others(case: Case, patch: Patch) -> Iterator[Case]:

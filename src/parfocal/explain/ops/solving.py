@@ -18,11 +18,12 @@ from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import argument_proof, line
 from parfocal.explain.ops.remakes import giving, retelling
 from parfocal.explain.ops.values import laid_out
+from parfocal.judge import limits
 from parfocal.phrases import phrase
 
 Solve = Callable[[Array, Array], Array]
-FINEST = 1e-6  # single precision knows a number up to that share of it
-SPREAD = 1e-3  # a number that is not the same everywhere, up to that share of it, is none
+FINEST = limits.causes.NUMBER_FINEST.value
+SPREAD = limits.causes.NUMBER_SPREAD.value
 SHOWN = 3  # values of a constant that are told from either end
 
 

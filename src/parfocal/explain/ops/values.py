@@ -11,11 +11,12 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.ops.log import Key
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.layouts import MAX_AXES, fit
 
-ROUNDING = 32.0  # units in the last place, relative to the size of all values, that are no difference
-_SAMPLE = 512
+ROUNDING = limits.causes.OP_ROUNDING.value
+_SAMPLE = limits.searches.VALUE_SAMPLE.value
 
 
 @dataclass(slots=True)
@@ -144,7 +145,7 @@ def is_mask(array: Array) -> bool:
     return bool(np.all((wide == 0.0) | (wide == 1.0))) or bool(np.all((wide == 0.0) | (wide <= MASKED)))
 
 
-MASKED = -1e3  # scores that low are masked
+MASKED = limits.pairing.MASKED_SCORE.value
 
 
 def covered(mask: Array) -> Array:

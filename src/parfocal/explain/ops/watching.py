@@ -23,10 +23,11 @@ from parfocal.explain.fixes.literals import written
 from parfocal.explain.kept import KEPT, is_kept
 from parfocal.explain.ops.log import Key, Maker, Op, OpLog, Return, key_of
 from parfocal.explain.ops.names import name_of_kind
+from parfocal.judge import limits
 from parfocal.replay.trace import Node
 
-LARGEST = 1 << 29  # bytes of values that are kept for one call
-MOST_FRAMES = 4  # of the user's code around an op
+LARGEST = limits.searches.WATCHED_BYTES.value
+MOST_FRAMES = limits.searches.WATCHED_FRAMES.value
 
 
 @dataclass(frozen=True, slots=True)

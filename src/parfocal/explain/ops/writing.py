@@ -34,9 +34,10 @@ from parfocal.explain.ops.log import Key, Op, key_of
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.values import ROUNDING, ComparableValue, close, match
 from parfocal.explain.ops.watching import watched
+from parfocal.judge import limits
 
-DEEPEST = 8  # ops in one expression, one inside the other
-LONGEST = 600  # characters of an expression
+DEEPEST = limits.searches.EXPRESSION_DEPTH.value
+LONGEST = limits.searches.EXPRESSION_LENGTH.value
 
 
 @dataclass(frozen=True, slots=True)

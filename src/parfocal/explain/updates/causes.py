@@ -14,11 +14,12 @@ from parfocal.explain.updates.floors import LIMIT, distance
 from parfocal.explain.updates.rules import BeforeUpdate, updated
 from parfocal.explain.updates.settings import code_of, differences, same
 from parfocal.explain.updates.solving import SideUpdate, UpdateEvidence, get, solve, with_settings
+from parfocal.judge import limits
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 
 Written = Callable[[str, Mapping[str, Any]], str]  # how an optimizer of the port is written
-EFFECT = 1e-6  # of an update: what a setting has to change to count
+EFFECT = limits.causes.UPDATE_EFFECT.value
 # What a rule does where no setting says anything.
 DEFAULTS = {"lr": 1.0, "bias_correction": True, "amsgrad": False, "nesterov": False, "added_decay": 0.0}
 NAMES = {
@@ -90,18 +91,30 @@ def _places(paths: Sequence[str]) -> str:
 def _by_settings(
     wrong: Sequence[UpdateEvidence], every: Sequence[UpdateEvidence], written: Written
 ) -> list[Cause]:
-    """What the optimizers say of themselves, as far as it has an effect here."""
-    groups: dict[str, tuple[str, Any, Any, list[UpdateEvidence]]] = {}
+    """What the optimizers say of themselves, as far as it has an effect here.
+
+    A setting is told of every parameter that has it, also of one that it did not move at this step.
+    """
     effects: dict[str, float] = {}
     for each in wrong:
-        sides = (each.reference.kind, each.reference.settings), (each.port.kind, each.port.settings)
-        for name, ours, theirs in differences(*sides):
+        for name, ours, theirs in _said_otherwise(each):
             effect = np.inf if name == "kind" else effect_of(each, name, ours)
             if name != "lr" and effect > EFFECT:
                 key = f"{name} {ours!r} {theirs!r}"
-                groups.setdefault(key, (name, ours, theirs, []))[3].append(each)
                 effects[key] = max(effects.get(key, 0.0), effect)
+    groups: dict[str, tuple[str, Any, Any, list[UpdateEvidence]]] = {}
+    for each in every:
+        for name, ours, theirs in _said_otherwise(each):
+            key = f"{name} {ours!r} {theirs!r}"
+            if key in effects:
+                groups.setdefault(key, (name, ours, theirs, []))[3].append(each)
     return [_told(*groups[key], len(every), written) for key in sorted(groups, key=lambda key: -effects[key])]
+
+
+def _said_otherwise(each: UpdateEvidence) -> list[tuple[str, Any, Any]]:
+    """The settings of a parameter's update that the two optimizers state differently."""
+    sides = (each.reference.kind, each.reference.settings), (each.port.kind, each.port.settings)
+    return list(differences(*sides))
 
 
 def effect_of(evidence: UpdateEvidence, name: str, ours: Any) -> float:
@@ -154,7 +167,8 @@ def _told(
     elif few:
         fix += phrase(" for {places}", places=_places([each.path for each in where]))
     after = first.reference.score()
-    return Cause(code_of(name), message, fix, 0.0 if after is None else min(after, LIMIT))
+    facts = name, _value(ours), _value(theirs)
+    return Cause(code_of(name), message, fix, 0.0 if after is None else min(after, LIMIT), facts=facts)
 
 
 def _to_write(name: str, ours: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,4 +251,4 @@ def _shown(name: str, value: Any, where: Sequence[UpdateEvidence], of: int, writ
     fix = phrase("make the port's update that of {line}", line=line)
     expected = updated(first.port.kind, with_settings(first.port.settings, {name: value}), first.port.moment)
     after = 0.0 if expected is None else distance(first.port.outcome, expected, first.port.floor())
-    return Cause(code_of(name), message, fix, after)
+    return Cause(code_of(name), message, fix, after, facts=(name, _value(right), _value(value)))

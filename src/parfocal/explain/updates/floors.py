@@ -10,13 +10,14 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.updates.rules import AfterUpdate, BeforeUpdate, Settings, updated
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, Size, difference, score, size_of
 
 MOVED = ("lr", "weight_decay", "momentum", "rho", "betas", "momentum_decay")  # kept in float32 somewhere
-LIMIT = 8.0  # in units of rounding
+LIMIT = limits.verdicts.UPDATE.value
 # Frameworks add the epsilon of these in different places, and no argument says where.
 ADDED_ANYWHERE = ("Adamax", "RMSProp")
-TINY = 1e-7  # an epsilon that is there only so that nothing is divided by zero
+TINY = limits.causes.TINY_EPSILON.value
 
 
 @dataclass(frozen=True, slots=True)

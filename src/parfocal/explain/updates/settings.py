@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from parfocal.judge import limits
+
 CODES = {
     "kind": "optim.kind",
     "weight_decay": "optim.weight_decay",
@@ -23,7 +25,7 @@ CODES = {
     "lr": "optim.lr_group",
 }
 OTHER = "optim.update"
-CLOSE = 1e-6  # relative difference of two settings that are the same
+CLOSE = limits.causes.SAME_SETTING.value
 
 
 def code_of(name: str) -> str:

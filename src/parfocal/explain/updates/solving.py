@@ -16,10 +16,11 @@ from parfocal.backends.protocol import Array
 from parfocal.explain.causes import rounded
 from parfocal.explain.updates.floors import LIMIT, UpdateFloor, distance, rule_floor, scale_floor
 from parfocal.explain.updates.rules import NUMBERS, AfterUpdate, BeforeUpdate, updated
+from parfocal.judge import limits
 
-ELEMENTS = 4096  # of a parameter that numbers are solved from
-ROUNDS = 40  # of a solution by secants
-SMALLEST = 1e-30
+ELEMENTS = limits.searches.SOLVED_ELEMENTS.value
+ROUNDS = limits.searches.SOLVED_ROUNDS.value
+SMALLEST = limits.causes.NO_NUMBER.value
 STARTS: dict[str, tuple[float, ...]] = {
     "weight_decay": (0.0, 0.01),
     "added_decay": (0.0,),

@@ -12,6 +12,7 @@ from parfocal.locale.zh.explain_backward import TEXTS as _BACKWARD
 from parfocal.locale.zh.explain_layers import TEXTS as _LAYERS
 from parfocal.locale.zh.explain_ops import TEXTS as _OPS
 from parfocal.locale.zh.file_errors import TEXTS as _FILE_ERRORS
+from parfocal.locale.zh.guide import TEXTS as _GUIDE
 from parfocal.locale.zh.ranks import TEXTS as _RANKS
 from parfocal.locale.zh.recorded_runs import TEXTS as _RECORDED_RUNS
 from parfocal.locale.zh.report import TEXTS as _REPORT
@@ -23,6 +24,7 @@ TABLES = {
     "weights": _WEIGHTS,
     "workflow": _WORKFLOW,
     "workflow.recorded_runs": _RECORDED_RUNS,
+    "workflow.guide": _GUIDE,
     "ranks": _RANKS,
     "cli": _CLI,
     "commands": _COMMANDS,

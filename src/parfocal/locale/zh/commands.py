@@ -33,7 +33,6 @@ TEXTS = {
     "loading": "加载",
     "update": "更新",
     "evaluation after training": "训练后的评估",
-    "error": "报错",
     "Parameters and loading": "参数与加载",
     "Normalisation": "归一化",
     "Convolution, pooling and resizing": "卷积、池化与缩放",

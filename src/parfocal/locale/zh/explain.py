@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 TEXTS = {
+    # losses and rates
+    "each update multiplies the learning rate by {reference} in the reference, by {port} in the port": "每次更新把学习率乘以：参考侧 {reference}，移植侧 {port}",
+    " (the exponential of it)": "（是它的指数）",
+    "make every update multiply the port's rate by {right}": "让移植侧的学习率每次更新都乘以 {right}",
+    "with probabilities as targets the classes of a sample weigh {reference} in the reference, {port} in the port": "以概率为目标时，样本中各类别的权重：参考侧 {reference}，移植侧 {port}",
+    "write -(target * weight * log_softmax(x)).sum(-1).mean() for the port's loss": "把移植侧的损失写成 -(target * weight * log_softmax(x)).sum(-1).mean()",
+    "label smoothing weighs the classes {reference} in the reference, {port} in the port": "标签平滑中各类别的权重：参考侧 {reference}，移植侧 {port}",
+    "write the smoothed part of the port's loss out, with the weight of every class in it": "在移植侧的损失中显式写出平滑部分，并包含每个类别的权重",
+    "the losses are the same numbers in another shape: {reference} in the reference, {port} in the port": "损失数值相同但形状不同：参考侧 {reference}，移植侧 {port}",
+    "squeeze the labels that the port's loss is given, or what it gives": "压缩（squeeze）传给移植侧损失的标签，或压缩其结果",
+    "no label counts: the mean over nothing is {reference} in the reference, {port} in the port": "没有有效标签：空集合的均值在参考侧为 {reference}，在移植侧为 {port}",
+    "skip batches in which no label counts, on both sides": "两侧都跳过没有有效标签的批次",
     # explain/case.py, judge/verdict.py
     "{tensor} of {whose}": "{whose} 的{tensor}",
     "gradient of {tensor}": "{tensor} 的梯度",
@@ -152,6 +164,17 @@ TEXTS = {
     "{by} steps": "{by} 步",
     "change the port's rate at updates {shown}": "使移植侧的学习率在第 {shown} 次更新时变化",
     "write {right} for the port's factor {wrong}": "将移植侧的系数 {wrong} 改为 {right}",
+    "the learning rate is {reference} in the reference; {port} in the port": "学习率在参考侧为{reference}；在移植侧为{port}",
+    "make the port's schedule {shape}": "将移植侧的学习率策略改为{shape}",
+    "{first}, then {second}": "{first}，之后为{second}",
+    "a warm-up from {start} over {count} updates": "自 {start} 起、历时 {count} 次更新的预热",
+    "{top} for {count} updates": "在 {count} 次更新内保持 {top}",
+    "a cosine from {top} to {end} over {length} updates": "历时 {length} 次更新、从 {top} 到 {end} 的余弦",
+    "a line from {top} to {end} over {length} updates": "历时 {length} 次更新、从 {top} 到 {end} 的直线",
+    "a polynomial of power {power} from {top} to {end} over {length} updates": "历时 {length} 次更新、从 {top} 到 {end} 的 {power} 次多项式",
+    "{top} times {factor} at every update": "从 {top} 起每次更新乘以 {factor}",
+    "{top} over (1 + updates / {start})": "{top} 除以 (1 + 更新次数 / {start})",
+    "{top} over the root of (1 + updates / {start})": "{top} 除以 (1 + 更新次数 / {start}) 的平方根",
     "set the end of the port's schedule to {right}": "将移植侧学习率策略的终值设为 {right}",
     # explain/samples.py
     "not normalised": "未归一化",

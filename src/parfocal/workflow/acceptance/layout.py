@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 
 MANIFEST = "manifest.json"
+AGREED_EXACTLY = "agreed_exactly"  # of the manifest: checkpoints that were seen to agree to the last bit
 
 
 @dataclass(frozen=True, slots=True)

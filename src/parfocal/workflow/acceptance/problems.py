@@ -17,37 +17,87 @@ from typing import Any
 import numpy as np
 
 from parfocal.attribution.measures import LIMIT
+from parfocal.judge import limits
 from parfocal.judge.floors import rounding_score
 from parfocal.judge.named import Name, compare_named, flatten, reshaped_alike
+from parfocal.phrases import phrase
 from parfocal.workflow.acceptance.layout import Checkpoint
 from parfocal.workflow.acceptance.logs import DifferenceLog
 
 
 class Kind(Enum):
-    """Every problem by name, with its sentence."""
+    """Every problem by name, as programs know it."""
 
-    MISSING = "{file} is missing"
-    TWICE = "{file} is there {count} times: {places}"
-    UNREADABLE = "{file} cannot be read: {why}"
-    EMPTY = "{file} holds no value"
-    ONE_SIDED = "{key} is in {file} only"
-    SHAPE = "{key} has the shape {reference} in the reference and {port} in the port"
-    NOT_FINITE = "{key}: {count} of {size} values in {file} are NaN or infinite"
-    ZEROS = "{key} is zero on both sides: nothing is compared"
-    CONSTANT = "{key}: all {size} values are {value} on both sides: nothing is compared"
-    FEW_LOSSES = "{count} loss, at least {wanted} are needed to see the backward pass and the update"
-    LOSS_STANDS_STILL = "the loss is {value} at every one of {count} steps: no update took place"
-    RATE_STANDS_STILL = "{key}: the learning rate is {value} at every one of {count} steps"
-    UNITS = "{key} is {reference} in the reference and {port} in the port: percent against fraction"
-    DIFFERENT = "{key}: the mean difference is {difference}, {threshold} is allowed"
-    COPY = "{file} and {other} are copies of each other"
-    LOG_FAILED = "{file} says that the check failed"
-    LOG_UNFINISHED = "{file} has no verdict (diff check passed or failed)"
-    LOG_OF_OTHER_FILES = "{file} says {told} for {key}, the files give {found}"
-    LOG_LACKS = "{file} has no line for {key}"
-    MANIFEST = "{file} is not the file that the manifest lists: {told} against {found}"
-    MANIFEST_LACKS = "{file} is in the manifest and not in the folder"
-    PARTIAL = "the manifest says that this is part of a submission: without {missing}"
+    MISSING = "missing"
+    TWICE = "twice"
+    UNREADABLE = "unreadable"
+    EMPTY = "empty"
+    ONE_SIDED = "one-sided"
+    SHAPE = "shape"
+    NOT_FINITE = "not-finite"
+    ZEROS = "zeros"
+    CONSTANT = "constant"
+    FEW_LOSSES = "few-losses"
+    LOSS_STANDS_STILL = "loss-stands-still"
+    RATE_STANDS_STILL = "rate-stands-still"
+    UNITS = "units"
+    DIFFERENT = "different"
+    COPY = "copy"
+    LOG_FAILED = "log-failed"
+    LOG_UNFINISHED = "log-unfinished"
+    LOG_OF_OTHER_FILES = "log-of-other-files"
+    LOG_LACKS = "log-lacks"
+    MANIFEST = "manifest"
+    MANIFEST_LACKS = "manifest-lacks"
+    PARTIAL = "partial"
+
+
+_SENTENCES: Mapping[Kind, Callable[..., str]] = {
+    Kind.MISSING: lambda **told: phrase("{file} is missing", **told),
+    Kind.TWICE: lambda **told: phrase("{file} is there {count} times: {places}", **told),
+    Kind.UNREADABLE: lambda **told: phrase("{file} cannot be read: {why}", **told),
+    Kind.EMPTY: lambda **told: phrase("{file} holds no value", **told),
+    Kind.ONE_SIDED: lambda **told: phrase("{key} is in {file} only", **told),
+    Kind.SHAPE: lambda **told: phrase(
+        "{key} has the shape {reference} in the reference and {port} in the port", **told
+    ),
+    Kind.NOT_FINITE: lambda **told: phrase(
+        "{key}: {count} of {size} values in {file} are NaN or infinite", **told
+    ),
+    Kind.ZEROS: lambda **told: phrase("{key} is zero on both sides: nothing is compared", **told),
+    Kind.CONSTANT: lambda **told: phrase(
+        "{key}: all {size} values are {value} on both sides: nothing is compared", **told
+    ),
+    Kind.FEW_LOSSES: lambda **told: phrase(
+        "{count} loss, at least {wanted} are needed to see the backward pass and the update", **told
+    ),
+    Kind.LOSS_STANDS_STILL: lambda **told: phrase(
+        "the loss is {value} at every one of {count} steps: no update took place", **told
+    ),
+    Kind.RATE_STANDS_STILL: lambda **told: phrase(
+        "{key}: the learning rate is {value} at every one of {count} steps", **told
+    ),
+    Kind.UNITS: lambda **told: phrase(
+        "{key} is {reference} in the reference and {port} in the port: percent against fraction", **told
+    ),
+    Kind.DIFFERENT: lambda **told: phrase(
+        "{key}: the mean difference is {difference}, {threshold} is allowed", **told
+    ),
+    Kind.COPY: lambda **told: phrase("{file} and {other} are copies of each other", **told),
+    Kind.LOG_FAILED: lambda **told: phrase("{file} says that the check failed", **told),
+    Kind.LOG_UNFINISHED: lambda **told: phrase("{file} has no verdict (diff check passed or failed)", **told),
+    Kind.LOG_OF_OTHER_FILES: lambda **told: phrase(
+        "{file} says {told} for {key}, the files give {found}", **told
+    ),
+    Kind.LOG_LACKS: lambda **told: phrase("{file} has no line for {key}", **told),
+    Kind.MANIFEST: lambda **told: phrase(
+        "{file} is not the file that the manifest lists: {told} against {found}", **told
+    ),
+    Kind.MANIFEST_LACKS: lambda **told: phrase("{file} is in the manifest and not in the folder", **told),
+    Kind.PARTIAL: lambda **told: phrase(
+        "the manifest says that this is part of a submission: without {missing}", **told
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +111,14 @@ class FolderProblem:
     @property
     def name(self) -> str:
         """For programs: "missing", "few-losses"."""
-        return self.kind.name.lower().replace("_", "-")
+        return self.kind.value
+
+    @property
+    def message(self) -> str:
+        return _SENTENCES[self.kind](**self.values)
 
     def __str__(self) -> str:
-        return self.kind.value.format(**self.values)
+        return str.__str__(self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +129,7 @@ class CheckpointEvidence:
     files: tuple[Path, Path]  # reference, port
     values: tuple[Mapping[Name, Any], Mapping[Name, Any]]
     log: DifferenceLog | None
+    agreed_exactly: bool = False  # parfocal computed both sides itself, and says so in the manifest
 
     @property
     def pairs(self) -> dict[str, tuple[Any, Any]]:
@@ -92,12 +147,11 @@ class CheckpointEvidence:
 
 Found = Iterator[tuple[Kind, dict[str, Any]]]
 
-FEWEST_LOSSES = 2  # the guide's own: the first shows the forward pass, the second the update
-MANY_VALUES = 16  # computed apart, so many floats are not equal to the last bit
+FEWEST_LOSSES = limits.recorded.FEWEST_LOSSES.value
+MANY_VALUES = limits.recorded.EQUAL_FLOATS.value
 _LOSS = re.compile(r"loss", re.IGNORECASE)
 _RATE = re.compile(r"(^|[^a-z])lr([^a-z]|$)|learning_?rate", re.IGNORECASE)
-# A percentage is 100 times its fraction; after other roundings or a slightly different model, nearly so.
-_PERCENT = (90.0, 110.0)
+_PERCENT = limits.recorded.PERCENT_OF_FRACTION.value
 
 
 def readable(name: Name) -> str:
@@ -213,9 +267,18 @@ def _rates(given: CheckpointEvidence) -> Found:
 
 def _copies(given: CheckpointEvidence) -> Found:
     """Of a forward pass: two frameworks do not agree to the last bit in many values, a metric may."""
-    floats = sum(first.size for first, _ in given.pairs.values() if first.dtype.kind == "f")
-    if floats >= MANY_VALUES and digest(given.files[0]) == digest(given.files[1]):
+    if given.agreed_exactly or digest(given.files[0]) != digest(given.files[1]):
+        return
+    if sum(_rounded_values(first) for first, _ in given.pairs.values()) >= MANY_VALUES:
         yield Kind.COPY, {"file": given.files[0].name, "other": given.files[1].name}
+
+
+def _rounded_values(array: Any) -> int:
+    """How many different numbers with a fraction there are: whole numbers are equal without rounding."""
+    if array.dtype.kind != "f":
+        return 0
+    finite = array[np.isfinite(array)]
+    return int(np.unique(finite[finite != np.round(finite)]).size)
 
 
 def _log(given: CheckpointEvidence) -> Found:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.judge import limits
+from parfocal.phrases import joined, phrase
 from parfocal.run.reader import Run, load_run
 from parfocal.run.records import CallRecord, TensorValue
 from parfocal.workflow.acceptance.writing import CheckpointValues
 
-FEWEST_LOSSES = 2
+FEWEST_LOSSES = limits.recorded.FEWEST_LOSSES.value
 
 
 def values_of_runs(
@@ -25,7 +27,10 @@ def values_of_runs(
     """
     runs = [load_run(each) for each in (reference, port)]
     if Path(reference).resolve() == Path(port).resolve():
-        raise InputError(f"{reference} is given twice", hint="give two runs: the reference's and the port's")
+        raise InputError(
+            phrase("{run} is given twice", run=reference),
+            hint=phrase("give two runs: the reference's and the port's"),
+        )
     found: list[CheckpointValues] = []
     missing: dict[str, str] = {}
     sides = [_checkpoints(run) for run in runs]
@@ -34,28 +39,30 @@ def values_of_runs(
         if ours and theirs:
             found.append(CheckpointValues(name, ours, theirs))
         else:
-            missing[name] = f"{_lacking(ours, theirs)} {words}"
+            missing[name] = _lacking(ours, theirs, words)
     if not found:
         raise EmptyComparisonError(
-            f"the runs hold nothing for any checkpoint: {'; '.join(missing.values())}",
-            hint="record both sides in full: parfocal record train.py",
+            phrase("the runs hold nothing for any checkpoint: {why}", why=joined("; ", missing.values())),
+            hint=phrase("record both sides in full: parfocal record train.py"),
         )
     return found, missing
 
 
 _WORDS = {
-    "forward": "an output of the model in full",
-    "metric": "a logged number",
-    "loss": "a step with a loss",
-    "bp_align": f"at least {FEWEST_LOSSES} steps with a loss",
-    "train_align": "a number that was logged several times",
+    "forward": phrase("an output of the model in full"),
+    "metric": phrase("a logged number"),
+    "loss": phrase("a step with a loss"),
+    "bp_align": phrase("at least {count} steps with a loss", count=FEWEST_LOSSES),
+    "train_align": phrase("a number that was logged several times"),
 }
 
 
-def _lacking(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+def _lacking(ours: Mapping[str, Any], theirs: Mapping[str, Any], words: str) -> str:
     if not ours and not theirs:
-        return "neither run has"
-    return "the port's run has not" if ours else "the reference's run has not"
+        return phrase("neither run has {words}", words=words)
+    if ours:
+        return phrase("the port's run has not {words}", words=words)
+    return phrase("the reference's run has not {words}", words=words)
 
 
 def _checkpoints(run: Run) -> dict[str, dict[str, Any]]:

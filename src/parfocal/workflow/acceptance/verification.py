@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from parfocal.errors import EmptyComparisonError, FileFormatError, InputError, ParfocalError
+from parfocal.phrases import phrase
 from parfocal.run.files import load_arrays
 from parfocal.run.npy import ZIP_ERRORS
 from parfocal.run.storage import storage_errors
-from parfocal.workflow.acceptance.layout import MANIFEST, SubmittedCheckpoint, find_files
+from parfocal.workflow.acceptance.layout import AGREED_EXACTLY, MANIFEST, SubmittedCheckpoint, find_files
 from parfocal.workflow.acceptance.logs import read_log
 from parfocal.workflow.acceptance.problems import (
     CheckpointEvidence,
@@ -104,17 +105,21 @@ def verify(path: str | os.PathLike[str], *, partial: bool = False) -> Verificati
         submitted = find_files(folder)
         if all(one.nothing for one in submitted):
             raise EmptyComparisonError(
-                f"{path} has none of the files of an acceptance folder (forward_paddle.npy, ...)",
-                hint="give the folder that holds log_reprod, or its zip",
+                phrase(
+                    "{path} has none of the files of an acceptance folder (forward_paddle.npy, ...)",
+                    path=path,
+                ),
+                hint=phrase("give the folder that holds log_reprod, or its zip"),
             )
-        checkpoints = tuple(_judge(one, partial) for one in submitted)
+        exact = _agreed_exactly(folder)
+        checkpoints = tuple(_judge(one, partial, one.checkpoint.name in exact) for one in submitted)
         files = [(one.checkpoint.name, place) for one in submitted for place in (*one.reference, *one.port)]
         return Verification(
             str(path), checkpoints, (*copies_across(files), *_manifest_problems(folder, partial)), partial
         )
 
 
-def _judge(given: SubmittedCheckpoint, partial: bool) -> CheckpointResult:
+def _judge(given: SubmittedCheckpoint, partial: bool, agreed_exactly: bool) -> CheckpointResult:
     checkpoint = given.checkpoint
     if given.nothing:
         missing = () if partial else tuple(_missing(given))
@@ -129,7 +134,7 @@ def _judge(given: SubmittedCheckpoint, partial: bool) -> CheckpointResult:
     if len(sides) == 2:
         log = read_log(given.log[0]) if given.log else None
         evidence = CheckpointEvidence(
-            checkpoint, (given.reference[0], given.port[0]), (sides[0], sides[1]), log
+            checkpoint, (given.reference[0], given.port[0]), (sides[0], sides[1]), log, agreed_exactly
         )
         problems.extend(problems_of(evidence))
         compared = len(evidence.pairs)
@@ -175,10 +180,13 @@ def _unpacked(path: Path) -> Iterator[Path]:
         yield path
         return
     if not path.exists():
-        raise InputError(f"{path} does not exist", hint="give an acceptance folder or its zip")
+        raise InputError(
+            phrase("{path} does not exist", path=path), hint=phrase("give an acceptance folder or its zip")
+        )
     if not zipfile.is_zipfile(path):
         raise FileFormatError(
-            f"{path} is neither a folder nor a zip", hint="give an acceptance folder or its zip"
+            phrase("{path} is neither a folder nor a zip", path=path),
+            hint=phrase("give an acceptance folder or its zip"),
         )
     with tempfile.TemporaryDirectory(prefix="parfocal-") as room:
         try:
@@ -186,14 +194,28 @@ def _unpacked(path: Path) -> Iterator[Path]:
                 size = sum(entry.file_size for entry in packed.infolist())
                 if size > LARGEST:
                     raise FileFormatError(
-                        f"{path} unpacks to {size / 2**30:.1f} GB", hint="a submission has a few megabytes"
+                        phrase("{path} unpacks to {size} GB", path=path, size=f"{size / 2**30:.1f}"),
+                        hint=phrase("a submission has a few megabytes"),
                     )
                 packed.extractall(room)
         except ZIP_ERRORS as error:
             raise FileFormatError(
-                f"{path} cannot be unpacked: {error}", hint="zip the folder again"
+                phrase("{path} cannot be unpacked: {error}", path=path, error=error),
+                hint=phrase("zip the folder again"),
             ) from error
         yield Path(room)
+
+
+def _agreed_exactly(folder: Path) -> set[str]:
+    """Checkpoints whose two sides were seen to agree to the last bit when they were computed."""
+    found: set[str] = set()
+    for path in folder.rglob(MANIFEST):
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            found.update(map(str, manifest.get(AGREED_EXACTLY, ())))
+        except (ValueError, TypeError, AttributeError):
+            continue  # told by _manifest_problems
+    return found
 
 
 def _manifest_problems(folder: Path, partial: bool) -> Iterator[FolderProblem]:

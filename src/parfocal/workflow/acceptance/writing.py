@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 from parfocal.run.files import save_reprod_log
 from parfocal.run.storage import storage_errors
 from parfocal.workflow.acceptance.layout import (
+    AGREED_EXACTLY,
     CHECKPOINTS,
     MANIFEST,
     Checkpoint,
@@ -57,8 +59,10 @@ def write_folder(
     """The folder and its zip; ``texts`` are further files by name, ``facts`` go into the manifest."""
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise InputError(
-            f"{folder} is there already, and is no acceptance folder that parfocal wrote",
-            hint="give another folder with --out",
+            phrase(
+                "{folder} is there already, and is no acceptance folder that parfocal wrote", folder=folder
+            ),
+            hint=phrase("give another folder with --out"),
         )
     building = folder.with_name(f".{folder.name}-{secrets.token_hex(8)}")
     with storage_errors("write", folder):
@@ -69,7 +73,10 @@ def write_folder(
                 (building / name).parent.mkdir(parents=True, exist_ok=True)
                 (building / name).write_text(text, encoding="utf-8")
             missing = [each.name for each in CHECKPOINTS if each.name not in {one.name for one in given}]
-            _write_manifest(building, {**facts, "missing": missing, "thresholds": thresholds})
+            exact = [one.name for one in given if _agree_exactly(one)]
+            _write_manifest(
+                building, {**facts, "missing": missing, "thresholds": thresholds, AGREED_EXACTLY: exact}
+            )
             packed = _pack(building, folder)
             shutil.rmtree(folder, ignore_errors=True)
             os.replace(building, folder)
@@ -93,6 +100,13 @@ def _write_values(
         thresholds[one.name] = threshold_of(checkpoint, *values)
         write_log(*files, folder / log_file(checkpoint, spelling), thresholds[one.name])
     return thresholds
+
+
+def _agree_exactly(given: CheckpointValues) -> bool:
+    ours, theirs = (_arrays(each) for each in (given.reference, given.port))
+    return ours.keys() == theirs.keys() and all(
+        ours[name].tobytes() == theirs[name].tobytes() for name in ours
+    )
 
 
 def _arrays(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,11 +13,12 @@ import numpy as np
 from parfocal import __version__
 from parfocal.brief import some
 from parfocal.errors import InputError
+from parfocal.phrases import joined, phrase
 from parfocal.workflow.acceptance.layout import Spelling
 from parfocal.workflow.acceptance.writing import CheckpointValues, WriteLog, write_folder
 from parfocal.workflow.guide.checking import CheckedProject, CheckpointState, look
 from parfocal.workflow.guide.settings import Project
-from parfocal.workflow.guide.state import StepStatus
+from parfocal.workflow.guide.state import STATUS_WORDS, StepStatus
 from parfocal.workflow.guide.steps import STEPS
 from parfocal.workflow.guide.texts import text_of
 from parfocal.workflow.guide.values import take
@@ -38,9 +39,15 @@ def write_acceptance(
     lacking = [each for each in checked.checkpoints if not each.green]
     if lacking and (not partial or len(lacking) == len(checked.checkpoints)):
         raise InputError(
-            f"not every checkpoint is green: {'; '.join(map(_words, lacking))}",
-            hint="parfocal check says what to do"
-            + ("" if partial else "; --partial writes the green ones, and says so inside"),
+            phrase(
+                "not every checkpoint is green: {checkpoints}",
+                checkpoints=joined("; ", map(_words, lacking)),
+            ),
+            hint=phrase("parfocal check says what to do")
+            if partial
+            else phrase(
+                "parfocal check says what to do; --partial writes the green ones, and says so inside"
+            ),
         )
     green = [each.name for each in checked.checkpoints if each.green]
     return write_folder(
@@ -66,11 +73,11 @@ def write_acceptance(
 
 def _words(checkpoint: CheckpointState) -> str:
     steps = [
-        f"{step.name} is {step.status.value}"
+        phrase("{name} is {status}", name=step.name, status=STATUS_WORDS[step.status])
         for step in checkpoint.steps
         if step.status is not StepStatus.PASSED
     ]
-    return f"{checkpoint.name} ({some(steps)})"
+    return phrase("{name} ({steps})", name=checkpoint.name, steps=some(steps))
 
 
 def _values(project: Project, checked: CheckedProject, checkpoint: str) -> CheckpointValues:

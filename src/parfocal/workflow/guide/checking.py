@@ -11,13 +11,17 @@ from typing import Any
 
 from parfocal.brief import some
 from parfocal.errors import InputError, ParfocalError
+from parfocal.phrases import joined, phrase
+from parfocal.report.coverage import NOUNS
 from parfocal.workflow.acceptance.layout import CHECKPOINTS
+from parfocal.workflow.guide.data_files import data_digest
 from parfocal.workflow.guide.judging import generate_inputs
 from parfocal.workflow.guide.processes import JobError, SideError, Workers
 from parfocal.workflow.guide.running_step import JudgedStep, RunningStep
 from parfocal.workflow.guide.settings import SIDES, Project
 from parfocal.workflow.guide.side import FactoryError
 from parfocal.workflow.guide.state import (
+    STATUS_WORDS,
     StepResult,
     StepStatus,
     Store,
@@ -29,6 +33,7 @@ from parfocal.workflow.guide.steps import COMMON, NAMES, OPTIONAL, STEPS, Common
 from parfocal.workflow.guide.values import keep
 
 ABORTING = FactoryError.code  # a mistake in what parfocal.toml names ends the check
+DATASETS = frozenset({"evaluation_data", "training_data"})  # factories that read data from disk
 COUNTS = 4  # of what was compared that are told
 Tell = Callable[[str, str], None]  # the step, and what is being done
 
@@ -155,7 +160,10 @@ def stand(project: Project) -> tuple[CheckedProject, tuple[str, ...]]:
 def _chosen(wanted: Sequence[str], start: str) -> set[str]:
     for name in (*wanted, *([start] if start else [])):
         if name not in NAMES:
-            raise InputError(f"there is no step {name!r}", hint=f"the steps are {some(NAMES, len(NAMES))}")
+            raise InputError(
+                phrase("there is no step {name}", name=repr(name)),
+                hint=phrase("the steps are {names}", names=joined(", ", NAMES)),
+            )
     if not wanted:
         return set(NAMES)
     chosen: set[str] = set()
@@ -179,10 +187,11 @@ class _Keys:
         given = [each for each in (project.inputs, project.label) if isinstance(each, str)]
         files = file_digests(project.folder / each for each in given)
         self.inputs = digest_of([project.inputs, project.label, project.seed, files])
+        self.data = data_digest(project.folder, project.data)
 
     def of(self, work: GuideStep | CommonWork, results: Mapping[str, StepResult]) -> str:
         project = self.project
-        used = (*work.factories, *(OPTIONAL if "optimizer" in work.factories else ()))
+        used = (*work.factories, *(OPTIONAL if "optimizer" in work.factories else ()), *work.optional)
         specs = {side.name: {name: side.factories.get(name) for name in used} for side in project.sides}
         files: set[Path] = set()
         for side in project.sides:
@@ -193,8 +202,9 @@ class _Keys:
                 files |= {project.folder / each for each in (side.weights, side.plan) if each}
         settings = {name: getattr(project, name) for name in work.settings if name not in ("inputs", "label")}
         inputs = self.inputs if "inputs" in work.settings else ""
+        data = self.data if not DATASETS.isdisjoint(work.factories) else ""
         needed = {name: results[name].key for name in work.needs if name in results}
-        return digest_of([self.base, specs, file_digests(files), settings, inputs, needed])
+        return digest_of([self.base, specs, file_digests(files), settings, inputs, data, needed])
 
 
 def _again(known: StepResult) -> bool:
@@ -225,23 +235,27 @@ def _stopping(step: GuideStep, results: Mapping[str, StepResult]) -> StepResult 
 
 def _missing(step: GuideStep, project: Project) -> list[str]:
     """What a step needs and the file does not name; of one side where only that lacks it."""
+    if "ranks" in step.settings and not project.ranks:
+        return ["many_cards.ranks"]
     found = []
     for name in step.factories:
         lacking = [side.name for side in project.sides if name not in side.factories]
         if lacking:
             found.append(name if len(lacking) == len(SIDES) else f"{lacking[0]}.{name}")
-    return [*found, *(["input.label"] if "label" in step.settings and not project.label else [])]
+    if "label" in step.settings and not project.label:
+        found.append("input.label")
+    return found
 
 
 def _hindered(step: GuideStep, project: Project, results: Mapping[str, StepResult]) -> StepResult | None:
     """Why a step cannot be run: it is given nothing, or one that it needs has not passed."""
     missing = _missing(step, project)
     if missing:
-        told = f"{project.file} names no {', '.join(missing)}"
+        told = phrase("{file} names no {keys}", file=project.file, keys=joined(", ", missing))
         return StepResult(step.name, StepStatus.LEFT_OUT, message=told)
     stopping = _stopping(step, results)
     if stopping is not None and stopping.status is not StepStatus.WAITING:
-        told = f"needs {stopping.name}, which is {stopping.status.value}"
+        told = phrase("needs {step} ({status})", step=stopping.name, status=STATUS_WORDS[stopping.status])
         return StepResult(step.name, StepStatus.BLOCKED, message=told)
     return None
 
@@ -314,4 +328,10 @@ def _score(told: Mapping[str, Any]) -> float | None:
 
 
 def _compared(counts: Iterable[Sequence[Any]]) -> str:
-    return some([f"{count} {what}" for what, count in counts if count], COUNTS)
+    return some([_counted(what, count) for what, count in counts if count], COUNTS)
+
+
+def _counted(what: str, count: int) -> str:
+    noun = NOUNS.get(what)
+    told = what if noun is None else noun.one if count == 1 else noun.many
+    return phrase("{count} {noun}", count=count, noun=told)

@@ -21,6 +21,8 @@ from parfocal.capture.recording import record
 from parfocal.capture.tree import flatten, replace
 from parfocal.errors import EmptyComparisonError
 from parfocal.inputs import convert
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 from parfocal.replay.user_errors import INPUTS_HINT, telling
 from parfocal.weights.convert import convert as convert_checkpoint
 from parfocal.workflow.batches import save_batches
@@ -79,7 +81,7 @@ def record_forward(side: GuideSide, given: Given) -> dict[str, Any]:
     modules = partial(side.backend.modules, model)
     with (
         side.backend.mode(model, "eval"),
-        record(model, given["run"], grads=False, follow=given.get("follow")) as recorder,
+        record(model, given["run"], level="ops", grads=False, follow=given.get("follow")) as recorder,
         telling(side.settings.name, "the forward pass", modules, INPUTS_HINT),
     ):
         side.call(model, inputs)
@@ -115,7 +117,13 @@ def read_data(side: GuideSide, given: Given) -> dict[str, Any]:
             if count >= wanted:
                 break
     if not items:
-        raise EmptyComparisonError(f"the {side.settings.name}'s {given['data']} gives nothing")
+        raise EmptyComparisonError(
+            phrase(
+                "{data} of the {side} gives nothing",
+                data=given["data"],
+                side=side_name(side.settings.name),
+            )
+        )
     save_batches(items, given["out"], len(items))
     return {"by_index": stream.by_index, "length": stream.length, "name": stream.name, "file": given["out"]}
 
@@ -212,15 +220,18 @@ def update(side: GuideSide, given: Given) -> dict[str, Any]:
         stack.enter_context(side.backend.recurrence_in_training(trained.model))
         if given.get("run"):
             state = ("parameter", "gradient", "optimizer")
-            stack.enter_context(record(trained.model, given["run"], optimizer=trained.optimizer, state=state))
+            recording = record(
+                trained.model, given["run"], level="ops", optimizer=trained.optimizer, state=state
+            )
+            stack.enter_context(recording)
         for _ in range(side.project.updates):
             rates.append(side.backend.learning_rate(trained.optimizer))
-            losses.append(_train_on(trained, batch))
+            losses.append(train_on(trained, batch))
             trained.step_schedule(losses[-1])
     return {"losses": losses, "rates": rates}
 
 
-def _train_on(trained: TrainingSide, batch: Batch) -> float:
+def train_on(trained: TrainingSide, batch: Batch) -> float:
     loss = trained.loss_of(trained.forward(batch), batch.label)
     trained.backward(loss)
     trained.clip_gradients()
@@ -258,10 +269,10 @@ def record_training(side: GuideSide, given: Given) -> dict[str, Any]:
     with (
         side.backend.mode(trained.model, "train"),
         no_dropout(trained.model),
-        record(trained.model, given["run"], optimizer=trained.optimizer, state=state),
+        record(trained.model, given["run"], level="ops", optimizer=trained.optimizer, state=state),
     ):
         for inputs, label in take(given["batches"]):
-            loss = _train_on(trained, Batch(inputs, label))
+            loss = train_on(trained, Batch(inputs, label))
             if side.project.schedule == "update":
                 trained.step_schedule(loss)
     return {}
@@ -284,7 +295,7 @@ def train(side: GuideSide, given: Given) -> dict[str, Any]:
     for epoch in range(project.epochs):
         with side.backend.mode(trained.model, "train"):
             for batch in side.batches("training_data", seeded=epoch == 0):
-                losses.append(_train_on(trained, batch))
+                losses.append(train_on(trained, batch))
                 if project.schedule == "update":
                     trained.step_schedule(losses[-1])
         if project.schedule == "epoch":

@@ -20,6 +20,8 @@ from parfocal.errors import EmptyComparisonError
 from parfocal.explain.initialisers import Fans
 from parfocal.explain.loss_causes import Arrays
 from parfocal.judge.floors import rounding_score
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 from parfocal.weights.plan import Plan
 from parfocal.workflow.batches import load_batches
 from parfocal.workflow.data import compare_data
@@ -37,6 +39,7 @@ from parfocal.workflow.results import compare_result
 from parfocal.workflow.schedules import FollowedRates, compare_rates
 
 PERCENT = 100.0
+EXPLAINED_BY_RATE = ("", "optim.update", "optim.lr_group")  # causes of an update that another rate has too
 Problem = Mapping[str, Any]
 
 
@@ -84,9 +87,17 @@ def _data(bench: RunningStep, name: str) -> Told:
     lengths = [each["length"] for each in read]
     told = bench.told(compare_data(sides[0], sides[1]))
     if lengths[0] != lengths[1] and None not in lengths and not told["problems"]:
-        message = f"{lengths[0]} in the reference, {lengths[1]} in the port"
+        message = phrase(
+            "{reference} in the reference, {port} in the port", reference=lengths[0], port=lengths[1]
+        )
         told["problems"].append(
-            _problem("data", "data.length", f"length: {message}", message, "give both sides the same files")
+            _problem(
+                "data",
+                "data.length",
+                phrase("length: {message}", message=message),
+                message,
+                phrase("give both sides the same files"),
+            )
         )
     return told
 
@@ -161,9 +172,17 @@ def _own_metrics(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Iter
             yield _problem(
                 "metric",
                 "metric.value",
-                f"{name}: {ours[name]:.7g} in the reference, {theirs[name]:.7g} in the port",
-                "both metrics agree on the same predictions: the two evaluations see other data or outputs",
-                "compare the number of samples and batches that both evaluations read",
+                phrase(
+                    "{name}: {reference} in the reference, {port} in the port",
+                    name=name,
+                    reference=f"{ours[name]:.7g}",
+                    port=f"{theirs[name]:.7g}",
+                ),
+                phrase(
+                    "both metrics agree on the same predictions: "
+                    "the two evaluations see other data or outputs"
+                ),
+                phrase("compare the number of samples and batches that both evaluations read"),
                 score,
             )
 
@@ -198,7 +217,7 @@ class RemoteLoss:
 
     @property
     def name(self) -> str:
-        return f"{self.side}'s loss"
+        return phrase("{side}'s loss", side=side_name(self.side))
 
     @property
     def framework(self) -> str:
@@ -257,11 +276,19 @@ def _part_of_updates(bench: RunningStep, belongs: Callable[[Problem], bool]) -> 
 
 
 def _before_other_rates(bench: RunningStep, told: Told, made: Mapping[str, Any]) -> Told:
-    """Of recorded runs: an update at another rate says nothing of the optimizer, step 6 tells the rate."""
+    """Of recorded runs: an update at another rate differs for that alone, and step 6 tells the rate.
+
+    What has another cause, a momentum say, is a problem at any rate.
+    """
     rates = [each["step"] for each in made["told"]["problems"] if each["phase"] == "lr"]
     if bench.together or not rates:
         return told
-    return {**told, "problems": [each for each in told["problems"] if each["step"] < min(rates)]}
+    kept = [
+        each
+        for each in told["problems"]
+        if each["step"] < min(rates) or each["code"] not in EXPLAINED_BY_RATE
+    ]
+    return {**told, "problems": kept}
 
 
 def judge_optimizer(bench: RunningStep) -> JudgedStep:
@@ -321,7 +348,11 @@ def judge_training(bench: RunningStep) -> JudgedStep:
     common = [name for name in wanted if name in reached]
     if not common:
         raise EmptyComparisonError(
-            f"no metric is on both sides: {some(list(wanted))} wanted, {some(list(reached))} in the port"
+            phrase(
+                "no metric is on both sides: {wanted} wanted, {reached} in the port",
+                wanted=some(list(wanted)),
+                reached=some(list(reached)),
+            )
         )
     for name in common:
         told["findings"].append(
@@ -350,8 +381,10 @@ def _result_problems(
 def _result_words(
     name: str, wanted: Mapping[str, float], reached: Mapping[str, float], project: Project
 ) -> str:
-    source = "published" if name in project.benchmark else "in the reference"
-    return f"{name} is {reached[name]:.6g} after training, {wanted[name]:.6g} {source}"
+    values = {"name": name, "reached": f"{reached[name]:.6g}", "wanted": f"{wanted[name]:.6g}"}
+    if name in project.benchmark:
+        return phrase("{name} is {reached} after training, {wanted} published", **values)
+    return phrase("{name} is {reached} after training, {wanted} in the reference", **values)
 
 
 def _problem(

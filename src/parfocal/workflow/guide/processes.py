@@ -20,11 +20,15 @@ from typing import Any
 
 from parfocal.backends import registry
 from parfocal.errors import InputError, MissingFrameworkError, ParfocalError
-from parfocal.workflow.guide.settings import Project, SideSettings
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import joined, phrase
+from parfocal.workflow.guide.messages import unpack
+from parfocal.workflow.guide.settings import SIDES, Project, SideSettings
 
 LAST_LINES = 30  # a framework's own words about a crash are a dozen
 STARTING = 120.0  # seconds in which an interpreter must answer at all
 BOTH = "both"
+SIDE_WORDS = {name: side_name(name) for name in SIDES}
 
 
 class SideError(ParfocalError):
@@ -39,7 +43,7 @@ class JobError(ParfocalError):
     code = "guide.job"
 
     def __init__(self, told: Mapping[str, Any]) -> None:
-        super().__init__(str(told["message"]), hint=str(told["hint"]))
+        super().__init__(told["message"], hint=told["hint"])
         self.told_code = str(told["code"])
         self.problem: dict[str, Any] | None = told.get("problem")
 
@@ -56,7 +60,7 @@ class Worker:
 
     @property
     def words(self) -> str:
-        return " and ".join(self.names)
+        return joined(" and ", [SIDE_WORDS[name] for name in self.names])
 
     def ask(self, job: str, side: str, given: Mapping[str, Any], log: Path) -> dict[str, Any]:
         """Have a job done; whatever goes wrong with the process is a SideError."""
@@ -69,17 +73,42 @@ class Worker:
         if line is None:
             self.end()
             raise SideError(
-                f"the {self.words} did not finish {job} in {limit:g} seconds{_last_lines(log)}",
-                hint=f"raise the limit at {self.project.place('time_limit')}, or give it less to do",
+                phrase(
+                    "the {side} did not finish {job} in {limit} seconds{lines}",
+                    side=self.words,
+                    job=job,
+                    limit=f"{limit:g}",
+                    lines=last_lines(log),
+                ),
+                hint=phrase(
+                    "raise the limit at {place}, or give it less to do",
+                    place=self.project.place("time_limit"),
+                ),
             )
         if not line:
-            how = _ending(self.end())
-            raise SideError(f"the {self.words} {how} during {job}{_last_lines(log)}")
-        answer = json.loads(line)
+            how = ending(self.end())
+            raise SideError(
+                phrase(
+                    "the {side} {how} during {job}{lines}",
+                    side=self.words,
+                    how=how,
+                    job=job,
+                    lines=last_lines(log),
+                )
+            )
+        answer = unpack(json.loads(line))
         if "error" in answer:
             raise JobError(answer["error"])
         if "raised" in answer:
-            raise SideError(f"{job} of the {self.words} raised {answer['raised']}{_last_lines(log)}")
+            raise SideError(
+                phrase(
+                    "{job} of the {side} raised {error}{lines}",
+                    job=job,
+                    side=self.words,
+                    error=answer["raised"],
+                    lines=last_lines(log),
+                )
+            )
         done: dict[str, Any] = answer["done"]
         return done
 
@@ -103,7 +132,12 @@ class Worker:
             except OSError as error:
                 side = next(each for each in self.project.sides if each.name == self.names[0])
                 raise InputError(
-                    f"{side.places['python']} = {self.python} cannot be started: {error.strerror}"
+                    phrase(
+                        "{place} = {python} cannot be started: {error}",
+                        place=side.places["python"],
+                        python=self.python,
+                        error=error.strerror,
+                    )
                 ) from error
 
     def _exchange(self, sent: str, limit: float) -> bytes | None:
@@ -148,21 +182,22 @@ class Worker:
         return status
 
 
-def _ending(status: int) -> str:
+def ending(status: int) -> str:
     if status < 0:
-        return f"was ended by {signal.Signals(-status).name}"
-    return f"ended with status {status}"
+        return phrase("was ended by {signal}", signal=signal.Signals(-status).name)
+    return phrase("ended with status {status}", status=status)
 
 
-def _last_lines(log: Path) -> str:
+def last_lines(log: Path) -> str:
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
         lines = [line for line in text.splitlines() if line.strip()]
     except OSError:
         lines = []
     if not lines:
-        return ", without a word"
-    return ". Its last lines:\n" + "\n".join(f"    {line}" for line in lines[-LAST_LINES:])
+        return phrase(", without a word")
+    shown = "".join(f"\n    {line}" for line in lines[-LAST_LINES:])
+    return phrase(". Its last lines:{lines}", lines=shown)
 
 
 @dataclass(slots=True)
@@ -221,7 +256,12 @@ class Workers:
             )
         except SideError as error:
             raise InputError(
-                f"{side.places['python']} = {python}: parfocal does not start there. {error.message}",
+                phrase(
+                    "{place} = {python}: parfocal does not start there. {error}",
+                    place=side.places["python"],
+                    python=python,
+                    error=error.message,
+                ),
                 hint=f"{python} -m pip install parfocal",
             ) from error
         finally:
@@ -242,8 +282,12 @@ def _interpreter(project: Project, side: SideSettings) -> str:
     path = given if given.is_absolute() else project.folder / given
     if not path.exists():
         raise InputError(
-            f"{side.places['python']} is {side.python!r}: there is no such file",
-            hint="give the path of a Python interpreter, relative to parfocal.toml or absolute",
+            phrase(
+                "{place} is {python}: there is no such file",
+                place=side.places["python"],
+                python=repr(side.python),
+            ),
+            hint=phrase("give the path of a Python interpreter, relative to parfocal.toml or absolute"),
         )
     return str(path)
 
@@ -252,6 +296,15 @@ def _lacking(side: SideSettings, python: str) -> MissingFrameworkError:
     place = side.places["python"] if side.python else side.places["framework"]
     title = registry.TITLES.get(side.framework, side.framework)
     return MissingFrameworkError(
-        f"{place}: {title}, the framework of the {side.name}, is not installed for {python}",
-        hint=f"install it there, or name an interpreter that has it: python = ... under [{side.name}]",
+        phrase(
+            "{place}: {title}, the framework of the {side}, is not installed for {python}",
+            place=place,
+            title=title,
+            side=SIDE_WORDS[side.name],
+            python=python,
+        ),
+        hint=phrase(
+            "install it there, or name an interpreter that has it: python = ... under [{side}]",
+            side=side.name,
+        ),
     )

@@ -8,6 +8,7 @@ from typing import Any
 from parfocal.errors import TransferError
 from parfocal.judge.comparison import to_plain
 from parfocal.judge.verdict import Divergence, Site
+from parfocal.phrases import phrase
 from parfocal.report.report import Report
 
 
@@ -58,7 +59,7 @@ def problem_of_transfer(error: TransferError) -> dict[str, Any]:
     return {
         "phase": "weights",
         "code": code,
-        "what": "the weights of the two models do not correspond",
+        "what": phrase("the weights of the two models do not correspond"),
         "where": "",
         "message": error.message,
         "fix": error.hint,

@@ -11,6 +11,7 @@ from typing import Any
 
 from parfocal.report.report import Report
 from parfocal.run.storage import write_atomically
+from parfocal.workflow.guide.messages import pack, unpack
 from parfocal.workflow.guide.processes import BOTH, Workers
 from parfocal.workflow.guide.reports import told_report
 from parfocal.workflow.guide.settings import SIDES, Project
@@ -51,10 +52,13 @@ class RunningStep:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
 
+    def log(self, side: str) -> Path:
+        """What a side's process prints during its last job."""
+        return self.store.folder / "logs" / f"{self.step}-{side}.log"
+
     def ask(self, job: str, side: str, **given: Any) -> dict[str, Any]:
         self.say(f"{side}: {job}")
-        log = self.store.folder / "logs" / f"{self.step}-{side}.log"
-        return self.workers.apart[side].ask(job, side, given, log)
+        return self.workers.apart[side].ask(job, side, given, self.log(side))
 
     def ask_both(self, job: str, given: Callable[[str], Mapping[str, Any]]) -> list[dict[str, Any]]:
         return [self.ask(job, side, **given(side)) for side in SIDES]
@@ -74,7 +78,7 @@ class RunningStep:
         other = RunningStep(self.project, self.workers, self.store, name, self.common_keys, self.say)
         path, key = self.store.common(name), self.common_keys[name]
         try:
-            known = json.loads(path.read_text(encoding="utf-8"))
+            known = unpack(json.loads(path.read_text(encoding="utf-8")))
             if known["key"] == key:
                 found: dict[str, Any] = known["made"]
                 return found
@@ -83,5 +87,5 @@ class RunningStep:
         other.clear()
         made = make(other)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps({"key": key, "made": made}).encode())
+        write_atomically(path, json.dumps(pack({"key": key, "made": made})).encode())
         return made

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from parfocal.backends import registry
 from parfocal.brief import brief
 from parfocal.errors import InputError
+from parfocal.phrases import joined, phrase
 from parfocal.run.storage import storage_errors
 
 if sys.version_info >= (3, 11):
@@ -26,7 +27,7 @@ FILE = "parfocal.toml"
 SIDES = ("reference", "port")
 FACTORIES = (
     *("model", "evaluation_data", "metric", "loss", "optimizer", "scheduler", "clip"),
-    "training_data",
+    *("training_data", "parallel", "reduce"),
 )
 
 
@@ -52,6 +53,7 @@ class Project:
     port: SideSettings
     inputs: tuple[str, ...] | str  # descriptions, or a file
     label: tuple[str, ...] | str  # likewise; empty: there is none
+    data: tuple[str, ...] = ()  # files and folders that the datasets read
     seed: int = 0
     time_limit: float = 600.0  # seconds that a side may take for one piece of work
     together: bool = True  # both sides in one process where that is possible
@@ -67,6 +69,7 @@ class Project:
     benchmark: Mapping[str, float] = field(default_factory=dict)  # published metrics
     within: float = 0.0015  # that a trained metric may be off
     places: Mapping[str, str] = field(default_factory=dict)  # key -> "parfocal.toml:3: seed"
+    ranks: int = 0  # of a launch on this machine; 0: many cards are left out
     file: str = FILE  # a folder may have several plans
 
     @property
@@ -110,10 +113,10 @@ def _numbers(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(each, (int, float)) for each in value.values())
 
 
-_TEXT = _Key("a text", _text)
-_COUNT = _Key("a whole number above 0", _count)
-_POSITIVE = _Key("a number above 0", lambda value: isinstance(value, (int, float)) and value > 0)
-_SPEC = _Key("file.py:name or package.module:name", lambda value: _text(value) and ":" in value)
+_TEXT = _Key(phrase("a text"), _text)
+_COUNT = _Key(phrase("a whole number above 0"), _count)
+_POSITIVE = _Key(phrase("a number above 0"), lambda value: isinstance(value, (int, float)) and value > 0)
+_SPEC = _Key(phrase("file.py:name or package.module:name"), lambda value: _text(value) and ":" in value)
 _SIDE_KEYS = {
     "framework": _TEXT,
     "python": _TEXT,
@@ -121,24 +124,30 @@ _SIDE_KEYS = {
 }
 _KEYS: Mapping[str, Mapping[str, _Key]] = {
     "": {
-        "seed": _Key("a whole number from 0", lambda value: isinstance(value, int) and 0 <= value < 2**32),
+        "seed": _Key(
+            phrase("a whole number from 0"), lambda value: isinstance(value, int) and 0 <= value < 2**32
+        ),
         "time_limit": _POSITIVE,
-        "together": _Key("true or false", lambda value: isinstance(value, bool)),
+        "data": _Key(phrase('a file or folder like "pictures", or several in a list'), _texts),
+        "together": _Key(phrase("true or false"), lambda value: isinstance(value, bool)),
     },
     "reference": {**_SIDE_KEYS, "weights": _TEXT},
     "port": {**_SIDE_KEYS, "plan": _TEXT},
     "input": {
-        "model": _Key('descriptions like "x=float32[4,3,32,32]", or a file of arrays', _texts),
-        "label": _Key('a description like "int64[4]:0..10", or a file of arrays', _texts),
+        "model": _Key(phrase('descriptions like "x=float32[4,3,32,32]", or a file of arrays'), _texts),
+        "label": _Key(phrase('a description like "int64[4]:0..10", or a file of arrays'), _texts),
     },
     "compare": dict.fromkeys(("updates", "rates", "seeds", "samples", "batch_size"), _COUNT),
     "training": {
         "epochs": _COUNT,
         "lockstep": _COUNT,
-        "schedule": _Key('"update" or "epoch"', lambda value: value in ("update", "epoch")),
-        "order": _Key('"same" or "any"', lambda value: value in ("same", "any")),
+        "schedule": _Key(phrase('"update" or "epoch"'), lambda value: value in ("update", "epoch")),
+        "order": _Key(phrase('"same" or "any"'), lambda value: value in ("same", "any")),
         "within": _POSITIVE,
-        "benchmark": _Key("numbers by the metric's name", _numbers),
+        "benchmark": _Key(phrase("numbers by the metric's name"), _numbers),
+    },
+    "many_cards": {
+        "ranks": _Key(phrase("a whole number above 1"), lambda value: _count(value) and value > 1),
     },
 }
 _ARRAY_FILES = (".npz", ".npy", ".safetensors")
@@ -150,15 +159,15 @@ def read_project(path: str | Path) -> Project:
     file = path / FILE if path.is_dir() else path
     if not file.is_file():
         raise InputError(
-            f"there is no {FILE} in {file.parent}",
-            hint="parfocal init DIR writes one; run check in that folder",
+            phrase("there is no {file} in {folder}", file=file.name, folder=file.parent),
+            hint=phrase("parfocal init DIR writes one; run check in that folder"),
         )
     with storage_errors("read", file):
         text = file.read_text(encoding="utf-8")
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file} is not valid TOML: {error}") from error
+        raise InputError(phrase("{file} is not valid TOML: {error}", file=file, error=error)) from error
     places = _Places(file, text)
     _check_keys(document, places)
     return _project(document, places)
@@ -194,17 +203,28 @@ def _check_keys(document: Mapping[str, Any], places: _Places) -> None:
             raise _unknown(places.of("", name), [*_KEYS[""], *(key for key in _KEYS if key)])
         section, items = ("", {name: value}) if name in _KEYS[""] else (name, value)
         if not isinstance(items, dict):
-            raise InputError(f"{places.of('', name)} is {brief(value)}, not a table", hint=f"write [{name}]")
+            raise InputError(
+                phrase("{place} is {value}, not a table", place=places.of("", name), value=brief(value)),
+                hint=phrase("write [{name}]", name=name),
+            )
         for key, item in items.items():
             known = _KEYS[section].get(key)
             if known is None:
                 raise _unknown(places.of(section, key), list(_KEYS[section]))
             if not known.fits(item):
-                raise InputError(f"{places.of(section, key)} is {brief(item)}, not {known.words}")
+                place = places.of(section, key)
+                raise InputError(
+                    phrase(
+                        "{place} is {value}, not {words}", place=place, value=brief(item), words=known.words
+                    )
+                )
 
 
 def _unknown(place: str, known: list[str]) -> InputError:
-    return InputError(f"{place} is not known", hint=f"known here: {', '.join(known)}")
+    return InputError(
+        phrase("{place} is not known", place=place),
+        hint=phrase("known here: {names}", names=joined(", ", known)),
+    )
 
 
 def _project(document: Mapping[str, Any], places: _Places) -> Project:
@@ -212,13 +232,18 @@ def _project(document: Mapping[str, Any], places: _Places) -> Project:
     given = document.get("input", {})
     if "model" not in given:
         raise InputError(
-            f"{places.of('input', 'model')} is missing: there is nothing to run the models on",
-            hint='write e.g. model = ["x=float32[4,3,32,32]"] under [input]',
+            phrase(
+                "{place} is missing: there is nothing to run the models on",
+                place=places.of("input", "model"),
+            ),
+            hint=phrase('write e.g. model = ["x=float32[4,3,32,32]"] under [input]'),
         )
     chosen = {
         **{key: document[key] for key in _KEYS[""] if key in document},
+        "data": _data(document.get("data", []), places),
         **document.get("compare", {}),
         **document.get("training", {}),
+        **document.get("many_cards", {}),
     }
     found = {
         f"{section}.{key}".lstrip("."): places.of(section, key)
@@ -237,27 +262,51 @@ def _project(document: Mapping[str, Any], places: _Places) -> Project:
     )
 
 
+def _data(value: str | list[str], places: _Places) -> tuple[str, ...]:
+    named = (value,) if isinstance(value, str) else tuple(value)
+    for name in named:
+        if not (places.file.parent / name).exists():
+            raise InputError(
+                phrase(
+                    "{place} names {name}: there is no such file or folder",
+                    place=places.of("", "data"),
+                    name=repr(name),
+                ),
+                hint=phrase("give its path relative to parfocal.toml, or absolute"),
+            )
+    return named
+
+
 def _side(document: Mapping[str, Any], name: str, places: _Places) -> SideSettings:
     given = document.get(name)
     if given is None:
         raise InputError(
-            f"{places.file.name} has no [{name}]", hint=f"write [{name}] with framework and model"
+            phrase("{file} has no [{name}]", file=places.file.name, name=name),
+            hint=phrase("write [{name}] with framework and model", name=name),
         )
     for key, example in (("framework", registry.names()[-1]), ("model", "file.py:build")):
         if key not in given:
             raise InputError(
-                f"{places.of(name, key)} is missing", hint=f'write {key} = "{example}" under [{name}]'
+                phrase("{place} is missing", place=places.of(name, key)),
+                hint=phrase('write {key} = "{example}" under [{name}]', key=key, example=example, name=name),
             )
     if given["framework"] not in registry.names():
         raise InputError(
-            f"{places.of(name, 'framework')} is {given['framework']!r}; "
-            f"there are {', '.join(registry.names())}"
+            phrase(
+                "{place} is {value}; there are {names}",
+                place=places.of(name, "framework"),
+                value=repr(given["framework"]),
+                names=joined(", ", registry.names()),
+            )
         )
     factories = {key: given[key] for key in FACTORIES if key in given}
     for key, spec in factories.items():
         file = spec.rpartition(":")[0]
         if file.endswith(".py") and not (places.file.parent / file).is_file():
-            raise InputError(f"{places.of(name, key)} is {spec!r}: there is no file {file}")
+            place = places.of(name, key)
+            raise InputError(
+                phrase("{place} is {spec}: there is no file {file}", place=place, spec=repr(spec), file=file)
+            )
     return SideSettings(
         name,
         given["framework"],

@@ -17,6 +17,7 @@ from parfocal.brief import brief
 from parfocal.capture.tree import flatten, rebuild
 from parfocal.errors import EmptyComparisonError, InputError, ParfocalError
 from parfocal.inputs import arguments, convert
+from parfocal.phrases import phrase
 from parfocal.run.files import load_arrays
 from parfocal.workflow.guide.settings import Project, SideSettings
 from parfocal.workflow.guide.values import take
@@ -53,7 +54,11 @@ class GuideSide:
             except InputError as error:
                 raise FactoryError(error.message, hint=error.hint) from error
             if not callable(found):
-                raise FactoryError(f"{self._words(name)} is {brief(found)}, not a function")
+                raise FactoryError(
+                    phrase(
+                        "{factory} is {value}, not a function", factory=self._words(name), value=brief(found)
+                    )
+                )
             self.loaded[name] = found
             faulthandler.disable()  # a framework that was loaded now has put its own handlers in place:
             faulthandler.enable()  # Python's lines come first
@@ -69,10 +74,18 @@ class GuideSide:
         except (Exception, SystemExit) as error:
             where = where_raised(error, __file__)
             raise FactoryError(
-                f"{self._words(name)} raised {type(error).__name__}: {error}{where}"
+                phrase(
+                    "{factory} raised {kind}: {error}{where}",
+                    factory=self._words(name),
+                    kind=type(error).__name__,
+                    error=error,
+                    where=where,
+                )
             ) from error
         if made is None:
-            raise FactoryError(f"{self._words(name)} gives None", hint="return what it makes")
+            raise FactoryError(
+                phrase("{factory} gives None", factory=self._words(name)), hint=phrase("return what it makes")
+            )
         return made
 
     def _words(self, name: str) -> str:
@@ -89,8 +102,13 @@ class GuideSide:
         if not is_model:
             kind = f"{type(model).__module__}.{type(model).__name__}"
             raise FactoryError(
-                f"{self._words('model')} gives an object of {kind}, not a model of {self.settings.framework}",
-                hint=f"return the model, or correct {self.settings.places['framework']}",
+                phrase(
+                    "{factory} gives an object of {kind}, not a model of {framework}",
+                    factory=self._words("model"),
+                    kind=kind,
+                    framework=self.settings.framework,
+                ),
+                hint=phrase("return the model, or correct {place}", place=self.settings.places["framework"]),
             )
         return model
 
@@ -120,7 +138,13 @@ class GuideSide:
     def optimizer(self, model: Any) -> Any:
         made = self.make("optimizer", model)
         if not _is(made, self.backend, self.backend.is_optimizer):
-            raise FactoryError(f"{self._words('optimizer')} gives {brief(made)}, not an optimizer")
+            raise FactoryError(
+                phrase(
+                    "{factory} gives {value}, not an optimizer",
+                    factory=self._words("optimizer"),
+                    value=brief(made),
+                )
+            )
         return made
 
     def scheduler(self, optimizer: Any) -> Any:
@@ -129,7 +153,13 @@ class GuideSide:
             return self.backend.scheduler_of(optimizer)
         made = self.make("scheduler", optimizer)
         if not _is(made, self.backend, self.backend.is_scheduler):
-            raise FactoryError(f"{self._words('scheduler')} gives {brief(made)}, not a scheduler")
+            raise FactoryError(
+                phrase(
+                    "{factory} gives {value}, not a scheduler",
+                    factory=self._words("scheduler"),
+                    value=brief(made),
+                )
+            )
         return made
 
     def loss(self, output: Any, label: Any) -> Any:
@@ -144,21 +174,24 @@ class GuideSide:
         seed(self.project.seed)
         return self.make(name)
 
-    def batches(self, name: str, *, seeded: bool = True) -> Iterator[Batch]:
+    def batches(self, name: str, *, seeded: bool = True, share: tuple[int, int] = (0, 1)) -> Iterator[Batch]:
         """Batches of a loader, or of the samples of a dataset put together.
 
-        Not ``seeded``, the random numbers go on where they are: a second epoch drops other values.
+        Not ``seeded``, the random numbers go on where they are: a second epoch drops other values. ``share``
+        is a rank and the number of ranks: samples are dealt out to them in turn. A loader deals by itself.
         """
         source = self.data(name) if seeded else self.make(name)
         stream = SampleStream(source, self.settings.name)
-        items = _stacked(stream.items(), self.project.batch_size) if stream.by_index else stream.items()
+        items = stream.items()
+        if stream.by_index:
+            items = _stacked(_dealt(items, *share), self.project.batch_size)
         count = 0
         for item in items:
             (batch, _), *_ = read_batches([item], 1)
-            yield batch
+            yield _by_keyword(batch)
             count += 1
         if not count:
-            raise EmptyComparisonError(f"{self._words(name)} gives no batch")
+            raise EmptyComparisonError(phrase("{factory} gives no batch", factory=self._words(name)))
 
     def call(self, model: Any, inputs: Any) -> Any:
         args, kwargs = arguments(inputs, self.backend)
@@ -187,6 +220,19 @@ def _is(made: Any, backend: Backend, question: Callable[[object], bool]) -> bool
         return registry.of(made) is backend and question(made)
     except InputError:
         return False
+
+
+def _by_keyword(batch: Batch) -> Batch:
+    """A dict beside the label is given by keyword, as the inputs of parfocal.toml are."""
+    if isinstance(batch.inputs, tuple) and len(batch.inputs) == 1 and isinstance(batch.inputs[0], dict):
+        return Batch(batch.inputs[0], batch.label)
+    return batch
+
+
+def _dealt(samples: Iterator[Any], rank: int, ranks: int) -> Iterator[Any]:
+    """Every rank gets equally many: what is left over at the end is dropped."""
+    while len(group := list(islice(samples, ranks))) == ranks:
+        yield group[rank]
 
 
 def _stacked(samples: Iterator[Any], size: int) -> Iterator[Any]:

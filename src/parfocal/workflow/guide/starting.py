@@ -11,6 +11,7 @@ from pathlib import Path
 
 from parfocal.backends import registry
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 from parfocal.run.storage import storage_errors, write_atomically
 from parfocal.workflow.guide.settings import FACTORIES, FILE, SIDES
 from parfocal.workflow.input_descriptions import make_inputs
@@ -20,7 +21,8 @@ FRAMEWORKS = tuple(
     sorted(registry.BUILTIN, reverse=True)
 )  # of the reference and the port, if nothing says so
 TOY_INPUT, TOY_LABEL = "x=float32[8,1,8,8]", "int64[8]:0..4"
-_TOY = tuple(name for name in FACTORIES if name != "clip")
+_UNUSED = ("clip", "parallel", "reduce")  # by the bundled pair
+_TOY = tuple(name for name in FACTORIES if name not in _UNUSED)
 
 
 def start_project(
@@ -33,15 +35,20 @@ def start_project(
     target = Path(folder)
     if models is not None and not inputs:
         raise InputError(
-            "init --from needs to know what the models take", hint='e.g. --input "x=float32[4,3,224,224]"'
+            phrase("init --from needs to know what the models take"),
+            hint=phrase('e.g. --input "x=float32[4,3,224,224]"'),
         )
     if models is None and (inputs or label):
-        raise InputError("init has inputs of its own for the bundled pair", hint="--input goes with --from")
+        raise InputError(
+            phrase("init has inputs of its own for the bundled pair"), hint=phrase("--input goes with --from")
+        )
     make_inputs([*inputs, *([label] if label else [])][: len(inputs)], 0)
     files = _toy() if models is None else _own(target, models, inputs, label)
     for name in files:
         if (target / name).exists():
-            raise InputError(f"{target / name} is there already", hint="give another folder")
+            raise InputError(
+                phrase("{path} is there already", path=target / name), hint=phrase("give another folder")
+            )
     with storage_errors("write", target):
         target.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
@@ -72,10 +79,12 @@ def _own(target: Path, models: tuple[str, str], inputs: Sequence[str], label: st
     for number, (side, spec) in enumerate(zip(SIDES, models, strict=True)):
         place, _, name = spec.rpartition(":")
         if not (place and name):
-            raise InputError(f"--from {spec!r} is neither file.py:name nor package.module:name")
+            raise InputError(
+                phrase("--from {spec} is neither file.py:name nor package.module:name", spec=repr(spec))
+            )
         if place.endswith(".py"):
             if not Path(place).is_file():
-                raise InputError(f"--from {spec}: there is no file {place}")
+                raise InputError(phrase("--from {spec}: there is no file {place}", spec=spec, place=place))
             place = os.path.relpath(Path(place).resolve(), target.resolve())
         frameworks.append(_framework_of(spec) or FRAMEWORKS[number])
         rest = "\n".join(f'# {each} = "{ADAPTERS[side]}:{each}"' for each in _TOY if each != "model")

@@ -11,7 +11,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from parfocal.phrases import phrase
 from parfocal.run.storage import write_atomically
+from parfocal.workflow.guide.messages import pack, unpack
 from parfocal.workflow.guide.settings import Project
 
 SCHEMA = 1
@@ -26,6 +28,16 @@ class StepStatus(str, Enum):
     BLOCKED = "blocked"  # a step that it needs did not pass
     LEFT_OUT = "left out"  # parfocal.toml names nothing for it
     WAITING = "waiting"  # not run yet, or something changed since
+
+
+STATUS_WORDS = {
+    StepStatus.PASSED: phrase("passed"),
+    StepStatus.FAILED: phrase("failed"),
+    StepStatus.ERROR: phrase("error"),
+    StepStatus.BLOCKED: phrase("blocked"),
+    StepStatus.LEFT_OUT: phrase("left out"),
+    StepStatus.WAITING: phrase("waiting"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +83,7 @@ class Store:
     def read(self, name: str) -> StepResult | None:
         """What is remembered; None where there is nothing, or nothing that can be read."""
         try:
-            told = json.loads(self.path(name).read_text(encoding="utf-8"))
+            told = unpack(json.loads(self.path(name).read_text(encoding="utf-8")))
             if told.pop("schema") != SCHEMA:
                 return None
             told["status"] = StepStatus(told["status"])
@@ -82,7 +94,7 @@ class Store:
 
     def write(self, result: StepResult) -> None:
         self.path(result.name).parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.path(result.name), json.dumps(result.to_json(), indent=2).encode())
+        write_atomically(self.path(result.name), json.dumps(pack(result.to_json()), indent=2).encode())
 
 
 def digest_of(facts: Any) -> str:

@@ -1,11 +1,11 @@
-"""The guide's eleven steps as a table: what each needs, which checkpoint it belongs to, how it is judged."""
+"""The guide's steps as a table: what each needs, which checkpoint it belongs to, how it is judged."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from parfocal.workflow.guide import judging
+from parfocal.workflow.guide import judging, judging_launches
 from parfocal.workflow.guide.running_step import JudgedStep, RunningStep
 
 
@@ -16,11 +16,12 @@ class GuideStep:
     name: str
     title: str
     section: str  # of the guide
-    checkpoint: str  # of workflow/acceptance/layout.py
+    checkpoint: str  # of workflow/acceptance/layout.py; "": of none
     factories: tuple[str, ...]  # that both sides must have
     needs: tuple[str, ...]  # steps that must have passed
     settings: tuple[str, ...]  # of the project that it depends on
     judge: Callable[[RunningStep], JudgedStep]
+    optional: tuple[str, ...] = ()  # factories that it uses where they are there, besides OPTIONAL
     common: str = ""  # work that it shares with other steps
     writes: bool = False  # whether the checkpoint's files come from it
 
@@ -32,6 +33,7 @@ class CommonWork:
     factories: tuple[str, ...]
     needs: tuple[str, ...]
     settings: tuple[str, ...]
+    optional: tuple[str, ...] = ()
 
 
 # Factories that are used where they are there.
@@ -69,7 +71,7 @@ STEPS = (
         ("model", "loss"),
         ("inputs", "label", "updates"),
         judging.judge_optimizer,
-        "updates",
+        common="updates",
     ),
     GuideStep(
         *("learning_rate", "learning rate", "3.6", "bp_align"),
@@ -81,7 +83,7 @@ STEPS = (
         ("model", "loss", "optimizer"),
         ("inputs", "label", "updates"),
         judging.judge_regularisation,
-        "updates",
+        common="updates",
     ),
     GuideStep(
         *("backward", "backward pass", "3.8", "bp_align"),
@@ -89,7 +91,7 @@ STEPS = (
         ("model", "loss", "optimizer", "learning_rate", "regularisation"),
         ("inputs", "label", "updates"),
         judging.judge_backward,
-        "updates",
+        common="updates",
         writes=True,
     ),
     GuideStep(
@@ -107,6 +109,14 @@ STEPS = (
         ("batch_size", "lockstep", "epochs", "schedule", "benchmark", "within"),
         judging.judge_training,
         writes=True,
+    ),
+    GuideStep(
+        *("many_cards", "many cards", "3.12", ""),
+        (*_TRAINED, "training_data"),
+        ("backward", "training_data"),
+        ("ranks", "batch_size", "lockstep", "schedule", "order"),
+        judging_launches.judge_many_cards,
+        optional=("parallel", "reduce"),
     ),
 )
 NAMES = tuple(step.name for step in STEPS)

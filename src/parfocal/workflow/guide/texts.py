@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from parfocal.phrases import phrase
+from parfocal.report.text import PHASES
 from parfocal.workflow.guide.checking import CheckedProject
-from parfocal.workflow.guide.state import StepResult
+from parfocal.workflow.guide.state import StepResult, StepStatus
 
 
 def text_of(checked: CheckedProject) -> str:
@@ -23,21 +25,43 @@ def text_of(checked: CheckedProject) -> str:
     return "\n".join(lines)
 
 
+def next_line(checked: CheckedProject) -> str:
+    """What comes next, in one sentence."""
+    by_status: dict[StepStatus, list[StepResult]] = {}
+    for result in checked.results:
+        by_status.setdefault(result.status, []).append(result)
+    for status in (StepStatus.ERROR, StepStatus.FAILED):
+        if status in by_status:
+            return phrase(
+                "next: mend {step} as told above, then parfocal check", step=by_status[status][0].name
+            )
+    if StepStatus.WAITING in by_status:
+        return phrase("next: parfocal check runs {step}", step=by_status[StepStatus.WAITING][0].name)
+    if all(each.green for each in checked.checkpoints):
+        return phrase("next: parfocal accept writes the acceptance folder")
+    missing = by_status[StepStatus.LEFT_OUT][0]
+    return phrase("next: {step}: {why}", step=missing.name, why=missing.message)
+
+
 def _line(result: StepResult, width: int) -> str:
     told = result.message.partition("\n")[0] or result.compared
     return f"{result.name.ljust(width)}  {result.status.value.ljust(8)}  {told}".rstrip()
 
 
 def problem_lines(problem: Mapping[str, Any]) -> list[str]:
-    """One problem as it is told: where, what, the cause and the fix."""
-    score = problem["score"]
-    told = f", {score:.4g}x what is unavoidable" if isinstance(score, (int, float)) else ""
-    where = f"{problem['where']}: " if problem["where"] else ""
-    lines = [f"{problem['phase']}, step {problem['step']}: {where}{problem['what']}{told}"]
+    """One problem as it is told: where, what, the cause and the fix. Each line is a phrase."""
+    what, score = problem["what"], problem["score"]
+    if problem["where"]:
+        what = phrase("{where}: {what}", where=problem["where"], what=what)
+    phase = PHASES.get(problem["phase"], problem["phase"])
+    line = phrase("{phase}, step {step}: {what}", phase=phase, step=problem["step"], what=what)
+    if isinstance(score, (int, float)):
+        line = phrase("{line}, {score}x what is unavoidable", line=line, score=f"{score:.4g}")
+    lines = [line]
     if problem["code"]:
-        lines.append(f"  cause {problem['code']}: {problem['message']}")
+        lines.append(phrase("  cause {code}: {message}", code=problem["code"], message=problem["message"]))
     elif problem["message"]:
-        lines.append(f"  {problem['message']}")
+        lines.append(phrase("  {message}", message=problem["message"]))
     if problem["fix"]:
-        lines.append(f"  fix   {problem['fix']}")
+        lines.append(phrase("  fix   {fix}", fix=problem["fix"]))
     return lines

@@ -39,7 +39,7 @@ def main(plan: str, names: list[str]) -> None:
             sides = sides or _sides(plan, names)
             answer: dict[str, Any] = {"done": _do(job, sides)}
         except ParfocalError as error:
-            answer = {"error": _told(error)}
+            answer = {"error": told_error(error)}
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  told to the parent
             traceback.print_exc()
             answer = {"raised": f"{type(error).__name__}: {error}"}
@@ -72,8 +72,10 @@ def _do(job: dict[str, Any], sides: dict[str, Any]) -> dict[str, Any]:
 
         return run_joint(job["job"], (sides["reference"], sides["port"]), job["given"])
     from parfocal.workflow.guide.jobs import JOBS
+    from parfocal.workflow.guide.launching import LAUNCH_JOBS
 
-    return JOBS[job["job"]](sides[job["side"]], job["given"])
+    jobs = {**JOBS, **LAUNCH_JOBS}
+    return jobs[job["job"]](sides[job["side"]], job["given"])
 
 
 def hello(frameworks: list[str]) -> dict[str, Any]:
@@ -96,7 +98,7 @@ def hello(frameworks: list[str]) -> dict[str, Any]:
     }
 
 
-def _told(error: ParfocalError) -> dict[str, Any]:
+def told_error(error: ParfocalError) -> dict[str, Any]:
     told: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
     if isinstance(error, TransferError):
         from parfocal.workflow.guide.reports import problem_of_transfer
@@ -108,7 +110,9 @@ def _told(error: ParfocalError) -> dict[str, Any]:
 def _send(answers: IO[str], answer: dict[str, Any]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
-    answers.write(json.dumps(answer) + "\n")
+    from parfocal.workflow.guide.messages import pack
+
+    answers.write(json.dumps(pack(answer)) + "\n")
     answers.flush()
 
 

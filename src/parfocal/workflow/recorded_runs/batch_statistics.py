@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.judge import limits
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
@@ -16,8 +17,8 @@ from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.rank_causes import ranks_of
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 
-FITTED = 1e-4  # relative error that may be left of an output that is computed again
-CLEARLY = 10.0  # times worse another computation must fit
+FITTED = limits.causes.FITTED.value
+CLEARLY = limits.recorded.CLEARLY_WORSE.value
 BATCH_NORM = "BatchNorm"  # in the kinds of layers whose statistics are those of a batch
 
 

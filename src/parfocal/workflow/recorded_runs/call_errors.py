@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.metrics import Comparison
 from parfocal.matching.pairing import CallPair
@@ -15,10 +16,8 @@ from parfocal.replay.trace import Node, Trace, Value
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.tensors import Distances, tie_values
 
-# How much a correct call may add to the relative error it is given (docs/noise.md), and how many
-# units in the last place count as given to a call whose inputs agree exactly.
-JUMP = 32.0
-GIVEN = 8.0
+JUMP = limits.recorded.JUMP.value
+GIVEN = limits.recorded.GIVEN.value
 
 
 @dataclass(frozen=True, slots=True)

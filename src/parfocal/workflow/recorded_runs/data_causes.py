@@ -11,6 +11,7 @@ from itertools import islice
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.judge import limits
 from parfocal.judge.layouts import distance as sample_distance
 from parfocal.judge.shape import error_shape
 from parfocal.judge.sketch import relative_distance, sketch
@@ -24,9 +25,9 @@ from parfocal.run.records import CallRecord, TensorValue
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.tensors import TensorTable
 
-FITTED = 1e-4  # relative error that may be left when data is changed by a fitted scale and offset
-SEARCHED = 256  # batches of the reference that are looked through
-CHANNELS = 4  # most channels that can be colours
+FITTED = limits.causes.FITTED.value
+SEARCHED = limits.recorded.BATCHES_SEARCHED.value
+CHANNELS = limits.causes.COLOUR_CHANNELS.value
 
 
 def explain_data(pair: StepPair, own: TensorData, other: TensorData) -> Cause | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size, coarser, error_of, score
 from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of, tensor_words
@@ -20,9 +21,7 @@ from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.settings import explain_call
 from parfocal.workflow.recorded_runs.tensors import tie_values
 
-# In units of noise, as for models side by side. Correct calls of a residual network, an encoder, an LSTM and
-# a Llama stay below 1.3; an epsilon of 2e-5 for 1e-5 in one norm of that Llama scores 16.
-LIMIT = 4.0
+LIMIT = limits.verdicts.CALL.value
 
 
 @dataclass(frozen=True, slots=True)

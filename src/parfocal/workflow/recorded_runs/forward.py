@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
-from parfocal.judge.verdict import Divergence, Site, made_by_the_code_of, side_name, tensor_words
+from parfocal.judge.verdict import Cause, Divergence, Site, made_by_the_code_of, side_name, tensor_words
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node, Trace
 from parfocal.workflow.recorded_runs.batch_statistics import statistics_cause
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, CallErrors, WorstArrival, jump
 from parfocal.workflow.recorded_runs.followed import followed_divergences
-from parfocal.workflow.recorded_runs.ops import at_its_op
+from parfocal.workflow.recorded_runs.ops import at_its_op, stopping_cause
 from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.settings import explain_call
 
@@ -60,11 +60,19 @@ def own_errors(errors: CallErrors, pair: StepPair, phase: str) -> Iterator[Diver
             noise,
             grown,
             message,
-            cause=(statistics_cause(pair, other, own) or explain_call(other, own)) if explain else None,
+            cause=_cause(pair, other, own) if explain else _stopped(errors, pair, other, own),
             step=pair.step,
             rank=pair.rank,
         )
         yield at_its_op(pair, found, other, own) if explain else found
+
+
+def _cause(pair: StepPair, other: Node, own: Node) -> Cause | None:
+    return statistics_cause(pair, other, own) or explain_call(other, own)
+
+
+def _stopped(errors: CallErrors, pair: StepPair, other: Node, own: Node) -> Cause | None:
+    return stopping_cause(pair, errors.stopped, other, own) if errors.stopped else None
 
 
 def _epsilon(node: Node) -> float:

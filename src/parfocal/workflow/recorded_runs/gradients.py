@@ -11,6 +11,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Cause, Divergence, Site, side_name
@@ -19,14 +22,14 @@ from parfocal.replay.trace import TensorData
 from parfocal.report.coverage import Compared
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, CallErrors
 from parfocal.workflow.recorded_runs.forward import inherited_from
-from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, StageOutcome, StepPair
+from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, StageOutcome, StepPair, Vector
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
 from parfocal.workflow.recorded_runs.rank_causes import reduction_cause
 from parfocal.workflow.recorded_runs.steps import Reduction
 from parfocal.workflow.recorded_runs.ties import tied_otherwise
-from parfocal.workflow.recorded_runs.vectors import PROPORTIONAL, factor_between
+from parfocal.workflow.recorded_runs.vectors import PROPORTIONAL, factor_between, project_pair
 
-SEVERAL = 2  # parameters from which on one factor is no chance
+SEVERAL = limits.recorded.SEVERAL.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ def compare_gradients(pair: StepPair, diverged: bool) -> StageOutcome:
     """``diverged`` says nothing here: what a layer was given going backward does."""
     found = parameter_errors(pair)
     wrong = [each for each in found if _is_wrong(each, pair.limit)]
-    scaled = _scaled_throughout(pair, found, wrong)
+    scaled = _not_cleared(pair, wrong) or _scaled_throughout(pair, found, wrong)
+    _remember(pair)
     divergences = [
         each if each.cause is not None else replace(each, cause=scaled)
         for each in (each.as_divergence(pair) for each in wrong)
@@ -75,11 +79,40 @@ def compare_gradients(pair: StepPair, diverged: bool) -> StageOutcome:
     )
 
 
+def _remember(pair: StepPair) -> None:
+    for tie in pair.parameters:
+        vectors = _projected(pair, tie)
+        if vectors is not None:
+            pair.memory.gradients[tie.reference] = vectors[0]
+
+
+def _projected(pair: StepPair, tie: ParameterTie) -> tuple[Vector, Vector] | None:
+    own, other = pair.port.gradients.get(tie.port), pair.reference.gradients.get(tie.reference)
+    if own is None or other is None:
+        return None
+    return project_pair(pair, own, other, arrangement_of(tie, pair.reference, pair.port, own, other))
+
+
+def _not_cleared(pair: StepPair, wrong: Sequence[ParameterError]) -> Cause | None:
+    """The port's gradients are the reference's and those of its own last step besides."""
+    if len(wrong) < SEVERAL:
+        return None
+    for each in wrong:
+        vectors, last = _projected(pair, each.tie), pair.memory.gradients.get(each.tie.reference)
+        if vectors is None or last is None or not np.any(last):
+            return None
+        own, other = vectors
+        if np.linalg.norm(own - other - last) > PROPORTIONAL * np.linalg.norm(own):
+            return None
+    message = phrase("the port's gradients are the reference's with those of its last step added to them")
+    return Cause("grad.accumulated", message, phrase("clear the port's gradients after every update"), 0.0)
+
+
 def _scaled_throughout(
     pair: StepPair, found: Sequence[ParameterError], wrong: Sequence[ParameterError]
 ) -> Cause | None:
     """All gradients of the port are the reference's times one number; the layers were given the same."""
-    alive = [each for each in found if each.relative and math.isfinite(each.relative)]
+    alive = [each for each in found if _is_alive(each, pair.limit)]
     if not wrong:
         return None
     reductions = pair.reference.reduction, pair.port.reduction
@@ -99,6 +132,13 @@ def _scaled_throughout(
     return Cause(
         "grad.scale", message, phrase("divide the port's gradients by {factor}", factor=f"{factor:.6g}"), 0.0
     )
+
+
+def _is_alive(each: ParameterError, limit: float) -> bool:
+    """Whether the gradient is more than rounding: that of a bias before a BatchNorm is nothing else."""
+    if not each.relative or not math.isfinite(each.relative):
+        return False
+    return each.error / each.relative > limit * each.given
 
 
 def _factor(pair: StepPair, tie: ParameterTie) -> float | None:

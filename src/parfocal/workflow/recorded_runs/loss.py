@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.verdict import Cause, Divergence, side_name
 from parfocal.phrases import phrase
@@ -17,7 +18,7 @@ from parfocal.workflow.recorded_runs.rank_causes import loss_scale_cause, loss_s
 from parfocal.workflow.recorded_runs.tensors import tie_values
 from parfocal.workflow.recorded_runs.vectors import factor_between
 
-WHOLE = 1e-3  # relative distance of a ratio from a whole number of samples or elements
+WHOLE = limits.recorded.WHOLE_RATIO.value
 
 
 def compare_loss(pair: StepPair, diverged: bool) -> StageOutcome:
@@ -56,7 +57,7 @@ def compare_loss(pair: StepPair, diverged: bool) -> StageOutcome:
     return StageOutcome(inherited_from([found], explained), compared=compared)
 
 
-OUTPUTS_EXPLAIN = 0.1  # outputs this far off may give any loss
+OUTPUTS_EXPLAIN = limits.recorded.OUTPUTS_EXPLAIN.value
 
 
 def _unit(pair: StepPair, loss: float) -> float:

@@ -2,22 +2,28 @@
 
 Ops give no verdict of their own: two models may compute the same by other ops. Inside two calls that
 part, an op is named that takes what the reference has and gives what it does not, while the reference's
-op of the same name takes the same and gives something else.
+op of the same name takes the same and gives something else. Where no op of the same name does, one of another
+name may: the port applies it instead, if nothing on either side gives what the other's gives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from parfocal.judge.verdict import Divergence, Site
+from parfocal.explain.ops.names import POINTWISE
+from parfocal.judge.verdict import Cause, Divergence, Site, side_name
 from parfocal.matching.values import SAME, distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, TensorData
 from parfocal.run.records import CallRecord, Leaf, Structure, TensorValue
 from parfocal.workflow.recorded_runs.call_errors import JUMP
 from parfocal.workflow.recorded_runs.pair import StepPair
+from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.tensors import TensorTable
+
+DETACH = "detach"
 
 
 def at_its_op(pair: StepPair, divergence: Divergence, ours: Node, theirs: Node) -> Divergence:
@@ -35,7 +41,91 @@ def at_its_op(pair: StepPair, divergence: Divergence, ours: Node, theirs: Node) 
                 port=_site(divergence.port, own),
                 what=phrase("{what}, by {op}", what=divergence.what, op=own.op),
             )
-    return divergence
+    replaced = list(_replaced(pair, left, right, limit))
+    if len(replaced) != 1:
+        return divergence
+    other, own = replaced[0]
+    return replace(
+        divergence,
+        reference=_site(divergence.reference, other),
+        port=_site(divergence.port, own),
+        cause=divergence.cause or _replaced_cause(other, own),
+    )
+
+
+def _replaced(
+    pair: StepPair, left: Sequence[CallRecord], right: Sequence[CallRecord], limit: float
+) -> Iterator[tuple[CallRecord, CallRecord]]:
+    """Ops of other names that take the same, of which neither gives what any op of the other side gives."""
+    sides = pair.reference.tensors, pair.port.tensors
+    ours, theirs = (
+        [(op, list(_tensors(op.inputs, table)), list(_tensors(op.outputs, table))) for op in ops]
+        for ops, table in zip((left, right), sides, strict=True)
+    )
+    for own, taken, given in theirs:
+        if not taken or not given or any(_same_all(pair, given, made, limit) for _, _, made in ours):
+            continue
+        for other, others_taken, made in ours:
+            if other.op == own.op or not _same_all(pair, taken, others_taken, limit):
+                continue
+            if made and not any(_same_all(pair, each, made, limit) for _, _, each in theirs):
+                yield other, own
+
+
+def _replaced_cause(other: CallRecord, own: CallRecord) -> Cause:
+    message = phrase(
+        "{port} in the port ({line}), {reference} in the reference ({there})",
+        port=own.op,
+        line=_line(own),
+        reference=other.op,
+        there=_line(other),
+    )
+    fix = phrase(
+        "apply {name} instead of {mine_name} in {line}", name=other.op, mine_name=own.op, line=_line(own)
+    )
+    code = "op.activation" if {own.op, other.op} <= POINTWISE else "op.kind"
+    return Cause(code, message, fix, 0.0, facts=(str(own.op), str(other.op)))
+
+
+def stopping_cause(pair: StepPair, side: str, ours: Node, theirs: Node) -> Cause | None:
+    """The op before a call with which one side stops the gradient, where the other has none."""
+    stops = [_stops_before(step, node) for step, node in ((pair.reference, ours), (pair.port, theirs))]
+    own, others = reversed(stops) if side == "port" else stops
+    if len(own) <= len(others):
+        return None
+    line = _line(own[-1])
+    message = phrase(
+        "the {subject} {what}, the {other} lets it through",
+        subject=side_name(side),
+        what=phrase("stops the gradient with detach in {line}", line=line),
+        other=side_name("reference" if side == "port" else "port"),
+    )
+    if side == "port":
+        fix = phrase("take detach out of {line}", line=line)
+    else:
+        fix = phrase("stop the gradient in the port as the reference does in {line}", line=line)
+    return Cause("grad.detached", message, fix, 0.0)
+
+
+def _stops_before(step: RecordedStep, node: Node) -> list[CallRecord]:
+    """The ops around a call that stop a gradient, and whose values lead to what the call takes."""
+    ops = step.ops.get(node.parent, ()) if node.parent is not None else ()
+    taken = {value.data.fingerprint for value in node.inputs.values()}
+    found = []
+    for number, op in enumerate(ops):
+        if op.op != DETACH:
+            continue
+        reached = {each.fingerprint for each in _tensors(op.outputs, step.tensors)}
+        for later in ops[number + 1 :]:
+            if any(each.fingerprint in reached for each in _tensors(later.inputs, step.tensors)):
+                reached |= {each.fingerprint for each in _tensors(later.outputs, step.tensors)}
+        if reached & taken:
+            found.append(op)
+    return found
+
+
+def _line(op: CallRecord) -> str:
+    return f"{Path(op.file).name}:{op.line}" if op.file else op.path
 
 
 def _right_before(pair: StepPair, theirs: Node) -> float:

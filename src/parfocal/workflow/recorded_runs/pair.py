@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, Site
@@ -31,8 +32,8 @@ from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.tensors import Distances, RelativeDistance, lies_otherwise, tie_values
 
 Vector = NDArray[np.float64]
-SMALLEST_UNIT = 2.0**-52  # of values whose dtype has no rounding
-AGREEING = 1e-2  # relative error of outputs above which they are not the same values in the same order
+SMALLEST_UNIT = limits.recorded.SMALLEST_UNIT.value
+AGREEING = limits.recorded.AGREEING.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class StageMemory:
     gradient_errors: dict[str, float] = field(default_factory=dict)  # the largest so far, by parameter
     unordered: set[str] = field(default_factory=set)  # parameters whose values are not in one order
     updates: dict[str, tuple[Vector, Vector]] = field(default_factory=dict)  # the last, as projections
+    rates: tuple[float | None, float | None] = (None, None)  # of the port and the reference, at that update
+    gradients: dict[str, Vector] = field(default_factory=dict)  # of the port at the last step, as projections
     causes: set[str] = field(default_factory=set)  # told already, of rates and updates
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from parfocal.judge import limits
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.gathering import batch_of
@@ -13,8 +14,8 @@ from parfocal.workflow.recorded_runs.rank_drift import SIDES, drift_cause, drift
 from parfocal.workflow.recorded_runs.steps import RecordedStep, Reduction
 from parfocal.workflow.recorded_runs.vectors import PROPORTIONAL, multiple_of, project_pair
 
-FITTED = 1e-5  # relative error that may be left of a loss that is computed again
-WHOLE = 1e-3  # relative distance of a ratio from a number of ranks
+FITTED = limits.recorded.RANK_LOSS.value
+WHOLE = limits.recorded.WHOLE_RATIO.value
 
 
 def ranks_of(pair: StepPair) -> int:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parfocal.judge import limits
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.vectors import projected
 
-APART = 1e-5  # relative difference of weights that ranks do not share
+APART = limits.recorded.RANKS_SHARE.value
 DRIFTED = "dist.rank"
 SIDES = {"reference": phrase("reference"), "port": phrase("port")}
 

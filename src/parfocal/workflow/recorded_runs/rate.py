@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.verdict import Cause, Divergence
 from parfocal.phrases import phrase
@@ -13,8 +14,8 @@ from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, StageOutcome, St
 from parfocal.workflow.recorded_runs.rank_causes import rate_cause
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 
-RATE = 1e-6  # relative difference of learning rates that is rounding: some frameworks keep them in float32
-NORM = 1e-2  # relative difference of norms that counts: gradients of deep models differ by less
+RATE = limits.causes.SAME_SETTING.value
+NORM = limits.recorded.GRADIENT_NORM.value
 
 
 def compare_clipping(pair: StepPair, diverged: bool) -> StageOutcome:

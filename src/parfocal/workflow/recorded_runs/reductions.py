@@ -11,12 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from parfocal.judge import limits
 from parfocal.workflow.recorded_runs.gathering import DerivedTensors
 from parfocal.workflow.recorded_runs.pair import Vector
 from parfocal.workflow.recorded_runs.steps import Gradients, RecordedStep, Reduction
 from parfocal.workflow.recorded_runs.vectors import PROPORTIONAL, multiple_of, projected
 
-ALIKE = 1e-5  # relative difference of gradients that ranks have in common
+ALIKE = limits.recorded.RANKS_SHARE.value
 
 
 def with_reduction(steps: Sequence[RecordedStep]) -> tuple[RecordedStep, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from parfocal.judge import limits
 from parfocal.judge.verdict import Cause
 from parfocal.matching.values import SAME, distance
 from parfocal.phrases import phrase
@@ -15,7 +16,7 @@ from parfocal.workflow.recorded_runs.rank_causes import is_rank_count, ranks_of
 from parfocal.workflow.recorded_runs.rank_drift import SIDES
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 
-MOSTLY = 0.5  # share of a rank's samples that are on all ranks by mistake, not to fill up
+MOSTLY = limits.recorded.SHARED_SAMPLES.value
 
 
 def sampler_cause(pair: StepPair, slot: str) -> Cause | None:

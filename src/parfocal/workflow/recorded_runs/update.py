@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, Size
-from parfocal.judge.verdict import Divergence, Finding
+from parfocal.judge.verdict import Cause, Divergence, Finding
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
+from parfocal.workflow.recorded_runs.counterfactual import NOT_TRIED, Counterfactual, counterfactual_step
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.gradients import parameter_errors, sites_of
 from parfocal.workflow.recorded_runs.pair import StageOutcome, StepPair, Vector
@@ -28,11 +30,11 @@ from parfocal.workflow.recorded_runs.update_settings import differing_settings
 from parfocal.workflow.recorded_runs.vectors import project_pair
 
 LINEAR = frozenset({"SGD", "Momentum"})  # optimizers whose update is in proportion to the gradient
-LIMIT = 8.0  # times what rounding and the gradient's error explain
-SIZES = 0.02  # relative difference of the sizes of two updates that a projection may show of the same
-TOGETHER = 16.0  # times what is explained, for the updates of all parameters as one
-SEEN = 16.0  # units in the last place of a weight from which on two updates are not the same
-SAME_ORDER = 1e-3  # relative difference of weights that lie in the same order
+LIMIT = limits.recorded.UPDATE.value
+SIZES = limits.recorded.UPDATE_SIZES.value
+TOGETHER = limits.recorded.UPDATES_TOGETHER.value
+SEEN = limits.recorded.UPDATE_SEEN.value
+SAME_ORDER = limits.recorded.SAME_ORDER.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,24 @@ def compare_updates(pair: StepPair, diverged: bool) -> StageOutcome:
             each.evidence.port.update,
             each.evidence.reference.update,
         )
+    pair.memory.rates = _rate(pair.port), _rate(pair.reference)
     moved = [each for each in judged if each.evidence.moved]
+    counterfactual = counterfactual_step(pair) if moved else NOT_TRIED
     wrong = [each for each in moved if each.score > LIMIT] or _wrong_together(moved)
+    if not wrong:  # what is lost among the differences of gradients
+        wrong = [each for each in moved if each.evidence.tie.reference in counterfactual.wrong]
     settings = differing_settings(pair)
     seen = not moved or any(each.error > SEEN * each.rounding for each in moved)
     left_out = _left_out(pair)
     compared = (Compared("updates of parameters", len(moved), len(pair.parameters)),) if moved else ()
+    if counterfactual.tried:
+        compared = (*compared, Compared("updates made again by the reference's rule", counterfactual.tried))
     if not wrong and not (settings and seen):
         findings = tuple(Finding("run.settings", each.message) for each in settings)
         return StageOutcome(findings=findings, compared=compared, left_out=left_out)
-    cause = explain_updates(pair, settings, [each.evidence for each in moved], diverged)
+    cause = _exact(counterfactual) or explain_updates(
+        pair, settings, [each.evidence for each in moved], diverged
+    )
     worst = max(wrong or moved, key=lambda each: each.score, default=None)
     if worst is None:
         sites, what, score, noise = pair.sites(), phrase("settings of the optimizer"), math.inf, 0.0
@@ -93,6 +103,14 @@ def compare_updates(pair: StepPair, diverged: bool) -> StageOutcome:
     known = cause is None or cause.code in pair.memory.causes
     pair.memory.causes |= {cause.code} if cause is not None else set()
     return StageOutcome(inherited_from([found], diverged and known), compared=compared, left_out=left_out)
+
+
+def _exact(counterfactual: Counterfactual) -> Cause | None:
+    """What the reference's rule, made on the port's own numbers, shows."""
+    if not counterfactual.causes:
+        return None
+    first, *rest = counterfactual.causes
+    return replace(first, alternatives=tuple(rest))
 
 
 def _left_out(pair: StepPair) -> tuple[LeftOut, ...]:
@@ -172,8 +190,26 @@ def _evidence(pair: StepPair, tie: ParameterTie) -> RecordedUpdate | None:
         lies = arrangement_of(tie, pair.reference, pair.port, own, other)
         gradients = project_pair(pair, own, other, lies) or gradients
     dtype = theirs.before.dtype if theirs.before is not None else "float32"
-    previous = pair.memory.updates.get(tie.reference, (None, None))
+    previous = _at_present_rates(pair, pair.memory.updates.get(tie.reference))
     return RecordedUpdate.of(tie, before, after, gradients, previous, EPSILON.get(dtype, 0.0))
+
+
+def _at_present_rates(
+    pair: StepPair, updates: tuple[Vector, Vector] | None
+) -> tuple[Vector | None, Vector | None]:
+    """The last updates as they would have been at the rates of this step: momentum is of what they are of."""
+    if updates is None:
+        return None, None
+    now = _rate(pair.port), _rate(pair.reference)
+    own, other = (
+        update * (present / last) if last and present is not None else update
+        for update, present, last in zip(updates, now, pair.memory.rates, strict=True)
+    )
+    return own, other
+
+
+def _rate(side: RecordedStep) -> float | None:
+    return side.end.learning_rate if side.end is not None else None
 
 
 def _projections(

@@ -15,15 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from parfocal.brief import some
+from parfocal.judge import limits
 from parfocal.judge.verdict import Cause, side_name
 from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.pair import StepPair, Vector
 from parfocal.workflow.recorded_runs.parameters import ParameterTie
 from parfocal.workflow.recorded_runs.update_settings import DifferingSetting
 
-FITTED = 1e-2  # share of an update that a fit may leave over
-CLEAR = 1e-2  # relative difference of fitted factors that is one
-WHOLE = 5.0  # of 1: how far the parts may be from one factor throughout
+FITTED = limits.recorded.UPDATE_FITTED.value
+CLEAR = limits.recorded.FACTOR_CLEAR.value
+WHOLE = limits.recorded.FACTOR_THROUGHOUT.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class RecordedSideUpdate:
     before: Vector
     after: Vector
     gradient: Vector | None
-    previous: Vector | None  # the update of the step before
+    previous: Vector | None  # the update of the step before, at the rate of this one
 
     @property
     def update(self) -> Vector:
@@ -156,7 +157,7 @@ def _differ(ours: float, theirs: float) -> bool:
     return abs(ours - theirs) > max(CLEAR * max(abs(ours), abs(theirs)), NOTHING_FITTED)
 
 
-NOTHING_FITTED = 1e-5  # a fitted factor below this is none
+NOTHING_FITTED = limits.recorded.FACTOR_NONE.value
 
 
 def factors_of(evidence: Sequence[RecordedUpdate], side: str) -> _Factors | None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from parfocal.judge import limits
 from parfocal.judge.sketch import sketch
 from parfocal.replay.trace import TensorData
 from parfocal.workflow.recorded_runs.pair import StepPair, Vector
 from parfocal.workflow.recorded_runs.tensors import Arrangement, TensorTable
 
-PROPORTIONAL = 1e-3  # relative error that may be left when one tensor is a multiple of another
+PROPORTIONAL = limits.recorded.PROPORTIONAL.value
 
 
 def vectors_of(

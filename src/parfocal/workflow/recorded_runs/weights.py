@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding
@@ -25,8 +26,8 @@ from parfocal.workflow.recorded_runs.tensors import Arrangement, RelativeDistanc
 from parfocal.workflow.recorded_runs.ties import tied_otherwise
 
 COPY = phrase("copy the reference's weights into the port: pf.transfer, or parfocal convert")
-DIFFERENT = 1e-4  # relative difference from which on two parameters do not hold the same values
-EQUAL = 1e-5  # up to which fingerprints are those of the same values: nothing was computed with them
+DIFFERENT = limits.recorded.WEIGHTS_DIFFER.value
+EQUAL = limits.recorded.WEIGHTS_EQUAL.value
 
 
 def compare_weights(pair: StepPair, diverged: bool) -> StageOutcome:

@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Site
 from parfocal.phrases import phrase
 from parfocal.workflow.training.carrying import Carrier
 from parfocal.workflow.training.found import FoundDivergences
-from parfocal.workflow.training.judging import Noise
+from parfocal.workflow.training.judging import NEAR, Noise, Verdict, nearly
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
-RATIO = 1e-3  # relative spread of a ratio that is one number for all channels
-MOST = 10_000_000  # values that a variance is taken over
+RATIO = limits.causes.EQUAL_RATIO.value
+MOST = limits.searches.VARIANCE_VALUES.value
 
 
 @dataclass(slots=True)
@@ -44,6 +45,7 @@ class BufferPhase:
     found: FoundDivergences
     variances: Variances = field(default_factory=Variances)
     compared: int = 0
+    modules: dict[str, Any] = field(default_factory=dict)  # of the reference, by path
 
     def judge(self, step: int, before: Arrays, *, inherited: bool) -> bool:
         """Whether something is wrong that was not before. ``before``: the port's, as the step began."""
@@ -63,24 +65,15 @@ class BufferPhase:
                 self.variances.own[path] = observed + (1 - momentum) * drift
             if path in self.variances.counts:
                 continue
-            verdict = self.noise.judge(
-                key,
-                observed,
-                np.ascontiguousarray(expected),
-                lambda results, path=path: self.carrier.carry(path, results.buffers.get),  # type: ignore[misc]
-            )
-            if not verdict.wrong:
+            expected = np.ascontiguousarray(expected)
+            if nearly(observed, expected, NEAR) or self._by_convention(
+                path, before[path], expected, observed
+            ):
                 continue
-            is_variance = momentum is not None and "var" in self.carrier.name(path).rpartition(".")[2]
-            count = (
-                biased_count(before[path], expected, observed, momentum)
-                if is_variance and momentum is not None
-                else None
-            )
-            if count is not None:
-                self.variances.counts[path] = count
-                self.variances.own[path] = observed.astype(np.float64)
-            elif not self.found.seen(key):
+            verdict = self._verdict(path, observed, expected)
+            if verdict.wrong and self._by_convention(path, before[path], expected, observed, noisy=True):
+                continue
+            if verdict.wrong and not self.found.seen(key):
                 wrong = True
                 self.found.add(
                     key,
@@ -89,7 +82,7 @@ class BufferPhase:
                         Site(self.carrier.name(path), "buffer"),
                         Site(path, "buffer"),
                         phrase("buffer {path}", path=path),
-                        compare_arrays(observed, np.ascontiguousarray(expected), picture=True),
+                        compare_arrays(observed, expected, picture=True),
                         verdict.floor,
                         verdict.score,
                         inherited=inherited,
@@ -98,18 +91,58 @@ class BufferPhase:
                 )
         return wrong
 
+    def _verdict(self, path: str, observed: Array, expected: Array) -> Verdict:
+        return self.noise.judge(
+            ("buffer", path),
+            observed,
+            expected,
+            lambda results: self.carrier.carry(path, results.buffers.get),
+        )
+
+    def _by_convention(
+        self, path: str, before: Array, expected: Array, observed: Array, *, noisy: bool = False
+    ) -> bool:
+        """Whether a variance parts by nothing but what it is divided by; it is booked then.
+
+        ``noisy``: up to the rounding of the step, which may be that of mixed precision.
+        """
+        momentum = self.momentum(path)
+        if momentum is None or "var" not in self.carrier.name(path).rpartition(".")[2]:
+            return False
+        count = biased_count(before, expected, observed, momentum, noisy=noisy)
+        if count is None:
+            return False
+        if noisy:
+            kept = (1.0 - momentum) * before.astype(np.float64)
+            unbiased = kept + (observed - kept) * count / (count - 1)
+            biased = kept + (observed - kept) * (count - 1) / count
+            if all(
+                self._verdict(path, other.astype(expected.dtype), expected).wrong
+                for other in (unbiased, biased)
+            ):
+                return False
+        self.variances.counts[path] = count
+        self.variances.own[path] = observed.astype(np.float64)
+        return True
+
     def momentum(self, path: str) -> float | None:
         """The weight of a new value in the running statistics of the reference's layer."""
-        source = self.carrier.name(path).rpartition(".")[0]
-        module: Any = self.reference.backend.modules(self.reference.model).get(source)
+        if not self.modules:
+            self.modules = self.reference.backend.modules(self.reference.model)
+        module = self.modules.get(self.carrier.name(path).rpartition(".")[0])
         if module is None:
             return None
         value = self.reference.backend.settings(module).get("momentum")
         return value if isinstance(value, float) else None
 
 
-def biased_count(before: Array, expected: Array, observed: Array, momentum: float) -> int | None:
-    """n, where what two variances were moved by differs by n / (n - 1) in every channel; or None."""
+def biased_count(
+    before: Array, expected: Array, observed: Array, momentum: float, *, noisy: bool = False
+) -> int | None:
+    """n, where what two variances were moved by differs by n / (n - 1) in every channel; or None.
+
+    ``noisy``: in the median channel is enough.
+    """
     kept = (1.0 - momentum) * before.astype(np.float64)
     moves = [side.astype(np.float64) - kept for side in (expected, observed)]
     large = np.minimum(np.abs(moves[0]), np.abs(moves[1])) > 1e-3 * np.abs(moves[0]).max(initial=0.0)
@@ -122,5 +155,7 @@ def biased_count(before: Array, expected: Array, observed: Array, momentum: floa
     count = round(ratio / (ratio - 1)) if ratio > 1 else 0
     if not 2 <= count <= MOST:
         return None
+    if noisy:
+        return count
     excess = count / (count - 1) - 1
     return count if np.abs(ratios - 1 - excess).max() <= max(RATIO * excess, 1e-5) else None

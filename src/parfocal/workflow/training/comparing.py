@@ -27,6 +27,12 @@ from parfocal.workflow.training.batches import Batch, read_batches
 from parfocal.workflow.training.dropout import dropout_differences
 from parfocal.workflow.training.free_running import FreeRunning, steps_to_run
 from parfocal.workflow.training.lockstep import Lockstep
+from parfocal.workflow.training.precision import (
+    give_precision,
+    parse_amp,
+    precision_difference,
+    rounding_notes,
+)
 from parfocal.workflow.training.reporting import report_of
 from parfocal.workflow.training.sides import TrainingSide, give_optimizers, make_sides
 
@@ -57,7 +63,8 @@ def compare_training(
     ``batches`` gives tuples ``(input, ..., label)`` or dicts with a label; ``loss`` is called with the output
     and the label; ``optimizers`` are two optimizers or two functions from model to optimizer, ``schedulers``
     likewise from optimizer to scheduler. Every phase is judged on what the reference had right before it, so
-    an error in one step hides none in another. Both models are trained by it.
+    an error in one step hides none in another. ``amp="O1"`` or ``"O2"`` runs forward pass and loss in mixed
+    precision, a pair says so for each side. Both models are trained by it.
     """
     return run_training(
         reference,
@@ -119,6 +126,7 @@ def run_training(
     plan = _plan(sides, first, options.transfer)
     differing = _weights(sides, plan) if options.transfer is False else []
     give_optimizers(sides, options.optimizers, options.schedulers)
+    give_precision(sides, options.amp)
 
     def look(pair: tuple[Batch, Batch]) -> Report | None:
         return _aligned(sides, pair, plan, options)
@@ -126,6 +134,11 @@ def run_training(
     lockstep = Lockstep(ours, theirs, plan, mode, tolerance, bool(explain), look)
     for number, each in enumerate(dropout_differences(sides, first, mode, look)):
         lockstep.found.add(("dropping", number), each)
+    for note in rounding_notes(sides):
+        lockstep.found.note(note)
+    imprecise = precision_difference(sides, first, mode)
+    if imprecise is not None:
+        lockstep.found.add(("precision",), imprecise)
     lockstep.look_always = options.look_always
     known = steps if steps is not None or options.batches is None else options.batches // per_step
     lockstep.free = FreeRunning(ours, theirs, steps_to_run(known))
@@ -155,11 +168,7 @@ def _check(reference: Any, port: Any, options: TrainingOptions) -> None:
         raise InputError("a model compared with itself is always the same", hint="pass two models")
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
         raise InputError(f"steps={brief(steps)} is not a number of updates", hint="e.g. steps=30")
-    if amp is not None:
-        raise UnsupportedError(
-            f"amp={brief(amp)}: trainings in mixed precision are not compared yet",
-            hint="compare in float32 with amp=None; what differs there differs in lower precision too",
-        )
+    parse_amp(amp)
     if not (tolerance is None or isinstance(tolerance, Tolerance)):
         raise InputError(
             f"tolerance={brief(tolerance)} is not a pf.Tolerance",

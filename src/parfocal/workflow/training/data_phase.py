@@ -9,6 +9,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.samples import apart, cause_of
+from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.layouts import fit
 from parfocal.judge.metrics import compare_arrays
@@ -16,8 +17,8 @@ from parfocal.judge.verdict import Cause, Divergence, Site, tensor_words
 from parfocal.phrases import phrase
 from parfocal.workflow.training.batches import Batch, arrays_of
 
-LIMIT = 4.0  # in units of rounding
-SAMPLES = 16  # of a batch that a cause is sought in
+LIMIT = limits.verdicts.COMPUTED_ONCE.value
+SAMPLES = limits.searches.BATCH_SAMPLES.value
 
 
 def compare_inputs(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from parfocal.backends.protocol import Mode
 from parfocal.brief import brief
 from parfocal.capture.determinism import dropping
+from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.phrases import phrase
@@ -15,7 +16,7 @@ from parfocal.report.report import Report
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.sides import TrainingSide
 
-DIGITS = 6  # rates are computed, by a formula or another
+DIGITS = limits.causes.DROPOUT_DIGITS.value
 
 
 def dropout_differences(
@@ -33,7 +34,7 @@ def dropout_differences(
     told = [each for each in found if each.cause is not None and each.cause.code == "random.dropout"]
     if told:
         return told
-    asked = [_asked(side, batch, mode) for side, batch in zip(sides, pair, strict=True)]
+    asked = [asked_rates(side, batch, mode) for side, batch in zip(sides, pair, strict=True)]
     if asked[0] == asked[1]:
         return []
     message = phrase(
@@ -50,7 +51,7 @@ def dropout_differences(
     ]
 
 
-def _asked(side: TrainingSide, batch: Batch, mode: Mode) -> list[float]:
+def asked_rates(side: TrainingSide, batch: Batch, mode: Mode) -> list[float]:
     """The rates at which one forward pass drops; it leaves no trace."""
     backend = side.backend
     found: list[float] = []

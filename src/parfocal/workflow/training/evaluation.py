@@ -8,6 +8,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.brief import some
+from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
@@ -16,7 +17,7 @@ from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.buffer_phase import BufferPhase
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
-TOLD = 1e-3  # share of the outputs from which on the convention is a difference, and no mere note
+TOLD = limits.verdicts.EVALUATION_TOLD.value
 
 
 def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence | None, Finding | None]:
@@ -62,7 +63,7 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
         "buffer",
         Site(phase.carrier.name(first), "buffer"),
         Site(first, "buffer"),
-        phrase("outputs in evaluation after the training") + (f" {slot}" if slot else ""),
+        phrase("output {slot} in evaluation after the training", slot=slot),
         compare_arrays(wrong[slot], right[slot], picture=True),
         NOTHING,
         math.inf,

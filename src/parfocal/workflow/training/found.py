@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from parfocal.judge.verdict import Divergence, Finding
+from parfocal.judge.verdict import Cause, Divergence, Finding
 
 # The order of causes inside a step.
-ORDER = ("weights", "data", "forward", "loss", "backward", "gradient", "buffer", "lr", "optimizer")
+ORDER = ("weights", "data", "forward", "loss", "backward", "gradient", "lr", "optimizer", "buffer")
 
 
 @dataclass(slots=True)
@@ -29,8 +29,19 @@ class FoundDivergences:
     def add(self, key: Hashable, divergence: Divergence, more: Sequence[Hashable] = ()) -> None:
         """``more``: what else this divergence tells of."""
         self.divergences[key] = divergence
-        for each in (key, *more):
+        self.mark((key, *more))
+
+    def mark(self, keys: Sequence[Hashable]) -> None:
+        """These differ from now on, and need not be told."""
+        for each in keys:
             self.steps.setdefault(each, 1)
+
+    def told(self, cause: Cause | None) -> bool:
+        """Whether this very mistake was told of other places."""
+        return cause is not None and any(
+            each.cause is not None and each.mistake == replace(each, cause=cause).mistake
+            for each in self.divergences.values()
+        )
 
     def note(self, finding: Finding) -> None:
         self.findings.setdefault(finding.message, finding)

@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.inputs import arguments, convert
+from parfocal.judge import limits
 from parfocal.judge.verdict import Finding
 from parfocal.phrases import phrase
 from parfocal.report.report import Curve
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.judging import moved
-from parfocal.workflow.training.sides import Arrays, TrainingSide
+from parfocal.workflow.training.sides import UNCHANGED, Arrays, TrainingSide
 
-PARTED = 1e-3  # relative difference of two losses that are no longer the same
-LEAST, MOST, SHARE = 3, 32, 8  # steps that are run like this: one in eight, within bounds
-UNKNOWN = 8  # of a training whose length is not known
-GROWN = 8.0  # times a difference must have grown to be said to grow
+PARTED = limits.causes.LOSSES_PARTED.value
+LEAST, MOST, SHARE = limits.searches.HORIZON_STEPS.value
+UNKNOWN = limits.searches.HORIZON_UNKNOWN.value
+GROWN = limits.causes.LOSSES_GROWN.value
 SEED = 20240304
 Group = Sequence[tuple[Batch, Batch]]  # of one step
 
@@ -33,15 +35,19 @@ def steps_to_run(steps: int | None) -> int:
 
 
 def free_step(side: TrainingSide, batches: Sequence[Batch]) -> float:
-    """One step as a training of its own makes it; returns the loss of its last batch."""
+    """One step as a training of its own makes it, unchecked; returns the loss of its last batch."""
+    backend = side.backend
     value = math.nan
     for batch in batches:
-        loss = side.loss_of(side.forward(batch), batch.label)
-        side.backward(loss)
-        value = float(side.backend.to_array(loss).reshape(-1)[0])
+        args, kwargs = arguments(batch.inputs, backend)
+        with backend.no_functional_dropout() if side.mutes else UNCHANGED, side.lowered():
+            output = side.model(*args, **kwargs)
+            loss = side.loss(output, convert(batch.label, backend))
+        backend.backward([loss], [None])
+        value = float(backend.to_array(loss, copy=False).reshape(-1)[0])
     side.clip_gradients()
-    with side.telling("the optimizer's step"):
-        side.backend.optimizer_step(side.optimizer)
+    side.present = batches
+    backend.optimizer_step(side.optimizer, side.evaluate)
     return value
 
 
@@ -77,7 +83,7 @@ class OwnCourse:
         side.set_counters(self.counters)
         reached = None if schedule is None else backend.schedule_state(side.scheduler)
         try:
-            with backend.gradients_kept(side.model):
+            with side.telling("a step"), backend.gradients_kept(side.model):
                 self._write(self.weights, self.buffers)
                 if schedule is not None:
                     backend.set_schedule_state(side.scheduler, schedule)
@@ -95,6 +101,10 @@ class OwnCourse:
             if reached is not None:
                 backend.set_schedule_state(side.scheduler, reached)
             self._write(*kept)
+
+    def forget(self) -> None:
+        """Nothing but the losses is asked for any more."""
+        self.weights, self.buffers, self.state = {}, {}, None
 
     def _write(self, weights: Arrays, buffers: Arrays) -> None:
         for role, arrays in (("parameter", weights), ("buffer", buffers)):
@@ -130,6 +140,8 @@ class FreeRunning:
         for at, course in enumerate((self.nudged, self.own)):
             batches = [[pair[at] for pair in group[: course.side.accumulate]] for group in wanted]
             course.run(batches, schedules[at], metrics)
+            if number + len(wanted) >= self.steps:
+                course.forget()
 
     def curve(self, losses: Sequence[float]) -> Curve | None:
         if self.own is None or not self.own.losses:

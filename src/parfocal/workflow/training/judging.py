@@ -8,7 +8,7 @@ results then are from its own is the floor, remembered relative to their size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from parfocal.capture.determinism import no_dropout
 from parfocal.capture.tree import flatten, replace
 from parfocal.errors import ParfocalError
 from parfocal.inputs import arguments, convert
+from parfocal.judge import limits
 from parfocal.judge.apart import apart
 from parfocal.judge.floors import (
     EPSILON,
@@ -36,11 +37,12 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
-LOSS_LIMIT = 32.0  # of one number nothing averages out: exp, log and tanh may all be off the same way
-END_LIMIT = 12.0  # in units of noise: outputs, losses and gradients are the end of a computation
+LOSS_LIMIT = limits.verdicts.LOSS_OF_A_STEP.value
+END_LIMIT = limits.verdicts.WHOLE_MODEL.value
 SMALL = 1 << 14  # elements of an array that NumPy goes through before anything else is set up
 SEED = 20240303
-NEAR = 4.0  # units of a tensor's own rounding below which no floor is measured
+CLEAR = limits.verdicts.CLEARLY_RIGHT.value
+NEAR = limits.verdicts.NEAR_ROUNDING.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +78,14 @@ class Noise:
     relative: dict[Hashable, Size] = field(default_factory=dict)  # by what was compared
     batches: list[Batch] = field(default_factory=list)  # of the present step
     buffers: Arrays = field(default_factory=dict)  # as the step began
-    measured: tuple[RemeasuredStep, ...] | None = None
+    measured: list[RemeasuredStep] = field(default_factory=list)
+    ways: list[tuple[str | None, np.random.Generator | None]] = field(default_factory=list)  # not tried yet
     lost: tuple[Any, Arrays, Any] | None = None  # output, its tensors and label of the present batch
     losses: tuple[RemeasuredStep, ...] | None = None
 
     def begin(self, buffers: Arrays) -> None:
-        self.batches, self.measured, self.buffers = [], None, buffers
+        self.batches, self.measured, self.buffers = [], [], buffers
+        self.ways = list(_ways())
 
     def judge(
         self,
@@ -101,7 +105,7 @@ class Noise:
             return Verdict(math.inf if found.mismatched else 0.0, NOTHING, bool(found.mismatched))
         if observed.shape != expected.shape:
             return Verdict(math.inf, NOTHING, True)
-        if nearly(observed, expected, NEAR):
+        if observed.size <= SMALL and nearly(observed, expected, NEAR):
             return FINE
         limit = LOSS_LIMIT if observed.size == 1 and of_loss else END_LIMIT
         error, size = _measured(observed, expected)
@@ -118,22 +122,24 @@ class Noise:
             array = pick(again)
             if array is not None and array.shape == expected.shape:
                 floor = floor | difference(array.astype(expected.dtype, copy=False), expected)
+            if score(error, floor) <= limit / CLEAR:
+                break
         if size.rms and size.peak:
             ratio = Size(floor.rms / size.rms, floor.peak / size.peak)
             self.relative[key] = ratio if known is None else ratio | known
         found_score = score(error, floor)
         return Verdict(found_score, floor, found_score > limit)
 
-    def _again(self) -> tuple[RemeasuredStep, ...]:
-        if self.measured is None:
-            found = []
-            for dtype, chance in _ways():
-                try:
-                    found.append(self._run(dtype, chance))
-                except ParfocalError:  # no kernel in float64, or a model that cannot be copied
-                    continue
-            self.measured = tuple(found)
-        return self.measured
+    def _again(self) -> Iterator[RemeasuredStep]:
+        """One way after the other, as long as more is asked for: each costs a step of the reference."""
+        yield from self.measured
+        while self.ways:
+            dtype, chance = self.ways.pop(0)
+            try:
+                self.measured.append(self._run(dtype, chance))
+            except ParfocalError:  # no kernel in float64, or a model that cannot be copied
+                continue
+            yield self.measured[-1]
 
     def begin_loss(self, output: Any, tensors: Arrays, label: Any) -> None:
         """What the loss of the present batch is computed from."""
@@ -164,8 +170,11 @@ class Noise:
                 )
                 for slot, array in arrays.items()
             }
-            loss = side.loss_of(replace(output, leaves), _prepared(label, side, dtype))
-            side.backward(loss)
+            twin = TrainingSide(
+                side.words, backend, side.model, side.loss, lower=side.lower if dtype is None else None
+            )
+            loss = twin.loss_of(replace(output, leaves), _prepared(label, side, dtype))
+            twin.backward(loss)
             entering = {slot: backend.gradient(leaf) for slot, leaf in leaves.items()}
         return RemeasuredStep(
             loss=float(backend.to_array(loss).reshape(-1)[0]),
@@ -177,7 +186,7 @@ class Noise:
         side = self.side
         backend = side.backend
         twin = backend.copy_as(side.model, dtype)
-        copy = TrainingSide(side.words, backend, twin, side.loss)
+        copy = TrainingSide(side.words, backend, twin, side.loss, lower=side.lower if dtype is None else None)
         copy.refresh()
         for path, tensor in copy.tensors("buffer").items():
             backend.write(tensor, self.buffers[path].astype(backend.dtype(tensor), copy=False))
@@ -192,7 +201,7 @@ class Noise:
                     _prepared(batch.inputs, side, dtype, generator), _prepared(batch.label, side, dtype)
                 )
                 args, kwargs = arguments(given.inputs, backend)
-                with copy.telling("the model"):
+                with copy.telling("the model"), copy.lowered():
                     output = twin(*args, **kwargs)
                 results.outputs = {
                     slot: backend.to_array(leaf) for slot, leaf in copy.outputs(output).items()
@@ -223,9 +232,9 @@ def _prepared(
 
 
 def _ways() -> tuple[tuple[str | None, np.random.Generator | None], ...]:
-    """In float64, and twice with everything moved."""
+    """With everything moved, which is cheapest, in float64, and moved once more."""
     generator = np.random.default_rng(SEED)
-    return ("float64", None), (None, generator), (None, generator)
+    return (None, generator), ("float64", None), (None, generator)
 
 
 def _perhaps_moved(array: Array, generator: np.random.Generator | None) -> Array:
@@ -242,9 +251,17 @@ def moved(array: Array, generator: np.random.Generator) -> Array:
 
 
 def nearly(observed: Array, expected: Array, units: float) -> bool:
-    """Whether two small arrays are this near, quickly; False says nothing."""
-    if observed.size > SMALL or observed.dtype != expected.dtype or observed.dtype.name != "float32":
+    """Whether two arrays are this near, quickly; False says nothing."""
+    if observed.dtype != expected.dtype or observed.dtype.name != "float32":
         return False
+    if observed.size > SMALL:
+        found = apart(observed, np.ascontiguousarray(expected))
+        if found is None:
+            return False
+        unit = units * EPSILON["float32"]
+        return found.rms <= unit * found.reference_rms and (
+            found.peak <= unit * PEAK_SLACK * found.reference_peak
+        )
     apart_by = (observed - expected).reshape(-1)
     right = expected.reshape(-1)
     peak = max(abs(float(apart_by.max(initial=0.0))), abs(float(apart_by.min(initial=0.0))))

@@ -12,6 +12,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Mode
 from parfocal.capture.determinism import no_dropout
+from parfocal.judge import limits
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Cause, Finding
 from parfocal.phrases import phrase
@@ -31,9 +32,10 @@ from parfocal.workflow.training.sides import TrainingSide
 from parfocal.workflow.training.stretches import Stretches
 from parfocal.workflow.training.update_phase import UpdatePhase
 
-LOOKED_INTO = 4  # steps whose calls are aligned to explain a difference
+LOOKED_INTO = limits.searches.STEPS_LOOKED_INTO.value
 LOOKED_AT = frozenset({"forward", "gradient", "buffer"})  # phases that calls explain
-ACCUMULATED = 1e-3  # relative error of gradients that are a sum of others
+PASSED_THROUGH = frozenset({"forward", "loss", "backward", "gradient", "buffer"})
+ACCUMULATED = limits.causes.ACCUMULATED.value
 Look = Callable[[tuple[Batch, Batch]], Report | None]
 
 
@@ -84,6 +86,7 @@ class Lockstep:
 
     def finish(self) -> None:
         """What shows only after the last step."""
+        self._excuse_imprecise()
         if self.free is not None:
             finding = self.free.finding([each[0] for each in self.losses])
             if finding is not None:
@@ -95,6 +98,15 @@ class Lockstep:
                 self.found.note(finding)
             if divergence is not None:
                 self.found.add(("evaluation",), divergence)
+
+    def _excuse_imprecise(self) -> None:
+        """Where one side computes in another precision, what rounding moves follows from that."""
+        found = self.found.divergences
+        if ("precision",) not in found:
+            return
+        for key, each in found.items():
+            if each.cause is None and each.phase in PASSED_THROUGH:
+                found[key] = replace(each, inherited=True)
 
     def __exit__(self, *problem: object) -> None:
         self._undo.close()
@@ -124,8 +136,13 @@ class Lockstep:
 
     def _wanted(self) -> int:
         """How many steps are made at once."""
-        free = self.tolerance is None and not self.found.divergences
+        evaluates = self.reference.evaluates or self.port.evaluates
+        free = self.tolerance is None and not (self.found.divergences or evaluates or self._lowers())
         return max(1, self.stretches.next_length() if free else 1)
+
+    def _lowers(self) -> bool:
+        """Whether any side computes in mixed precision: its rounding alone moves weights in a few steps."""
+        return self.reference.lower is not None or self.port.lower is not None
 
     def step(self, number: int, batches: Group) -> None:
         self.last = batches[0]
@@ -141,6 +158,8 @@ class Lockstep:
         self._look_into(number, batches)
         if self.variance_step is None and self.buffers.variances.counts:
             self.variance_step = number
+        for at, side in enumerate((self.reference, self.port)):
+            side.present = [pair[at] for pair in batches[: side.accumulate]]
         self.updates.run(number)
         if self.free is not None:
             self.free.step(number, batches)
@@ -246,7 +265,7 @@ class Lockstep:
         if report is None:
             return
         self.looked.append(report)
-        if report.ok and asked and self.tolerance is None:
+        if report.ok and asked and self.tolerance is None and not self._lowers():
             self._acquit(number)
         if not any(not each.inherited for each in report.divergences):
             return

@@ -10,13 +10,14 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.causes import number
 from parfocal.explain.rates import RatePair, cause_of, distance, rounding
+from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.phrases import phrase
 from parfocal.report.report import Curve
 
-LIMIT = 4.0  # in units of rounding
+LIMIT = limits.verdicts.COMPUTED_ONCE.value
 NAMED = 3  # parameters of a group
 Noted = Sequence[tuple[dict[str, float], dict[str, float]]]  # by step: the reference's and the port's rates
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend, StateTensor
@@ -22,7 +21,8 @@ from parfocal.replay.user_errors import INPUTS_HINT, telling
 from parfocal.workflow.training.batches import SIDES, Batch
 
 Arrays = dict[str, Array]
-PLAIN = (bool, int, float)
+PLAIN = (bool, int, float, type(None))
+UNCHANGED: AbstractContextManager[Any] = nullcontext()
 
 
 @dataclass(slots=True)
@@ -39,6 +39,9 @@ class TrainingSide:
     accumulate: int = 1
     views: dict[str, tuple[int, Array]] = field(default_factory=dict)  # by path: address and values
     mutes: bool = False  # whether functions that drop let everything pass
+    lower: Callable[[], AbstractContextManager[Any]] | None = None  # what mixed precision is entered by
+    rounds: bool = False  # whether that only rounds, because the framework has none on the device
+    present: Sequence[Batch] = ()  # batches of the present step
     entries: list[StateTensor] = field(default_factory=list)  # parameters and buffers, each once
 
     def telling(self, what: str, hint: str = "") -> AbstractContextManager[None]:
@@ -78,8 +81,12 @@ class TrainingSide:
     def forward(self, batch: Batch) -> Any:
         args, kwargs = arguments(batch.inputs, self.backend)
         muted = self.backend.no_functional_dropout() if self.mutes else nullcontext()
-        with self.telling("the model", INPUTS_HINT), muted:
+        with self.telling("the model", INPUTS_HINT), muted, self.lowered():
             return self.model(*args, **kwargs)
+
+    def lowered(self) -> AbstractContextManager[Any]:
+        """Mixed precision, where it is asked for."""
+        return UNCHANGED if self.lower is None else self.lower()
 
     def outputs(self, output: Any) -> dict[str, Any]:
         """The floating tensors of an output by slot."""
@@ -104,9 +111,10 @@ class TrainingSide:
 
     def loss_of(self, output: Any, label: Any) -> Any:
         backend = self.backend
-        with self.telling("the loss", "loss=(reference_loss, port_loss) gives each side its own"):
+        hint = "loss=(reference_loss, port_loss) gives each side its own"
+        with self.telling("the loss", hint), self.lowered():
             loss = self.loss(output, convert(label, backend))
-        if not backend.is_tensor(loss) or int(np.prod(backend.shape(loss))) != 1:
+        if not backend.is_tensor(loss) or math.prod(backend.shape(loss)) != 1:
             shape = f"a tensor {list(backend.shape(loss))}" if backend.is_tensor(loss) else brief(loss)
             raise InputError(
                 f"the loss of the {self.words} gives {shape}, not one number of {backend.name}",
@@ -143,7 +151,22 @@ class TrainingSide:
 
     def update(self) -> None:
         with self.telling("the optimizer's step"), self.backend.optimizer_clip_off(self.optimizer):
-            self.backend.optimizer_step(self.optimizer)
+            self.backend.optimizer_step(self.optimizer, self.evaluate)
+
+    def evaluate(self) -> Any:
+        """Loss and gradients of the present step anew, for an optimizer that asks for them."""
+        self.clear()
+        loss = None
+        for batch in self.present:
+            loss = self.loss_of(self.forward(batch), batch.label)
+            self.backward(loss)
+        self.clip_gradients()
+        return loss
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether an update computes the loss several times."""
+        return self.backend.needs_closure(self.optimizer)
 
     def settings(self) -> dict[str, dict[str, Any]]:
         return self.backend.optimizer_settings(self.optimizer, self.model)
@@ -289,7 +312,7 @@ def _scheduler(side: TrainingSide, given: Any) -> Any:
 
 
 def _is_plain(value: object) -> bool:
-    """A number or a flag, or a list or tuple of nothing else."""
+    """A number, a flag or nothing yet, or a list or tuple of nothing else."""
     if isinstance(value, (list, tuple)):
         return bool(value) and all(map(_is_plain, value))
     return type(value) in PLAIN

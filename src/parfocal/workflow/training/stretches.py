@@ -18,23 +18,26 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.updates.floors import LIMIT
+from parfocal.judge import limits
 from parfocal.judge.apart import apart
 from parfocal.judge.floors import EPSILON
 from parfocal.workflow.training.buffer_phase import BufferPhase, biased_count
 from parfocal.workflow.training.data_phase import compare_inputs
+from parfocal.workflow.training.dropout import asked_rates
 from parfocal.workflow.training.free_running import FreeRunning, free_step
 from parfocal.workflow.training.passes import Passes
 from parfocal.workflow.training.pending import Group
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 from parfocal.workflow.training.update_phase import UpdatePhase
 
-WARM = 4  # steps in lockstep at the start
-FIRST, LONGEST = 4, 128  # steps of the first stretch and of the longest
-LARGE = 1 << 20  # numbers in the parameters of a model whose steps cost more than to judge them
-TRIES = 2  # stretches that may fail before none is tried again
-ROUNDING = 4.0  # units in the last place that one gradient is off
-NOISY = 1e-3  # relative floor of a gradient that is little but rounding: its updates go anywhere
-LOSS = 1e-4  # relative difference of losses at which a stretch is broken off
+WARM = limits.searches.LOCKSTEP_FIRST.value
+FIRST, LONGEST = limits.searches.STRETCH_STEPS.value
+IN_A_ROW = limits.searches.STRETCHES_IN_A_ROW.value
+LARGE = limits.searches.STRETCH_LARGE.value
+TRIES = limits.searches.STRETCH_TRIES.value
+ROUNDING = limits.causes.STRETCH_ROUNDING.value
+NOISY = limits.causes.STRETCH_NOISY.value
+LOSS = limits.causes.STRETCH_LOSS.value
 
 Groups = Sequence[Group]
 
@@ -104,6 +107,7 @@ class Stretches:
     length: int = FIRST
     failures: int = 0
     waiting: int = WARM  # steps in lockstep before the next stretch
+    in_a_row: int = 0  # longest stretches that agreed, one after the other
     run_freely: int = 0  # steps so far
     large: bool | None = None  # the models, once that is known
     mutes: bool = False  # functions that drop, which takes time at every call of any function
@@ -134,13 +138,14 @@ class Stretches:
             for side in sides if not self.mutes else ():
                 undo.callback(setattr, side, "mutes", side.mutes)
                 side.mutes = False
-            agree = self._same_data(step, groups) and self._both(groups)
+            agree = self._same_data(step, groups) and self._both_run(groups)
         agree = agree and self._agree(starts, len(groups))
-        self.waiting = 1
+        self.in_a_row = self.in_a_row + 1 if agree and len(groups) == LONGEST else 0
+        self.waiting = 0 if self.in_a_row % IN_A_ROW else 1
         if not agree:
             for start in starts:
                 start.go_back()
-            self._shorten(len(groups))
+            self._shorten(groups)
             return False
         self.failures = 0
         self.length = min(LONGEST, 2 * len(groups))
@@ -155,9 +160,10 @@ class Stretches:
             free.run(step, groups, schedules, [loss for loss, _ in self.losses])
         return True
 
-    def _shorten(self, length: int) -> None:
+    def _shorten(self, groups: Groups) -> None:
         """What failed is tried again: functions that drop muted, then in halves, at last in lockstep."""
-        if not self.mutes:
+        length = len(groups)
+        if not self.mutes and self._drops(groups[0]):
             self.mutes, self.waiting, self.length = True, 0, length
             return
         self.length = max(FIRST, length // 2)
@@ -166,6 +172,11 @@ class Stretches:
             self.failures += 1
             self.waiting = length + 1
 
+    def _drops(self, group: Group) -> bool:
+        """Whether a function of any side drops something."""
+        sides = self.passes.reference, self.passes.port
+        return any(asked_rates(side, batch, "keep") for side, batch in zip(sides, group[0], strict=True))
+
     def _same_data(self, step: int, groups: Groups) -> bool:
         return not any(
             True
@@ -173,6 +184,14 @@ class Stretches:
             for ours, theirs in group
             for _ in compare_inputs(ours, theirs, self.passes.sites(), step + number)
         )
+
+    def _both_run(self, groups: Groups) -> bool:
+        """False: they part, or something was raised. The lockstep raises it again, and says where."""
+        try:
+            return self._both(groups)
+        except (Exception, SystemExit):  # noqa: BLE001
+            self.failures = TRIES
+            return False
 
     def _both(self, groups: Groups) -> bool:
         """All steps of one side, then of the other: faster than by turns. False: they part visibly."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.clipping import Clip, clip_of
 from parfocal.explain.updates.causes import EFFECT, effect_of, explain_updates
@@ -21,7 +22,8 @@ from parfocal.explain.updates.floors import LIMIT, UpdateFloor, distance, rule_f
 from parfocal.explain.updates.rules import AfterUpdate, BeforeUpdate
 from parfocal.explain.updates.settings import differences
 from parfocal.explain.updates.solving import SideUpdate, UpdateEvidence
-from parfocal.judge.floors import EPSILON, NOTHING, difference
+from parfocal.judge import limits
+from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Cause, Divergence, Site
@@ -29,12 +31,14 @@ from parfocal.phrases import phrase
 from parfocal.workflow.training.carrying import Carrier
 from parfocal.workflow.training.found import FoundDivergences
 from parfocal.workflow.training.judging import nearly
+from parfocal.workflow.training.shadows import ShadowUpdates
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
-CLIP_LIMIT = 64.0  # in units of rounding: norms are sums over all parameters, in any order
-RATE = 4 * EPSILON["float32"]  # relative: how far apart two rates may be and make the same update
-KEPT = 8  # updates in lockstep for which a floor is used again: settings and sizes change slowly
-NEAR = 2.0  # units of a weight's own rounding below which no floor is computed
+CLIP_LIMIT = limits.verdicts.CLIPPED_NORM.value
+RATE = limits.verdicts.RATE_UNITS.value * EPSILON["float32"]
+KEPT = limits.searches.FLOORS_KEPT.value
+FEW_SHADOWS = limits.verdicts.FEW_SHADOWS.value
+NEAR = limits.verdicts.NEAR_WEIGHT.value
 # What a slot of the reference is called in the port, where it is kept with the rate in it.
 WITH_RATE = {"momentum": "momentum_with_lr"}
 
@@ -57,6 +61,11 @@ class UpdatePhase:
     # the slots of both sides after the last update, by the port's paths
     slots: tuple[dict[str, Arrays], dict[str, Arrays]] | None = None
     norms: list[tuple[float, float]] = field(default_factory=list)  # of gradients as the update uses them
+    shadows: ShadowUpdates = field(init=False)
+    evaluated: dict[str, UpdateFloor] = field(default_factory=dict)  # of updates that compute the loss anew
+
+    def __post_init__(self) -> None:
+        self.shadows = ShadowUpdates(self.reference)
 
     def run(self, step: int) -> None:
         self.step = step
@@ -183,6 +192,7 @@ class UpdatePhase:
             for path in self.carrier.parameters
             if all(source in present for source in self.carrier.sources(path))
         }
+        nudged = self.shadows.run() if reference.evaluates else []
         reference.update()
         own = self.rates[-1][1]
         differ = any(abs(own[path] - rate) > RATE * abs(rate) for path, rate in rates.items())
@@ -197,6 +207,13 @@ class UpdatePhase:
             reference.backend.optimizer_kind(reference.optimizer),
             port.backend.optimizer_kind(port.optimizer),
         )
+        self.evaluated = {
+            path: UpdateFloor(
+                _farthest([self.carrier.carry(path, each.get) for each in nudged], ours[path]) * FEW_SHADOWS
+            )
+            for path in ours
+            if nudged
+        }
         evidence: dict[str, UpdateEvidence] = {}
         for path in self.carrier.parameters:
             if path not in ours:
@@ -208,24 +225,21 @@ class UpdatePhase:
             if path in rates:
                 yours["lr"] = rates[path]
             gradient = gradients.get(path)
-            nothing = np.zeros_like(before[path])
+            if gradient is None:
+                gradient = np.zeros_like(before[path])
             evidence[path] = UpdateEvidence(
                 path,
                 source,
                 SideUpdate(
                     kinds[0] if source in settings[0] else "",
                     mine,
-                    BeforeUpdate(
-                        before[path], gradient if gradient is not None else nothing, given.get(path, {})
-                    ),
+                    BeforeUpdate(before[path], gradient, given.get(path, {})),
                     AfterUpdate(np.ascontiguousarray(ours[path]), outcomes[0].get(path, {})),
                 ),
                 SideUpdate(
                     kinds[1] if path in settings[1] else "",
                     yours,
-                    BeforeUpdate(
-                        before[path], gradient if gradient is not None else nothing, slots.get(path, {})
-                    ),
+                    BeforeUpdate(before[path], gradient, slots.get(path, {})),
                     AfterUpdate(theirs[path], outcomes[1].get(path, {})),
                 ),
             )
@@ -298,7 +312,7 @@ class UpdatePhase:
         ours, theirs = each.reference.outcome, each.port.outcome
         if self.tolerance is None and _same_outcome(theirs, ours):
             return 0.0, NO_FLOOR
-        floor = scale_floor(each.reference.moment.weight, ours)
+        floor = scale_floor(each.reference.moment.weight, ours) | self.evaluated.get(each.path, NO_FLOOR)
         if self.tolerance is not None:
             bad = compare_arrays(theirs.weight, ours.weight, tolerance=self.tolerance).mismatched
             return float(bad), floor
@@ -321,14 +335,20 @@ class UpdatePhase:
         evidence: dict[str, UpdateEvidence],
         causes: Sequence[Cause | None],
     ) -> None:
+        """One divergence a cause; what an earlier step told of other parameters is not told again."""
         first = max(wrong, key=lambda path: wrong[path][0])
         each, (measured, floor) = evidence[first], wrong[first]
         more = (
-            phrase("so are the updates of {count} more parameters", count=len(wrong) - 1)
-            if len(wrong) > 1
-            else ""
+            ""
+            if len(wrong) == 1
+            else phrase("so is the update of one more parameter")
+            if len(wrong) == 2
+            else phrase("so are the updates of {count} more parameters", count=len(wrong) - 1)
         )
         for number, cause in enumerate(causes or [None]):
+            if self.found.told(cause):
+                self.found.mark(keys)
+                continue
             self.found.add(
                 (*keys[0], str(number)),
                 Divergence(
@@ -401,6 +421,15 @@ class UpdatePhase:
 
 
 NO_FLOOR = UpdateFloor(NOTHING)
+
+
+def _farthest(nudged: Sequence[Array | None], right: Array) -> Size:
+    """How far these are from what is right, at most."""
+    found = NOTHING
+    for array in nudged:
+        if array is not None:
+            found = found | difference(np.ascontiguousarray(array), np.ascontiguousarray(right))
+    return found
 
 
 def _same_outcome(theirs: AfterUpdate, ours: AfterUpdate) -> bool:

@@ -156,7 +156,7 @@ BROKEN = {
     broken_by_one_loss: {("bp_align", "few-losses")},
     broken_by_a_loss_that_stands_still: {("bp_align", "loss-stands-still")},
     broken_by_zeros: {("metric", "zeros")},
-    broken_by_a_constant: {("forward", "constant"), ("forward", "copy")},
+    broken_by_a_constant: {("forward", "constant")},
     broken_by_nan: {("forward", "not-finite"), ("forward", "log-failed")},
     broken_by_broadcasting: {("forward", "shape"), ("forward", "log-failed")},
     broken_by_percent: {("train_align", "units"), ("train_align", "log-failed")},
@@ -202,6 +202,12 @@ CORRECT = {
         {"loss": np.array(LOSSES, "float32"), "lr": np.array([0.1, 0.1, 0.01])},
         {"loss": np.array(LOSSES, "float32"), "lr": np.array([0.1, 0.1, 0.01])},
     ),
+    "a forward pass so small that it agrees to the last bit": (
+        "forward",
+        {"logits": LOGITS[:2]},
+        {"logits": LOGITS[:2]},
+    ),
+    "whole numbers": ("forward", {"mask": np.float32(LOGITS > 0)}, {"mask": np.float32(LOGITS > 0)}),
     "a metric that training leaves as it was": ("train_align", REFERENCE["metric"], PORT["metric"]),
     "a metric above one that is no percentage": ("metric", {"psnr": 28.4}, {"psnr": 28.4}),
 }
@@ -252,6 +258,15 @@ def test_files_must_be_those_of_the_manifest(tmp_path):
     assert str(found.problems[0]).startswith(
         "loss_paddle.npy is not the file that the manifest lists: 000000000000"
     )
+
+
+def test_what_parfocal_saw_agree_is_no_copy_and_other_files_are(tmp_path):
+    folder = write_folder(tmp_path / "log_reprod")
+    write_checkpoint(folder, "forward", {"logits": LOGITS}, {"logits": LOGITS})
+    write_manifest(folder, agreed_exactly=["forward"])
+    assert verify(folder).ok
+    write_manifest(folder, agreed_exactly=["loss"])
+    assert names_of(verify(folder)) == {("forward", "copy")}
 
 
 def test_a_part_that_says_so_is_told(tmp_path):

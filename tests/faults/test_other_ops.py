@@ -10,9 +10,9 @@ import torch
 from paddle.nn import functional as there
 from torch.nn import functional as here
 
+from tests.faults.hidden_values import Way, around, check_it_is_named, check_what_is_right_is_left_alone
 from tests.faults.test_code import WIDTH, PaddleBlock, TorchBlock
 from tests.faults.tools import align, numbers, own, seeded
-from tests.faults.ways import Way, around, check_it_is_named, check_what_is_right_is_left_alone
 
 
 def _largest(self: Any, x: Any) -> Any:

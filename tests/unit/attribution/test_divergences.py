@@ -8,22 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from parfocal.attribution.divergences import Questions, divergences
 from parfocal.attribution.divisions import Division
-from parfocal.attribution.ignoring import IgnoredCalls
 from parfocal.attribution.measures import END_LIMIT, LIMIT, Measure, Remark
+from parfocal.attribution.observation import limits_of
 from parfocal.attribution.whole_model import WholeModelResult
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, InheritanceReason
 from parfocal.matching.pairing import CallPair, Pairing
-from parfocal.weights.plan import Ambiguity, Leftover, Plan
-from parfocal.workflow.verdicts import (
-    divergences,
-    findings,
-    leaves,
-    limits_of,
-    pair_results,
-)
-from parfocal.workflow.weight_verdicts import weight_divergences
 from tests.unit.matching.traces import Does, trace
 
 # root(0) > block(1) > fc(2), act(3); then head(4)
@@ -53,7 +45,7 @@ def judge(
     guilty=(),
     pairs=range(5),
     explain=None,
-    tolerance=None,
+    fixed=False,
     excused=None,
     divided=(),
 ):
@@ -67,11 +59,11 @@ def judge(
         unfed=set(unfed),
         divided=divided,
     )
-    alignment = SimpleNamespace(
-        reference=SimpleNamespace(trace=reference), port=SimpleNamespace(trace=port), tolerance=tolerance
-    )
+    questions = Questions(explain=explain, excused=excused)
     limits = (LIMIT, END_LIMIT)
-    return divergences(alignment, observation, limits, set(guilty), explain, excused)
+    found = divergences(observation, (reference, port), limits, set(guilty), questions, fixed=fixed)
+    assert all(each.inherited is (each.reason is not None) for each in found)
+    return found
 
 
 def told(found):
@@ -223,96 +215,13 @@ def test_only_what_is_own_is_explained():
 
 
 def test_with_a_fixed_tolerance_only_the_first_is_sure():
-    found = judge(measure(FC, "output", "forward"), measure(HEAD, "output", "forward"), tolerance=object())
+    found = judge(measure(FC, "output", "forward"), measure(HEAD, "output", "forward"), fixed=True)
     assert [each.inherited for each in found] == [False, True]
-
-
-def test_weights_without_a_counterpart_are_named_one_by_one():
-    plan = Plan(
-        unmatched_reference=(Leftover("a.weight", (3, 4), "nothing fits"),),
-        unmatched_port=(Leftover("b.bias", (3,), "nothing is left"),),
-        ambiguous=(Ambiguity(("c.w", "d.w"), ("x.w", "y.w"), "all alike"),),
-    )
-    found = weight_divergences(plan)
-    assert [(each.phase, each.what, each.message) for each in found] == [
-        ("weights", "a.weight [3, 4] has no counterpart in the port", "nothing fits"),
-        ("weights", "b.bias [3] has no counterpart in the reference", "nothing is left"),
-        ("weights", "c.w, d.w could be any of x.w, y.w", "all alike"),
-    ]
-    assert [(bool(each.reference), bool(each.port)) for each in found] == [
-        (True, False),
-        (False, True),
-        (False, True),
-    ]
-    assert all(each.score == math.inf and not each.inherited for each in found)
-    assert weight_divergences(Plan()) == []
 
 
 def test_limits():
     assert limits_of(fixed=False) == (LIMIT, END_LIMIT)
     assert limits_of(fixed=True) == (1.0, 1.0)
-
-
-def watched(measures=(), unpaired=(), outputs=(1, 1), notes=(), problems=(), patterns=()):
-    both = [
-        SimpleNamespace(trace=trace(NET), natural=SimpleNamespace(outputs=dict.fromkeys(range(count))))
-        for count in outputs
-    ]
-    pairs = tuple(CallPair(n, n, n, True, "weights") for n in range(5) if n not in unpaired)
-    observation = SimpleNamespace(
-        pairing=Pairing(pairs, (), tuple(unpaired)),
-        measures=list(measures),
-        parameters=[],
-        precise=SimpleNamespace(problems=list(problems)),
-        overlooked=[],
-        divided=[],
-    )
-    return SimpleNamespace(
-        reference=both[0],
-        port=both[1],
-        plan=Plan(notes=notes),
-        backward=True,
-        tolerance=None,
-        mode="eval",
-        ignored=lambda: IgnoredCalls(patterns, both[0].trace, both[1].trace),
-    ), observation
-
-
-def test_pairs_have_the_larger_score_of_each_direction():
-    measures = [
-        measure(FC, "output", "forward", 2.0),
-        measure(FC, "input", "forward", 3.0),
-        measure(FC, "input", "backward", 1.0),
-    ]
-    results = {pair.port.path: pair for pair in pair_results(*watched(measures))}
-    assert (results["block.fc"].forward, results["block.fc"].backward) == (3.0, 1.0)
-    assert (results["head"].forward, results["head"].backward) == (None, None)
-
-
-def test_what_was_compared_counts_innermost_calls():
-    assert leaves(*watched(unpaired=[HEAD, BLOCK])) == (3, 1)  # in all, and without a partner
-
-
-def test_findings():
-    codes = [finding.code for finding in findings(*watched())]
-    assert codes == []
-    found = {
-        finding.code: finding.message
-        for finding in findings(
-            *watched(
-                unpaired=[HEAD],
-                outputs=(1, 3),
-                notes=("a note",),
-                problems=("norm: no kernel",),
-                patterns=("block.*", "tail"),
-            )
-        )
-    }
-    assert found["transfer"] == "a note"
-    assert found["output.extra"] == "2 more outputs in the port than in the reference; not compared"
-    assert found["floor.imprecise"] == "no float64 floor for norm: no kernel; the other floors were used"
-    assert "pairing.low" in found
-    assert found["ignored.nothing"] == "ignore='tail' matches the path of no call on either side"
 
 
 @pytest.mark.parametrize("floor", [NOTHING, Size(1.0, 1.0)])
@@ -371,3 +280,56 @@ def test_what_a_block_as_a_whole_does_not_get_its_layers_do_not_get_either():
         "backward", "", "gradient of output 0 of block, made by the model's own code", False,
     )  # fmt: skip
     assert [each.inherited for each in found] == [False, *[True] * 5]
+
+
+GUILTY = measure(FC, "output", "forward")
+REASONS = {
+    InheritanceReason.GUILTY_CALL: ([GUILTY, measure(FC, "input", "backward")], {}),
+    InheritanceReason.NOT_FED: ([GUILTY, measure(HEAD, "output", "forward")], {"unfed": [HEAD]}),
+    InheritanceReason.CUT_OFF: ([absent(ACT, "output"), absent(ACT, "input")], {}),
+    InheritanceReason.USED_BY_GUILTY: (
+        [measure(HEAD, "output", "forward"), measure(ACT, "output", "backward")],
+        {},
+    ),
+    InheritanceReason.ONE_PIECE: (
+        [measure(HEAD, "input", "forward"), measure(FC, "output", "backward")],
+        {"divided": [Division(((BLOCK, "output", "0"),), (BLOCK,), around=ROOT)]},
+    ),
+    InheritanceReason.WEIGHTS: (
+        [GUILTY, measure(HEAD, "output", "forward")],
+        {"excused": lambda each: each.port == HEAD},
+    ),
+    InheritanceReason.LOSS: ([measure(ROOT, "output", "backward")], {"ends": [end("loss", "loss")]}),
+    InheritanceReason.UNPAIRED: (
+        [GUILTY],
+        {"parameters": [end("gradient", "head.weight")], "pairs": range(4)},
+    ),
+    InheritanceReason.SAME_PARAMETER: (
+        [],
+        {
+            "parameters": [
+                end("gradient", "head.weight"),
+                replace(end("gradient", "block.fc.weight"), reference="head.weight"),
+            ]
+        },
+    ),
+    InheritanceReason.CALLS: ([GUILTY], {"ends": [end("forward", "0")]}),
+    InheritanceReason.EARLIER_PHASE: ([], {"ends": [end("forward", "0"), end("loss", "loss")]}),
+    InheritanceReason.NATURAL_RUN: ([GUILTY, measure(HEAD, "output", "forward")], {"fixed": True}),
+}
+
+
+@pytest.mark.parametrize("reason", REASONS, ids=lambda reason: reason.name)
+def test_why_a_difference_is_inherited_is_stored_on_it(reason):
+    measures, rest = REASONS[reason]
+    own, inherited = judge(*measures, **rest)
+    assert (own.reason, inherited.reason) == (None, reason)
+
+
+def test_the_same_line_told_twice_is_inherited_for_that_reason():
+    def explain(divergence, _):
+        site = replace(divergence.port, path="", file="model.py", line=7)
+        return replace(divergence, port=site, cause=Cause("op.axis", "", "fix", 0.0))
+
+    wrong = GUILTY, measure(HEAD, "output", "forward")
+    assert [each.reason for each in judge(*wrong, explain=explain)] == [None, InheritanceReason.SAME_LINE]

@@ -16,8 +16,7 @@ import parfocal as pf
 from parfocal.errors import FileFormatError, InputError, TransferError
 from parfocal.weights.checkpoints.reading import load_checkpoint
 from parfocal.weights.plan import Entry, Plan
-
-from .checkpoint_files import dumped, same, write
+from tests.unit.weights.checkpoints.files import dumped, same, write
 
 State = dict[str, Any]
 

@@ -17,8 +17,7 @@ from parfocal.weights.checkpoints import writing
 from parfocal.weights.checkpoints.reading import load_checkpoint
 from parfocal.weights.checkpoints.saving import save
 from parfocal.weights.checkpoints.writing import WRITERS, PlannedTensor, check_framework, writer_for
-
-from .checkpoint_files import FRAMEWORKS, arrays, same, write
+from tests.unit.weights.checkpoints.files import FRAMEWORKS, arrays, same, write
 
 SUFFIXES = (".pth", ".pdparams", ".safetensors")
 

@@ -14,8 +14,7 @@ from parfocal.errors import FileFormatError, InputError, ParfocalError, UnsafeFi
 from parfocal.weights.checkpoints.reading import load_checkpoint
 from parfocal.weights.checkpoints.tensors import MAPPED
 from tests.unit.run.hostile import MARKER, samples
-
-from .checkpoint_files import arrays, dumped, index, pickle_of, same, torch_archive, write
+from tests.unit.weights.checkpoints.files import arrays, dumped, index, pickle_of, same, torch_archive, write
 
 SUFFIXES = (".pth", ".pdparams", ".safetensors")
 SAMPLES = samples()

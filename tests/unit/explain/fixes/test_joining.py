@@ -15,7 +15,7 @@ from parfocal.explain.fixes.origins import lines
 from parfocal.explain.fixes.patching import accumulating, exchanging_targets, inverting, telling
 from parfocal.explain.fixes.sources import SourceSpot, Span
 from parfocal.explain.fixes.splicing import Patch
-from tests.unit.explain.test_patching import FIRST, op, written
+from tests.unit.explain.fixes.test_patching import FIRST, op, written
 
 
 def scaled(file: str, fragment: str, old: float, new: float) -> FixLine:

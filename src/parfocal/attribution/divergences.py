@@ -1,0 +1,283 @@
+"""From measures to divergences: who is to blame, in which order, and what merely follows.
+
+A call's own error blames the call; an error at its input (or of the gradient at its output) was
+made by the code around it and blames the call that encloses it. The whole model's results count for
+themselves only when no single call explains them. Why a divergence is inherited is in ``inheritance.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from parfocal.attribution.backward_order import in_backward_order, moment
+from parfocal.attribution.inheritance import Excused, Ladder, blame
+from parfocal.attribution.measures import Measure
+from parfocal.attribution.observation import Observation
+from parfocal.attribution.whole_model import WholeModelResult
+from parfocal.judge import limits
+from parfocal.judge.verdict import Divergence, InheritanceReason, made_by_the_code_of, tensor_words
+from parfocal.phrases import phrase
+from parfocal.replay.trace import Trace
+
+MISTAKES = limits.verdicts.MISTAKES.value
+PLACES = limits.verdicts.PLACES.value
+
+_GIVEN = {
+    "forward": phrase("the two sides were given different inputs"),
+    "backward": phrase("what comes back from the loss differs"),
+}
+_UNEXPLAINED = {
+    "forward": phrase("no paired call explains it: look at what was not paired"),
+    "loss": phrase("the outputs agree and the losses do not: the two loss functions differ"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Whom to ask about a divergence; None: nobody.
+
+    ``explain`` is asked about every difference that follows from no other, ``further`` whether one in the
+    code of a call that is guilty already is another mistake; ``excused`` says whether one follows from
+    weights. ``describe`` says what the gradient of a parameter looks like beside the reference's.
+    """
+
+    explain: Callable[[Divergence, Measure], Divergence] | None = None
+    excused: Excused | None = None
+    explain_parameter: Callable[[Divergence, WholeModelResult, Collection[str]], Divergence] | None = None
+    further: Callable[[Divergence, Measure], Divergence | None] | None = None
+    describe: Callable[[WholeModelResult], str] | None = None
+
+
+def divergences(
+    observation: Observation,
+    traces: tuple[Trace, Trace],
+    limits: tuple[float, float],
+    guilty_weights: Collection[str] = (),
+    questions: Questions | None = None,
+    *,
+    fixed: bool = False,
+) -> list[Divergence]:
+    """All differences above the noise: the causes in order of execution, then what follows from them.
+
+    ``traces``: of the reference and of the port. ``guilty_weights``: modules of the port whose weights are
+    known to differ. ``fixed``: natural runs were compared by a fixed tolerance.
+    """
+    questions = questions or Questions()
+    ladder = Ladder(observation, traces, limits, guilty_weights, questions.excused)
+    attribution = _Attribution(observation, traces, questions, ladder, fixed)
+    found: list[Divergence] = []
+    for step in (attribution.of_call, attribution.of_parameter, attribution.of_result):
+        step(found, limits)
+    if fixed:  # of natural runs only the first difference is sure to be made there
+        found = [
+            _inherited(each, InheritanceReason.NATURAL_RUN if index else None)
+            for index, each in enumerate(found)
+        ]
+    return sorted(found, key=lambda divergence: divergence.inherited)
+
+
+class _Attribution:
+    """Makes the divergences of one observation, and asks about those that follow from no other."""
+
+    def __init__(
+        self,
+        observation: Observation,
+        traces: tuple[Trace, Trace],
+        questions: Questions,
+        ladder: Ladder,
+        fixed: bool,
+    ) -> None:
+        self.observation = observation
+        self.traces = traces
+        self.questions = questions
+        self.ladder = ladder
+        self.fixed = fixed
+        self.budget = _QuestionBudget()
+
+    def of_call(self, found: list[Divergence], limits: tuple[float, float]) -> None:
+        """Differences of calls, forward and then backward."""
+        ladder, port = self.ladder, self.traces[1]
+        for measure in _in_order(self.observation.measures, limits[0], port):
+            guilty, reason = ladder.guilty(measure), ladder.reason(measure)
+            divergence = _inherited(_divergence(measure, *self.traces), reason)
+            if measure.port in ladder.starts:
+                divergence = self._of_run(divergence, measure)
+            divergence = self._asked(divergence, measure, found)
+            found.append(divergence)
+            ladder.paths |= {guilty, divergence.port.path if divergence.port is not None else guilty}
+        ladder.paths |= {port.nodes[order].path for order in ladder.starved}
+
+    def _of_run(self, divergence: Divergence, measure: Measure) -> Divergence:
+        """Of several calls that do together what the reference does in one: the first of them."""
+        nodes = self.traces[1].nodes
+        start, last = nodes[self.ladder.starts[measure.port]], nodes[measure.port]
+        done = phrase(
+            "what the reference does in one call is done here by {path} to {last_path}",
+            path=start.path,
+            last_path=last.path,
+        )
+        return replace(divergence, port=start.site, message=done)
+
+    def _asked(self, divergence: Divergence, measure: Measure, found: list[Divergence]) -> Divergence:
+        explain, further = self.questions.explain, self.questions.further
+        if not self.budget.may_ask:
+            return divergence
+        if explain is not None and not (divergence.inherited or measure.given):
+            return _once(self.budget.answered(explain(divergence, measure)), found)
+        if further is not None and divergence.inherited and measure.direction == "forward":
+            another = further(divergence, measure)
+            return divergence if another is None else self.budget.answered(another)
+        return divergence
+
+    def of_parameter(self, found: list[Divergence], limits: tuple[float, float]) -> None:
+        """Gradients of parameters, each that of its layer."""
+        ladder, port = self.ladder, self.traces[1]
+        paired = {port.nodes[pair.port].path for pair in self.observation.pairing.pairs if pair.whole}
+        sources: set[str] = set()
+        for end in self.observation.parameters:
+            if end.measure.score <= limits[0]:
+                continue
+            owner = end.port.rpartition(".")[0]
+            reason = self._parameter_reason(end, owner in paired, sources)
+            divergence = self._parameter(end, reason)
+            guilty = divergence.port.path if divergence.port is not None else owner
+            if reason is None and guilty in ladder.paths:
+                reason = InheritanceReason.GUILTY_CALL
+            found.append(_inherited(divergence, reason))
+            ladder.paths |= {owner, guilty}
+            sources.add(end.reference)
+
+    def _parameter_reason(
+        self, end: WholeModelResult, paired: bool, sources: Collection[str]
+    ) -> InheritanceReason | None:
+        paths = self.ladder.paths
+        if end.follows or end.port.rpartition(".")[0] in paths:
+            return InheritanceReason.GUILTY_CALL
+        # a layer that is not paired gets its gradient through the code around it, guilty or not
+        if not paired and paths:
+            return InheritanceReason.UNPAIRED
+        # nor do several of the port that are one in the reference make several mistakes
+        return InheritanceReason.SAME_PARAMETER if end.reference in sources else None
+
+    def _parameter(self, end: WholeModelResult, reason: InheritanceReason | None) -> Divergence:
+        divergence = _end_divergence(end, self.traces, "gradient", reason)
+        asked = self.questions
+        if asked.explain_parameter is not None and reason is None and self.budget.may_ask:
+            return self.budget.answered(asked.explain_parameter(divergence, end, self.ladder.paths))
+        if asked.describe is not None and self.fixed and self.budget.may_ask:
+            message = divergence.message or asked.describe(end)
+            return self.budget.answered(replace(divergence, message=message))
+        return divergence
+
+    def of_result(self, found: list[Divergence], limits: tuple[float, float]) -> None:
+        """What comes out of the whole model: outputs, the loss, gradients."""
+        caused, first_phase = bool(found) and not self.ladder.by_the_loss, ""
+        describe = self.questions.describe
+        for end in self.observation.ends:
+            if end.measure.score <= limits[1]:
+                continue
+            first_phase = first_phase or end.phase  # gradients follow from a loss, a loss from outputs
+            reason = (
+                InheritanceReason.CALLS
+                if caused
+                else InheritanceReason.EARLIER_PHASE
+                if end.phase != first_phase
+                else None
+            )
+            divergence = _end_divergence(end, self.traces, end.phase, reason)
+            own = not (divergence.inherited or divergence.message)
+            if describe is not None and end.phase == "gradient" and own:
+                divergence = replace(divergence, message=describe(end))
+            found.append(divergence)
+
+
+class _QuestionBudget:
+    """How many divergences were put to the hypotheses, and how many different answers came back."""
+
+    def __init__(self) -> None:
+        self._mistakes: set[object] = set()
+        self._places = 0
+
+    @property
+    def may_ask(self) -> bool:
+        return len(self._mistakes) < MISTAKES and self._places < PLACES
+
+    def answered(self, divergence: Divergence) -> Divergence:
+        self._places += 1
+        self._mistakes.add(divergence.mistake or self._places)
+        return divergence
+
+
+def _in_order(measures: Collection[Measure], limit: float, port: Trace) -> Iterator[Measure]:
+    """Those above the limit: forward in order of execution, then as gradients come back."""
+    forward = (m for m in measures if m.direction == "forward" and m.score > limit)
+    yield from sorted(forward, key=lambda measure: moment(measure, port))
+    yield from in_backward_order(measures, limit, port)
+
+
+def _inherited(divergence: Divergence, reason: InheritanceReason | None) -> Divergence:
+    return replace(divergence, inherited=reason is not None, reason=reason)
+
+
+def _once(divergence: Divergence, found: Iterable[Divergence]) -> Divergence:
+    """Inherited where the same line of the same module was told for the same reason already."""
+    if divergence.mistake is None or divergence.port is None or divergence.port.line is None:
+        return divergence
+    known = [each.port for each in found if each.mistake == divergence.mistake and not each.inherited]
+    if divergence.inherited or not any(site == divergence.port for site in known):
+        return divergence
+    return _inherited(divergence, InheritanceReason.SAME_LINE)
+
+
+def _divergence(measure: Measure, ours: Trace, theirs: Trace) -> Divergence:
+    guilty = theirs.nodes[blame(measure, theirs)]
+    own, other = theirs.nodes[measure.port], ours.nodes[measure.reference]
+    what = tensor_words(measure.side, measure.slot)
+    port_site, reference_site = guilty.site, other.site
+    if measure.given:
+        what = phrase("{what} of the whole model", what=what)
+    elif not measure.own:
+        what = phrase(
+            "{what} of {path}, {made_by_the_code_of}",
+            what=what,
+            path=own.path or phrase("the model"),
+            made_by_the_code_of=made_by_the_code_of(guilty.path),
+        )
+        reference_site = ours.nodes[ours.around(other.order, measure.levels)].site
+        # the line that calls the layer whose input is wrong is nearer to the mistake
+        port_site = replace(port_site, file=own.file, line=own.line)
+        reference_site = replace(reference_site, file=other.file, line=other.line)
+    if measure.direction == "backward":
+        what = phrase("gradient of {tensor}", tensor=what)
+    return Divergence(
+        phase=measure.direction,
+        reference=reference_site,
+        port=port_site,
+        what=what,
+        error=measure.comparison,
+        noise=measure.floor,
+        score=measure.score,
+        message=measure.message or (_GIVEN[measure.direction] if measure.given else ""),
+    )
+
+
+def _end_divergence(
+    end: WholeModelResult, traces: tuple[Trace, Trace], phase: str, reason: InheritanceReason | None
+) -> Divergence:
+    sites = []
+    for trace, path in zip(traces, (end.reference, end.port), strict=True):
+        owner = path.rpartition(".")[0] if phase == "gradient" else ""
+        node = next((n for n in trace.nodes if n.path == owner), trace.nodes[0])
+        sites.append(replace(node.site, path=owner))
+    what = {
+        "gradient": phrase("gradient of the parameter {port}", port=end.port),
+        "loss": phrase("the loss"),
+        "forward": phrase("output {port} of the whole model", port=end.port),
+    }[phase]
+    measure = end.measure
+    message = measure.message or ("" if reason is not None else _UNEXPLAINED.get(phase, ""))
+    found = Divergence(
+        phase, sites[0], sites[1], what, measure.comparison, measure.floor, measure.score, message
+    )
+    return _inherited(found, reason)

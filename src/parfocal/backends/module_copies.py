@@ -1,0 +1,62 @@
+"""Copies of modules to try things on, and recurrent layers that can go backward."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from parfocal.backends.copying import empty_containers
+from parfocal.backends.keeping import tensors_in
+from parfocal.backends.module_tree import ModuleTree
+from parfocal.errors import UnsupportedError
+
+
+class ModuleCopies(ModuleTree):
+    """The part of replaying that is the same for every framework."""
+
+    recurrent: ClassVar[tuple[type, ...]] = ()  # layers that go backward in training only
+
+    @abstractmethod
+    def is_tensor(self, value: object) -> bool: ...
+
+    @abstractmethod
+    def duplicate(self, tensor: Any) -> Any: ...
+
+    @abstractmethod
+    def make_bare(self, twin: Any) -> None:
+        """Take the hooks of watches and the gradients away from a copy."""
+
+    @abstractmethod
+    def convert(self, twin: Any, dtype: str) -> Any:
+        """The copy with its floating-point tensors in another dtype."""
+
+    def copy_as(self, module: Any, dtype: str | None) -> Any:
+        parts = list(self.modules(module).values())
+        try:
+            twin = copy.deepcopy(module, self._without_graphs(parts) | empty_containers(parts))
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
+        self.make_bare(twin)
+        return twin if dtype is None else self.convert(twin, dtype)
+
+    def _without_graphs(self, parts: list[Any]) -> dict[int, Any]:
+        """What a deep copy is to use for tensors of a graph that the modules keep: by their ids."""
+        kept = tensors_in(map(vars, parts), self.is_tensor)
+        return {id(tensor): self.duplicate(tensor.detach()) for tensor in kept if not tensor.is_leaf}
+
+    @contextmanager
+    def recurrence_in_training(self, model: Any) -> Iterator[None]:
+        every: list[Any] = list(self.modules(model).values())
+        layers: list[Any] = [layer for layer in every if isinstance(layer, self.recurrent)]
+        before = [(layer, layer.training, layer.dropout) for layer in layers]
+        try:
+            for layer, training, _ in before:
+                layer.dropout = layer.dropout if training else 0.0
+                layer.training = True
+            yield
+        finally:
+            for layer, training, dropout in before:
+                layer.training, layer.dropout = training, dropout

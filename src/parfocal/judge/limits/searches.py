@@ -1,0 +1,270 @@
+"""How much is tried before a search ends: counts that decide whether a cause is found."""
+
+from __future__ import annotations
+
+from parfocal.judge.limits.entry import Limit
+
+ALL_ORDERS = Limit(
+    5,
+    "Axes of which all 120 orders are tried.",
+    "follows from 5! = 120.",
+)
+ALL_ORDERS_WRITTEN = Limit(
+    6,
+    "Axes of which every order is tried for a line of code: nothing is computed for one.",
+)
+AXES_WITH_ROLES = Limit(
+    (3, 5),
+    "Fewest and most axes of a tensor whose axes can have exchanged their roles.",
+)
+LAYOUT_SAMPLE = Limit(
+    1024,
+    "Elements by which orders of axes are told apart, before all are compared.",
+)
+SHAPE_SAMPLE = Limit(
+    1 << 20,
+    "Elements of an error of which the shape is looked at.",
+)
+ORDER_INDICES = Limit(
+    1 << 16,
+    "Indices along one axis whose order is solved for.",
+)
+ORDER_PROBE = Limit(
+    256,
+    "Elements by which a wrong order is ruled out, before all are compared.",
+)
+VALUE_SAMPLE = Limit(
+    512,
+    "Elements by which values of ops are told apart, before all are compared.",
+)
+WORK_SHARES = Limit(
+    (1.0, 2.0),
+    "Of the alignment's own work: once a cause is known no further search begins beyond the first; "
+    "without one the search ends at the second.",
+    "over 21 planted faults the share of work and the share of time agree within a factor of two.",
+)
+READING_WORK = Limit(
+    4.0,
+    "What reading the source for one divergence is worth, in calls.",
+)
+WRITING_WORK = Limit(
+    3.0,
+    "What reading the source around a place is worth, in calls.",
+)
+ELEMENTS_OF_A_CALL = Limit(
+    2.0**16,
+    "So many numbers that a call gives are as much work as one more call.",
+)
+BACKWARD_WORK = Limit(
+    2.0,
+    "Times the work of going forward.",
+)
+WIDE_WORK = Limit(
+    2.0,
+    "Times the work in float32 of a call in float64.",
+)
+ALIGNING_WORK = Limit(
+    60.0,
+    "In calls: what an alignment is besides running models (weights, pairs, a report).",
+)
+WATCHED_WORK = Limit(
+    3.0,
+    "Times the work of running an op, to look at each.",
+)
+GRADIENT_LINES = Limit(
+    12,
+    "Lines that are tried for a wrong gradient, each by running the call once.",
+)
+KINK_STEPS = Limit(
+    4,
+    "Steps behind an op that only move what it gives.",
+)
+NAMED_VALUES = Limit(
+    6,
+    "Expressions in the user's code for one value.",
+)
+NAMED_LINES = Limit(
+    2,
+    "Lines with such expressions that are tried.",
+)
+MASKS = Limit(
+    2,
+    "Masks of one layer that are tried.",
+)
+SETTING_STEPS = Limit(
+    40,
+    "Steps of the search for a number that a layer was built with.",
+)
+RATES_OF_A_MODULE = Limit(
+    8,
+    "Numbers of a module that are tried as a rate.",
+)
+WEIGHT_OF_A_LINE = Limit(
+    64,
+    "Numbers that a line of code still may list.",
+)
+IGNORED_LABELS = Limit(
+    8,
+    "Labels that are tried as ignored by a metric.",
+)
+BATCH_SIZES = Limit(
+    (2, 4, 8, 10, 16, 20, 25, 32, 50, 64, 100, 128, 256, 512, 1000, 1024),
+    "Batch sizes by which a metric may have been averaged.",
+)
+LARGEST_K = Limit(
+    10,
+    "Largest k of a top-k accuracy that is tried.",
+)
+METRIC_CLASSES = Limit(
+    1000,
+    "Classes up to which a metric over classes is computed again.",
+)
+OPS_IN_A_ROW = Limit(
+    4,
+    "Ops in a row that may differ: more of them say nothing.",
+)
+FITTED_OPS = Limit(
+    12,
+    "Ops that are computed anew for every trial of a number.",
+)
+FITTED_VALUES = Limit(
+    1 << 18,
+    "Values of all of these ops together.",
+)
+FIT_ROUNDS = Limit(
+    24,
+    "Rounds of the search for a number.",
+)
+JOINT_PLACES = Limit(
+    12,
+    "Places at which mistakes are tried together.",
+)
+JOINT_MISTAKES = Limit(
+    4,
+    "Mistakes that are tried together: more at once say nothing.",
+)
+JOINT_BEHIND = Limit(
+    2,
+    "Of these, mistakes one behind the other.",
+)
+MISMATCH_STEPS = Limit(
+    64,
+    "Ops back from a mismatch: further back than that is another call.",
+)
+OP_TRIALS = Limit(
+    (8, 24),
+    "Runs of the port's call that one divergence is worth: of the whole model, of a small part.",
+)
+ORDERED_TENSORS = Limit(
+    4,
+    "Tensors that are tried in every order.",
+)
+REWRITTEN_LINES = Limit(
+    12,
+    "Lines that are tried for one place.",
+)
+REMOVED_STATEMENTS = Limit(
+    2,
+    "Statements that may go for a line to be right.",
+)
+REWRITTEN_PLACES = Limit(
+    60,
+    "Places that a line is looked for at.",
+)
+SHARING_MODULES = Limit(
+    6,
+    "Other modules that are asked whether they share a weight.",
+)
+WATCHED_BYTES = Limit(
+    1 << 29,
+    "Bytes of values that are kept of the ops of one call.",
+)
+WATCHED_FRAMES = Limit(
+    4,
+    "Frames of the user's code around an op.",
+)
+EXPRESSION_DEPTH = Limit(
+    8,
+    "Ops in one expression, one inside the other.",
+)
+EXPRESSION_LENGTH = Limit(
+    600,
+    "Characters of an expression.",
+)
+FRAME_ITEMS = Limit(
+    64,
+    "Items of a list in the user's code that are kept.",
+)
+RATE_SHIFTS = Limit(
+    64,
+    "Steps that a learning rate's curve is looked for earlier or later.",
+)
+RATE_EPOCHS = Limit(
+    1024,
+    "Steps between two of a schedule that goes by epochs.",
+)
+CROP_SHIFTS = Limit(
+    48,
+    "Pixels that a crop is looked for elsewhere.",
+)
+SOLVED_ELEMENTS = Limit(
+    4096,
+    "Elements of a parameter that numbers of an update are solved from.",
+)
+SOLVED_ROUNDS = Limit(
+    40,
+    "Rounds of a solution by secants.",
+)
+DATA_KEPT = Limit(
+    48,
+    "Samples that are kept whole to explain a difference.",
+)
+DATA_SIGNED = Limit(
+    200_000,
+    "Samples whose order is looked at.",
+)
+BATCH_SAMPLES = Limit(
+    16,
+    "Samples of a batch that a cause is sought in.",
+)
+VARIANCE_VALUES = Limit(
+    10_000_000,
+    "Values that a variance is taken over again.",
+)
+HORIZON_STEPS = Limit(
+    (3, 32, 8),
+    "Steps that are run freely to see when two correct trainings part: at least, at most, and one "
+    "step in so many.",
+)
+HORIZON_UNKNOWN = Limit(
+    8,
+    "The same, of a training whose length is not known.",
+)
+STEPS_LOOKED_INTO = Limit(
+    4,
+    "Steps whose calls are aligned to explain a difference.",
+)
+LOCKSTEP_FIRST = Limit(
+    4,
+    "Steps in lockstep at the start of a training.",
+)
+STRETCH_STEPS = Limit(
+    (4, 32),
+    "Steps of the first stretch without lockstep and of the longest: rounding grows with the length.",
+)
+STRETCHES_IN_A_ROW = Limit(
+    4,
+    "Longest stretches between two steps in lockstep.",
+)
+STRETCH_LARGE = Limit(
+    1 << 20,
+    "Numbers in the parameters of a model whose steps cost more than to judge them.",
+)
+STRETCH_TRIES = Limit(
+    2,
+    "Stretches that may fail before none is tried again.",
+)
+FLOORS_KEPT = Limit(
+    8,
+    "Updates in lockstep for which a floor is used again: settings and sizes change slowly.",
+)

@@ -1,0 +1,146 @@
+"""Compare: the reference's rule of update on the port's recorded numbers; momentum through other rates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import paddle
+import pytest
+import torch
+
+from tests.pairs.workflow.recordings import compare_sides, digest
+from tests.pairs.workflow.test_recorded_training import (
+    BATCHES,
+    EITHER,
+    adam,
+    paddle_adam,
+    paddle_momentum,
+    pair,
+    sgd,
+)
+
+STATE = ("parameter", "optimizer")
+MADE_AGAIN = "updates made again by the reference's rule"
+
+
+def secret(model: Any) -> Any:
+    """An optimizer whose steps are made with another beta than it says."""
+    optimizer = paddle.optimizer.Adam(0.01, parameters=model.parameters())
+    step = optimizer.step
+
+    def secretly() -> None:
+        said, optimizer._beta1 = optimizer._beta1, 0.5
+        step()
+        optimizer._beta1 = said
+
+    optimizer.step = secretly
+    return optimizer
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (adam(), paddle_adam()),
+        (adam("AdamW", weight_decay=0.1), paddle_adam("AdamW", weight_decay=0.1)),
+        (sgd(momentum=0.9, weight_decay=0.01), paddle_momentum(weight_decay=0.01)),
+    ],
+    ids=["adam", "adamw", "momentum"],
+)
+def test_a_correct_update_is_what_the_references_rule_gives(tmp_path: Path, ours: Any, theirs: Any) -> None:
+    report = compare_sides(tmp_path, *pair(ours, theirs), BATCHES, tensors="full", state=STATE)
+    assert report.ok, str(report)
+    assert report.coverage.count(MADE_AGAIN) == 3 * 8
+
+
+def test_nothing_is_made_again_of_sketches(tmp_path: Path) -> None:
+    report = compare_sides(tmp_path, *pair(adam(), paddle_adam()), BATCHES, tensors="sketch", state=STATE)
+    assert report.ok, str(report)
+    assert not report.coverage.count(MADE_AGAIN)
+
+
+def test_a_small_epsilon_is_found_where_sizes_of_updates_agree(tmp_path: Path) -> None:
+    """Of 1e-6 for 1e-8 no size of an update tells; the rule on the port's own numbers does."""
+    sides = pair(adam(eps=1e-8), paddle_adam(epsilon=1e-6))
+    report = compare_sides(tmp_path, *sides, BATCHES, tensors="full", state=STATE)
+    found = digest(report)
+    assert found is not None
+    assert (found[0], found[1], found[4]) == ("optimizer", 0, "optim.epsilon"), str(report)
+
+
+def test_a_beta_that_no_setting_tells_is_solved_for(tmp_path: Path) -> None:
+    report = compare_sides(tmp_path, *pair(adam(), secret), BATCHES, tensors="full", state=STATE)
+    assert (report.first.phase, report.first.cause.code) == ("optimizer", "optim.betas"), str(report)
+    assert "show 0.5" in report.first.cause.message
+
+
+def test_an_update_is_judged_though_gradients_part_before(tmp_path: Path) -> None:
+    """A loss that is doubled in the port hides nothing of its update."""
+    reference, port = pair(adam(eps=1e-8), paddle_adam(epsilon=1e-4))
+    port = replace(port, loss=lambda output, label: 2 * paddle.nn.functional.cross_entropy(output, label))
+    report = compare_sides(tmp_path, reference, port, BATCHES, tensors="full", state=STATE)
+    codes = {each.phase: each.cause.code for each in report.divergences if each.cause and not each.inherited}
+    assert codes["optimizer"] == "optim.epsilon", str(report)
+    assert report.first.phase == "loss"
+
+
+def scheduled(kit: Any, momentum: float) -> tuple[Any, Any]:
+    """An optimizer with momentum whose rate falls after the first step, and its schedule."""
+    rates = (1.0, 0.8, 0.8, 0.8)
+    if kit is torch:
+        return sgd(momentum=momentum), lambda optimizer: torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: rates[step]
+        )
+
+    def build(model: Any) -> Any:
+        scheduler = paddle.optimizer.lr.LambdaDecay(0.1, lambda step: rates[step])
+        built = paddle.optimizer.Momentum(scheduler, momentum, parameters=model.parameters())
+        built.schedule = scheduler
+        return built
+
+    return build, lambda built: built.schedule
+
+
+@EITHER
+@pytest.mark.parametrize("momentum", [0.9, 0.5])
+def test_momentum_is_solved_for_through_a_change_of_the_rate(
+    tmp_path: Path, tensors: str, momentum: float
+) -> None:
+    (ours, our_schedule), (theirs, their_schedule) = scheduled(torch, 0.9), scheduled(paddle, momentum)
+    reference, port = pair(ours, theirs, scheduler=their_schedule)
+    report = compare_sides(
+        tmp_path, replace(reference, scheduler=our_schedule), port, BATCHES, tensors=tensors
+    )
+    found = digest(report)
+    if momentum == 0.9:
+        assert found is None, str(report)
+        return
+    assert found is not None
+    assert (found[0], found[1], found[4]) == ("optimizer", 1, "optim.momentum"), str(report)
+    causes = [report.first.cause, *report.first.cause.alternatives]
+    assert any("0.9 in the reference and 0.5 in the port" in each.message for each in causes), str(report)
+
+
+@EITHER
+def test_gradients_that_are_not_cleared_are_named(tmp_path: Path, tensors: str) -> None:
+    reference, port = pair(sgd(), lambda model: paddle.optimizer.SGD(0.1, parameters=model.parameters()))
+    kept: dict[int, Any] = {}
+
+    def add_last(model: Any) -> None:
+        for number, parameter in enumerate(model.parameters()):
+            kept[number] = parameter.grad.clone()
+
+    def with_last(output: Any, label: Any) -> Any:
+        loss = paddle.nn.functional.cross_entropy(output, label)
+        if kept:
+            parameters = port.model.parameters()
+            loss = loss + sum((kept[n] * each).sum() for n, each in enumerate(parameters))
+            loss = loss - sum((kept[n] * each).sum() for n, each in enumerate(parameters)).detach()
+        return loss
+
+    port = replace(port, loss=with_last, before_update=add_last)
+    report = compare_sides(tmp_path, reference, port, BATCHES[:2], tensors=tensors)
+    causes = [each.cause.code for each in report.divergences if each.cause is not None]
+    assert "grad.accumulated" in causes, str(report)
+    assert min(each.step for each in report.divergences) == 1
