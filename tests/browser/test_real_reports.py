@@ -68,7 +68,8 @@ def test_a_training(show):
     )
     opened = show(report)
     assert any("optim.weight_decay" in card for card in opened.seen(".mistake"))
-    assert opened.seen("figcaption")[0].startswith("loss")
+    assert opened.seen("#mistakes figcaption")[:2] == ["Histogram of the difference", "Where it sits"]
+    assert opened.seen("#curves figcaption")[0].startswith("loss")
     assert "optimizer" in opened.seen("#steps tbody th")
     assert opened.page.locator("#steps td.own").count() > 0
     opened.page.locator("#curves").scroll_into_view_if_needed()

@@ -29,6 +29,8 @@ LABELS: dict[str, str] = {
     "reference": "参考模型",
     "port": "移植模型",
     "of": "共",
+    ", ": "，",
+    "allowed": "允许",
     "in eval mode": "eval 模式",
     "in train mode": "train 模式",
     "in keep mode": "保持原模式",

@@ -200,7 +200,7 @@
         ["paired by", row.why ? said(row.why) : null],
         ...["forward", "backward"].map((name, side) => row.scores[side] === null ? null : [name, [
           pill(row.scores[side]), " ",
-          ...(row.errors[side] ? [...label("relative error"), ` ${short(row.errors[side][0])}, `, ...label("relative floor"), ` ${short(row.errors[side][1])}`] : []),
+          ...(row.errors[side] ? [...label("relative error"), ` ${short(row.errors[side][0])}`, ...label(", "), ...label("relative floor"), ` ${short(row.errors[side][1])}`] : []),
         ]]),
       ]))));
     for (const place of row.differences) box.append(difference(facts.differences[place]));
@@ -291,7 +291,16 @@
     margin: { l: 54, r: 12, t: 10, b: 40 }, legend: { orientation: "h", y: 1.14, x: 0, font: { size: 11 } },
     hoverlabel: { font: { family: colour("mono"), size: 11.5 } }, height: 250, ...extra,
   });
-  const log = (title) => axis(title, { type: "log", exponentformat: "power", dtick: 2 });
+  // A log scale that shows two powers of ten at least, so that it has numbers beside it.
+  const log = (title, values) => {
+    const powers = values.filter((value) => value > 0).map(Math.log10);
+    if (!powers.length) return axis(title, { type: "log" });
+    let low = Math.min(...powers), high = Math.max(...powers);
+    const missing = Math.max(0, 2 - (high - low)) / 2 + 0.08 * (high - low);
+    low -= missing, high += missing;
+    return axis(title, { type: "log", exponentformat: "power", dtick: high - low > 5 ? 2 : 1, range: [low, high] });
+  };
+  const counted = (length) => ({ range: [-0.5, length - 0.5], tickformat: "d", ...(length < 12 ? { dtick: 1 } : {}) });
   const APART = 1e6;  // beyond it two tensors have another shape, or nothing in common: no point of a line
   const positive = (value) => { const n = number(value); return n > 0 && n < APART ? n : null; };
 
@@ -320,20 +329,25 @@
         data.push(points("beyond the limit", (score) => score > facts.limit, { mode: "markers", marker: { size: 9, color: colour("level5") } }));
       }
     }
-    return { data, layout: layout({ xaxis: axis(word("call"), { showgrid: false, range: [-1, paths.length] }), yaxis: log(word("relative")), height: 290 }), click: (point) => facts.depth.rows[point.x] };
+    return { data, layout: layout({ xaxis: axis(word("call"), { showgrid: false, ...counted(paths.length) }), yaxis: log(word("relative"), data.flatMap((each) => each.y)), height: 290 }), click: (point) => facts.depth.rows[point.x] };
   };
   const curve = (each) => {
     const x = each.reference.map((_, index) => index);
     const line = (name, values, style) => ({ name: word(name), x, y: values.map((value) => { const n = number(value); return Number.isFinite(n) ? n : null; }), mode: each.reference.length > 1 ? "lines" : "markers", line: style });
     const shapes = each.horizon === null ? [] : [{ type: "line", xref: "x", yref: "paper", x0: each.horizon, x1: each.horizon, y0: 0, y1: 1, line: { color: colour("warn"), width: 1.5, dash: "dash" } }];
     const annotations = each.horizon === null ? [] : [{ x: each.horizon, y: 1, yref: "paper", xanchor: "left", yanchor: "top", showarrow: false, text: word("chaos horizon"), font: { color: colour("warn"), size: 11 } }];
-    return { data: [line("reference", each.reference, { color: colour("accent"), width: 3 }), line("port", each.port, { color: colour("bad"), width: 1.6, dash: "dash" })], layout: layout({ xaxis: axis(word("update"), { tickformat: "d", ...(x.length < 9 ? { dtick: 1 } : {}) }), yaxis: axis(""), shapes, annotations }) };
+    const finite = [...each.reference, ...each.port].map(number).filter(Number.isFinite);
+    const flat = finite.length && finite.every((value) => value === finite[0]) && finite[0] !== 0;
+    const yaxis = axis("", flat ? { range: [0, 2 * finite[0]].sort((a, b) => a - b) } : {});
+    return { data: [line("reference", each.reference, { color: colour("accent"), width: 3 }), line("port", each.port, { color: colour("bad"), width: 1.6, dash: "dash" })], layout: layout({ xaxis: axis(word("update"), { tickformat: "d", ...(x.length < 9 ? { dtick: 1 } : {}) }), yaxis, shapes, annotations }) };
   };
   const histogram = ([low, high, counts]) => {
     const width = (high - low) / counts.length;
+    const most = Math.max(...counts);
+    const scale = most < 10 ? { rangemode: "tozero", dtick: most < 6 ? 1 : 2 } : { type: "log", dtick: 1, range: [Math.log10(0.6), Math.log10(most * 1.4)] };
     return {
       data: [{ type: "bar", x: counts.map((_, index) => low + (index + 0.5) * width), y: counts.map((each) => each || null), width, marker: { color: colour("accent") }, hovertemplate: "%{x:.2e}: %{y}<extra></extra>" }],
-      layout: layout({ height: 215, xaxis: axis(word("port - reference"), { exponentformat: "e", nticks: 6 }), yaxis: axis(word("elements"), { type: "log", dtick: 1 }), bargap: 0 }),
+      layout: layout({ height: 215, xaxis: axis(word("port - reference"), { exponentformat: "e", nticks: 6 }), yaxis: axis(word("elements"), scale), bargap: 0 }),
     };
   };
   const heat = (map) => {
@@ -342,7 +356,7 @@
     const scale = (length, cells) => Array.from({ length: cells }, (_, index) => cells === length ? index : Math.round((index + 0.5) * length / cells - 0.5));
     return {
       data: [{ type: "heatmap", z: values, x: scale(columnsLength, values[0].length), y: scale(rowsLength, values.length), colorscale: [[0, colour("raised")], [0.35, colour("level3")], [0.7, colour("level4")], [1, colour("level5")]], zmin: 0, zmax: map.peak || 1, colorbar: { thickness: 8, outlinewidth: 0, exponentformat: "e", tickfont: { size: 10 }, nticks: 4 }, hovertemplate: "[%{y}, %{x}]: %{z:.2e}<extra></extra>" }],
-      layout: layout({ height: 215, xaxis: axis(axes(map.axes[1]), { showgrid: false }), yaxis: axis(map.axes[0].length ? axes(map.axes[0]) : "", { showgrid: false, autorange: "reversed" }) }),
+      layout: layout({ height: 215, xaxis: axis(axes(map.axes[1]), { showgrid: false }), yaxis: axis(map.axes[0].length ? axes(map.axes[0]) : "", { showgrid: false, autorange: "reversed", visible: rowsLength > 1 }) }),
     };
   };
   const draw = async (target) => {
