@@ -16,9 +16,9 @@ from parfocal.weights.choices import Choice, Option
 from parfocal.weights.linking import entry
 from parfocal.weights.names import plain_words, tokens
 from parfocal.weights.plan import Entry, Exchange
+from parfocal.weights.row_parts import rows_view, said_heads
 from parfocal.weights.tables import BATCH_NORMS
 from parfocal.weights.units import Unit
-from parfocal.weights.views import View, part, reshape
 
 MOST_PARTS = limits.transfer.PARTS.value
 MOST_OPTIONS = limits.transfer.OPTIONS.value
@@ -75,14 +75,13 @@ def fused_choice(
     """
     behind = dict(zip([unit.path for unit in parts], norms[1:], strict=False))
     options: dict[tuple[Entry, ...], Option] = {}
-    for words, arrangement, named in _arrangements(whole, parts):
-        entries = tuple(_entries(whole, arrangement, whole_is_reference, words))
+    for words, order, groups, named in _arrangements(whole, parts):
+        entries = tuple(_entries(whole, order, groups, whole_is_reference, words))
         if norms:
-            moved = [(behind[unit.path], on_whole, on_part) for unit, on_whole, on_part in arrangement]
-            entries += tuple(_entries(norms[0], moved, whole_is_reference, words))
+            moved = [behind[unit.path] for unit in order]
+            entries += tuple(_entries(norms[0], moved, groups, whole_is_reference, words))
         if entries not in options:
-            order = [unit.path for unit, _, _ in arrangement]
-            crossed = crossed_order(whole.path, order, whole_is_reference)
+            crossed = crossed_order(whole.path, [unit.path for unit in order], whole_is_reference)
             options[entries] = Option(entries, words, named, crossed)
         if len(options) >= MOST_OPTIONS:
             break
@@ -91,11 +90,7 @@ def fused_choice(
     return Choice(references, ports, list(options.values()), "fused")
 
 
-# How a part lies in the whole: the views on the whole and on the part, from the shape of a slot on.
-Arrangement = list[tuple[Unit, Callable[[tuple[int, ...]], View], Callable[[tuple[int, ...]], View]]]
-
-
-def _arrangements(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[str, Arrangement, bool]]:
+def _arrangements(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[str, tuple[Unit, ...], int, bool]]:
     """Where names say the order, every interleaving of that order comes first."""
     orders = list(_orders(whole, parts))
     counts = list(_head_counts(whole, parts))
@@ -109,11 +104,8 @@ def _arrangements(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[str, Arr
             if groups == 1
             else phrase("interleaved in {groups} groups", groups=groups)
         )
-        yield (
-            phrase("fused {names}, {how}", names=names, how=how),
-            _arrange(order, groups),
-            named and groups == 1,
-        )
+        words = phrase("fused {names}, {how}", names=names, how=how)
+        yield words, order, groups, named and groups == 1
 
 
 def _orders(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[tuple[Unit, ...], bool]]:
@@ -176,12 +168,7 @@ def _short(unit: Unit) -> str:
 def _head_counts(whole: Unit, parts: Sequence[Unit]) -> Iterator[int]:
     """1 (not interleaved), then what the modules say about heads, then every common divisor."""
     smallest = min(map(rows, parts))
-    said = [
-        number if number > 0 else smallest // -number
-        for unit in (whole, *parts)
-        for number in unit.heads
-        if number > 0 or smallest % -number == 0
-    ]
+    said = said_heads((whole, *parts), smallest)
     divisors = [
         number for number in range(smallest, 1, -1) if all(rows(unit) % number == 0 for unit in parts)
     ]
@@ -191,34 +178,18 @@ def _head_counts(whole: Unit, parts: Sequence[Unit]) -> Iterator[int]:
     yield from dict.fromkeys([1, *fitting, *usual[::-1], *divisors])
 
 
-def _arrange(order: Sequence[Unit], groups: int) -> Arrangement:
-    """Parts as ``[groups, rows in a group, ...]`` of the whole seen as ``[groups, all rows, ...]``."""
-    arranged: Arrangement = []
-    width = sum(map(rows, order)) // groups
-    start = 0
+def _entries(
+    whole: Unit, order: Sequence[Unit], groups: int, whole_is_reference: bool, words: str
+) -> Iterator[Entry]:
+    before = dict.fromkeys((slot.role for slot in whole.slots), 0)
     for unit in order:
-        stop = start + rows(unit) // groups
-
-        def on_whole(shape: tuple[int, ...], start: int = start, stop: int = stop) -> View:
-            if groups == 1:
-                return (part(0, start, stop),)
-            return (reshape(groups, width, *shape[1:]), part(1, start, stop))
-
-        def on_part(shape: tuple[int, ...], size: int = stop - start) -> View:
-            return () if groups == 1 else (reshape(groups, size, *shape[1:]),)
-
-        arranged.append((unit, on_whole, on_part))
-        start = stop
-    return arranged
-
-
-def _entries(whole: Unit, arrangement: Arrangement, whole_is_reference: bool, words: str) -> Iterator[Entry]:
-    for unit, on_whole, on_part in arrangement:
         for slot in unit.required:
-            big = whole.slot(slot.role)
+            big, size = whole.slot(slot.role), slot.shape[0]
             assert big is not None  # same_input compared the roles
-            views = on_whole(big.shape), on_part(slot.shape)
+            on_whole = rows_view(big.shape, before[slot.role], size, groups, interleaved=True)
+            on_part = rows_view(slot.shape, 0, size, groups, interleaved=False)
+            before[slot.role] += size
             if whole_is_reference:
-                yield entry(big, slot, (words,), 0.5, source_view=views[0], target_view=views[1])
+                yield entry(big, slot, (words,), 0.5, source_view=on_whole, target_view=on_part)
             else:
-                yield entry(slot, big, (words,), 0.5, source_view=views[1], target_view=views[0])
+                yield entry(slot, big, (words,), 0.5, source_view=on_part, target_view=on_whole)

@@ -19,8 +19,9 @@ from parfocal.weights.fused import may_be_fused, rows
 from parfocal.weights.linking import Link, entries_of, entry
 from parfocal.weights.names import tokens
 from parfocal.weights.plan import AS_IT_IS, PORT, REFERENCE, Entry
+from parfocal.weights.row_parts import rows_view, said_heads
 from parfocal.weights.units import Key, Unit
-from parfocal.weights.views import Shape, View, part, reshape, transpose
+from parfocal.weights.views import Shape, View, reshape, transpose
 
 FUSED_WORDS = frozenset({"qkv", "kv", "qk", "gate", "up", "glu", "in"})
 MOST_GROUPS = limits.transfer.PARTS.value
@@ -71,7 +72,7 @@ def _how(mine: int, yours: int) -> str:
 def _groups(link: Link, size: int) -> Iterator[tuple[int, int]]:
     """Interleaving on neither side, on the reference's, on the port's."""
     yield 1, 1
-    said = [n if n > 0 else size // -n for unit in (link.reference, link.port) for n in unit.heads]
+    said = list(said_heads((link.reference, link.port), size))
     usual = [size, *(2**power for power in range(1, 7))]
     fitting = [n for n in dict.fromkeys([*said, *usual]) if n > 1 and size % n == 0]
     for number in fitting[: max(MOST_GROUPS, len(said))]:
@@ -90,22 +91,9 @@ def _entries(link: Link, size: int, mine: int, yours: int, order: Sequence[int])
                 slot,
                 link.evidence,
                 link.confidence,
-                source_view=_part(source.shape, size, number, mine, groups),
-                target_view=_part(slot.shape, size, place, yours, groups),
+                source_view=rows_view(source.shape, number * size, size, groups, interleaved=mine > 1),
+                target_view=rows_view(slot.shape, place * size, size, groups, interleaved=yours > 1),
             )
-
-
-def _part(shape: Shape, size: int, number: int, own_groups: int, groups: int) -> View:
-    """One part as ``[groups, rows in a group, ...]``."""
-    rest = shape[1:]
-    if own_groups == 1:
-        whole = (part(0, number * size, (number + 1) * size),)
-        return whole if groups == 1 else (*whole, reshape(groups, size // groups, *rest))
-    width = size // groups
-    return (
-        reshape(groups, shape[0] // groups, *rest),
-        part(1, number * width, (number + 1) * width),
-    )
 
 
 def flattened(unit: Unit) -> Key:

@@ -21,7 +21,7 @@ from parfocal.weights.crossing import counterpart, crossed
 from parfocal.weights.fused import crossed_order, place_by_name
 from parfocal.weights.names import word_likeness
 from parfocal.weights.plan import Entry, Exchange
-from parfocal.weights.scopes import inside
+from parfocal.weights.scopes import around, inside
 from parfocal.weights.stacking import StackLayout, copies, layouts
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import Shape
@@ -134,7 +134,7 @@ def find(
         usable = [unit for unit in stacks if _is_usable(unit, group)]
         size = sum(_size(unit) for series in group for unit in series.units)
         found = []
-        for scope in dict.fromkeys(scope for unit in usable for scope in _scopes(unit.module)):
+        for scope in dict.fromkeys(scope for unit in usable for scope in around(unit.module)):
             chosen = [unit for unit in usable if inside(unit.module, scope)]
             if sum(map(_size, chosen)) == size and _is_filled(chosen, group, free):
                 found.append(
@@ -176,14 +176,6 @@ def _lists(pool: Sequence[Unit]) -> Iterator[list[Series]]:
         if unit.required:
             beside.setdefault(unit.path.rpartition(".")[0], []).append(Series((unit,)))
     yield from (group for group in beside.values() if len(group) <= 2 * MOST_SERIES)
-
-
-def _scopes(path: str) -> Iterator[str]:
-    """A module and everything around it."""
-    while path:
-        yield path
-        path = path.rpartition(".")[0]
-    yield ""
 
 
 def _size(unit: Unit) -> int:

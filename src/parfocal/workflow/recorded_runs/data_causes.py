@@ -5,12 +5,13 @@ Each is tried on the recorded values: it is the cause only if the reference's da
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import numpy as np
 
 from parfocal.backends.protocol import Array
+from parfocal.explain.samples import CHANNELS, FITTED, AffineFit, fit_scale
 from parfocal.judge import limits
 from parfocal.judge.layouts import distance as sample_distance
 from parfocal.judge.shape import error_shape
@@ -25,9 +26,7 @@ from parfocal.run.records import CallRecord, TensorValue
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.tensors import TensorTable
 
-FITTED = limits.causes.FITTED.value
 SEARCHED = limits.recorded.BATCHES_SEARCHED.value
-CHANNELS = limits.causes.COLOUR_CHANNELS.value
 
 
 def explain_data(pair: StepPair, own: TensorData, other: TensorData) -> Cause | None:
@@ -71,51 +70,27 @@ def _order(observed: Array, expected: Array) -> Cause | None:
 
 def _affine(observed: Array, expected: Array) -> Cause | None:
     """A scale and an offset, for all values or for each channel."""
-    if observed.dtype.kind not in "fiu" or not observed.size:
+    if not observed.size:
         return None
-    ours, theirs = expected.astype(np.float64), observed.astype(np.float64)
     axes: list[int | None] = [None]
     if observed.ndim > 2:
         axes += [axis for axis in (1, observed.ndim - 1) if observed.shape[axis] <= CHANNELS]
     for axis in axes:
-        fitted = _fit(ours, theirs, axis)
+        fitted = fit_scale([(expected, observed)], axis)
         if fitted is not None:
-            return _normalisation(*fitted, axis)
+            return _normalisation(fitted, axis)
     return None
 
 
-def _fit(ours: Array, theirs: Array, axis: int | None) -> tuple[list[float], list[float]] | None:
-    """Scales and offsets with ``theirs == scale * ours + offset``, one of each for every channel."""
-    parts = (
-        [(ours, theirs)]
-        if axis is None
-        else list(zip(np.moveaxis(ours, axis, 0), np.moveaxis(theirs, axis, 0), strict=True))
-    )
-    scales, offsets = [], []
-    for x, y in parts:
-        spread = x - x.mean()
-        power = float((spread * spread).sum())
-        if not power:
-            return None
-        scale = float((spread * (y - y.mean())).sum()) / power
-        offset = float(y.mean() - scale * x.mean())
-        left = float(np.linalg.norm(y - scale * x - offset))
-        if not scale or left > FITTED * float(np.linalg.norm(y)):
-            return None
-        scales.append(scale)
-        offsets.append(offset)
-    return scales, offsets
-
-
-def _normalisation(scales: list[float], offsets: list[float], axis: int | None) -> Cause:
-    def told(numbers: list[float]) -> str:
+def _normalisation(fit: AffineFit, axis: int | None) -> Cause:
+    def told(numbers: Iterable[float]) -> str:
         return ", ".join(f"{number:.6g}" for number in numbers)
 
     where = "" if axis is None else phrase(" for each channel (axis {axis})", axis=axis)
     message = phrase(
         "the port's input is the reference's times {scales} plus {offsets}{where}",
-        scales=told(scales),
-        offsets=told(offsets),
+        scales=told(fit.scales),
+        offsets=told(fit.offsets),
         where=where,
     )
     return Cause(
@@ -135,7 +110,7 @@ def _affine_sketch(pair: StepPair, own: TensorData, other: TensorData) -> Cause 
     left = float(np.linalg.norm(basis @ (scale, offset) - wanted))
     if not scale or left > FITTED * float(np.linalg.norm(wanted)):
         return None
-    return _normalisation([float(scale)], [float(offset)], None)
+    return _normalisation(AffineFit((float(scale),), (float(offset),)), None)
 
 
 def _some_order(own: TensorData, other: TensorData) -> Cause | None:
