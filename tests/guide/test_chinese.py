@@ -1,4 +1,4 @@
-"""The commands of the guide in Chinese: what the sides' processes say arrives translated, JSON stays English."""
+"""The guide's commands in Chinese: what the processes of the sides say is translated, JSON stays English."""
 
 from __future__ import annotations
 
