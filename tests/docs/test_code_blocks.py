@@ -13,7 +13,7 @@ import pytest
 from tests.docs.pages import ROOT, Block, blocks, original_of, originals, translations
 
 RUN = ("python", "bash")
-LEFT = ("text", "toml", "console", "")  # shown, not run
+LEFT = ("text", "toml", "console", "mermaid", "diff", "")  # shown, not run
 STATUS = re.compile(r"# exit status (\d)$")
 
 

@@ -47,7 +47,7 @@ def test_an_argument_too_many_is_blamed_on_the_code_that_gives_it() -> None:
     assert divergence.cause.message == (
         "gru is given 1 [1, 2, 6] in the port and nothing of the kind in the reference"
     )
-    assert divergence.cause.fix.startswith("return self.head(self.gru(y)[0])  # test_given.py:")
+    assert divergence.cause.fix.startswith("return self.head(self.gru(y)[0])  # test_argument_count.py:")
 
 
 @pytest.mark.parametrize("start", [None, 0.0])

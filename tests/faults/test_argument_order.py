@@ -104,7 +104,8 @@ def test_tensors_handed_in_another_order_are_the_callers_mistake() -> None:
             "at 1 what the reference gives at 2"
         )
         assert found.cause.fix.startswith(
-            "return self.second(torch.tanh(self.first(x, source, target)), source, target)  # test_handed.py:"
+            "return self.second(torch.tanh(self.first(x, source, target)), source, target)"
+            "  # test_argument_order.py:"
         )
 
 
@@ -114,7 +115,8 @@ def test_their_line_is_told_too_where_the_caller_has_another_mistake_behind_it()
     assert second.cause is not None
     assert [first.cause.code, second.cause.code] == ["op.order", "op.axis"]
     assert first.cause.fix.startswith(
-        "y = self.second(torch.tanh(self.first(x, source, target)), source, target)  # test_handed.py:"
+        "y = self.second(torch.tanh(self.first(x, source, target)), source, target)"
+        "  # test_argument_order.py:"
     )
 
 
@@ -184,7 +186,9 @@ def test_another_number_is_the_callers_mistake_and_its_line_is_the_references() 
     assert found.port.path == ""
     assert found.cause.code == "config.other"
     assert found.cause.message == "field is given other values: t is 0.25 in the reference, 0 in the port"
-    assert found.cause.fix.startswith("y = y + 0.5 * self.field(y, 0.5 * i + 0.25)  # test_handed.py:")
+    assert found.cause.fix.startswith(
+        "y = y + 0.5 * self.field(y, 0.5 * i + 0.25)  # test_argument_order.py:"
+    )
 
 
 def test_a_number_that_the_reference_leaves_to_its_default_is_said_too() -> None:

@@ -235,7 +235,7 @@ def test_it_is_named(fault: Any) -> None:
     assert cause.code == code, cause.message
     assert cause.score_after <= report.limit
     assert all(words in cause.message for words in says), cause.message
-    assert own(report)[0].port.file.endswith("test_together.py")
+    assert own(report)[0].port.file.endswith("test_joint_edits.py")
 
 
 @pytest.mark.parametrize(

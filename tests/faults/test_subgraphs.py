@@ -240,7 +240,7 @@ def test_the_difference_is_named(fault: Any) -> None:
     assert cause.score_after <= report.limit
     for words in says:
         assert words in cause.message
-    assert divergence.port.file.endswith("test_ways.py")
+    assert divergence.port.file.endswith("test_subgraphs.py")
     if op:
         assert divergence.port.op == op
 

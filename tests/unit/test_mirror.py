@@ -21,6 +21,7 @@ PROPERTIES = {
     "run/test_kill.py": "a writer that is killed",
     "run/test_old_runs.py": "runs of earlier versions",
     "run/test_ring_errors.py": "ring.py, damaged",
+    "test_bench_bars.py": "the table of the benchmarks",
     "test_fault_bench.py": "the fault benchmark",
     "test_framework_names.py": "no framework's name outside of backends",
     "test_import.py": "importing loads no framework",

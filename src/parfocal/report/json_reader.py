@@ -24,7 +24,10 @@ _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
 _BESIDE = frozenset(("ok", "schema", "phrases"))  # of a report's JSON: these are no fields of a report
 _SENTENCES = frozenset(
-    ("message", "fix", "what", "detail", "notes", "why", "port_name", "reference_name")
+    (
+        *("message", "fix", "what", "detail", "notes", "why", "port_name", "reference_name"),
+        *("setting", "rule", "reason", "evidence", "taken"),  # of a finding, and of the plan of weights
+    )
 )  # fields that hold phrases
 
 

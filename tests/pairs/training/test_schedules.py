@@ -135,7 +135,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], Callable[[], Any], str, int, str]] 
         lambda: paddle_lr.NaturalExpDecay(0.1, 0.9),
         "lr.value",
         1,
-        "0.1 times 0.9 at every update in the reference; 0.1 times 0.4065697 at every update",
+        "multiplies the learning rate by 0.9 in the reference, by 0.4066 in the port (the exponential of it)",
     ),
     "length of a cosine": (
         lambda o: torch_lr.CosineAnnealingLR(o, 25),

@@ -82,7 +82,8 @@ class Models(Tensors, ModuleTree):
                 if value is not None:
                     value.clear_gradient(False)
             for _, value in _registered_buffers(module) if module._buffers else ():
-                value.clear_gradient(False)
+                if value.grad is not None:  # paddle cannot clear what a fresh tensor does not have
+                    value.clear_gradient(False)
 
     def no_grad(self) -> Any:
         return paddle.no_grad()

@@ -62,10 +62,13 @@ def compare_updates(pair: StepPair, diverged: bool) -> StageOutcome:
     moved = [each for each in judged if each.evidence.moved]
     counterfactual = counterfactual_step(pair) if moved else NOT_TRIED
     wrong = [each for each in moved if each.score > LIMIT] or _wrong_together(moved)
-    if not wrong:  # what is lost among the differences of gradients
-        wrong = [each for each in moved if each.evidence.tie.reference in counterfactual.wrong]
+    parted = [each for each in moved if each.error > SEEN * each.rounding]
+    if not wrong:
+        # What is lost among the differences of gradients. Where both sides made the same update all the same,
+        # it was not made from the gradients that were recorded: they were clipped or reduced by hand since.
+        wrong = [each for each in parted if each.evidence.tie.reference in counterfactual.wrong]
     settings = differing_settings(pair)
-    seen = not moved or any(each.error > SEEN * each.rounding for each in moved)
+    seen = not moved or bool(parted)
     left_out = _left_out(pair)
     compared = (Compared("updates of parameters", len(moved), len(pair.parameters)),) if moved else ()
     if counterfactual.tried:
