@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-# Two processes fit two cores; each framework gets one thread so that they do not fight over them.
-TEST_PROCESSES ?= 2
+# Each framework gets one thread; a third process uses the cores while others wait for processes of their own.
+TEST_PROCESSES ?= 3
 
 # ``make bench CPU=avx2 THREADS=3``: the same as on another processor (benchmarks/processors.py)
 CPU     ?=
