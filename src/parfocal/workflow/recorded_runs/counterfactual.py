@@ -18,12 +18,14 @@ from parfocal.explain.updates.causes import explain_updates
 from parfocal.explain.updates.floors import LIMIT, distance
 from parfocal.explain.updates.rules import AfterUpdate, BeforeUpdate, updated
 from parfocal.explain.updates.solving import SideUpdate, UpdateEvidence
+from parfocal.judge import limits
 from parfocal.judge.verdict import Cause
 from parfocal.replay.trace import TensorData
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.steps import BeforeAndAfter, RecordedStep
 
 EXACT = ("float32", "float64")
+FITTED = limits.causes.FITTED.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Counterfactual:
     tried: int = 0
     wrong: Mapping[str, float] = field(default_factory=dict)  # score by the reference's path
     causes: Sequence[Cause] = ()
+    slots_apart: frozenset[str] = frozenset()  # parameters whose slots are of another size after the step
 
 
 NOT_TRIED = Counterfactual()
@@ -41,6 +44,7 @@ NOT_TRIED = Counterfactual()
 def counterfactual_step(pair: StepPair) -> Counterfactual:
     """The reference's rule on the port's numbers, parameter by parameter."""
     every: list[UpdateEvidence] = []
+    apart: set[str] = set()
     for tie in pair.parameters:
         ours = _update(pair.reference, tie.reference)
         theirs = _update(pair.port, tie.port)
@@ -50,6 +54,8 @@ def counterfactual_step(pair: StepPair) -> Counterfactual:
         if score is None or score > LIMIT:
             return NOT_TRIED  # the reference does not follow the rule that it names
         every.append(_applied(tie.port, tie.reference, ours, theirs))
+        if _slots_differ(ours.outcome, theirs.outcome):
+            apart.add(tie.reference)
     wrong = {}
     for each in every:
         floor = each.reference.floor() | each.port.floor()
@@ -57,7 +63,17 @@ def counterfactual_step(pair: StepPair) -> Counterfactual:
         if measured > LIMIT:
             wrong[each.name] = measured
     causes = explain_updates([each for each in every if each.name in wrong], every, _written) if wrong else []
-    return Counterfactual(len(every), wrong, causes)
+    return Counterfactual(len(every), wrong, causes, frozenset(apart))
+
+
+def _slots_differ(ours: AfterUpdate, theirs: AfterUpdate) -> bool:
+    """By their sizes, which say the same in every layout."""
+    sizes = [
+        (float(np.linalg.norm(values)), float(np.linalg.norm(theirs.slots[name])))
+        for name, values in ours.slots.items()
+        if name in theirs.slots and np.size(values) == np.size(theirs.slots[name])
+    ]
+    return any(abs(mine - yours) > FITTED * max(mine, yours) for mine, yours in sizes)
 
 
 def _applied(path: str, name: str, ours: SideUpdate, theirs: SideUpdate) -> UpdateEvidence:

@@ -64,9 +64,14 @@ def compare_updates(pair: StepPair, diverged: bool) -> StageOutcome:
     wrong = [each for each in moved if each.score > LIMIT] or _wrong_together(moved)
     parted = [each for each in moved if each.error > SEEN * each.rounding]
     if not wrong:
-        # What is lost among the differences of gradients. Where both sides made the same update all the same,
-        # it was not made from the gradients that were recorded: they were clipped or reduced by hand since.
-        wrong = [each for each in parted if each.evidence.tie.reference in counterfactual.wrong]
+        # What is lost among the differences of gradients. Where updates and slots of both sides agree, they
+        # were not made from the recorded gradients, which were clipped or reduced by hand since.
+        wrong = [
+            each
+            for each in moved
+            if each.evidence.tie.reference in counterfactual.wrong
+            and (each in parted or each.evidence.tie.reference in counterfactual.slots_apart)
+        ]
     settings = differing_settings(pair)
     seen = not moved or bool(parted)
     left_out = _left_out(pair)
