@@ -95,7 +95,7 @@ def print_verification(found: Verification) -> None:
     table.add_column(said(phrase("values")), justify="right")
     table.add_column(said(phrase("problem")), overflow="fold")
     for one in found.checkpoints:
-        table.add_row(one.name, _verdict(one, found.partial), str(one.compared), "")
+        table.add_row(one.name, _verdict(one, found.partial), str(one.compared), _allowed(one))
         for problem in one.problems:
             table.add_row("", "", "", escape(_line(problem)))
     for problem in found.problems:
@@ -103,6 +103,12 @@ def print_verification(found: Verification) -> None:
         table.add_row(where, f"[red]{said(phrase('wrong'))}[/]", "", escape(_line(problem)))
     console.print(table)
     console.print(_summary(found))
+
+
+def _allowed(one: CheckpointResult) -> str:
+    if one.set_by_project is None:
+        return ""
+    return said(phrase("the project allows a difference of {allowed}", allowed=f"{one.set_by_project:g}"))
 
 
 def _line(problem: FolderProblem) -> str:

@@ -163,6 +163,7 @@ TEXTS = {
     "{path} cannot be unpacked: {error}": "{path} 无法解压：{error}",
     "zip the folder again": "请重新压缩该文件夹",
     "{file} is missing": "缺少 {file}",
+    "the project allows a difference of {allowed}": "本项目允许的差异为 {allowed}",
     "{file} is there {count} times: {places}": "{file} 出现 {count} 次：{places}",
     "{file} cannot be read: {why}": "{file} 无法读取：{why}",
     "{file} holds no value": "{file} 中没有值",

@@ -21,7 +21,7 @@ from parfocal.judge import limits
 from parfocal.judge.floors import rounding_score
 from parfocal.judge.named import Name, compare_named, flatten, reshaped_alike
 from parfocal.phrases import phrase
-from parfocal.workflow.acceptance.layout import Checkpoint
+from parfocal.workflow.acceptance.layout import TRAINED, Checkpoint
 from parfocal.workflow.acceptance.logs import DifferenceLog
 
 
@@ -224,8 +224,8 @@ def _differences(given: CheckpointEvidence) -> Found:
 
 
 def allowed_difference(checkpoint: Checkpoint, reference: Any) -> float:
-    """What the guide allows; of a trained metric in percent a hundred times as much."""
-    percent = checkpoint.name == "train_align" and np.size(reference) and np.abs(reference).max() > 1
+    """What the guide or the project allows; of a trained metric in percent a hundred times as much."""
+    percent = checkpoint.name == TRAINED and np.size(reference) and np.abs(reference).max() > 1
     return checkpoint.threshold * (100 if percent else 1)
 
 
@@ -323,7 +323,7 @@ QUESTIONS: Mapping[str, tuple[Callable[[CheckpointEvidence], Found], ...]] = {
     "metric": (*_EVERYWHERE, _constants),
     "loss": (*_EVERYWHERE, _constants),
     "bp_align": (*_EVERYWHERE, _constants, _losses),
-    "train_align": (*_EVERYWHERE, _constants),
+    TRAINED: (*_EVERYWHERE, _constants),
 }
 
 
@@ -335,7 +335,7 @@ def problems_of(given: CheckpointEvidence) -> Iterator[FolderProblem]:
 
 
 # Both hold the metrics of one evaluation, a number or two that training may leave as they were.
-SAME_METRICS = frozenset({"metric", "train_align"})
+SAME_METRICS = frozenset({"metric", TRAINED})
 
 
 def copies_across(files: Iterable[tuple[str, Path]]) -> Iterator[FolderProblem]:

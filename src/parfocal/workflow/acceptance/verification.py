@@ -20,7 +20,14 @@ from parfocal.phrases import phrase
 from parfocal.run.files import load_arrays
 from parfocal.run.npy import ZIP_ERRORS
 from parfocal.run.storage import storage_errors
-from parfocal.workflow.acceptance.layout import AGREED_EXACTLY, MANIFEST, SubmittedCheckpoint, find_files
+from parfocal.workflow.acceptance.layout import (
+    AGREED_EXACTLY,
+    MANIFEST,
+    WITHIN,
+    SubmittedCheckpoint,
+    allowing,
+    find_files,
+)
 from parfocal.workflow.acceptance.logs import read_log
 from parfocal.workflow.acceptance.problems import (
     CheckpointEvidence,
@@ -44,6 +51,7 @@ class CheckpointResult:
     submitted: bool
     compared: int
     problems: tuple[FolderProblem, ...]
+    set_by_project: float | None = None  # the difference that is allowed, where it is not the guide's
 
     @property
     def ok(self) -> bool:
@@ -86,6 +94,7 @@ class Verification:
                     "ok": one.ok,
                     "submitted": one.submitted,
                     "compared": one.compared,
+                    "set_by_project": one.set_by_project,
                     "problems": told(one.problems),
                 }
                 for one in self.checkpoints
@@ -111,16 +120,16 @@ def verify(path: str | os.PathLike[str], *, partial: bool = False) -> Verificati
                 ),
                 hint=phrase("give the folder that holds log_reprod, or its zip"),
             )
-        exact = _agreed_exactly(folder)
-        checkpoints = tuple(_judge(one, partial, one.checkpoint.name in exact) for one in submitted)
+        stated = _read_manifests(folder)
+        checkpoints = tuple(_judge(one, partial, stated) for one in submitted)
         files = [(one.checkpoint.name, place) for one in submitted for place in (*one.reference, *one.port)]
         return Verification(
             str(path), checkpoints, (*copies_across(files), *_manifest_problems(folder, partial)), partial
         )
 
 
-def _judge(given: SubmittedCheckpoint, partial: bool, agreed_exactly: bool) -> CheckpointResult:
-    checkpoint = given.checkpoint
+def _judge(given: SubmittedCheckpoint, partial: bool, stated: StatedFacts) -> CheckpointResult:
+    checkpoint = allowing(given.checkpoint, stated.within)
     if given.nothing:
         missing = () if partial else tuple(_missing(given))
         return CheckpointResult(checkpoint.name, checkpoint.title, False, 0, missing)
@@ -134,11 +143,22 @@ def _judge(given: SubmittedCheckpoint, partial: bool, agreed_exactly: bool) -> C
     if len(sides) == 2:
         log = read_log(given.log[0]) if given.log else None
         evidence = CheckpointEvidence(
-            checkpoint, (given.reference[0], given.port[0]), (sides[0], sides[1]), log, agreed_exactly
+            checkpoint,
+            (given.reference[0], given.port[0]),
+            (sides[0], sides[1]),
+            log,
+            checkpoint.name in stated.agreed_exactly,
         )
         problems.extend(problems_of(evidence))
         compared = len(evidence.pairs)
-    return CheckpointResult(checkpoint.name, checkpoint.title, True, compared, tuple(problems))
+    return CheckpointResult(
+        checkpoint.name,
+        checkpoint.title,
+        True,
+        compared,
+        tuple(problems),
+        checkpoint.threshold if checkpoint != given.checkpoint else None,
+    )
 
 
 def _missing(given: SubmittedCheckpoint) -> Iterator[FolderProblem]:
@@ -206,16 +226,25 @@ def _unpacked(path: Path) -> Iterator[Path]:
         yield Path(room)
 
 
-def _agreed_exactly(folder: Path) -> set[str]:
-    """Checkpoints whose two sides were seen to agree to the last bit when they were computed."""
-    found: set[str] = set()
+@dataclass(frozen=True, slots=True)
+class StatedFacts:
+    """What the manifest says of how the values came about and how they are judged."""
+
+    agreed_exactly: frozenset[str] = frozenset()  # checkpoints that were seen to agree to the last bit
+    within: float | None = None  # how far a metric may be off after training, if the project says it
+
+
+def _read_manifests(folder: Path) -> StatedFacts:
+    exact: set[str] = set()
+    within = []
     for path in folder.rglob(MANIFEST):
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
-            found.update(map(str, manifest.get(AGREED_EXACTLY, ())))
+            exact.update(map(str, manifest.get(AGREED_EXACTLY, ())))
+            within.append(float(manifest.get(WITHIN) or 0))
         except (ValueError, TypeError, AttributeError):
             continue  # told by _manifest_problems
-    return found
+    return StatedFacts(frozenset(exact), max(within, default=0) or None)
 
 
 def _manifest_problems(folder: Path, partial: bool) -> Iterator[FolderProblem]:

@@ -26,8 +26,10 @@ from parfocal.workflow.acceptance.layout import (
     AGREED_EXACTLY,
     CHECKPOINTS,
     MANIFEST,
+    WITHIN,
     Checkpoint,
     Spelling,
+    allowing,
     log_file,
     reference_file,
 )
@@ -68,7 +70,8 @@ def write_folder(
     with storage_errors("write", folder):
         (building / VALUES_FOLDER).mkdir(parents=True)
         try:
-            thresholds = _write_values(building / VALUES_FOLDER, given, spelling, write_log)
+            within = facts.get(WITHIN)
+            thresholds = _write_values(building / VALUES_FOLDER, given, spelling, write_log, within)
             for name, text in texts.items():
                 (building / name).parent.mkdir(parents=True, exist_ok=True)
                 (building / name).write_text(text, encoding="utf-8")
@@ -86,13 +89,17 @@ def write_folder(
 
 
 def _write_values(
-    folder: Path, given: Sequence[CheckpointValues], spelling: Spelling, write_log: WriteLog
+    folder: Path,
+    given: Sequence[CheckpointValues],
+    spelling: Spelling,
+    write_log: WriteLog,
+    within: float | None,
 ) -> dict[str, float]:
     """Both files of every checkpoint and their log; the difference that each log allows."""
     checkpoints = {each.name: each for each in CHECKPOINTS}
     thresholds = {}
     for one in given:
-        checkpoint = checkpoints[one.name]
+        checkpoint = allowing(checkpoints[one.name], within)
         files = folder / reference_file(checkpoint, spelling), folder / checkpoint.port_file
         values = [_arrays(each) for each in (one.reference, one.port)]
         for file, arrays in zip(files, values, strict=True):
@@ -118,7 +125,7 @@ def _arrays(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def threshold_of(checkpoint: Checkpoint, reference: Mapping[str, Any], port: Mapping[str, Any]) -> float:
-    """The guide's; where rounding alone is larger than that, the next power of ten."""
+    """The guide's or the project's; where rounding alone is larger than that, the next power of ten."""
     allowed = [
         allowed_difference(checkpoint, first)
         for name, first in reference.items()

@@ -14,7 +14,7 @@ from parfocal import __version__
 from parfocal.brief import some
 from parfocal.errors import InputError
 from parfocal.phrases import joined, phrase
-from parfocal.workflow.acceptance.layout import Spelling
+from parfocal.workflow.acceptance.layout import WITHIN, Spelling
 from parfocal.workflow.acceptance.writing import CheckpointValues, WriteLog, write_folder
 from parfocal.workflow.guide.checking import CheckedProject, CheckpointState, look
 from parfocal.workflow.guide.settings import Project
@@ -62,6 +62,7 @@ def write_acceptance(
             "versions": versions,
             "way": checked.way,
             "seed": project.seed,
+            WITHIN: project.within,
             "commit": commit_of(project.folder),
             "spelling": spelling.value,
             "partial": bool(lacking),

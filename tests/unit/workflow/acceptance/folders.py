@@ -34,7 +34,9 @@ def write_values(path: Path, values: dict) -> None:
     logger.save(str(path))
 
 
-def write_checkpoint(folder: Path, name: str, reference: dict, port: dict, *, steps_spelling=False) -> None:
+def write_checkpoint(
+    folder: Path, name: str, reference: dict, port: dict, *, steps_spelling=False, within=1.5e-3
+) -> None:
     """Both files and the log of their difference, in one of the guide's two spellings."""
     side = "benchmark" if name == "train_align" else "pytorch" if steps_spelling else "torch"
     files = folder / f"{name}_{side}.npy", folder / f"{name}_paddle.npy"
@@ -43,7 +45,7 @@ def write_checkpoint(folder: Path, name: str, reference: dict, port: dict, *, st
     write_values(files[1], port)
     helper = ReprodDiffHelper()
     helper.compare_info(helper.load_info(files[1]), helper.load_info(files[0]))
-    after_training = 0.15 if max(map(np.max, reference.values())) > 1 else 1.5e-3
+    after_training = within * (100 if max(map(np.max, reference.values())) > 1 else 1)
     with contextlib.redirect_stdout(io.StringIO()):
         helper.report(path=str(log), diff_threshold=after_training if name == "train_align" else 1e-6)
 

@@ -269,6 +269,23 @@ def test_what_parfocal_saw_agree_is_no_copy_and_other_files_are(tmp_path):
     assert names_of(verify(folder)) == {("forward", "copy")}
 
 
+def test_a_project_may_set_how_far_a_trained_metric_is_off(tmp_path):
+    folder = write_folder(tmp_path / "log_reprod")
+    write_checkpoint(folder, "train_align", {"top1": np.float32(0.95)}, {"top1": np.float32(0.94)})
+    write_manifest(folder, within=0.0015)
+    assert ("train_align", "different") in names_of(verify(folder))
+    write_checkpoint(
+        folder, "train_align", {"top1": np.float32(0.95)}, {"top1": np.float32(0.94)}, within=0.02
+    )
+    write_manifest(folder, within=0.02)
+    found = verify(folder)
+    assert found.ok
+    assert [one.set_by_project for one in found.checkpoints] == [None] * 4 + [0.02]
+    write_checkpoint(folder, "train_align", {"top1": np.float32(0.95)}, {"top1": np.float32(0.92)})
+    write_manifest(folder, within=0.02)
+    assert ("train_align", "different") in names_of(verify(folder))
+
+
 def test_a_part_that_says_so_is_told(tmp_path):
     folder = write_folder(tmp_path / "log_reprod")
     write_manifest(folder, missing=["train_align"])
