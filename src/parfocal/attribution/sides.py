@@ -60,6 +60,12 @@ class ModelSide:
         """What the user's code raises meanwhile is told with the side and the module it happened in."""
         return telling(self.side, what, partial(self.backend.modules, self.model), hint)
 
+    def send_back(self, outputs: list[Any], gradients: list[Any]) -> None:
+        with self.telling(
+            phrase("the backward pass"), phrase("backward=False compares the forward pass alone")
+        ):
+            self.backend.backward(outputs, gradients)
+
     def twin(self, dtype: str) -> ModelSide:
         """A copy of the model in another dtype, with inputs to match."""
         return replace(
@@ -205,10 +211,7 @@ class Driving:
                     hint=_off(backend)
                     or phrase("see that nothing is detached on the way to it, or pass backward=False"),
                 )
-            with model_side.telling(
-                phrase("the backward pass"), phrase("backward=False compares the forward pass alone")
-            ):
-                backend.backward([loss], [None])
+            model_side.send_back([loss], [None])
         return value
 
     def _send_back(self, model_side: ModelSide, leaves: Mapping[str, Any], outputs: Arrays) -> None:
@@ -228,10 +231,7 @@ class Driving:
         gradients = [
             backend.cast(backend.from_array(seeds[slot]), backend.dtype(leaves[slot])) for slot in chosen
         ]
-        with model_side.telling(
-            phrase("the backward pass"), phrase("backward=False compares the forward pass alone")
-        ):
-            backend.backward([leaves[slot] for slot in chosen], gradients)
+        model_side.send_back([leaves[slot] for slot in chosen], gradients)
 
     def _seeds(self, outputs: Arrays) -> Arrays:
         assert self.reference_outputs is not None

@@ -6,7 +6,7 @@ Only NumPy here: dtype names, byte order, the agreement that ``write`` demands, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, get_args
 
@@ -96,3 +96,13 @@ def not_of_model(count: int, model: str) -> InputError:
         f"none of the optimizer's {count} parameters is a parameter of this {model}",
         hint="make the optimizer from the parameters of the very model that is passed",
     )
+
+
+def check_closure(closure: Callable[[], Any] | None) -> Callable[[], Any]:
+    """The closure that an optimizer needs to compute the loss again itself."""
+    if closure is None:
+        raise UnsupportedError(
+            "LBFGS computes the loss again inside its step, which a recorded step cannot give it",
+            hint="compare a step with another optimizer, or call optimizer.step(closure) yourself",
+        )
+    return closure

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import paddle
 
-from parfocal.backends.checks import check_plateau, not_of_model
+from parfocal.backends.checks import check_closure, check_plateau, not_of_model
 from parfocal.backends.paddle.watch import Watching
 from parfocal.backends.protocol import Array
-from parfocal.errors import UnsupportedError
 
 _ADAM = {"betas": ("beta1", "beta2"), "epsilon": "epsilon"}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -99,15 +98,10 @@ class Training(Watching):
         return paddle.optimizer.SGD(learning_rate=learning_rate, parameters=model.parameters())
 
     def optimizer_step(self, optimizer: Any, closure: Callable[[], Any] | None = None) -> None:
-        if not self.needs_closure(optimizer):
-            optimizer.step()
-        elif closure is not None:
-            optimizer.step(closure)
+        if self.needs_closure(optimizer):
+            optimizer.step(check_closure(closure))
         else:
-            raise UnsupportedError(
-                "LBFGS computes the loss again inside its step, which a recorded step cannot give it",
-                hint="compare a step with another optimizer, or call optimizer.step(closure) yourself",
-            )
+            optimizer.step()
 
     def needs_closure(self, optimizer: Any) -> bool:
         return isinstance(optimizer, paddle.optimizer.LBFGS)

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from parfocal.backends.checks import check_plateau, not_of_model
+from parfocal.backends.checks import check_closure, check_plateau, not_of_model
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch.watch import Watching
-from parfocal.errors import UnsupportedError
 
 KINDS = {"RMSprop": "RMSProp"}
 
@@ -87,15 +86,10 @@ class Training(Watching):
         return torch.optim.SGD(model.parameters(), lr=learning_rate)
 
     def optimizer_step(self, optimizer: Any, closure: Callable[[], Any] | None = None) -> None:
-        if not self.needs_closure(optimizer):
-            optimizer.step()
-        elif closure is not None:
-            optimizer.step(closure)
+        if self.needs_closure(optimizer):
+            optimizer.step(check_closure(closure))
         else:
-            raise UnsupportedError(
-                "LBFGS computes the loss again inside its step, which a recorded step cannot give it",
-                hint="compare a step with another optimizer, or call optimizer.step(closure) yourself",
-            )
+            optimizer.step()
 
     def needs_closure(self, optimizer: Any) -> bool:
         return isinstance(optimizer, torch.optim.LBFGS)

@@ -221,14 +221,16 @@ def op_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
         yield from ops_extra(comparison, mismatch)
 
 
+def _only_rearranged(comparison: OpComparison, mismatch: Mismatch) -> bool:
+    """Whether both values hold the same numbers in another arrangement."""
+    port, reference = comparison.port.values, comparison.reference.values
+    return rearranged(port[mismatch.port], reference[mismatch.reference])
+
+
 def ops_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The reference goes on from a value that the port uses as it is."""
     own, others = between(comparison, mismatch)
-    if (
-        own
-        or not others
-        or rearranged(comparison.port.values[mismatch.port], comparison.reference.values[mismatch.reference])
-    ):
+    if own or not others or _only_rearranged(comparison, mismatch):
         return
     if not any(is_one_of(comparison, mismatch.port, op.inputs.values()) for op in others):
         return
@@ -251,11 +253,7 @@ def ops_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]
 def ops_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The port goes on from a value that the reference uses as it is."""
     own, others = between(comparison, mismatch)
-    if (
-        others
-        or not own
-        or rearranged(comparison.port.values[mismatch.port], comparison.reference.values[mismatch.reference])
-    ):
+    if others or not own or _only_rearranged(comparison, mismatch):
         return
     if not any(
         comparison.matches.are_one(key, mismatch.reference) for op in own for key in op.inputs.values()
