@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from scipy import stats
+import scipy  # loads its parts when they are first used
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number
@@ -87,16 +87,16 @@ def _family(samples: list[Array], values: Array, mean: float, std: float) -> Ini
         return InitialiserFamily.OTHER
     if values.size < FEW:
         as_uniform, as_normal = _fitted_likelihoods(values, std)
-        whole = stats.uniform(values.min(), np.ptp(values))
-        if as_uniform > as_normal and stats.kstest(values, whole.cdf).pvalue > UNLIKELY:
+        whole = scipy.stats.uniform(values.min(), np.ptp(values))
+        if as_uniform > as_normal and scipy.stats.kstest(values, whole.cdf).pvalue > UNLIKELY:
             return InitialiserFamily.UNIFORM
     error = math.sqrt(24 / values.size)  # of the kurtosis of normal numbers
-    kurtosis = float(stats.kurtosis(values, fisher=False))
+    kurtosis = float(scipy.stats.kurtosis(values, fisher=False))
     reach = float(np.abs(values - mean).max()) / std
     if abs(kurtosis - 1.8) < max(0.05, CLOSE * error / 3) and reach < math.sqrt(3) * 1.05:
         return InitialiserFamily.UNIFORM
     if abs(kurtosis - 3.0) < max(0.1, CLOSE * error):
-        expected = stats.norm.isf(1 / values.size)
+        expected = scipy.stats.norm.isf(1 / values.size)
         return (
             InitialiserFamily.TRUNCATED
             if values.size > 500 and reach < 0.7 * expected
@@ -150,12 +150,12 @@ def _likely_initialiser(values: Array, std: float, fans: Fans) -> tuple[Initiali
     best, found = max(_fitted_likelihoods(values, std)) - math.log(values.size), None
     for (family, name), expected in _scales(fans).items():
         distribution = (
-            stats.uniform(-math.sqrt(3) * expected, 2 * math.sqrt(3) * expected)
+            scipy.stats.uniform(-math.sqrt(3) * expected, 2 * math.sqrt(3) * expected)
             if family is InitialiserFamily.UNIFORM
-            else stats.norm(0.0, expected)
+            else scipy.stats.norm(0.0, expected)
         )
         likelihood = float(distribution.logpdf(values).sum())
-        if likelihood > best and stats.kstest(values, distribution.cdf).pvalue > UNLIKELY:
+        if likelihood > best and scipy.stats.kstest(values, distribution.cdf).pvalue > UNLIKELY:
             best, found = likelihood, (family, name)
     return found
 
@@ -202,8 +202,8 @@ def _name(family: InitialiserFamily, values: Array, mean: float, std: float) -> 
 
 def differ_in_scale(ours: InitialDraws, theirs: InitialDraws) -> tuple[float, float]:
     """How likely two samples are of one distribution, as they are and brought to one scale: two p-values."""
-    as_drawn = float(stats.ks_2samp(ours.values, theirs.values, method="asymp").pvalue)
+    as_drawn = float(scipy.stats.ks_2samp(ours.values, theirs.values, method="asymp").pvalue)
     if not (ours.std and theirs.std):
         return as_drawn, 0.0
     shaped = [(each.values - each.mean) / each.std for each in (ours, theirs)]
-    return as_drawn, float(stats.ks_2samp(*shaped, method="asymp").pvalue)
+    return as_drawn, float(scipy.stats.ks_2samp(*shaped, method="asymp").pvalue)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy import special
+import scipy  # loads its parts when they are first used
 
 from parfocal.backends.protocol import Array
 from parfocal.brief import brief
@@ -146,11 +146,11 @@ def _other_count(mine: str, right: str, sample: LossSample) -> Array | None:
 
 
 TRANSFORMS: dict[str, Callable[[Array], Array]] = {
-    "softmax": lambda x: special.softmax(x, axis=1 if x.ndim > 1 else -1),
-    "log_softmax": lambda x: special.log_softmax(x, axis=1 if x.ndim > 1 else -1),
-    "softmax (of the last axis)": lambda x: special.softmax(x, axis=-1),
-    "log_softmax (of the last axis)": lambda x: special.log_softmax(x, axis=-1),
-    "sigmoid": special.expit,
+    "softmax": lambda x: scipy.special.softmax(x, axis=1 if x.ndim > 1 else -1),
+    "log_softmax": lambda x: scipy.special.log_softmax(x, axis=1 if x.ndim > 1 else -1),
+    "softmax (of the last axis)": lambda x: scipy.special.softmax(x, axis=-1),
+    "log_softmax (of the last axis)": lambda x: scipy.special.log_softmax(x, axis=-1),
+    "sigmoid": lambda x: scipy.special.expit(x),
     "log": lambda x: np.log(np.maximum(x, 1e-30)),
     "exp": np.exp,
     "negation": np.negative,

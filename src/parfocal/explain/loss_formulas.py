@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+import scipy  # loads its parts when they are first used
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number, rounded
@@ -41,7 +41,7 @@ def class_losses(inputs: Arrays) -> tuple[Array, Array, Array] | None:
     rows, flat = rows[keep], flat[keep]
     if not len(flat) or flat.max() >= rows.shape[1]:
         return None
-    logs = -special.log_softmax(rows, axis=1)
+    logs = -scipy.special.log_softmax(rows, axis=1)
     return logs[np.arange(len(flat)), flat], logs.mean(axis=1), flat
 
 
@@ -162,7 +162,7 @@ def _turning(loss: Callable[[float], float], difference: Array, value: float) ->
     at_ends = loss(low) - value, loss(high) - value
     if at_ends[0] * at_ends[1] > 0:
         return None
-    return float(optimize.brentq(lambda t: loss(t) - value, low, high, rtol=1e-10))
+    return float(scipy.optimize.brentq(lambda t: loss(t) - value, low, high, rtol=1e-10))
 
 
 def weights_of_targets(inputs: Arrays, evaluate: Evaluate) -> Array | None:
@@ -174,7 +174,7 @@ def weights_of_targets(inputs: Arrays, evaluate: Evaluate) -> Array | None:
         return None
     found = []
     for row in logits[:FEW_ROWS]:
-        losses = -special.log_softmax(row.astype(np.float64))
+        losses = -scipy.special.log_softmax(row.astype(np.float64))
         values = [evaluate((row[None], np.eye(len(row), dtype=targets.dtype)[[c]])) for c in range(len(row))]
         if any(value is None or np.size(value) != 1 for value in values):
             return None
@@ -190,7 +190,7 @@ def weights_of_smoothing(inputs: Arrays, evaluate: Evaluate) -> Array | None:
     rows, classes = logits[: 4 * logits.shape[1]], logits.shape[1]
     if len(rows) < classes + 2:
         return None
-    losses = -special.log_softmax(rows.astype(np.float64), axis=1)
+    losses = -scipy.special.log_softmax(rows.astype(np.float64), axis=1)
     label = np.zeros(1, labels.dtype)
     values = [evaluate((row[None], label)) for row in rows]
     if any(value is None or np.size(value) != 1 for value in values):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy  # loads its parts when they are first used
 
 from parfocal.brief import brief, some
 from parfocal.errors import EmptyComparisonError, InputError
@@ -142,7 +142,9 @@ def _unit_of(mean: float, wanted: float, within: float) -> Cause | None:
 def _interval(ends: np.ndarray[Any, Any]) -> str:
     if len(ends) < 2:
         return ""
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(ends) - 1) * ends.std(ddof=1) / math.sqrt(len(ends)))
+    half = float(
+        scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(ends) - 1) * ends.std(ddof=1) / math.sqrt(len(ends))
+    )
     return phrase(
         " ± {half} ({count} runs, {confidence})",
         half=f"{half:.3g}",

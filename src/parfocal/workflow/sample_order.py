@@ -10,7 +10,7 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy  # loads its parts when they are first used
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.samples import channel_axis
@@ -67,7 +67,7 @@ def find_order(ours: list[Array], theirs: list[Array]) -> SampleOrder | None:
     if not ours or not theirs or len({each.shape for each in (*ours, *theirs)}) != 1:
         return None
     reference, port = np.stack(ours), np.stack(theirs)
-    near, index = cKDTree(reference).query(port, k=1)
+    near, index = scipy.spatial.cKDTree(reference).query(port, k=1)
     found = np.where(near <= CLOSE * np.sqrt(reference.shape[1]), index, -1)
     used = found[found >= 0]
     if len(used) < SHARE * min(len(ours), len(theirs)) or len(np.unique(used)) < SHARE * len(used):

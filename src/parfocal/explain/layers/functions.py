@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy import special
+import scipy  # loads its parts when they are first used
 
 from parfocal.backends.protocol import Array
 from parfocal.phrases import phrase
@@ -33,10 +33,10 @@ def _selu(x: Array) -> Array:
 ACTIVATIONS: dict[str, Function] = {
     "relu": lambda x: np.maximum(x, 0.0),
     "relu6": lambda x: np.clip(x, 0.0, 6.0),
-    "sigmoid": special.expit,
+    "sigmoid": lambda x: scipy.special.expit(x),
     "tanh": np.tanh,
-    "silu": lambda x: x * special.expit(x),
-    "gelu": lambda x: x * special.ndtr(x),
+    "silu": lambda x: x * scipy.special.expit(x),
+    "gelu": lambda x: x * scipy.special.ndtr(x),
     "gelu(approximate)": _gelu_tanh,
     "hardswish": lambda x: x * _hardsigmoid(x),
     "hardsigmoid": _hardsigmoid,
@@ -47,8 +47,8 @@ ACTIVATIONS: dict[str, Function] = {
     "selu": _selu,
     "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
     "log_sigmoid": lambda x: -_softplus(-x),
-    phrase("softmax over the last axis"): lambda x: special.softmax(x, -1),
-    phrase("log_softmax over the last axis"): lambda x: special.log_softmax(x, -1),
+    phrase("softmax over the last axis"): lambda x: scipy.special.softmax(x, -1),
+    phrase("log_softmax over the last axis"): lambda x: scipy.special.log_softmax(x, -1),
     "exp": np.exp,
     "neg": np.negative,
     "abs": np.abs,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy  # loads its parts when they are first used
 
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
@@ -162,7 +162,7 @@ def _solve(
     def cost(logarithm: float) -> float:
         return math.log(measured(name, math.exp(logarithm)) + 1e-9)
 
-    answer = minimize_scalar(
+    answer = scipy.optimize.minimize_scalar(
         cost, bounds=tuple(map(math.log, bounds)), method="bounded", options={"maxiter": STEPS, "xatol": 1e-4}
     )
     value = float(math.exp(answer.x))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy  # loads its parts when they are first used
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.ops.values import same
@@ -139,7 +139,7 @@ def _attention(tensors: Tensors, words: Words) -> list[ArrayOp] | None:
         found += _masked(scaled, tensors[3], words)
     elif len(tensors) > 3:
         found.append(ArrayOp("add", (scaled, tensors[3]), scaled + tensors[3]))
-    shares = special.softmax(found[-1].output, -1)
+    shares = scipy.special.softmax(found[-1].output, -1)
     found.append(ArrayOp("softmax", (found[-1].output,), shares, words={"axis": -1}))
     found.append(ArrayOp("matmul", (shares, value), shares @ value))
     return found
