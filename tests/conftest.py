@@ -21,3 +21,4 @@ settings.load_profile("any machine")
 def pytest_configure(config: pytest.Config) -> None:
     """The documentation uses the plugin's mark, also where parfocal is run without being installed."""
     config.addinivalue_line("markers", "parfocal(seeds=N): of parfocal's own plugin")
+    config.addinivalue_line("markers", "cold: processes start as users' do, with everything still to load")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from parfocal.cli.main import main
+from tests.warm import warm_python
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,11 @@ def run_here(monkeypatch: pytest.MonkeyPatch, capsys: Any, *arguments: Any) -> D
     return Done(code if isinstance(code, int) else 0 if code is None else 1, captured.out, captured.err)
 
 
-def run_apart(folder: Any, *arguments: Any) -> Done:
-    """``parfocal ...`` in a process of its own, with its output in a pipe."""
+def run_apart(folder: Any, *arguments: Any, cold: bool = False) -> Done:
+    """``parfocal ...`` in a process of its own, with its output in a pipe; ``cold``: nothing loaded yet."""
+    python = [sys.executable, "-W", "ignore"] if cold else warm_python()
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "parfocal.cli.main", *map(str, arguments)],
+        [*python, "-m", "parfocal.cli.main", *map(str, arguments)],
         cwd=folder, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     return Done(done.returncode, done.stdout, done.stderr)

@@ -10,6 +10,7 @@ import pytest
 
 from parfocal.run.reader import load_run
 from tests.cli.command import run_apart, run_here
+from tests.warm import warm_python
 
 TORCH = """
 import torch
@@ -103,9 +104,8 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run_apart(folder, "record", *options)
     assert done.status == 0, done.err
     import subprocess
-    import sys
 
-    subprocess.run([sys.executable, "save.py"], cwd=folder, check=True)
+    subprocess.run([*warm_python(), "save.py"], cwd=folder, check=True)
     return folder
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import parfocal as pf
 from parfocal.run.reader import load_run
+from tests.warm import warm_python
 
 TRAINING = {
     "torch": """
@@ -73,7 +74,7 @@ class Model(torch.nn.Module):
 
 def run(folder, *arguments):
     return subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "parfocal.cli.main", "record", *arguments],
+        [*warm_python(), "-m", "parfocal.cli.main", "record", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,

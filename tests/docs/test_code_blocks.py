@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import ROOT, Block, blocks, original_of, originals, translations
+from tests.warm import search_path
 
 RUN = ("python", "bash")
 LEFT = ("text", "toml", "console", "mermaid", "diff", "")  # shown, not run
@@ -40,11 +40,10 @@ def test_python_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def run_line(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    programs = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     return subprocess.run(
         ["bash", "-c", line],
         cwd=folder,
-        env={**os.environ, "PATH": programs},
+        env={**os.environ, "PATH": search_path()},
         capture_output=True,
         text=True,
         check=False,

@@ -6,10 +6,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.warm import search_path
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MADE = (".parfocal", "pictures", "clips", "reference.pth", "acceptance*", "__pycache__")
@@ -60,9 +61,8 @@ def commands(readme: Path) -> Iterator[Command]:
 
 
 def run(line: str, folder: Path) -> Finished:
-    """A command as a shell would run it that has this interpreter's programs first in its path."""
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": programs, "OMP_NUM_THREADS": "1"}
+    """A command as a shell would run it."""
+    environment = {**os.environ, "PATH": search_path(), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         line, shell=True, cwd=folder, env=environment, capture_output=True, text=True, timeout=900
     )

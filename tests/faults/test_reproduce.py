@@ -7,7 +7,6 @@ import io
 import re
 import runpy
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from parfocal.cli.loading import load_model
 from parfocal.errors import InputError, UnsupportedError
 from tests.faults.mending import patched
 from tests.faults.tools import align, numbers, own, seeded
+from tests.warm import warm_python
 
 Run = Callable[[Path], "subprocess.CompletedProcess[str]"]
 
@@ -29,7 +29,7 @@ Run = Callable[[Path], "subprocess.CompletedProcess[str]"]
 def run(script: Path) -> subprocess.CompletedProcess[str]:
     """Alone, and from a folder that is neither the script's nor the models'."""
     return subprocess.run(
-        [sys.executable, "-W", "ignore", str(script)],
+        [*warm_python(), str(script)],
         cwd="/", capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
 

@@ -18,6 +18,8 @@ from parfocal.workflow.guide.settings import read_project
 from parfocal.workflow.guide.state import StepStatus
 from tests.guide.projects import PLANNED, change, toy
 
+pytestmark = pytest.mark.cold
+
 KILLS = int(os.environ.get("PARFOCAL_KILLS", "3"))  # PARFOCAL_KILLS=100 python -m pytest -k kill tests/guide
 
 

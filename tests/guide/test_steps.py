@@ -31,6 +31,7 @@ def name_of(bug: Bug) -> str:
     return f"{bug.step}-{bug.code}"
 
 
+@pytest.mark.cold
 @pytest.mark.parametrize("together", [True, False], ids=["together", "apart"])
 def test_the_clean_pair_is_green(tmp_path, together):
     checked = check(toy(tmp_path / "toy", together=together))

@@ -62,6 +62,11 @@ class Worker:
     def words(self) -> str:
         return joined(" and ", [SIDE_WORDS[name] for name in self.names])
 
+    @property
+    def command(self) -> list[str]:
+        plan = self.project.folder / self.project.file
+        return [self.python, "-m", "parfocal.workflow.guide.worker", str(plan), *self.names]
+
     def ask(self, job: str, side: str, given: Mapping[str, Any], log: Path) -> dict[str, Any]:
         """Have a job done; whatever goes wrong with the process is a SideError."""
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -115,14 +120,12 @@ class Worker:
     def _start(self, log: Path) -> None:
         if self.process is not None and self.process.poll() is None:
             return
-        plan = self.project.folder / self.project.file
-        command = [self.python, "-m", "parfocal.workflow.guide.worker", str(plan), *self.names]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         self.pending = b""
         with open(log, "ab") as errors:
             try:
                 self.process = subprocess.Popen(
-                    command,
+                    self.command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=errors,

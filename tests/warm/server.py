@@ -1,0 +1,130 @@
+"""The process that the others are forked from: ``python -m tests.warm.server SOCKET``.
+
+It takes requests until its standard input ends: the arguments, folder and environment of a process as JSON,
+with its three standard files. What comes back is the process's status, as ``subprocess`` gives it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import runpy
+import socket
+import sys
+import threading
+import traceback
+import warnings
+from pathlib import Path
+
+LOADED = (
+    "torch",
+    "torch._dynamo",  # torch loads it with the first optimizer
+    "paddle",
+    "scipy.stats",
+    "parfocal.cli.main",
+    "parfocal.workflow.guide.joint_jobs",
+    "parfocal.workflow.guide.launching",
+)
+LARGEST = 1 << 20  # bytes of a request
+
+
+def serve(address: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in LOADED:
+            importlib.import_module(name)
+    _warm_workers(address)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(f"{address}.starting")
+        listening.listen()
+        os.rename(f"{address}.starting", address)
+        while True:
+            asked, _ = listening.accept()
+            with asked:
+                _start(asked, listening)
+
+
+def _warm_workers(address: str) -> None:
+    """The processes of the guide's steps begin here, too, where they are of this interpreter."""
+    from parfocal.workflow.guide.processes import Worker
+
+    fresh = Worker.command.fget
+    client = [sys.executable, "-I", "-S", str(Path(__file__).with_name("client.py")), address]
+
+    def command(worker: Worker) -> list[str]:
+        python, *rest = fresh(worker)
+        return [*client, *rest] if python == sys.executable else [python, *rest]
+
+    Worker.command = property(command)
+
+
+def _start(asked: socket.socket, listening: socket.socket) -> None:
+    request, files, _, _ = socket.recv_fds(asked, LARGEST, 3)
+    process = os.fork()
+    if process:
+        for file in files:
+            os.close(file)
+        threading.Thread(target=_tell_status, args=(asked.dup(), process), daemon=True).start()
+        return
+    try:
+        listening.close()
+        asked.close()
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+            os.close(file)
+        status = _run(**json.loads(request))
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
+
+
+def _tell_status(asked: socket.socket, process: int) -> None:
+    _, status = os.waitpid(process, 0)
+    with asked, contextlib.suppress(OSError):
+        asked.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _run(arguments: list[str], folder: str, environment: dict[str, str]) -> int:
+    """A module, a line of code or a script, as the interpreter would run it; the status."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for name in ("stdin", "stdout", "stderr"):
+        old = getattr(sys, name)
+        file = open(old.fileno(), old.mode, buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
+        setattr(sys, name, file)
+    try:
+        if arguments[0] == "-c":
+            sys.argv = ["-c", *arguments[2:]]
+            exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})
+        elif arguments[0] == "-m":
+            sys.argv = arguments[1:]
+            sys.path.insert(0, folder)
+            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = arguments
+            sys.path.insert(0, os.path.dirname(os.path.abspath(arguments[0])))
+            runpy.run_path(arguments[0], run_name="__main__")
+    except SystemExit as stopped:
+        if isinstance(stopped.code, int) or stopped.code is None:
+            return stopped.code or 0
+        print(stopped.code, file=sys.stderr)
+        return 1
+    return 0
+
+
+# Whoever asks where in the user's code a call was made is not told this file.
+for each in (serve, _start, _run):
+    each.__code__ = each.__code__.replace(co_filename="<frozen warm>")
+
+if __name__ == "__main__":
+    # in a thread: a process that is forked there has nothing else below it on its stack
+    threading.Thread(target=serve, args=sys.argv[1:], daemon=True).start()
+    os.read(0, 1)  # ends with the process that started this one
+    os._exit(0)
