@@ -14,8 +14,9 @@ ON      := $(if $(CPU),$(BIN)/python -m benchmarks.processors $(CPU) --threads $
 PORTABLE       ?= sse4:1 avx2:3
 PORTABLE_TESTS ?= tests
 # The tests whose figures hang most on the order of sums: quick enough for every change.
-NUMBERS := tests/unit/judge tests/unit/native tests/compat/padiff/test_single_step.py \
-           tests/pairs/align/test_floors.py tests/pairs/workflow/test_noise.py
+NUMBERS := $(patsubst %,tests/unit/judge/test_%.py,apart floors loops metrics_edges metrics_oracle sketch ulp) \
+           tests/compat/padiff/test_single_step.py tests/pairs/align/test_floors.py \
+           tests/pairs/workflow/test_noise.py
 
 .PHONY: help demo browser test test-portable test-numbers lint format wheel bench bench-faults bench-recorded bench-training screenshot docs sweep clean
 help:  ## list the targets

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import parfocal as pf
+from parfocal.workflow.guide.starting import start_project
 from tests.examples.environments import has, install_wheel
 
 MODEL = "import {framework}\n\ndef build():\n    return {framework}.nn.Linear(4, 4)\n"
@@ -47,6 +48,7 @@ def _make_files(folder: Path) -> None:
     np.save(folder / "two.npy", np.zeros(3))
     for framework in ("torch", "paddle"):
         (folder / f"with_{framework}.py").write_text(MODEL.format(framework=framework))
+    start_project(folder / "begun")
 
 
 def test_help(newcomer: Run) -> None:
@@ -83,6 +85,7 @@ NEEDING = {
     "record of a script": ("paddle", ("record", "with_paddle.py")),
     "describe": ("paddle", ("describe", "with_paddle.py:build")),
     "convert": ("paddle", ("convert", "w.pt", "--port", "with_paddle.py:build", "--to", "w.pdparams")),
+    "check": ("torch", ("check", "--project", "begun")),
 }
 
 

@@ -18,8 +18,6 @@ from parfocal.workflow.guide.settings import read_project
 from parfocal.workflow.guide.state import StepStatus
 from tests.guide.projects import PLANNED, change, toy
 
-pytestmark = pytest.mark.cold
-
 KILLS = int(os.environ.get("PARFOCAL_KILLS", "3"))  # PARFOCAL_KILLS=100 python -m pytest -k kill tests/guide
 
 
@@ -27,6 +25,7 @@ def metric_of(checked):
     return next(each for each in checked.results if each.name == "metric")
 
 
+@pytest.mark.cold  # a crash is told in the words of a process as users start it
 @pytest.mark.parametrize("together", [True, False], ids=["together", "apart"])
 def test_a_crash_is_told_with_the_last_lines_and_stops_only_what_needs_it(tmp_path, together):
     project = toy(tmp_path, together=together)

@@ -162,6 +162,7 @@ def test_an_interpreter_that_lacks_its_framework(tmp_path):
         check(project)
     told = f"{place}: PaddlePaddle, the framework of the port, is not installed for {python}"
     assert caught.value.message == told
+    assert caught.value.hint.startswith(f"{python} -m pip install 'parfocal[paddle]', or name")
 
 
 def test_an_interpreter_that_is_none(tmp_path):

@@ -205,7 +205,7 @@ def _go_backward(backend: Any, output: Any) -> None:
 
 def _print_summary(run: Run, as_json: bool, wanted: Path) -> None:
     from parfocal.report.coverage import Compared
-    from parfocal.report.text import amount
+    from parfocal.report.wording import amount
 
     summary = {
         "path": str(run.path),

@@ -12,7 +12,7 @@ from parfocal.phrases import current_language, joined, phrase, translate
 from parfocal.report.coverage import words_of
 from parfocal.report.mistakes import own_mistakes, place_of
 from parfocal.report.report import Report
-from parfocal.report.text import amount, in_one_line, names, verdict
+from parfocal.report.wording import amount, in_one_line, names, verdict
 
 Said: TypeAlias = Callable[[str], str]
 SHOWN = 20  # mistakes in the table; a comment has a size limit

@@ -19,7 +19,7 @@ from parfocal.judge.projection import SMALL, random_bits
 from parfocal.judge.sketch import Sketch, distance, relative_distance, sketch, stats
 
 DTYPES = ["float16", "bfloat16", "float32", "float64", "int8", "uint64", "bool"]
-SIZES = [1, 5, 255, 256, 257, 5000, SMALL, SMALL + 1, 262144, 300001, 1_000_000]
+SIZES = [1, 5, 255, 256, 257, 5000, SMALL, SMALL + 1, 262144, 300001]
 
 
 def as_dtype(name: str) -> np.dtype:

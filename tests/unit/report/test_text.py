@@ -13,7 +13,8 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import InheritanceReason
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import DepthPoint
-from parfocal.report.text import REASONS, WIDTH, render
+from parfocal.report.text import WIDTH, render
+from parfocal.report.wording import REASONS
 from tests.unit.report.reports import CAUSE, COVERAGE, NOTE, divergence, report, site
 
 SAME = """\

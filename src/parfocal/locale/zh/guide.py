@@ -117,7 +117,7 @@ TEXTS = {
     "{place} is {python}: there is no such file": "{place} 为 {python}：没有这个文件",
     "give the path of a Python interpreter, relative to parfocal.toml or absolute": "请给出 Python 解释器的路径，相对于 parfocal.toml 或绝对路径",
     "{place}: {title}, the framework of the {side}, is not installed for {python}": "{place}：{python} 中没有安装{side}的框架 {title}",
-    "install it there, or name an interpreter that has it: python = ... under [{side}]": "请在其中安装，或写明有它的解释器：在 [{side}] 下写 python = ...",
+    "{command}, or name an interpreter that has it: python = ... under [{side}]": "{command}，或写明有它的解释器：在 [{side}] 下写 python = ...",
     # many cards
     "both launches differ from one process: {message}": "两侧的多进程训练均与单进程不同：{message}",
     "{framework} cannot be launched on several ranks": "{framework} 不能以多个进程启动",

@@ -13,7 +13,7 @@ from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.report.page.labels import LABELS, say
 from parfocal.report.page.rows import PageRow
 from parfocal.report.report import Report
-from parfocal.report.text import short_path
+from parfocal.report.wording import short_path
 
 Plain = dict[str, Any]
 DETAILED = 400  # differences told in full; of more the own ones come first anyway

@@ -11,7 +11,7 @@ from parfocal.report.mistakes import own_mistakes, place_of
 from parfocal.report.page.labels import say
 from parfocal.report.page.page import score_of, source
 from parfocal.report.report import Report
-from parfocal.report.text import amount, headline
+from parfocal.report.wording import amount, headline
 
 SHOWN = 8  # mistakes
 

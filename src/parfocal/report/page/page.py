@@ -26,7 +26,7 @@ from parfocal.report.page.labels import Label, say
 from parfocal.report.page.plotting import library
 from parfocal.report.page.rows import PageRow, rows_of
 from parfocal.report.report import INCOMPLETE, Curve, Report
-from parfocal.report.text import notes_of
+from parfocal.report.wording import notes_of
 from parfocal.weights.plan import Plan, crossed_words, presumptions
 
 COLUMNS = 80  # of the table of steps; more steps share a column

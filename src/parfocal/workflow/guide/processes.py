@@ -307,7 +307,8 @@ def _lacking(side: SideSettings, python: str) -> MissingFrameworkError:
             python=python,
         ),
         hint=phrase(
-            "install it there, or name an interpreter that has it: python = ... under [{side}]",
+            "{command}, or name an interpreter that has it: python = ... under [{side}]",
+            command=f"{f'{python} -m ' if side.python else ''}pip install 'parfocal[{side.framework}]'",
             side=side.name,
         ),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from parfocal.phrases import phrase
-from parfocal.report.text import PHASES
+from parfocal.report.wording import PHASES
 from parfocal.workflow.guide.checking import CheckedProject
 from parfocal.workflow.guide.state import StepResult, StepStatus
 

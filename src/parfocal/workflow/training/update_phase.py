@@ -6,7 +6,6 @@ what the reference has.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.brief import some
-from parfocal.explain.clipping import Clip, clip_of
 from parfocal.explain.updates.causes import EFFECT, effect_of, explain_updates
 from parfocal.explain.updates.floors import LIMIT, UpdateFloor, distance, rule_floor, scale_floor
 from parfocal.explain.updates.rules import AfterUpdate, BeforeUpdate
@@ -29,6 +27,7 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.phrases import phrase
 from parfocal.workflow.training.carrying import Carrier
+from parfocal.workflow.training.clipped import clip_cause, norm_words, total_norm, worst_clipped
 from parfocal.workflow.training.found import FoundDivergences
 from parfocal.workflow.training.judging import nearly
 from parfocal.workflow.training.shadows import ShadowUpdates
@@ -112,7 +111,7 @@ class UpdatePhase:
         observed = {
             path: array for path, array in (start if theirs is None else theirs).items() if path in expected
         }
-        self.norms.append((_total(expected), _total(observed)))
+        self.norms.append((total_norm(expected), total_norm(observed)))
         self.add_count("gradient norms", 2)
         self._judge_clip(start, expected, observed)
         return self._lead_gradients(after)
@@ -123,49 +122,28 @@ class UpdatePhase:
                 self.reference.backend.write_gradient(tensor, gradients[path])
 
     def _judge_clip(self, before: Arrays, expected: Arrays, observed: Arrays) -> None:
-        score, path = 0.0, ""
-        for each, right in expected.items():
-            if each not in observed:
-                continue
-            unit = EPSILON.get(right.dtype.name, EPSILON["float32"]) * max(
-                float(np.abs(right).max(initial=0.0)), 1e-30
-            )
-            apart = difference(observed[each].astype(right.dtype), np.ascontiguousarray(right)).peak / unit
-            if apart > score:
-                score, path = apart, each
         key = ("clip",)
-        if score <= CLIP_LIMIT or self.found.seen(key):
-            return
-        paths = [each for each in expected if each in observed and each in before]
-        ours, theirs = (
-            clip_of([before[each] for each in paths], [side[each] for each in paths])
-            for side in (expected, observed)
-        )
-        norms = self.norms[-1]
-        cause = _clip_cause(ours, theirs, self.port) if self.explain else None
-        self.found.add(
-            key,
-            Divergence(
-                "gradient",
-                *self._sites(path),
-                phrase(
-                    "gradients after clipping: norm {reference} in the reference, {port} in the port "
-                    "(before: {total})",
-                    reference=f"{norms[0]:.6g}",
-                    port=f"{norms[1]:.6g}",
-                    total=f"{_total(before):.6g}",
+        worst = worst_clipped(expected, observed)
+        if worst.score > CLIP_LIMIT and not self.found.seen(key):
+            cause = clip_cause(before, expected, observed, self.port) if self.explain else None
+            path = worst.path
+            self.found.add(
+                key,
+                Divergence(
+                    "gradient",
+                    *self._sites(path),
+                    norm_words(before, self.norms[-1]),
+                    compare_arrays(
+                        observed[path].astype(expected[path].dtype),
+                        np.ascontiguousarray(expected[path]),
+                        picture=True,
+                    ),
+                    NOTHING,
+                    worst.score,
+                    cause=cause,
+                    step=self.step,
                 ),
-                compare_arrays(
-                    observed[path].astype(expected[path].dtype),
-                    np.ascontiguousarray(expected[path]),
-                    picture=True,
-                ),
-                NOTHING,
-                score,
-                cause=cause,
-                step=self.step,
-            ),
-        )
+            )
 
     def _rates(self, ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, float]:
         """The reference's rate of every parameter of the port; noted beside the port's own."""
@@ -439,23 +417,6 @@ def _same_outcome(theirs: AfterUpdate, ours: AfterUpdate) -> bool:
         for name, values in ours.slots.items()
         if name in theirs.slots and name != "step" and theirs.slots[name].shape == np.shape(values)
     )
-
-
-def _total(arrays: Arrays) -> float:
-    return math.sqrt(sum(float(np.vdot(a.astype(np.float64), a.astype(np.float64))) for a in arrays.values()))
-
-
-def _clip_cause(ours: Clip, theirs: Clip, port: TrainingSide) -> Cause:
-    message = phrase("the reference {reference}, the port {port}", reference=ours.words, port=theirs.words)
-    if ours.kind in ("value", "norm", "global_norm"):
-        fix = port.backend.written_clip(ours.kind, ours.limit)
-    else:
-        fix = (
-            phrase("leave the port's gradients as they are at this step")
-            if ours.kind == "none"
-            else (phrase("clip the port's gradients as the reference's"))
-        )
-    return Cause("grad.clip", message, fix, 0.0)
 
 
 def _cleared_cause(paths: list[str], port: TrainingSide) -> Cause:
