@@ -31,6 +31,9 @@ def build(name: str) -> tuple[Any, Any, list[Any], Any]:
     import paddle
     import torch
 
+    from parfocal import seed
+
+    seed(0)
     generator = np.random.default_rng(0)
     if name == "resnet18":
         from examples.pairs.library import torchvision_models

@@ -328,8 +328,13 @@ class TrainingBackend(ModelBackend, Protocol):
     def optimizer_settings(self, optimizer: Any, model: Any) -> dict[str, dict[str, Any]]:
         """Parameter path -> effective settings under common names (lr, weight_decay, betas, ...)."""
 
-    def optimizer_state(self, optimizer: Any, model: Any) -> dict[str, dict[str, Array]]:
-        """Parameter path -> common slot name ("momentum", "moment1", "moment2", ...) -> values."""
+    def optimizer_state(
+        self, optimizer: Any, model: Any, *, copy: bool = True
+    ) -> dict[str, dict[str, Array]]:
+        """Parameter path -> common slot name ("momentum", "moment1", "moment2", ...) -> values.
+
+        Without ``copy`` they may be the optimizer's own memory, which the next update changes.
+        """
 
     def gradient_clip(self, optimizer: Any) -> dict[str, Any] | None:
         """What the optimizer itself does to gradients before an update, or None.

@@ -129,14 +129,16 @@ class Training(Watching):
             found[path] = settings
         return found
 
-    def optimizer_state(self, optimizer: Any, model: Any) -> dict[str, dict[str, Array]]:
+    def optimizer_state(
+        self, optimizer: Any, model: Any, *, copy: bool = True
+    ) -> dict[str, dict[str, Array]]:
         kind = self.optimizer_kind(optimizer)
         masters = getattr(optimizer, "_master_weights", {})
         found: dict[str, dict[str, Array]] = {}
         for path, group, parameter in self._parameters(optimizer, model):
             settings = _own_settings(kind, optimizer, group)
             slots = {
-                name: self._slot(name, accumulators[parameter.name])
+                name: self._slot(name, accumulators[parameter.name], copy)
                 for name, accumulators in _accumulators(kind, optimizer, settings)
                 if parameter.name in accumulators
             }
@@ -144,7 +146,7 @@ class Training(Watching):
             if steps is not None:
                 slots["step"] = np.asarray(steps, dtype="float32")
             if parameter.name in masters:
-                slots["master_weight"] = self.to_array(masters[parameter.name])
+                slots["master_weight"] = self.to_array(masters[parameter.name], copy=copy)
             found[path] = slots
         return found
 
@@ -163,8 +165,8 @@ class Training(Watching):
         factor = group.get("learning_rate", 1.0) if isinstance(group, dict) else 1.0
         return _base_rate(optimizer) * factor
 
-    def _slot(self, name: str, tensor: Any) -> Array:
-        values = self.to_array(tensor)
+    def _slot(self, name: str, tensor: Any, copy: bool) -> Array:
+        values = self.to_array(tensor, copy=copy)
         return np.asarray(values.flat[0]) if name in SINGLE_NUMBERS else values
 
     def _steps(self, kind: str, optimizer: Any, settings: dict[str, Any], name: str) -> int | None:

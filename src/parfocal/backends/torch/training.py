@@ -123,13 +123,17 @@ class Training(Watching):
             found[path] = settings
         return found
 
-    def optimizer_state(self, optimizer: Any, model: Any) -> dict[str, dict[str, Array]]:
+    def optimizer_state(
+        self, optimizer: Any, model: Any, *, copy: bool = True
+    ) -> dict[str, dict[str, Array]]:
         slots = SLOTS.get(self.optimizer_kind(optimizer), {})
         found: dict[str, dict[str, Array]] = {}
         for path, _, parameter in self._parameters(optimizer, model):
             state = optimizer.state.get(parameter, {})
             found[path] = {
-                name: self._slot(state[key]) for name, key in slots.items() if state.get(key) is not None
+                name: self._slot(state[key], copy)
+                for name, key in slots.items()
+                if state.get(key) is not None
             }
         return found
 
@@ -139,8 +143,10 @@ class Training(Watching):
     def learning_rate(self, optimizer: Any) -> float:
         return float(optimizer.param_groups[0]["lr"])
 
-    def _slot(self, value: Any) -> Array:
-        return self.to_array(value) if self.is_tensor(value) else np.asarray(value, dtype="float32")
+    def _slot(self, value: Any, copy: bool) -> Array:
+        return (
+            self.to_array(value, copy=copy) if self.is_tensor(value) else np.asarray(value, dtype="float32")
+        )
 
     def _parameters(self, optimizer: Any, model: Any) -> Iterator[tuple[str, Any, Any]]:
         groups = {

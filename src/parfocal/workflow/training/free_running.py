@@ -77,14 +77,13 @@ class OwnCourse:
         ``metrics``: what a schedule that asks how well the training does is told at every step.
         """
         side, backend = self.side, self.side.backend
-        kept = side.arrays("parameter", copy=True), side.arrays("buffer", copy=True)
         before = backend.exchange_optimizer_state(side.optimizer, self.state)
         counters = side.counters()
         side.set_counters(self.counters)
         reached = None if schedule is None else backend.schedule_state(side.scheduler)
+        self._exchange()
         try:
             with side.telling("a step"), backend.gradients_kept(side.model):
-                self._write(self.weights, self.buffers)
                 if schedule is not None:
                     backend.set_schedule_state(side.scheduler, schedule)
                 for number, batches in enumerate(groups):
@@ -92,24 +91,26 @@ class OwnCourse:
                     if schedule is not None:
                         side.step_schedule(metrics[number])
                     backend.clear_gradients(side.model)
-                self.weights = side.arrays("parameter", copy=True)
-                self.buffers = side.arrays("buffer", copy=True)
         finally:
             self.state = backend.exchange_optimizer_state(side.optimizer, before)
             self.counters = side.counters()
             side.set_counters(counters)
             if reached is not None:
                 backend.set_schedule_state(side.scheduler, reached)
-            self._write(*kept)
+            self._exchange()
 
     def forget(self) -> None:
         """Nothing but the losses is asked for any more."""
         self.weights, self.buffers, self.state = {}, {}, None
 
-    def _write(self, weights: Arrays, buffers: Arrays) -> None:
-        for role, arrays in (("parameter", weights), ("buffer", buffers)):
+    def _exchange(self) -> None:
+        """The model gets this course's weights and buffers, and the course those that the model has."""
+        backend = self.side.backend
+        for role, arrays in (("parameter", self.weights), ("buffer", self.buffers)):
             for path, tensor in self.side.tensors(role).items():
-                self.side.backend.write(tensor, arrays[path])
+                present = backend.to_array(tensor)
+                backend.write(tensor, arrays[path])
+                arrays[path] = present
 
 
 @dataclass(slots=True)

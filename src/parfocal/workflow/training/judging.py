@@ -87,6 +87,10 @@ class Noise:
         self.batches, self.measured, self.buffers = [], [], buffers
         self.ways = list(_ways())
 
+    def end(self) -> None:
+        """Nothing more is asked of the present step."""
+        self.measured = []
+
     def judge(
         self,
         key: Hashable,
@@ -209,7 +213,11 @@ class Noise:
                 loss = copy.loss_of(output, given.label)
                 results.loss = float(backend.to_array(loss).reshape(-1)[0])
                 copy.backward(loss)
-        results.gradients = copy.gradients(copy=True)
+        own = side.tensors("parameter")  # a twin in float64 is not kept in float64
+        results.gradients = {
+            path: array.astype(backend.dtype(own[path]), copy=False)
+            for path, array in copy.gradients().items()
+        }
         results.buffers = copy.arrays("buffer", copy=True)
         return results
 

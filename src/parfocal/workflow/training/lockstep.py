@@ -160,6 +160,7 @@ class Lockstep:
             self.variance_step = number
         for at, side in enumerate((self.reference, self.port)):
             side.present = [pair[at] for pair in batches[: side.accumulate]]
+        self.passes.noise.end()
         self.updates.run(number)
         if self.free is not None:
             self.free.step(number, batches)

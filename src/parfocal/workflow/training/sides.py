@@ -171,8 +171,9 @@ class TrainingSide:
     def settings(self) -> dict[str, dict[str, Any]]:
         return self.backend.optimizer_settings(self.optimizer, self.model)
 
-    def slots(self) -> dict[str, Arrays]:
-        return self.backend.optimizer_state(self.optimizer, self.model)
+    def slots(self, *, copy: bool = False) -> dict[str, Arrays]:
+        """Of the optimizer; without ``copy`` its own memory, where that is possible."""
+        return self.backend.optimizer_state(self.optimizer, self.model, copy=copy)
 
     def counters(self) -> dict[str, Any]:
         """The plain numbers and flags, or lists of them, that an optimizer keeps beside its tensors."""

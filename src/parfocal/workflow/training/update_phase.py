@@ -57,8 +57,7 @@ class UpdatePhase:
     counts: dict[str, int] = field(default_factory=dict)
     rates: list[tuple[dict[str, float], dict[str, float]]] = field(default_factory=list)
     floors: dict[str, tuple[int, UpdateFloor]] = field(default_factory=dict)  # by path, with the update
-    # the slots of both sides after the last update, by the port's paths
-    slots: tuple[dict[str, Arrays], dict[str, Arrays]] | None = None
+    led: dict[str, float] | None = None  # rates with which the port's slots became the reference's
     norms: list[tuple[float, float]] = field(default_factory=list)  # of gradients as the update uses them
     shadows: ShadowUpdates = field(init=False)
     evaluated: dict[str, UpdateFloor] = field(default_factory=dict)  # of updates that compute the loss anew
@@ -163,7 +162,7 @@ class UpdatePhase:
         """``gradients``: what the port has."""
         port, reference = self.port, self.reference
         before = {path: array.copy() for path, array in port.arrays("parameter").items()}
-        given, slots = self.slots or (self.carrier.carried_slots(reference.slots()), port.slots())
+        given, slots = self._slots_before()
         present = reference.gradients()
         known = {
             path
@@ -222,8 +221,7 @@ class UpdatePhase:
                 ),
             )
         self._judge_updates(evidence, known)
-        self._lead_state(ours, outcomes[0])
-        self.slots = self._slots_before(outcomes)
+        self._lead_state(ours, outcomes[0], rates)
 
     def _slots_after(self, rates: dict[str, float], theirs: dict[str, Arrays]) -> dict[str, Arrays]:
         """The reference's slots after the update, by the port's paths and names."""
@@ -238,16 +236,23 @@ class UpdatePhase:
                     own[other] = own.pop(name) * np.float32(rates.get(path, 1.0))
         return found
 
-    def _slots_before(
-        self, after: tuple[dict[str, Arrays], dict[str, Arrays]]
-    ) -> tuple[dict[str, Arrays], dict[str, Arrays]]:
-        """What the next update begins with: the port's slots are the reference's where both have them."""
-        given, own = after
-        led = {
-            path: {name: given.get(path, {}).get(name, values) for name, values in slots.items()}
+    def _slots_before(self) -> tuple[dict[str, Arrays], dict[str, Arrays]]:
+        """What the update begins with, by the port's paths: of the reference and of the port.
+
+        Once the port is led they are the same arrays wherever both sides have them.
+        """
+        given = self.carrier.carried_slots(self.reference.slots(copy=True))
+        if self.led is None:
+            return given, self.port.slots(copy=True)
+        own = self.port.slots()
+        given = self._with_rates(given, self.led, own)
+        return given, {
+            path: {
+                name: shared if (shared := given.get(path, {}).get(name)) is not None else values.copy()
+                for name, values in slots.items()
+            }
             for path, slots in own.items()
         }
-        return given, led
 
     def _judge_updates(self, evidence: dict[str, UpdateEvidence], known: set[str]) -> None:
         wrong: dict[str, tuple[float, UpdateFloor]] = {}
@@ -343,8 +348,9 @@ class UpdatePhase:
                 keys,
             )
 
-    def _lead_state(self, weights: Arrays, slots: dict[str, Arrays]) -> None:
+    def _lead_state(self, weights: Arrays, slots: dict[str, Arrays], rates: dict[str, float]) -> None:
         """The port goes on from the reference's weights, slots and buffers."""
+        self.led = rates
         port = self.port
         self._write_weights(weights)
         port.backend.write_optimizer_state(port.optimizer, port.model, slots)
@@ -360,8 +366,8 @@ class UpdatePhase:
         self._lead_state(
             self.carrier.carried(self.carrier.parameters, self.reference.arrays("parameter")),
             self._with_rates(slots, rates, self.port.slots()),
+            rates,
         )
-        self.slots = None
 
     def add_rates(self, rates: Sequence[tuple[dict[str, float], dict[str, float]]]) -> None:
         """Note the rates of several steps, by the sides' own paths."""
