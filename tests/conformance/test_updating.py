@@ -53,6 +53,24 @@ def test_a_rule_computed_again_is_the_framework_s_own(kit: Any, kind: str) -> No
             assert after == pytest.approx(expected.weight, rel=2e-4, abs=2e-5), (kind, step, path)
 
 
+@pytest.mark.parametrize("kind", ["Momentum", "Adam"])
+def test_a_copied_state_outlives_an_update_and_one_without_a_copy_is_equal_until_then(
+    kit: Any, kind: str
+) -> None:
+    backend, model = kit.backend, scale_model(kit)
+    optimizer = make(kit, kind, model)
+    kept: list[dict[str, np.ndarray]] = []
+    for step in range(2):
+        give_gradients(backend, model, step)
+        backend.optimizer_step(optimizer)
+        copied = backend.optimizer_state(optimizer, model)["scale"]
+        seen = backend.optimizer_state(optimizer, model, copy=False)["scale"]
+        assert copied.keys() == seen.keys()
+        assert all(np.array_equal(copied[name], seen[name]) for name in copied)
+        kept.append(copied)
+    assert all(not np.array_equal(kept[0][name], kept[1][name]) for name in kept[0])
+
+
 @pytest.mark.parametrize("kind", ["Momentum", "Adam", "Adamax", "NAdam"])
 def test_a_written_state_goes_on_as_the_one_it_was_read_from(kit: Any, kind: str) -> None:
     backend = kit.backend
