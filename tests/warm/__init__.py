@@ -20,6 +20,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 
+def client_of(address: str) -> list[str]:
+    """The beginning of a command that is run by the warm process which listens there."""
+    return [sys.executable, "-I", "-S", str(HERE / "client.py"), address]
+
+
 @cache
 def warm_python() -> list[str]:
     """In place of ``sys.executable``: ``[*warm_python(), "-m", "parfocal.cli.main", ...]``."""
@@ -33,7 +38,7 @@ def warm_python() -> list[str]:
     while not address.exists():
         assert server.poll() is None, f"the warm process ended with {server.returncode}"
         time.sleep(0.01)
-    return [sys.executable, "-I", "-S", str(HERE / "client.py"), str(address)]
+    return client_of(str(address))
 
 
 @cache

@@ -16,7 +16,8 @@ import sys
 import threading
 import traceback
 import warnings
-from pathlib import Path
+
+from tests.warm import client_of
 
 LOADED = (
     "torch",
@@ -35,7 +36,10 @@ def serve(address: str) -> None:
         warnings.simplefilter("ignore")
         for name in LOADED:
             importlib.import_module(name)
-    _warm_workers(address)
+    from parfocal.workflow.guide.processes import Worker
+    from tests.warm.workers import warm_command
+
+    Worker.command = warm_command(client_of(address))
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(f"{address}.starting")
         listening.listen()
@@ -44,20 +48,6 @@ def serve(address: str) -> None:
             asked, _ = listening.accept()
             with asked:
                 _start(asked, listening)
-
-
-def _warm_workers(address: str) -> None:
-    """The processes of the guide's steps begin here, too, where they are of this interpreter."""
-    from parfocal.workflow.guide.processes import Worker
-
-    fresh = Worker.command.fget
-    client = [sys.executable, "-I", "-S", str(Path(__file__).with_name("client.py")), address]
-
-    def command(worker: Worker) -> list[str]:
-        python, *rest = fresh(worker)
-        return [*client, *rest] if python == sys.executable else [python, *rest]
-
-    Worker.command = property(command)
 
 
 def _start(asked: socket.socket, listening: socket.socket) -> None:
