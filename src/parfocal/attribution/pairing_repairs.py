@@ -14,6 +14,7 @@ from functools import partial
 from math import prod
 
 from parfocal.attribution.experiment import Change, Expected, Experiment, is_accepted
+from parfocal.attribution.gradient_borders import activated_elsewhere
 from parfocal.attribution.mask_encodings import Places, Wording, inputs_of, masked_elsewhere, said_otherwise
 from parfocal.attribution.measures import LIMIT, Measure
 from parfocal.judge.layouts import Layout, crosses, fitted
@@ -240,7 +241,7 @@ def _is_right(order: int, suspect: Measure, script: ReplayScript, precise: Noise
     return Experiment(repeater, [order], Change(backward=False), expected).is_right(precise.recorded)
 
 
-PAIRING_REPAIRS = (_fused_after_all, _gone_on_with_another, _taken_across_axes)
+PAIRING_REPAIRS = (_fused_after_all, _gone_on_with_another, _taken_across_axes, activated_elsewhere)
 
 
 def paired_otherwise(pairing: Pairing, measures: Collection[Measure], precise: NoiseFloors) -> Pairing:

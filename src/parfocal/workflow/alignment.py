@@ -15,6 +15,7 @@ from functools import partial
 from parfocal.attempts import Attempts
 from parfocal.attribution.divisions import Division, divisions, left_open, places_of
 from parfocal.attribution.excuses import Excuses
+from parfocal.attribution.gradient_borders import without_absorbed
 from parfocal.attribution.ignoring import IgnoredCalls
 from parfocal.attribution.leading import Partners, script_for, weighted
 from parfocal.attribution.mask_encodings import Places
@@ -223,11 +224,14 @@ class Alignment:
         pairing = without_borders(self._pair(), ours.trace, theirs.trace)
         measures = comparison.measures(witness, pairing, ours.trace, theirs.trace, weighted=ours.loss is None)
         ends = WholeModelResults(ours, theirs, self.plan, self.driving, self.tolerance).whole([], [])
+        parameters = [end for end in ends if end.phase == "gradient"]
+        agree = all(end.measure.score <= 1.0 for end in parameters)
+        measures = without_absorbed(measures, pairing, ours.trace, theirs.trace, gradients_agree=agree)
         ignored = self.ignored()
         return Observation(
             ignored.judged_pairs(pairing),
             ignored.judged(measures),
-            ignored.judged_parameters([end for end in ends if end.phase == "gradient"]),
+            ignored.judged_parameters(parameters),
             ends,
             set(),
             theirs.natural.buffers,
