@@ -7,7 +7,9 @@ choices. Weak links are undone where their units explain more this way.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from parfocal.weights import fused, stacked
 from parfocal.weights.choices import Choice
@@ -42,8 +44,11 @@ def _claim_wholes(draft: Draft, order: UnitOrder, runs: Runs | None, whole_is_re
             known = tuple(unit for unit in behind if unit is not None)
             together = len(known) == len(behind) == len({unit.path for unit in known})
             choice = fused.fused_choice(whole, parts, whole_is_reference, known if together else ())
-            companies.take(unit.path for unit in (choice.ports if whole_is_reference else choice.references))
-            found.append(choice)
+            ones, many = choice.references, choice.ports
+            ones, many = (ones, many) if whole_is_reference else (many, ones)
+            companies.take(unit.path for unit in many)
+            if _explains_more(draft, whole_is_reference, ones, many):
+                found.append(choice)
     _claim(draft, found)
     return bool(found)
 
@@ -55,11 +60,31 @@ def find_stacked(draft: Draft, order: UnitOrder) -> None:
             sides = draft.left_references, draft.left_ports
             stacks, left = sides if whole_is_reference else sides[::-1]
             pool, free = _pool(draft, whole_is_reference), {unit.path for unit in left}
-            found = stacked.find(stacks, pool, _places(draft, order), free)
+            explains_more = partial(_explains_more, draft, whole_is_reference)
+            found = stacked.find(stacks, pool, _places(draft, order), free, explains_more)
             if found is None:
                 break
             choice = stacked.stacked_choice(found, whole_is_reference)
             _claim(draft, [choice])
+
+
+def _explains_more(
+    draft: Draft, whole_is_reference: bool, wholes: Sequence[Unit], parts: Sequence[Unit]
+) -> bool:
+    """Whether fewer units are left over when the parts leave their partners for the wholes.
+
+    The partners may be linked anew with units of the same shapes that are left over now.
+    """
+    taken = {unit.path for unit in parts}
+    if whole_is_reference:
+        partners = [link.reference for link in draft.links.values() if link.port.path in taken]
+    else:
+        partners = [link.port for link in draft.links.values() if link.reference.path in taken]
+    left = draft.left_ports if whole_is_reference else draft.left_references
+    spare = Counter(unit.key for unit in left if unit.path not in taken)
+    linked_anew = (Counter(unit.key for unit in partners) & spare).total()
+    left_over_now = len(wholes) + len(parts) - len(partners)
+    return len(partners) - 2 * linked_anew < left_over_now
 
 
 def _pool(draft: Draft, whole_is_reference: bool) -> list[Unit]:

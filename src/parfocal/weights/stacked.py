@@ -123,20 +123,30 @@ class StackedSeries:
 
 
 def find(
-    stacks: Sequence[Unit], pool: Sequence[Unit], place: Callable[[Unit], float], free: Container[str]
+    stacks: Sequence[Unit],
+    pool: Sequence[Unit],
+    place: Callable[[Unit], float],
+    free: Container[str],
+    explains_more: Callable[[Sequence[Unit], Sequence[Unit]], bool],
 ) -> StackedSeries | None:
     """The innermost list whose series fill stacks exactly, and the stacks nearest to it.
 
-    ``free``: paths of the pool's units that are linked with nothing yet.
+    ``free``: paths of the pool's units that are linked with nothing yet. ``explains_more``: of stacks and
+    the units that would fill them, whether that leaves fewer units over than there are now.
     """
     stacks = [unit for unit in stacks if unit.required]
     for group in _lists(pool) if stacks else ():
         usable = [unit for unit in stacks if _is_usable(unit, group)]
-        size = sum(_size(unit) for series in group for unit in series.units)
+        parts = [unit for series in group for unit in series.units]
+        size = sum(map(_size, parts))
         found = []
         for scope in dict.fromkeys(scope for unit in usable for scope in around(unit.module)):
             chosen = [unit for unit in usable if inside(unit.module, scope)]
-            if sum(map(_size, chosen)) == size and _is_filled(chosen, group, free):
+            if (
+                sum(map(_size, chosen)) == size
+                and _is_filled(chosen, group, free)
+                and explains_more(chosen, parts)
+            ):
                 found.append(
                     (abs(_middle(chosen, place) - _middle(group[0].units, place)), -len(scope), chosen)
                 )

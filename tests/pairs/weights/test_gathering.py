@@ -11,6 +11,7 @@ import torch
 
 import parfocal as pf
 from parfocal.weights.transfer import transfer
+from tests.pairs.vision import torchvision_models
 from tests.pairs.weights.tools import gap, randomise, run
 
 T, P = torch.nn, paddle.nn
@@ -195,3 +196,11 @@ class NormedRaw(P.Layer):
 @WAYS
 def test_raw_factors_of_a_block_are_tried_in_every_order(swapped: bool) -> None:
     agree(Normed(), NormedRaw(), swapped, floats(3, 4, 6))
+
+
+def test_norms_stay_with_their_partners_where_a_larger_one_has_none() -> None:
+    # the auxiliary head's norm of 768 channels is as large as four norms of a block together
+    reference = torchvision_models.inception_v3(init_weights=False)
+    plan = pf.transfer(reference, paddle.vision.models.inception_v3(), partial=True)
+    assert not any(entry.source.startswith("AuxLogits.") for entry in plan.entries)
+    assert len(plan.entries) == 94 * 5 + 2  # a convolution and four tensors of a norm each; the last layer
