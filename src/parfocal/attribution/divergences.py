@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from parfocal.attribution.backward_order import in_backward_order, moment
-from parfocal.attribution.inheritance import Excused, Ladder, blame
-from parfocal.attribution.measures import Measure
+from parfocal.attribution.inheritance import Excused, Ladder, in_backward_order, moment
+from parfocal.attribution.measures import Measure, blame
 from parfocal.attribution.observation import Observation
 from parfocal.attribution.whole_model import WholeModelResult
 from parfocal.judge import limits

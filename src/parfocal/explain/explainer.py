@@ -13,8 +13,7 @@ from functools import partial
 
 from parfocal.attempts import Attempts
 from parfocal.attribution.divisions import NOT_DIVIDED, DividedWork
-from parfocal.attribution.inheritance import blame
-from parfocal.attribution.measures import Measure
+from parfocal.attribution.measures import Measure, blame
 from parfocal.backends.protocol import Array
 from parfocal.explain import fused_layers
 from parfocal.explain.allowance import Allowance

@@ -62,6 +62,7 @@ class NoiseFloors:
         self.effort = port.effort
         self.gradients = gradients  # of the reference's parameters, as recorded
         self.ledger = ledger
+        self.recorded = ledger.supply
         self.problems: list[str] = []
         self._sizes: dict[Question, dict[What, Size]] = {}
         self._measured: dict[Question, bool] = {}  # and whether with gradients
@@ -327,10 +328,6 @@ class NoiseFloors:
         data = self._data_at(place)
         assert data is not None
         return self.recorded(data)
-
-    def recorded(self, data: TensorData) -> Array:
-        assert data.stored is not None
-        return self.ledger.get(data.stored)
 
     def _float64(self, data: TensorData) -> Array:
         array = self.recorded(data)

@@ -182,8 +182,7 @@ class Witness(Outline):
         near: bool = False,
     ) -> ArrayOutcome | None:
         """With ``near`` only if the two look alike."""
-        assert recorded.stored is not None
-        reference = self._store.get(recorded.stored)
+        reference = self._store.supply(recorded)
         layout: Layout | None = fit(reference, array)
         laid_out = reference if layout is None else layout.apply(reference)
         if near and (layout is None or distance(laid_out, array) > SAME):
@@ -196,7 +195,7 @@ class Witness(Outline):
         """What was kept, against what the partner gave; None where one of the two is gone."""
         if own.stored is None or not self._is_there(recorded):
             return None
-        return self._judged(order, slot, direction, self._store.get(own.stored), recorded)
+        return self._judged(order, slot, direction, self._store.supply(own), recorded)
 
     def _is_there(self, data: TensorData) -> bool:
         return data.stored is not None and self._uses[id(data)] >= 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from parfocal.attribution.inheritance import blame
-from parfocal.attribution.measures import Measure, Remark
+from parfocal.attribution.measures import Measure, Remark, blame
 from parfocal.attribution.observation import Observation
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Finding, PairResult, RelativeError, Site
