@@ -76,7 +76,7 @@ class Ledger:
             kept = array if given and array.flags.c_contiguous else self._copy(array)
             self._arrays[number] = kept
         else:
-            self._spill(number, np.ascontiguousarray(array))
+            self._spill(number, array)
         return number
 
     def get(self, number: int) -> Array:
@@ -138,7 +138,7 @@ class Ledger:
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="parfocal-", buffering=0)  # noqa: SIM115
-            data = array.reshape(-1).view(np.uint8).data
+            data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
             position = self._end
             while data:
                 written = os.pwrite(self._file.fileno(), data, position)
