@@ -19,7 +19,7 @@ from parfocal.backends.vocabulary.kinds import family
 from parfocal.capture.overwrites import Sight
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.judge import limits
-from parfocal.judge.layouts import SAME, Layout, distance, fit
+from parfocal.judge.layouts import SAME, distance, lay_out
 from parfocal.judge.sketch import Fingerprint
 from parfocal.replay.follow import Direction, Sighting
 from parfocal.replay.ledger import Ledger
@@ -183,8 +183,7 @@ class Witness(Outline):
     ) -> ArrayOutcome | None:
         """With ``near`` only if the two look alike."""
         reference = self._store.supply(recorded)
-        layout: Layout | None = fit(reference, array)
-        laid_out = reference if layout is None else layout.apply(reference)
+        layout, laid_out = lay_out(reference, array)
         if near and (layout is None or distance(laid_out, array) > SAME):
             return None
         return self.judge(Sighting(order, "output", slot, direction, array, laid_out, layout, recorded))
