@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from parfocal.attribution.divisions import pieces_of
-from parfocal.attribution.measures import Measure, blame
+from parfocal.attribution.measures import Measure
 from parfocal.attribution.observation import Observation
 from parfocal.judge.verdict import InheritanceReason
 from parfocal.matching.spans import starts_of_runs
@@ -52,7 +52,8 @@ class Ladder:
 
     def guilty(self, measure: Measure) -> str:
         """The port's module that made the error; of a run of calls that do one work the first."""
-        return self.port.nodes[self.starts.get(measure.port, blame(measure, self.port))].path
+        maker = self.port.around(measure.port, measure.levels)
+        return self.port.nodes[self.starts.get(measure.port, maker)].path
 
     def reason(self, measure: Measure) -> InheritanceReason | None:
         """Why the difference is inherited; None for the call's own."""
@@ -85,7 +86,7 @@ class Ladder:
         """Going backward, code that is one piece is guilty as one, whichever part of it is wrong."""
         if measure.direction != "backward":
             return False
-        piece = _piece_around(blame(measure, self.port), self._pieces, self.port)
+        piece = _piece_around(self.port.around(measure.port, measure.levels), self._pieces, self.port)
         return bool({self.port.nodes[order].path for order in piece} & self.paths)
 
     def is_of_weights(self, measure: Measure) -> bool:
@@ -220,7 +221,7 @@ def code_that_uses(measure: Measure, port: Trace, paired: Collection[int]) -> se
 
     A module without a partner that gives back what it got from a call leaves it to the code around it.
     """
-    order = blame(measure, port)
+    order = port.around(measure.port, measure.levels)
     value = port.nodes[measure.port].outputs.get(measure.slot)
     found = {port.nodes[order].path}
     while value is not None and order not in paired:

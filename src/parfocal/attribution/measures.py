@@ -97,11 +97,6 @@ class Measure:
         work_out("unwanted", self.remark is Remark.NO_GRADIENT_IN_REFERENCE)
 
 
-def blame(measure: Measure, port: Trace) -> int:
-    """The port's call that made the error."""
-    return port.around(measure.port, measure.levels)
-
-
 class JudgedArrays(NamedTuple):
     """An array against another: all figures where they may be needed, the error, and the scale floor."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from parfocal.attribution.excuses import Excuses
 from parfocal.attribution.inheritance import TensorUsers, moment
-from parfocal.attribution.measures import LIMIT, Measure, blame, refined, with_summed_floors
+from parfocal.attribution.measures import LIMIT, Measure, refined, with_summed_floors
 from parfocal.replay.noise_floors import NoiseFloors
 
 
@@ -23,13 +23,13 @@ def refine(measures: Sequence[Measure], precise: NoiseFloors, excuses: Excuses) 
     for index in _in_order(found, precise):
         measure = found[index]
         if measure.direction == "backward" and (
-            trace.nodes[blame(measure, trace)].path in guilty
+            trace.nodes[trace.around(measure.port, measure.levels)].path in guilty
             or (not measure.own and users.of(measure) & guilty)
         ):
             continue
         measure = found[index] = excuses.applied(refined(measure, precise))
         if measure.score > LIMIT:
-            guilty.add(trace.nodes[blame(measure, trace)].path)
+            guilty.add(trace.nodes[trace.around(measure.port, measure.levels)].path)
     return found
 
 

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from parfocal.attribution.measures import END_LIMIT, LARGE, LIMIT, Measure, Remark, blame, judge_roughly
+from parfocal.attribution.measures import END_LIMIT, LARGE, LIMIT, Measure, Remark, judge_roughly
 from parfocal.attribution.sides import Arrays, Driving, ModelResults, ModelSide, tied_outputs
 from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array
@@ -73,7 +73,9 @@ class WholeModelResults:
         """
         ends = []
         port = precise.port.trace
-        guilty = {port.nodes[blame(each, port)].path for each in measures if each.score > LIMIT}
+        guilty = {
+            port.nodes[port.around(each.port, each.levels)].path for each in measures if each.score > LIMIT
+        }
         for entry in self.plan.entries:
             found = self._gradient(entry, self.reference.natural.gradients, gradients)
             if found is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from parfocal.attribution.measures import Measure, Remark, blame
+from parfocal.attribution.measures import Measure, Remark
 from parfocal.attribution.observation import Observation
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Finding, PairResult, RelativeError, Site
@@ -97,7 +97,8 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
             phrase("no float64 floor for {problem}; the other floors were used", problem=problem),
         )
     for path in dict.fromkeys(
-        nodes[blame(measure, alignment.port.trace)].path for measure in observation.overlooked
+        nodes[alignment.port.trace.around(measure.port, measure.levels)].path
+        for measure in observation.overlooked
     ):
         message = phrase(
             "{path} differs and is ignored: what the whole model gives is not judged",
