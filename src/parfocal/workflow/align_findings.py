@@ -30,7 +30,7 @@ def pair_results(alignment: Alignment, observation: Observation) -> Iterator[Pai
         yield PairResult(
             alignment.reference.trace.nodes[pair.reference].site,
             alignment.port.trace.nodes[pair.port].site,
-            pair.why,
+            pair.why.words,
             None if forward is None else forward.score,
             None if backward is None else backward.score,
             _relative_error(forward, alignment.tolerance),
