@@ -60,7 +60,9 @@ def test_a_slice_is_located_and_named(recordings: Recordings, name: str, tensors
     "name", ["perceptron, seed 1", "tables of every sample", "channels last", "two ranks"]
 )
 def test_a_slice_of_the_correct_ones_is_the_same(recordings: Recordings, name: str) -> None:
-    for case in [each for each in correct_cases() if each.name == name and each.kits == ("torch", "paddle")]:
+    cases = [each for each in correct_cases() if each.name == name and each.kits == ("torch", "paddle")]
+    assert cases
+    for case in cases:
         found = answer(case, recordings)
         assert found.same, found.told
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from parfocal.attribution.backward_order import in_backward_order, moment
-from parfocal.attribution.inheritance import Excused, Ladder, blame
+from parfocal.attribution.inheritance import Excused, Ladder, in_backward_order, moment
 from parfocal.attribution.measures import Measure
 from parfocal.attribution.observation import Observation
 from parfocal.attribution.whole_model import WholeModelResult
@@ -231,7 +230,7 @@ def _once(divergence: Divergence, found: Iterable[Divergence]) -> Divergence:
 
 
 def _divergence(measure: Measure, ours: Trace, theirs: Trace) -> Divergence:
-    guilty = theirs.nodes[blame(measure, theirs)]
+    guilty = theirs.nodes[theirs.around(measure.port, measure.levels)]
     own, other = theirs.nodes[measure.port], ours.nodes[measure.reference]
     what = tensor_words(measure.side, measure.slot)
     port_site, reference_site = guilty.site, other.site

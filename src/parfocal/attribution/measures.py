@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -73,39 +74,27 @@ class Measure:
     error: Size
     floor: Size
     message: str = ""
-    outside: int = 0  # calls that do not make it by themselves: what is that many levels around does
+    outside: int = 0  # how many enclosing calls only hand it on
     tied: bool = False  # it shows only as long as equal values stay equal
     relative: float | None = None  # the error's norm over the reference's; None: nothing to compare
     remark: Remark | None = None
-    score: float = field(init=False, compare=False, repr=False)  # asked for many times
+    # What follows from the above, worked out once: all of it is asked for many times.
+    score: float = field(init=False, compare=False, repr=False)
+    levels: int = field(init=False, compare=False, repr=False)  # how many enclosing calls up it is made
+    own: bool = field(init=False, compare=False, repr=False)  # made by the call itself, not by code around it
+    given: bool = field(init=False, compare=False, repr=False)  # no call of the model made it
+    absent: bool = field(init=False, compare=False, repr=False)  # the port has no gradient there at all
+    unwanted: bool = field(init=False, compare=False, repr=False)  # the reference has none
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "score", score(self.error, self.floor))
-
-    @property
-    def absent(self) -> bool:
-        """The port has no gradient there at all."""
-        return self.remark is Remark.NO_GRADIENT_IN_PORT
-
-    @property
-    def unwanted(self) -> bool:
-        """The reference has no gradient there at all."""
-        return self.remark is Remark.NO_GRADIENT_IN_REFERENCE
-
-    @property
-    def given(self) -> bool:
-        """An input of the whole model, or the gradient of its output: comes from outside."""
-        return self.port == 0 and not self.own
-
-    @property
-    def own(self) -> bool:
-        """Made by the call itself; otherwise by the code around it."""
-        return self.levels == 0
-
-    @property
-    def levels(self) -> int:
-        """How many levels further out the call is that makes it."""
-        return self.outside + ((self.side == "output") != (self.direction == "forward"))
+        levels = self.outside + ((self.side == "output") != (self.direction == "forward"))
+        work_out = partial(object.__setattr__, self)  # the fields are frozen
+        work_out("score", score(self.error, self.floor))
+        work_out("levels", levels)
+        work_out("own", levels == 0)
+        work_out("given", self.port == 0 and levels > 0)
+        work_out("absent", self.remark is Remark.NO_GRADIENT_IN_PORT)
+        work_out("unwanted", self.remark is Remark.NO_GRADIENT_IN_REFERENCE)
 
 
 class JudgedArrays(NamedTuple):

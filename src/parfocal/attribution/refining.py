@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from parfocal.attribution.backward_order import TensorUsers, guilty_path, moment
 from parfocal.attribution.excuses import Excuses
+from parfocal.attribution.inheritance import TensorUsers, moment
 from parfocal.attribution.measures import LIMIT, Measure, refined, with_summed_floors
 from parfocal.replay.noise_floors import NoiseFloors
 
@@ -23,12 +23,13 @@ def refine(measures: Sequence[Measure], precise: NoiseFloors, excuses: Excuses) 
     for index in _in_order(found, precise):
         measure = found[index]
         if measure.direction == "backward" and (
-            guilty_path(measure, trace) in guilty or (not measure.own and users.of(measure) & guilty)
+            trace.nodes[trace.around(measure.port, measure.levels)].path in guilty
+            or (not measure.own and users.of(measure) & guilty)
         ):
             continue
         measure = found[index] = excuses.applied(refined(measure, precise))
         if measure.score > LIMIT:
-            guilty.add(guilty_path(measure, trace))
+            guilty.add(trace.nodes[trace.around(measure.port, measure.levels)].path)
     return found
 
 

@@ -16,7 +16,6 @@ from functools import partial
 
 import numpy as np
 
-from parfocal.attribution.backward_order import guilty_paths
 from parfocal.attribution.measures import END_LIMIT, LARGE, LIMIT, Measure, Remark, judge_roughly
 from parfocal.attribution.sides import Arrays, Driving, ModelResults, ModelSide, tied_outputs
 from parfocal.backends.keeping import attributes_kept
@@ -73,7 +72,10 @@ class WholeModelResults:
         the whole model, where the code around a layer that is right by itself is guilty.
         """
         ends = []
-        guilty = guilty_paths(measures, precise.port.trace)
+        port = precise.port.trace
+        guilty = {
+            port.nodes[port.around(each.port, each.levels)].path for each in measures if each.score > LIMIT
+        }
         for entry in self.plan.entries:
             found = self._gradient(entry, self.reference.natural.gradients, gradients)
             if found is not None:

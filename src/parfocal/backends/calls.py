@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from itertools import count
 from types import FunctionType
@@ -98,6 +98,17 @@ class CallTracker:
         """The innermost call that is under way in this thread."""
         stack = self._stack.frames
         return stack[-1] if stack else None
+
+    def hooks(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """What a framework is to call before and after the calls of a module."""
+
+        def begin(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            return self.begin(module, args, kwargs)
+
+        def end(module: Any, args: Any, output: Any) -> Any:
+            return self.end(module, output)
+
+        return own_hook(begin), own_hook(end)
 
     def begin(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call begins. Returns replaced ``(args, kwargs)``, or None to keep them."""

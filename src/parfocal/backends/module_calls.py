@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from parfocal.backends import tree
-from parfocal.backends.calls import CallTracker, ModulePosition, own_hook
+from parfocal.backends.calls import CallTracker, ModulePosition
 from parfocal.backends.module_tree import ModuleTree
 from parfocal.backends.protocol import OnEnter, OnExit, OnOp
 from parfocal.native.library import lend_threads
@@ -53,7 +53,7 @@ class ModuleCalls(ModuleTree):
         }
         tracker = CallTracker(places, on_enter, on_exit)
         with ExitStack() as undo:
-            callbacks = _callbacks(tracker)
+            callbacks = tracker.hooks()
             handles: list[Any] = []
             undo.callback(_remove, handles)
             for module in modules.values():
@@ -90,16 +90,6 @@ def _remove(handles: list[Any]) -> None:
     """Take hooks off, the last one first."""
     while handles:
         handles.pop().remove()
-
-
-def _callbacks(tracker: CallTracker) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def begin(module: Any, args: Any, kwargs: Any) -> Any:
-        return tracker.begin(module, args, kwargs)
-
-    def end(module: Any, args: Any, output: Any) -> Any:
-        return tracker.end(module, output)
-
-    return own_hook(begin), own_hook(end)
 
 
 @contextmanager

@@ -126,3 +126,16 @@ def name_of(attribute: str) -> Callable[[Any], Any]:
         return getattr(value, "__name__", type(value).__name__).lstrip("_")
 
     return reader
+
+
+REDUCTION: Table = {"reduction": "reduction"}
+
+
+def loss(**names: str) -> Table:
+    """Of a loss with these settings."""
+    return {**REDUCTION, **names}
+
+
+def weighted(*names: str) -> Table:
+    """Of a loss that may weigh classes, with settings that the framework calls as everybody does."""
+    return {**REDUCTION, **{name: name for name in names}, "weighted": present("weight")}

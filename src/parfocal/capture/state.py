@@ -12,7 +12,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, StateTensor
 from parfocal.capture.session import Session, plain_settings
 from parfocal.errors import InputError, ParfocalError
-from parfocal.judge.moments import Pass, gather, real_view
+from parfocal.judge.moments import Pass, gather
 from parfocal.run.records import Leaf, OptimizerRecord, StateRecord, TensorValue
 
 ROLES = ("parameter", "buffer", "gradient", "optimizer")
@@ -258,7 +258,7 @@ def _square(value: TensorValue) -> float | None:
 
 def sum_of_squares(array: Array) -> float:
     """Right in every digit that float32 has, whatever the processor; not finite if a value is not."""
-    found = gather(real_view(array), Pass())
+    found = gather(array, Pass())
     if found.finite < found.count:
         return math.nan if found.nan else math.inf
     return found.square.over(1)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from parfocal.attribution.experiment import Change, Prepare, repeated
+from parfocal.attribution.measures import judge_roughly
 from parfocal.backends.protocol import Array, OnOp
 from parfocal.explain.case_facts import CaseFacts, Check, value_at
 from parfocal.explain.kept import is_kept, kept_by
-from parfocal.judge.floors import coarser, error_of, score, size_of
-from parfocal.judge.metrics import compare_arrays
+from parfocal.judge.floors import coarser, score
 from parfocal.replay.follow import Binding, Direction, Listener
 from parfocal.replay.repeat import Place, Repeater, RepeatResult, ReplayScript
 from parfocal.replay.trace import TensorData
@@ -73,8 +73,8 @@ class Case(CaseFacts):
         """The score of an array at a place."""
         if expected is None or observed.shape != expected.shape:
             return math.inf
-        scale = size_of(expected) * coarser(observed.dtype.name, expected.dtype.name)
-        error, floor = error_of(compare_arrays(observed, expected)), check.floor | scale
+        judged = judge_roughly(observed, expected, None)
+        error, floor = judged.error, check.floor | judged.floor
         if check.rough and score(error, floor) > self.limit:
             calls = [check.reference[0]]
             for question in (self.precise.moved, self.precise.exact):

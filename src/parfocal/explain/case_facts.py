@@ -16,10 +16,10 @@ from parfocal.judge.floors import Size
 from parfocal.judge.layouts import fit
 from parfocal.judge.verdict import Divergence, tensor_words
 from parfocal.phrases import phrase
-from parfocal.replay.follow import Direction
+from parfocal.replay.follow import Direction, Supply
 from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.repeat import Place
-from parfocal.replay.trace import Node, TensorData, Value
+from parfocal.replay.trace import Node, Value
 
 Buffers = tuple[Mapping[str, Array], Mapping[str, Array]]
 
@@ -120,9 +120,10 @@ class CaseFacts:
         """Every place of either side where something is compared."""
         return [place for check in self.checks for place in (check.port, check.reference)]
 
-    def supply(self, data: TensorData) -> Array:
-        assert data.stored is not None
-        return self.precise.ledger.get(data.stored)
+    @property
+    def supply(self) -> Supply:
+        """Gives what was recorded of a tensor."""
+        return self.precise.recorded
 
     def recorded(self, place: Place) -> Array:
         """What the reference had there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 from parfocal.brief import brief
@@ -99,6 +100,42 @@ def spelled_path(path: str) -> str:
     """A module's path as Python writes it: ``port.layers[1].norm``."""
     parts = [f"[{part}]" if part.isdigit() else f".{part}" for part in path.split(".") if part]
     return "port" + "".join(parts)
+
+
+class PortChange(Enum):
+    """What a line changes of a module of the port."""
+
+    LAYER = "another layer in its place"
+    MODE = "train or eval"
+    ATTRIBUTE = "something that it holds"
+
+
+class PortLine(str):
+    """A line of code that changes the port from outside: ``port.norm = paddle.nn.LayerNorm(8)``."""
+
+    __slots__ = ("change", "path", "rest")
+    path: str  # of the module that is changed
+    change: PortChange
+    rest: str  # the line without the module it begins with
+
+    @classmethod
+    def _of(cls, path: str, change: PortChange, rest: str) -> PortLine:
+        line = cls(spelled_path(path) + rest)
+        line.path, line.change, line.rest = path, change, rest
+        return line
+
+    @classmethod
+    def layer(cls, path: str, made: str) -> PortLine:
+        """``made``: the code that makes the layer."""
+        return cls._of(path, PortChange.LAYER, f" = {made}")
+
+    @classmethod
+    def mode(cls, path: str, name: str) -> PortLine:
+        return cls._of(path, PortChange.MODE, f".{name}()")
+
+    @classmethod
+    def attribute(cls, path: str, name: str, value: object) -> PortLine:
+        return cls._of(path, PortChange.ATTRIBUTE, f".{name} = {value}")
 
 
 def place(node: Node) -> str:

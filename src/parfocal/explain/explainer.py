@@ -13,7 +13,6 @@ from functools import partial
 
 from parfocal.attempts import Attempts
 from parfocal.attribution.divisions import NOT_DIVIDED, DividedWork
-from parfocal.attribution.inheritance import blame
 from parfocal.attribution.measures import Measure
 from parfocal.backends.protocol import Array
 from parfocal.explain import fused_layers
@@ -133,7 +132,7 @@ class Explainer:
         self._nothing_more: set[tuple[object, ...]] = set()  # a line of a loop is looked at in one round
         self._seen: dict[int, list[Measure]] = {}
         for each in seen:
-            self._seen.setdefault(blame(each, precise.port.trace), []).append(each)
+            self._seen.setdefault(precise.port.trace.around(each.port, each.levels), []).append(each)
 
     def explain(self, divergence: Divergence, seen: Measure) -> Divergence:
         """The divergence with its cause, or with what its error looks like."""
@@ -215,7 +214,7 @@ class Explainer:
         wrong with the first mistake mended is one of its own, if it has a cause of its own.
         """
         nodes = self.precise.port.trace.nodes
-        call = blame(seen, self.precise.port.trace)
+        call = self.precise.port.trace.around(seen.port, seen.levels)
         place = seen.port, seen.side, seen.slot, seen.direction
         if place not in self._left.get(call, ()) and (
             call in self._left or nodes[call].path not in self._callers
@@ -354,7 +353,7 @@ class Explainer:
         )
 
     def _case(self, divergence: Divergence, seen: Measure) -> Case:
-        call = self._starts.get(seen.port, blame(seen, self.precise.port.trace))
+        call = self._starts.get(seen.port, self.precise.port.trace.around(seen.port, seen.levels))
         call = self._sent_back_to(call) if seen.direction == "backward" else call
         counterpart = self._reference_of.get(call)
         if counterpart is None:

@@ -16,7 +16,7 @@ from parfocal.backends.building import LayerBuilder
 from parfocal.backends.vocabulary import ACTIVATIONS
 from parfocal.explain.case import Case
 from parfocal.explain.case_facts import CallGroup, Check
-from parfocal.explain.causes import OpLine, Proof, spelled_path
+from parfocal.explain.causes import OpLine, PortLine, Proof
 from parfocal.explain.layers.mirror import solved_setting
 from parfocal.explain.layers.settings import differing_settings, rebuilt
 from parfocal.explain.ops.explaining import comparison_of, ops, place
@@ -121,7 +121,7 @@ def other_activation(case: Case) -> Iterator[Proof]:
                 own=own,
             )
             facts = (case.node.kind, str(own), other.kind)
-            fix = f"{spelled_path(case.node.path)} = {line}"
+            fix = PortLine.layer(case.node.path, line)
             yield Proof("op.activation", message, fix, score, facts=facts)
             return
 

@@ -20,7 +20,7 @@ from parfocal.backends.dialects import Scripting
 from parfocal.backends.protocol import Array, Backend
 from parfocal.errors import StorageError, UnsupportedError
 from parfocal.explain.case import Case
-from parfocal.explain.causes import spelled_path
+from parfocal.explain.causes import PortChange, PortLine
 from parfocal.judge.verdict import Cause, Divergence
 from parfocal.replay.trace import Node, Value
 from parfocal.run.storage import write_atomically
@@ -116,11 +116,11 @@ def reproduction(case: Case, cause: Cause) -> Reproduction | None:
     arrays |= {f"port input {slot}": case.input(slot) for slot in sides["port"].inputs}
     for side, taken in sides.items():
         arrays |= {f"{side} {entry.path}": taken.backend.to_array(entry.value) for entry in taken.state}
-    makes = fix.startswith("port = ")
+    makes = fix.change is PortChange.LAYER
     making = MAKING.format(
         **{side: taken.line for side, taken in sides.items()},
-        first_fix=f"# {fix}  # the fix\n" if makes else "",
-        last_fix="" if makes else f"# {fix}  # the fix\n",
+        first_fix=f"# port{fix.rest}  # the fix\n" if makes else "",
+        last_fix="" if makes else f"# port{fix.rest}  # the fix\n",
         loading="\n".join(
             taken.script.load.format(side=side) for side, taken in sides.items() if taken.state
         ),
@@ -229,12 +229,12 @@ def _spelled(value: Any, slot: str, tensors: Mapping[str, str]) -> str | None:
     return f"[{inner}]" if isinstance(value, list) else f"({inner},)" if parts else "()"
 
 
-def _fix(case: Case, cause: Cause) -> str | None:
-    """The fix with the layer called ``port``; None when it is not about the layer alone."""
-    path = spelled_path(case.node.path)
-    rest = cause.fix[len(path) :]
-    alone = cause.fix.startswith(path) and (rest.startswith(" = ") or rest in (".train()", ".eval()"))
-    return f"port{rest}" if alone else None
+def _fix(case: Case, cause: Cause) -> PortLine | None:
+    """The fix where it is about the layer alone: another one in its place, or another mode."""
+    fix = cause.fix
+    if not isinstance(fix, PortLine) or fix.path != case.node.path:
+        return None
+    return None if fix.change is PortChange.ATTRIBUTE else fix
 
 
 def _can_be_apart(case: Case, sides: Mapping[str, ExtractedLayer]) -> bool:

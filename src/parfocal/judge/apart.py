@@ -15,9 +15,9 @@ import numpy as np
 
 from parfocal.judge.kernels import dot, wide_pieces
 from parfocal.judge.parallel import blocks, run_spans
-from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, admitted, arithmetic, is_plain
+from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic
 from parfocal.judge.tolerance import Tolerance
-from parfocal.native.library import LIBRARY, address_of
+from parfocal.native.library import BFLOAT16, LIBRARY, memory_of
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _PLAIN = {_FLOAT32, BFLOAT16}
@@ -66,16 +66,19 @@ def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> ElementDistance
 
     So it must where an element may exceed the tolerance.
     """
-    if LIBRARY is not None and type(a) is type(b) is np.ndarray and is_plain(a) and is_plain(b):
-        return _ordinary(*_compiled(a, b, tolerance), tolerance) if a.shape == b.shape else None
+    if type(a) is type(b) is np.ndarray and a.shape == b.shape:
+        compiled = _compiled(a, b, tolerance)
+        if compiled is not None:
+            return _ordinary(*compiled, tolerance)
     actual, reference = admitted(a, "a"), admitted(b, "b")
     dtype = arithmetic(actual.dtype, reference.dtype)
     if dtype.kind != "f" or actual.shape != reference.shape:
         return None
     if LIBRARY is not None and actual.size <= _BLOCK and {actual.dtype, reference.dtype} <= _PLAIN:
         # laid out otherwise: faster copied as a whole than read in blocks
-        laid = np.ascontiguousarray(actual), np.ascontiguousarray(reference)
-        return _ordinary(*_compiled(*laid, tolerance), tolerance)
+        compiled = _compiled(np.ascontiguousarray(actual), np.ascontiguousarray(reference), tolerance)
+        if compiled is not None:
+            return _ordinary(*compiled, tolerance)
     read_actual = Reader(actual, dtype, "actual").read
     read_reference = Reader(reference, dtype, "reference").read
 
@@ -99,8 +102,9 @@ def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> ElementDistance
 
 
 def _block(x: Array, y: Array, tolerance: Tolerance | None, scratch: Scratch) -> ElementDistance | None:
-    if LIBRARY is not None and is_plain(x) and is_plain(y):
-        return _ordinary(*_compiled(x, y, tolerance), tolerance)
+    compiled = _compiled(x, y, tolerance)
+    if compiled is not None:
+        return _ordinary(*compiled, tolerance)
     return _ordinary(_by_numpy(x, y, scratch), False, tolerance, x.dtype)
 
 
@@ -119,14 +123,16 @@ def _ordinary(
     return found if tolerance is None or within or found.peak <= tolerance.atol / 2 else None
 
 
-def _compiled(x: Array, y: Array, tolerance: Tolerance | None) -> tuple[ElementDistance, bool]:
-    """What was found, and whether all of it is within the tolerance for sure."""
-    assert LIBRARY is not None
+def _compiled(x: Array, y: Array, tolerance: Tolerance | None) -> tuple[ElementDistance, bool] | None:
+    """What was found, and whether all of it is within the tolerance for sure.
+
+    None where there is no compiled loop for arrays like these.
+    """
+    if LIBRARY is None or (actual := memory_of(x)) is None or (reference := memory_of(y)) is None:
+        return None
     out, size = _FIVE(), x.size
     allowed = tolerance or _ANYTHING
-    halves, reference_halves = x.dtype == BFLOAT16, y.dtype == BFLOAT16
-    places = address_of(x), halves, address_of(y), reference_halves
-    LIBRARY.parfocal_apart(*places, size, allowed.atol, allowed.rtol, out)
+    LIBRARY.parfocal_apart(*actual, *reference, size, allowed.atol, allowed.rtol, out)
     peak, square, reference_peak, reference_square, over = out
     return ElementDistance(size, peak, square, reference_peak, reference_square), over == 0
 

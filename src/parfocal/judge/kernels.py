@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.judge.reading import BFLOAT16, Array, Scratch
+from parfocal.judge.reading import Array, Scratch
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.totals import SideTotals, Totals
-from parfocal.native.library import LIBRARY
+from parfocal.native.library import LIBRARY, address_of, memory_of
 
 PIECE = 1 << 15  # elements: a few pieces of float64 fit a core's second-level cache
 _CHUNK = 1024
@@ -77,7 +77,8 @@ def quick_block(
     The place of the maximum is looked for only if it exceeds the one already ``known``.
     """
     if LIBRARY is not None and x.dtype == np.float32:
-        return _compiled_block(LIBRARY, x, y, start, tolerance, known)
+        places = (address_of(x), False), (address_of(y), False)
+        return _compiled_block(LIBRARY, *places, len(x), start, tolerance, known)
     difference = scratch.get("difference", x.dtype, len(x))
     np.subtract(x, y, out=difference)
     np.abs(difference, out=difference)
@@ -119,19 +120,28 @@ def quick_block(
 
 
 def quick_whole(x: Array, y: Array, tolerance: Tolerance) -> Totals | None:
-    """``quick_block`` of whole arrays, by the compiled loop on several threads; None without it."""
-    if LIBRARY is None:
+    """``quick_block`` of whole arrays, by the compiled loop on several threads.
+
+    None where there is no compiled loop for arrays like these.
+    """
+    if LIBRARY is None or (first := memory_of(x)) is None or (second := memory_of(y)) is None:
         return None
-    return _compiled_block(LIBRARY, x, y, 0, tolerance, -1.0)
+    return _compiled_block(LIBRARY, first, second, x.size, 0, tolerance, -1.0)
 
 
 def _compiled_block(
-    library: ctypes.CDLL, x: Array, y: Array, start: int, tolerance: Tolerance, known: float
+    library: ctypes.CDLL,
+    x: tuple[int, bool],
+    y: tuple[int, bool],
+    size: int,
+    start: int,
+    tolerance: Tolerance,
+    known: float,
 ) -> Totals | None:
-    """``quick_block`` of float32 or bfloat16 numbers in one loop."""
+    """``quick_block`` of float32 or bfloat16 numbers in one loop; ``x``, ``y``: as ``memory_of`` says."""
     found = (ctypes.c_double * 14)()
     library.parfocal_difference(
-        *(x.ctypes.data, x.dtype == BFLOAT16, y.ctypes.data, y.dtype == BFLOAT16, len(x)),
+        *(*x, *y, size),
         *(tolerance.atol, tolerance.rtol, known, found),
     )
     largest, least, absolute, square, square_x, square_y, product = found[:7]
@@ -146,7 +156,7 @@ def _compiled_block(
     return Totals(
         first=first,
         second=second,
-        counted=len(x),
+        counted=size,
         maximum=largest,
         maximum_position=start + int(place) if largest > known else None,
         minimum=least,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import permutations
 from math import inf, prod
@@ -121,10 +121,25 @@ def fit(reference: Array, port: Array, *, may_move: bool = True) -> Layout | Non
     return best if clear else plain
 
 
+def lay_out(
+    reference: Array, port: Array, words: MaskEncoding | None = None, *, may_move: bool = True
+) -> tuple[Layout | None, Array]:
+    """The layout that ``fit`` finds, and the reference's array in it; as it is where none fits.
+
+    ``words``: how a mask is said in the port, where not as in the reference.
+    """
+    said = reference if words is None else words.said(reference)
+    layout = fit(said, port, may_move=may_move)
+    if layout is None:
+        return None, reference
+    layout = layout if words is None else replace(layout, words=words)
+    return layout, layout.apply(reference)
+
+
 def fitted(reference: Array, port: Array) -> Array | None:
     """The reference's array laid out as the port's; None when no layout fits the shapes."""
-    layout = fit(reference, port)
-    return None if layout is None else layout.apply(reference)
+    layout, laid_out = lay_out(reference, port)
+    return None if layout is None else laid_out
 
 
 def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:

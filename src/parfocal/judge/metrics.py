@@ -27,7 +27,6 @@ from parfocal.judge.reading import (
     admitted,
     arithmetic,
     block_length,
-    is_plain,
 )
 from parfocal.judge.scaled import cosine
 from parfocal.judge.shape import error_shape, layout_shape
@@ -79,11 +78,10 @@ def compare_arrays(
 def _totals(actual: Array, reference: Array, dtype: np.dtype[Any], tolerance: Tolerance) -> Totals:
     """One pass over both arrays."""
     totals = Totals()
-    if is_plain(actual) and is_plain(reference):
-        whole = quick_whole(actual.reshape(-1), reference.reshape(-1), tolerance)
-        if whole is not None:
-            totals.merge(whole)
-            return totals
+    whole = quick_whole(actual, reference, tolerance)
+    if whole is not None:
+        totals.merge(whole)
+        return totals
     length = block_length(dtype)
     read_actual = Reader(actual, dtype, "actual").read
     read_reference = Reader(reference, dtype, "reference").read

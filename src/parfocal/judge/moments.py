@@ -30,10 +30,10 @@ from parfocal.judge.projection import (
     turn,
     turns,
 )
-from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, arithmetic, is_plain
+from parfocal.judge.reading import Array, Reader, Scratch, arithmetic
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.totals import ZERO
-from parfocal.native.library import ANY_EXPONENT, LIBRARY, Projection, address_of
+from parfocal.native.library import ANY_EXPONENT, LIBRARY, Projection, address_of, memory_of
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 # Cubes of numbers in this range neither overflow nor lose digits to underflow.
@@ -108,7 +108,8 @@ def working_dtype(array: Array) -> np.dtype[Any]:
 
 
 def gather(array: Array, what: Pass) -> Moments:
-    """The moments of a real array, over the blocks of a pass."""
+    """The moments of an array, over the blocks of a pass; a complex one is seen as ``real_view`` does."""
+    array = real_view(array)
     loop = _compiled(array, what)
     whole = None if loop is None else loop.over(0, array.size)
     if whole is not None:
@@ -144,16 +145,17 @@ def _small_buckets(array: Array, what: Pass) -> Array:
 
 def _compiled(array: Array, what: Pass) -> _Loop | None:
     """The compiled loop over this array, if there is one for arrays like it."""
-    if LIBRARY is None or not is_plain(array):
+    memory = None if LIBRARY is None else memory_of(array)
+    if LIBRARY is None or memory is None:
         return None
-    return _Loop(LIBRARY.parfocal_moments, array, what)
+    return _Loop(LIBRARY.parfocal_moments, memory, array, what)
 
 
 class _Loop:
     """The compiled pass over one array, in place."""
 
-    def __init__(self, function: Any, array: Array, what: Pass) -> None:
-        self._function, self._array, self._what = function, array, what
+    def __init__(self, function: Any, memory: tuple[int, bool], array: Array, what: Pass) -> None:
+        self._function, self._memory, self._array, self._what = function, memory, array, what
 
     def over(self, begin: int, end: int) -> Moments | None:
         """The moments from the beginning of a block on; None if a value is not finite, or all are nearly 0.
@@ -172,7 +174,7 @@ class _Loop:
 
     def _times(self, wanted: int, begin: int, end: int) -> tuple[int, Moments]:
         """The moments, powers by way of the numbers times ``2**-exponent``, and that exponent."""
-        array, what = self._array, self._what
+        (address, halves), array, what = self._memory, self._array, self._what
         sums, buckets = _SIX(), np.zeros(what.width) if what.project else None
         by = None
         if what.project and array.size <= SMALL:
@@ -183,7 +185,7 @@ class _Loop:
         chosen = ctypes.c_int(wanted)
         room = None if buckets is None else address_of(buckets)
         done = self._function(
-            *(address_of(array) + begin * array.dtype.itemsize, array.dtype == BFLOAT16, end - begin),
+            *(address + begin * array.dtype.itemsize, halves, end - begin),
             *(chosen, what.width, by, sums, room),
         )
         if not done:

@@ -10,17 +10,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.backends.checks import dtype_name
 from parfocal.errors import InputError
+from parfocal.native.library import BFLOAT16
 
 Array = NDArray[Any]
 
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-_PLAIN = (np.dtype(np.float32), BFLOAT16)
 # Of one buffer: large enough that threads rarely wait for the interpreter lock, small enough that
 # the few buffers of a block stay in the cache.
 BLOCK_BYTES = 1 << 20
@@ -43,12 +41,6 @@ def admitted(value: Any, side: str) -> Array:
         f"{side} has dtype {array.dtype}, which holds no numbers to compare",
         hint="pass an array of bool, integers, floats or complex numbers",
     )
-
-
-def is_plain(array: Array) -> bool:
-    """Whether the compiled loops can read the array as it lies there: float32 or bfloat16, without gaps."""
-    dtype = array.dtype
-    return (dtype is _PLAIN[0] or (dtype in _PLAIN and dtype.isnative)) and array.flags.c_contiguous
 
 
 def arithmetic(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:

@@ -115,7 +115,7 @@ def sketch_fields(array: Any, *, seed: int = 0, size: int = 256) -> dict[str, An
 
 def fingerprint(array: Any) -> Fingerprint:
     """The fingerprint alone, for those who need neither statistics nor projection."""
-    return Fingerprint(**_marks(gather(real_view(admitted(array, "array")), _POWERS)))
+    return Fingerprint(**_marks(gather(admitted(array, "array"), _POWERS)))
 
 
 def stats(array: Any) -> dict[str, Any]:

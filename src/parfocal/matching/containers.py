@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from parfocal.judge import limits
-from parfocal.matching.table import PairTable
+from parfocal.matching.table import PairReason, PairTable
 from parfocal.matching.values import SAME, UNLIKE, nearest, tie_slots
-from parfocal.phrases import phrase
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.trace import Node, Trace
 
@@ -37,13 +36,17 @@ def pair_containers(table: PairTable, reference: Trace, port: Trace) -> None:
             for (a, b), count in inside.items()
         ),
     )
-    weighty = [(order, other) for other, order in table.to_reference.items() if table.why[other] == "weights"]
+    weighty = [
+        (order, other)
+        for other, order in table.to_reference.items()
+        if table.why[other] is PairReason.WEIGHTS
+    ]
     for share, *_, a, b in ranked:
         if -share < MIN_SHARE or a in table.to_port or b in table.to_reference:
             continue
         call, other = reference.nodes[a], port.nodes[b]
         if _do_the_same(call, other) or _hold_the_same(call, other, weighty):
-            table.add(call, other, phrase("what is inside"))
+            table.add(call, other, PairReason.INSIDE)
 
 
 def _do_the_same(call: Node, other: Node) -> bool:

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 from parfocal.backends.vocabulary.kinds import ACTIVATIONS
 from parfocal.judge import limits
-from parfocal.matching.table import PairTable, same_kind
+from parfocal.matching.table import PairReason, PairTable, same_kind
 from parfocal.matching.values import SAME, UNLIKE, nearest
-from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
 
 HEALING = limits.pairing.HEALING.value
@@ -75,7 +74,7 @@ def _goes_on(fused: FusedRuns, table: PairTable, call: Node, other: Node, run: l
     fused.goes_on[other.order] = run[-1].order
     fused.port_inside |= {node.order for node in run[:-1]}
     table.to_reference[run[-1].order] = call.order
-    table.why[run[-1].order] = phrase("end of a run that the reference does in one call")
+    table.why[run[-1].order] = PairReason.RUN_END
 
 
 def _run_that_ends_alike(

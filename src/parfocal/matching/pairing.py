@@ -20,10 +20,9 @@ from parfocal.matching.containers import (
     part_unlike_containers,
 )
 from parfocal.matching.dividing import find_fused, healed_calls
-from parfocal.matching.table import PairTable, same_kind
+from parfocal.matching.table import PairReason, PairTable, same_kind
 from parfocal.matching.values import SAME, UNLIKE, nearest
 from parfocal.matching.weightless import align, pair_by_order, pair_by_value
-from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
 
 
@@ -41,7 +40,7 @@ class CallPair:
     port: int
     gives: int | None
     takes: bool
-    why: str
+    why: PairReason
     whole: bool = True
 
 
@@ -114,7 +113,7 @@ def _pair_parts(
         free = call.order not in table.to_port and other.order not in table.to_reference
         if free and other.order not in found and nearest(call.inputs, other.inputs) < UNLIKE:
             found[other.order] = CallPair(
-                call.order, other.order, None, True, phrase("shared weights"), whole=False
+                call.order, other.order, None, True, PairReason.SHARED_WEIGHTS, whole=False
             )
     return list(found.values())
 
@@ -176,20 +175,20 @@ def _pair_wholes(table: PairTable, reference: Trace, port: Trace) -> None:
     if len(wholes[0]) == len(wholes[1]):
         for call, other in zip(*wholes, strict=True):
             if not (call.is_leaf or other.is_leaf):
-                table.add(call, other, phrase("the whole model"))
+                table.add(call, other, PairReason.WHOLE)
 
 
 def _pair_anchors(
     table: PairTable, reference: Trace, port: Trace, anchors: Iterable[Anchor], layers: Mapping[str, str]
 ) -> None:
     ours, theirs = _by_path(reference.nodes), _by_path(port.nodes)
-    said = [(path, other, "layers") for path, other in layers.items()]
-    found = [(*pair, "weights") for anchor in anchors for pair in _decide(anchor, ours, theirs)]
+    said = [(path, other, PairReason.LAYERS) for path, other in layers.items()]
+    found = [(*pair, PairReason.WEIGHTS) for anchor in anchors for pair in _decide(anchor, ours, theirs)]
     for path, other_path, why in (*said, *found):
         calls = table.free(ours.get(path, []), table.to_port)
         others = table.free(theirs.get(other_path, []), table.to_reference)
         for call, other in align(calls, others, _closeness):
-            if why == "layers" or not _is_part_of(call, other):
+            if why is PairReason.LAYERS or not _is_part_of(call, other):
                 table.add(call, other, why)
 
 

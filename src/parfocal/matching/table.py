@@ -4,9 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from parfocal.backends.vocabulary.kinds import family
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
+
+
+class PairReason(Enum):
+    """Why two calls are paired."""
+
+    WHOLE = phrase("the whole model")
+    LAYERS = "layers"  # the user says so
+    WEIGHTS = "weights"
+    SHARED_WEIGHTS = phrase("shared weights")
+    VALUES = "values"
+    INSIDE = phrase("what is inside")
+    RUN_END = phrase("end of a run that the reference does in one call")
+    FOLLOWED = "followed"  # one run was recorded while it was given the values of the other
+    PLACE = phrase("order and kind")  # neither weights nor values speak for it
+
+    @property
+    def words(self) -> str:
+        """As a report says it."""
+        said: str = self.value
+        return said
 
 
 @dataclass(slots=True)
@@ -15,9 +37,9 @@ class PairTable:
 
     to_port: dict[int, int] = field(default_factory=dict)
     to_reference: dict[int, int] = field(default_factory=dict)
-    why: dict[int, str] = field(default_factory=dict)
+    why: dict[int, PairReason] = field(default_factory=dict)
 
-    def add(self, reference: Node, port: Node, why: str) -> None:
+    def add(self, reference: Node, port: Node, why: PairReason) -> None:
         self.to_port[reference.order] = port.order
         self.to_reference[port.order] = reference.order
         self.why[port.order] = why

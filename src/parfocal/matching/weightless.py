@@ -11,12 +11,9 @@ from itertools import pairwise
 
 from parfocal.matching.dividing import FusedRuns
 from parfocal.matching.shelves import Shelves, sizes_of
-from parfocal.matching.table import PairTable, same_kind
+from parfocal.matching.table import PairReason, PairTable, same_kind
 from parfocal.matching.values import SAME, UNLIKE, distance, nearest
-from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
-
-BY_PLACE = phrase("order and kind")  # why two calls were paired that neither weights nor values speak for
 
 
 def pair_by_value(table: PairTable, reference: Trace, port: Trace, fused: FusedRuns) -> None:
@@ -30,7 +27,7 @@ def pair_by_value(table: PairTable, reference: Trace, port: Trace, fused: FusedR
         best = _best(shelves.like(other), other)
         if best is not None:
             shelves.take(best)
-            table.add(best, other, "values")
+            table.add(best, other, PairReason.VALUES)
 
 
 def _best(candidates: Iterable[Node], other: Node) -> Node | None:
@@ -67,7 +64,7 @@ def pair_by_order(
     for window, others in windows:
         likeness = _likeness_where_sizes_are(spoilt < others[0].order, splits)
         for call, other in align(window, others, likeness):
-            table.add(call, other, BY_PLACE)
+            table.add(call, other, PairReason.PLACE)
             if _of_other_size(call, other):
                 spoilt = min(spoilt, other.order)
 

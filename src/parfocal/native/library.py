@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from parfocal.errors import InputError
@@ -150,6 +151,19 @@ def _reads_addresses(probes: Sequence[Any]) -> bool:
 # ``array.ctypes.data`` takes longer than the loops do over a small array.
 _PROBES = (np.arange(3.0), np.arange(64, dtype=np.uint8)[7:], np.zeros((2, 3, 5), np.float32).T)
 address_of = _address_in if _reads_addresses(_PROBES) else _address_asked_for
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_FLOAT32 = np.dtype(np.float32)
+
+
+def memory_of(array: Any) -> tuple[int, bool] | None:
+    """Where the compiled loops find an array's numbers, and whether those are of bfloat16.
+
+    None where they cannot read the array as it lies there: only float32 and bfloat16, without gaps.
+    """
+    dtype = array.dtype
+    plain = dtype is _FLOAT32 or (dtype in (_FLOAT32, BFLOAT16) and dtype.isnative)
+    return (address_of(array), dtype == BFLOAT16) if plain and array.flags.c_contiguous else None
 
 
 def lend_threads(*openmp: str) -> None:

@@ -8,7 +8,6 @@ code's at its inputs.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, Backend, Call, OnOp
 from parfocal.capture.overwrites import Overwrites, Sight
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
-from parfocal.judge.layouts import Layout, MaskEncoding, fit
+from parfocal.judge.layouts import Layout, MaskEncoding, lay_out
 from parfocal.replay.observe import RECENT, Drive
 from parfocal.replay.trace import TensorData, Value
 
@@ -156,10 +155,12 @@ class ReplayFollower:
             return None
         leaves = flatten_call(call.args, call.kwargs).leaves
         exchanged = self._exchange(call.order, "input", leaves, tie.inputs, in_place=tie.in_place)
-        given = {**leaves, **exchanged} if tie.in_place else exchanged
+        given = exchanged
+        if tie.in_place:
+            tensors = {slot: leaf for slot, leaf in leaves.items() if self.backend.is_tensor(leaf)}
+            given = {**tensors, **exchanged}
         for slot, new in given.items():
-            if self.backend.is_tensor(new):
-                call.note[slot] = _Given(leaves[slot], new, self.backend.version(new))
+            call.note[slot] = _Given(leaves[slot], new, self.backend.version(new))
         return replace_call(call.args, call.kwargs, exchanged) if exchanged else None
 
     def _exit(self, call: Call, output: Any) -> Any:
@@ -173,7 +174,8 @@ class ReplayFollower:
         if tie is None:
             return None
         leaves = flatten(output).leaves
-        through = self._handed_through(call, tie, leaves)
+        changed = [slot for slot, given in call.note.items() if self._is_changed(given)]
+        through = self._handed_through(call, tie, leaves, changed)
         exchanged = self._exchange(call.order, "output", leaves, tie.outputs, bare=through)
         # what is given twice stays one tensor, whichever of the two is tied and whichever is used
         first: dict[int, Any] = {}
@@ -181,14 +183,20 @@ class ReplayFollower:
             if first.setdefault(id(leaves[slot]), new) is not new:
                 self._waiting.pop((call.order, "output", slot), None)
         exchanged = {slot: first[id(leaf)] for slot, leaf in leaves.items() if id(leaf) in first}
-        exchanged |= self._overwrite(call, leaves, exchanged)
+        exchanged |= self._overwrite(call, leaves, exchanged, changed)
         return replace(output, exchanged) if exchanged else None
 
-    def _handed_through(self, call: Call, tie: Binding, leaves: Mapping[str, Any]) -> set[str]:
+    def _is_changed(self, given: _Given) -> bool:
+        """Whether the call changed in place what it was given."""
+        return self.backend.version(given.stand_in) != given.version
+
+    def _handed_through(
+        self, call: Call, tie: Binding, leaves: Mapping[str, Any], changed: Collection[str]
+    ) -> set[str]:
         """Where an input comes out as it went in, as it was recorded to do: one tensor, one gradient."""
         found: set[str] = set()
         for slot, given in call.note.items():
-            if slot not in tie.inputs or self.backend.version(given.stand_in) != given.version:
+            if slot not in tie.inputs or slot in changed:
                 continue
             places = [
                 place
@@ -201,12 +209,13 @@ class ReplayFollower:
                 found.update(places)
         return found
 
-    def _overwrite(self, call: Call, leaves: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    def _overwrite(
+        self, call: Call, leaves: Mapping[str, Any], new: Mapping[str, Any], changed: Collection[str]
+    ) -> dict[str, Any]:
         """The caller's own tensors take on what the call made of them in place; where it gives them back."""
         found: dict[str, Any] = {}
-        for slot, given in call.note.items():
-            if self.backend.version(given.stand_in) == given.version:
-                continue
+        for slot in changed:
+            given = call.note[slot]
             awaited = self._waiting.get((call.order, "input", slot))
             if awaited is not None and self._is_hidden((call.order, "input", slot), awaited):
                 del self._waiting[call.order, "input", slot]
@@ -240,7 +249,8 @@ class ReplayFollower:
             tensor = leaves.get(slot)
             if tensor is None or not self.backend.is_tensor(tensor):
                 continue
-            layout = self._look(order, side, slot, tensor, value)
+            known = self._layout_if_given(tensor, value.data)
+            layout, expected = self._look(order, side, slot, tensor, value, known)
             if layout is None:
                 if side == "output" and self.script[order].replaces:
                     exchanged[slot] = self._in_another_shape(tensor, value)
@@ -251,9 +261,14 @@ class ReplayFollower:
             if side == "input" and (id(value), layout) in made:
                 exchanged[slot] = made[id(value), layout]
                 continue
-            new = made[id(value), layout] = self._replacement(
-                side, tensor, value, layout, in_place=in_place, bare=slot in bare
-            )
+            if slot in bare:
+                new = tensor
+            elif known is not None and side == "input" and not in_place:  # one of several uses of the tensor
+                new = self.backend.alias(tensor) if self.backend.requires_grad(tensor) else tensor
+            else:
+                new = self._replacement(tensor, value, layout, expected)
+            self.give(new, value.data, layout)
+            made[id(value), layout] = new
             # a mask in other words has another gradient: it is judged by what the code before makes of it
             if self.gradients and value.differentiable and layout.words is None:
                 alive = self.backend.requires_grad(new)
@@ -272,38 +287,39 @@ class ReplayFollower:
         self.give(new, value.data, Layout(None, value.data.shape))
         return new
 
-    def _look(self, order: int, side: InputOrOutput, slot: str, tensor: Any, value: Value) -> Layout | None:
-        known = self._layout_if_given(tensor, value.data)
+    def _look(
+        self,
+        order: int,
+        side: InputOrOutput,
+        slot: str,
+        tensor: Any,
+        value: Value,
+        known: Layout | None,
+    ) -> tuple[Layout | None, Array | None]:
+        """How a tied tensor lies, and what was recorded there, laid out so.
+
+        A tensor ``known`` to hold recorded values is not looked at again.
+        """
         stays = id(value.data) in self.unmoved or (self.whole and (order, side) == (0, "output"))
         if known is not None and not (stays and known.keeps(value.data.shape)):
-            return known
+            return known, None
         observed = self.backend.to_array(tensor, copy=False)
         recorded = self.supply(value.data)
         words = self.words.get((order, side, slot))
-        said = recorded if words is None else words.said(recorded)
-        layout = fit(said, observed, may_move=not stays)
-        if layout is not None and words is not None:
-            layout = dataclasses.replace(layout, words=words)
+        layout, expected = lay_out(recorded, observed, words, may_move=not stays)
         if layout is None and side == "input" and recorded.size != observed.size:
-            return None  # padded, cropped or wrong: the code around is judged by what comes of it
-        expected = recorded if layout is None else layout.apply(recorded)
+            return None, None  # padded, cropped or wrong: the code around is judged by what comes of it
         self.report(Sighting(order, side, slot, "forward", observed, expected, layout, value.data))
-        return layout
+        return layout, expected
 
-    def _replacement(
-        self, side: InputOrOutput, tensor: Any, value: Value, layout: Layout, *, in_place: bool, bare: bool
-    ) -> Any:
-        given = self._layout_if_given(tensor, value.data) is not None
-        if bare:
-            new = tensor
-        elif given and side == "input" and not in_place:  # one of several uses of the tensor
-            new = self.backend.alias(tensor) if self.backend.requires_grad(tensor) else tensor
-        else:
-            # What a block gives is not the tensor that its last layer gave: a gradient that comes back
-            # wrong is seen where it comes from. What is overwritten in place must not be an alias.
-            new = self.backend.substitute(tensor, layout.apply(self.supply(value.data)))
-        self.give(new, value.data, layout)
-        return new
+    def _replacement(self, tensor: Any, value: Value, layout: Layout, expected: Array | None) -> Any:
+        """A tensor of its own with the recorded values: ``expected``, where they were read already.
+
+        What a block gives is not the tensor that its last layer gave: so a wrong gradient is seen where it
+        comes from. What is overwritten in place must not be an alias.
+        """
+        values = layout.apply(self.supply(value.data)) if expected is None else expected
+        return self.backend.substitute(tensor, values)
 
     def give(self, tensor: Any, data: TensorData, layout: Layout) -> None:
         """Note that a tensor holds recorded values: a call that takes it is given nothing else."""

@@ -7,12 +7,23 @@ wanted after all: so memory is bounded whatever is asked.
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import NamedTuple
 
 from parfocal.backends.protocol import Array
 from parfocal.replay.repeat import Place
 
 What = Place | str  # a place of a call, or the path of a parameter: its gradient
-Question = tuple[str, tuple[int, ...]]  # what was asked, of which calls
+
+
+class Repetition(NamedTuple):
+    """How calls are repeated."""
+
+    how: str
+    port: bool = False  # the port's calls; otherwise the reference's
+    trial: int = 0  # which of several
+
+
+Question = tuple[Repetition, tuple[int, ...]]  # how what calls are repeated
 
 
 class HeldArrays:

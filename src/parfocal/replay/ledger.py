@@ -12,17 +12,16 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from dataclasses import dataclass
 from types import TracebackType
 from typing import IO
 
 import numpy as np
 
-from parfocal.backends.checks import dtype_name
 from parfocal.backends.protocol import Array
 from parfocal.errors import InputError, StorageError
 from parfocal.native.library import LIBRARY
 from parfocal.phrases import phrase
+from parfocal.replay.trace import TensorData
 
 # By default, of all that is put aside one part in so many. Half of that is what a run holds by itself
 # until its gradients come back, so with the run of the port and the copies of gradients an alignment
@@ -49,17 +48,8 @@ def parse_amount(amount: str | int | None) -> int | None:
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerTicket:
-    """A ticket for a tensor in the ledger."""
-
-    number: int
-    dtype: str
-    shape: tuple[int, ...]
-
-
 class Ledger:
-    """Put arrays in, get equal arrays out. Use it as a context manager."""
+    """Put arrays in, get equal arrays out by their numbers. Use it as a context manager."""
 
     def __init__(self, budget: int | None = None) -> None:
         """``budget``: bytes to keep in memory; None: in proportion to what is put aside."""
@@ -69,47 +59,51 @@ class Ledger:
         self._used = 0  # of the budget
         self._arrays: dict[int, Array] = {}
         self._piece: Array = np.empty(0, np.uint8)  # what is left of the last piece of memory
-        self._places: dict[int, tuple[int, np.dtype[np.generic]]] = {}
+        self._places: dict[int, tuple[int, np.dtype[np.generic], tuple[int, ...]]] = {}  # in the file
         self._file: IO[bytes] | None = None
         self._end = 0
         self._count = 0
         self._last: tuple[int, Array] | None = None  # the last one read from the file
 
-    def put(self, array: Array, *, given: bool = False) -> LedgerTicket:
+    def put(self, array: Array, *, given: bool = False) -> int:
         """Keep a copy of the array as it is now; or, ``given``, the array itself: nobody writes to it."""
-        ticket = LedgerTicket(self._count, dtype_name(array.dtype), array.shape)
-        self._count += 1
+        number, self._count = self._count, self._count + 1
         self._bytes += array.nbytes
         if self._grows:
             self.budget = max(LEAST, self._bytes // SHARE)
         if self._used + array.nbytes <= self.budget:
             self._used += array.nbytes
             kept = array if given and array.flags.c_contiguous else self._copy(array)
-            self._arrays[ticket.number] = kept
+            self._arrays[number] = kept
         else:
-            self._spill(ticket.number, np.ascontiguousarray(array))
-        return ticket
+            self._spill(number, array)
+        return number
 
-    def get(self, ticket: LedgerTicket) -> Array:
+    def get(self, number: int) -> Array:
         """The array; do not write to it."""
-        kept = self._arrays.get(ticket.number)
+        kept = self._arrays.get(number)
         if kept is not None:
             return kept
-        if self._last is None or self._last[0] != ticket.number:  # a tensor is looked at, then given
-            offset, dtype = self._places[ticket.number]
-            array = np.empty(ticket.shape, dtype)
+        if self._last is None or self._last[0] != number:  # a tensor is looked at, then given
+            offset, dtype, shape = self._places[number]
+            array = np.empty(shape, dtype)
             self._read(array, offset)
-            self._last = ticket.number, array
+            self._last = number, array
         return self._last[1]
 
-    def take(self, ticket: LedgerTicket) -> Array:
+    def supply(self, data: TensorData) -> Array:
+        """The values of a recorded tensor; do not write to them."""
+        assert data.stored is not None
+        return self.get(data.stored)
+
+    def take(self, number: int) -> Array:
         """The array for the last time: from now on the ledger does not hold it."""
-        array = self.get(ticket)
-        self._arrays.pop(ticket.number, None)
+        array = self.get(number)
+        self._arrays.pop(number, None)
         return array
 
-    def has_in_memory(self, ticket: LedgerTicket | None) -> bool:
-        return ticket is not None and ticket.number in self._arrays
+    def has_in_memory(self, number: int | None) -> bool:
+        return number in self._arrays
 
     def close(self) -> None:
         self._arrays.clear()
@@ -144,7 +138,7 @@ class Ledger:
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="parfocal-", buffering=0)  # noqa: SIM115
-            data = array.reshape(-1).view(np.uint8).data
+            data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
             position = self._end
             while data:
                 written = os.pwrite(self._file.fileno(), data, position)
@@ -159,7 +153,7 @@ class Ledger:
                 ),
                 hint=phrase("free some space there, set TMPDIR to a larger disk, or raise memory="),
             ) from error
-        self._places[number] = (self._end, array.dtype)
+        self._places[number] = (self._end, array.dtype, array.shape)
         self._end = position
 
     def _read(self, array: Array, offset: int) -> None:

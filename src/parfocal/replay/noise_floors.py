@@ -22,7 +22,7 @@ from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
-from parfocal.replay.held import HeldArrays, Question, What
+from parfocal.replay.held import HeldArrays, Question, Repetition, What
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.repeat import Place, Repeater, RepeatResult, See
@@ -34,6 +34,11 @@ TRIALS = limits.verdicts.FLOOR_TRIALS.value
 FEW = limits.verdicts.FEW_NUMBERS.value
 HELD_SHARE = 4  # of the ledger's budget, one part in so many for arrays that must be at hand
 _SIGNS = np.random.Generator(np.random.PCG64(20240229)).choice(np.array([-1.0, 1.0]), 65537 * TRIALS)
+
+STILL, PORT_STILL = Repetition("as it was"), Repetition("as it was", port=True)
+EXACT, PORT_EXACT = Repetition("in float64"), Repetition("in float64", port=True)
+EXACT_FREELY = Repetition("in float64, with nothing led along inside")
+MOVED, PORT_MOVED = Repetition("moved"), Repetition("moved", port=True)
 
 Calls = Sequence[int]
 Run = Callable[[Calls, See | None, bool], RepeatResult]  # who looks on, and whether gradients go back
@@ -62,6 +67,7 @@ class NoiseFloors:
         self.effort = port.effort
         self.gradients = gradients  # of the reference's parameters, as recorded
         self.ledger = ledger
+        self.recorded = ledger.supply
         self.problems: list[str] = []
         self._sizes: dict[Question, dict[What, Size]] = {}
         self._measured: dict[Question, bool] = {}  # and whether with gradients
@@ -81,59 +87,65 @@ class NoiseFloors:
         recorded = self._recorded_at(what)
         few = recorded is not None and recorded.size < FEW
         trials = [
-            self._size(f"moved {trial}", calls, what, partial(self._move, self.reference, trial))
+            self._size(
+                Repetition("moved", trial=trial), calls, what, partial(self._move, self.reference, trial)
+            )
             for trial in range(TRIALS if few and not once else 1)
         ]
         return _typical([size for size in trials if size is not None])
 
     def still(self, calls: Calls, what: What) -> Size:
         """How far the call, repeated as it was, is from what was recorded: more than itself may make it."""
-        return self._size("still", calls, what, self._unmoved, hold=True) or NOTHING
+        return self._size(STILL, calls, what, self._unmoved, hold=True) or NOTHING
 
     def draws(self, calls: Calls, place: Place) -> bool:
         """Whether what the call gives hangs on the state of the random generator."""
         found = [
-            self._array(f"seeded {seed}", calls, place, partial(self._seeded, seed)) for seed in range(2)
+            self._array(Repetition("seeded", trial=seed), calls, place, partial(self._seeded, seed))
+            for seed in range(2)
         ]
         one, other = found
         return one is not None and other is not None and not np.array_equal(one, other, equal_nan=True)
 
     def result(self, calls: Calls, what: What) -> Array | None:
         """What the reference's call, repeated as it was, gives."""
-        return self._array("still", calls, what, self._unmoved)
+        return self._array(STILL, calls, what, self._unmoved)
 
     def moved_alike(self, calls: Calls, place: Place, port_calls: Calls, port_place: Place) -> Size:
         """The larger of *moved* of both sides, with equal values moved alike: what was a tie stays one."""
         size = NOTHING
-        for name, repeater, orders, at in (
-            ("", self.reference, calls, place),
-            ("port ", self.port, port_calls, port_place),
+        for as_it_was, repeater, orders, at in (
+            (STILL, self.reference, calls, place),
+            (PORT_STILL, self.port, port_calls, port_place),
         ):
-            still = self._array(f"{name}still", orders, at, partial(self._as_it_was, repeater))
+            still = self._array(as_it_was, orders, at, partial(self._as_it_was, repeater))
             if still is None:
                 continue
             trials = [
-                self._array(f"{name}alike {trial}", orders, at, partial(self._move_alike, repeater, trial))
+                self._array(
+                    Repetition("moved alike", as_it_was.port, trial),
+                    *(orders, at, partial(self._move_alike, repeater, trial)),
+                )
                 for trial in range(TRIALS if still.size < FEW else 2)
             ]
             size |= _typical([difference(each, still) for each in trials if each is not None])
         return size
 
     def exact(self, calls: Calls, what: What) -> Size:
-        return self._size("exact", calls, what, self._in_float64, hold=True) or NOTHING
+        return self._size(EXACT, calls, what, self._in_float64, hold=True) or NOTHING
 
     def exact_freely(self, calls: Calls, place: Place) -> Size:
         """The same with nothing led along inside: what rounding adds up to from one end to the other."""
-        return self._size("exact freely", calls, place, self._freely_in_float64) or NOTHING
+        return self._size(EXACT_FREELY, calls, place, self._freely_in_float64) or NOTHING
 
     def port_result(self, calls: Calls, what: What) -> Array | None:
         """What the port's call gives on the reference's values."""
-        return self._array("port still", calls, what, partial(self._as_it_was, self.port))
+        return self._array(PORT_STILL, calls, what, partial(self._as_it_was, self.port))
 
     def port_exact(self, calls: Calls, what: What) -> Size:
         """How far the port's own result is from what it gives in float64: it may sum in a worse order."""
         still = self.port_result(calls, what)
-        exact = self._array("port exact", calls, what, self._port_in_float64)
+        exact = self._array(PORT_EXACT, calls, what, self._port_in_float64)
         return NOTHING if still is None or exact is None else difference(still, exact)
 
     def port_made(self, order: int | None, place: Place) -> Array | None:
@@ -149,7 +161,7 @@ class NoiseFloors:
 
     def _made_exactly(self, order: int, place: Place) -> Array | None:
         """What is at hand of it from float64, rounded; None where float32 does not hold such numbers."""
-        exact = self._held.get(("port exact", (order,))).get(place)
+        exact = self._held.get((PORT_EXACT, (order,))).get(place)
         dtype = self._dtype_at(place)
         if exact is None or dtype is None or exact.dtype.kind != "f":
             return None
@@ -166,9 +178,9 @@ class NoiseFloors:
 
     def port_moved(self, calls: Calls, what: What) -> Size:
         """How far the port's own result moves, where a flip (a ReLU inside the call) may hang on one unit."""
-        key, sizes = self._answer("port moved", calls)
+        key, sizes = self._answer(PORT_MOVED, calls)
         if what not in sizes and self.port_result(calls, what) is not None:
-            still = self._held.get(("port still", tuple(calls)))
+            still = self._held.get((PORT_STILL, tuple(calls)))
             moves: dict[What, list[Size]] = {}
 
             def see(seen: What, array: Array) -> None:
@@ -201,13 +213,13 @@ class NoiseFloors:
         error: Size,
     ) -> Remainder:
         """``views``: how the reference's array and the port's are laid beside one another."""
-        questions = ("exact", tuple(calls)), ("port exact", tuple(port_calls))
+        questions = (EXACT, tuple(calls)), (PORT_EXACT, tuple(port_calls))
         key = (*questions, port_what)
         if key not in self._left:
-            ours = self._array("exact", calls, what, self._in_float64)
+            ours = self._array(EXACT, calls, what, self._in_float64)
             if ours is None and not _is_backward(what):
                 ours = self._recorded_at(what)  # handed on as it was recorded: the call's code adds nothing
-            theirs = self._array("port exact", port_calls, port_what, self._port_in_float64)
+            theirs = self._array(PORT_EXACT, port_calls, port_what, self._port_in_float64)
             known = ours is not None and theirs is not None
             self._left[key] = difference(views[1](theirs), views[0](ours)) if known else None  # type: ignore[arg-type]
         left = self._left[key]
@@ -217,16 +229,18 @@ class NoiseFloors:
             return Remainder.GONE
         return Remainder.STAYS if left.rms >= STAYS * error.rms else Remainder.UNCLEAR
 
-    def _answer(self, question: str, calls: Calls) -> tuple[Question, dict[What, Size]]:
-        key = question, tuple(calls)
+    def _answer(self, repetition: Repetition, calls: Calls) -> tuple[Question, dict[What, Size]]:
+        key = repetition, tuple(calls)
         return key, self._sizes.setdefault(key, {})
 
-    def _size(self, question: str, calls: Calls, what: What, run: Run, *, hold: bool = False) -> Size | None:
+    def _size(
+        self, repetition: Repetition, calls: Calls, what: What, run: Run, *, hold: bool = False
+    ) -> Size | None:
         """How far the calls are from what was recorded; they are repeated once for all their places.
 
         ``hold``: the arrays, too, are likely to be asked for.
         """
-        key, sizes = self._answer(question, calls)
+        key, sizes = self._answer(repetition, calls)
         backward = _is_backward(what)
         if not (key in self._measured and self._measured[key] >= backward):
             self._measured[key] = backward
@@ -243,9 +257,9 @@ class NoiseFloors:
                 self._missing.add((key, what))
         return sizes.get(what)
 
-    def _array(self, question: str, calls: Calls, what: What, run: Run) -> Array | None:
+    def _array(self, repetition: Repetition, calls: Calls, what: What, run: Run) -> Array | None:
         """What the calls give there; they are repeated again where it is no longer at hand."""
-        key = question, tuple(calls)
+        key = repetition, tuple(calls)
         if what not in self._held.get(key) and (key, what) not in self._missing:
             self._ask(
                 key, run, lambda seen, array: self._held.put(key, seen, array, what), _is_backward(what)
@@ -269,8 +283,9 @@ class NoiseFloors:
 
     def _note(self, key: Question, reason: str) -> None:
         self._refused.add(key)
-        trace = self.port.trace if key[0].startswith("port") else self.reference.trace
-        problem = f"{trace.nodes[key[1][0]].path or 'the model'}: {reason}"
+        repetition, calls = key
+        trace = self.port.trace if repetition.port else self.reference.trace
+        problem = f"{trace.nodes[calls[0]].path or 'the model'}: {reason}"
         if problem not in self.problems:
             self.problems.append(problem)
 
@@ -327,10 +342,6 @@ class NoiseFloors:
         data = self._data_at(place)
         assert data is not None
         return self.recorded(data)
-
-    def recorded(self, data: TensorData) -> Array:
-        assert data.stored is not None
-        return self.ledger.get(data.stored)
 
     def _float64(self, data: TensorData) -> Array:
         array = self.recorded(data)

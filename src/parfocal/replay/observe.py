@@ -133,9 +133,8 @@ class Observer:
                 call.note[slot] = _Given(leaf, leaf, self.backend.version(leaf))
                 continue
             stand_in = aliases[slot] = self._stand_in(leaf, in_place=node.in_place)
-            self._remember(stand_in, value.data)
+            version = self._remember(stand_in, value.data)
             sight = self._overwrites.sight(stand_in)
-            version = self.backend.version(stand_in)
             call.note[slot] = _Given(leaf, stand_in, version, sight, alias=not node.in_place)
             self.backend.watch_gradient(stand_in, partial(self._arrived, value))
         return replace_call(call.args, call.kwargs, aliases) if aliases else None
@@ -167,13 +166,12 @@ class Observer:
                 handed_on |= dict.fromkeys(places, alias)
                 through |= dict.fromkeys(places, node.inputs[slot])
         # what a layer gives besides may be made of one another: a cell's state of its memory
-        several = sum(map(self.backend.is_tensor, leaves.values())) > 1
+        several = len(leaves) > 1 and sum(map(self.backend.is_tensor, leaves.values())) > 1
         if several or not node.is_leaf:
             handed_on |= self._passed_on(leaves, handed_on)
-        output = replace(output, handed_on)
         before = len(self._sights)
         node.outputs = self._values(
-            flatten(output).leaves, {place: value.data for place, value in through.items()}
+            {**leaves, **handed_on}, {place: value.data for place, value in through.items()}
         )
         if any(not sight.stays for _, sight in self._sights[before:]):
             # Of a view of its input: when that is changed, the gradient of the input is hidden too.
@@ -185,7 +183,8 @@ class Observer:
         self._through += [(value, node.outputs[place]) for place, value in through.items()]
         overwritten = self._overwrite(node, changed, leaves, handed_on)
         node.finished = len(self.trace.nodes)
-        return replace(output, overwritten) if handed_on or overwritten else None
+        exchanged = {**handed_on, **overwritten}
+        return replace(output, exchanged) if exchanged else None
 
     def _overwrite(
         self, node: Node, changed: Mapping[str, _Given], leaves: Mapping[str, Any], new: Mapping[str, Any]
@@ -315,16 +314,19 @@ class Observer:
         array = self.backend.to_array(tensor, copy=False)
         stored = None if self.ledger is None else self.ledger.put(array)
         data = TensorData(array.shape, dtype_name(array.dtype), self._mark(array), stored)
-        self._remember(tensor, data)
+        self._remember(tensor, data, version)
         return data
 
     def _mark(self, array: Array) -> Fingerprint:
         return fingerprint(array)
 
-    def _remember(self, tensor: Any, data: TensorData) -> None:
-        self._recent[id(tensor)] = (tensor, self.backend.version(tensor), data)
+    def _remember(self, tensor: Any, data: TensorData, version: int | None = None) -> int:
+        """Its version, which is read unless it is known."""
+        version = self.backend.version(tensor) if version is None else version
+        self._recent[id(tensor)] = (tensor, version, data)
         while len(self._recent) > RECENT:
             self._recent.popitem(last=False)
+        return version
 
     def _parameter_gradients(self) -> dict[str, Array]:
         gradients = {

@@ -1,6 +1,6 @@
 """What one watched run of a model left behind: its calls, their tensors, their gradients.
 
-A ``Trace`` is the in-process sibling of a Run: the same facts, but with tickets into a
+A ``Trace`` is the in-process sibling of a Run: the same facts, but with numbers in a
 ``Ledger`` instead of file positions, and short enough lived to be thrown away after a verdict.
 """
 
@@ -14,7 +14,6 @@ from typing import Any
 from parfocal.judge.floors import Size
 from parfocal.judge.sketch import Fingerprint
 from parfocal.judge.verdict import Site
-from parfocal.replay.ledger import LedgerTicket
 
 
 def unmarked(count: int) -> Fingerprint:
@@ -32,7 +31,7 @@ class TensorData:
     shape: tuple[int, ...]
     dtype: str
     fingerprint: Fingerprint
-    stored: LedgerTicket | None
+    stored: int | None  # its number in the ledger
 
     @property
     def size(self) -> Size:

@@ -19,7 +19,7 @@ from parfocal.backends.vocabulary.kinds import family
 from parfocal.capture.overwrites import Sight
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.judge import limits
-from parfocal.judge.layouts import SAME, Layout, distance, fit
+from parfocal.judge.layouts import SAME, distance, lay_out
 from parfocal.judge.sketch import Fingerprint
 from parfocal.replay.follow import Direction, Sighting
 from parfocal.replay.ledger import Ledger
@@ -182,10 +182,8 @@ class Witness(Outline):
         near: bool = False,
     ) -> ArrayOutcome | None:
         """With ``near`` only if the two look alike."""
-        assert recorded.stored is not None
-        reference = self._store.get(recorded.stored)
-        layout: Layout | None = fit(reference, array)
-        laid_out = reference if layout is None else layout.apply(reference)
+        reference = self._store.supply(recorded)
+        layout, laid_out = lay_out(reference, array)
         if near and (layout is None or distance(laid_out, array) > SAME):
             return None
         return self.judge(Sighting(order, "output", slot, direction, array, laid_out, layout, recorded))
@@ -196,7 +194,7 @@ class Witness(Outline):
         """What was kept, against what the partner gave; None where one of the two is gone."""
         if own.stored is None or not self._is_there(recorded):
             return None
-        return self._judged(order, slot, direction, self._store.get(own.stored), recorded)
+        return self._judged(order, slot, direction, self._store.supply(own), recorded)
 
     def _is_there(self, data: TensorData) -> bool:
         return data.stored is not None and self._uses[id(data)] >= 0

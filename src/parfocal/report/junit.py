@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 from parfocal.judge.verdict import Divergence
 from parfocal.report.coverage import words_of
-from parfocal.report.mistakes import own_mistakes, place_of
+from parfocal.report.mistakes import own_mistakes
 from parfocal.report.report import Report
-from parfocal.report.wording import amount, in_one_line
+from parfocal.report.wording import amount, in_one_line, place_of
 
 # XML 1.0 has no way to write these, escaped or not.
 _IMPOSSIBLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -10,9 +10,9 @@ from typing import TypeAlias
 from parfocal.judge.verdict import Divergence
 from parfocal.phrases import current_language, joined, phrase, translate
 from parfocal.report.coverage import words_of
-from parfocal.report.mistakes import own_mistakes, place_of
+from parfocal.report.mistakes import own_mistakes
 from parfocal.report.report import Report
-from parfocal.report.wording import amount, in_one_line, names, verdict
+from parfocal.report.wording import amount, in_one_line, names, place_of, verdict
 
 Said: TypeAlias = Callable[[str], str]
 SHOWN = 20  # mistakes in the table; a comment has a size limit

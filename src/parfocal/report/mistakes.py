@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from parfocal.judge.verdict import Divergence, Site
-from parfocal.phrases import phrase
+from parfocal.judge.verdict import Divergence
+from parfocal.report.wording import place_of
 
 
 def by_mistake(divergences: Sequence[Divergence]) -> list[list[Divergence]]:
@@ -26,7 +26,3 @@ def _mistake(divergence: Divergence) -> object:
     if divergence.phase == "weights" and divergence.cause is not None:
         return divergence.cause.fix
     return divergence.mistake or (divergence.phase, place_of(divergence), divergence.what)
-
-
-def place_of(divergence: Divergence) -> str:
-    return (divergence.port or divergence.reference or Site("", "")).path or phrase("the model")

@@ -15,7 +15,7 @@ from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, InheritanceReason, Site
 from parfocal.phrases import current_language, joined, phrase, translate
 from parfocal.report.coverage import words_of
-from parfocal.report.mistakes import by_mistake, place_of
+from parfocal.report.mistakes import by_mistake
 from parfocal.report.report import DepthPoint, Report
 from parfocal.report.wording import (
     REASONS,
@@ -28,6 +28,7 @@ from parfocal.report.wording import (
     in_one_line,
     kind_words,
     notes_of,
+    place_of,
     score_words,
     short_path,
     site_words,
@@ -57,15 +58,17 @@ _Line: TypeAlias = "str | _Fix"
 def render(report: Report, width: int = WIDTH, *, verbose: bool = False, language: str | None = None) -> str:
     """The report in words: at most ``LINES`` lines, or everything with ``verbose``."""
     language = language or current_language()
-    first = [] if report.first is None else [*_divergence(report.first, report), ""]
+    first = report.first
+    told = [] if first is None else [*_divergence(first, report), ""]
+    mistakes = by_mistake([each for each in report.divergences if each is first or not each.inherited])
     head, others, summary, notes, end = (
         [part for line in lines for part in _fitted(line, width, verbose, language)]
         for lines in (
-            [headline(report), "", *first],
-            _others(report, verbose),
+            [headline(report), "", *told],
+            _others(report, mistakes, verbose),
             [*_depth(report.along, report.limit, width), *_compared(report, verbose)],
             _listed(notes_of(report), verbose),
-            [_next_step(report)],
+            [_next_step(report, first, len(mistakes))],
         )
     )
     if not verbose:
@@ -175,12 +178,10 @@ def _error(error: Comparison, first: Divergence, report: Report) -> list[str]:
     return lines
 
 
-def _others(report: Report, verbose: bool) -> list[_Line]:
+def _others(report: Report, groups: Sequence[Sequence[Divergence]], verbose: bool) -> list[_Line]:
     """Every further mistake with its cause; the same mistake in several places once."""
     rest = report.divergences[1:]
-    own = [d for d in rest if not d.inherited]
     lines: list[_Line] = []
-    groups = by_mistake([*report.divergences[:1], *own])
     for number, (first, *more) in enumerate(groups):
         if number > SHOWN and not verbose:
             lines.append(phrase("also: ... and {count} more", count=len(groups) - number))
@@ -190,7 +191,7 @@ def _others(report: Report, verbose: bool) -> list[_Line]:
         elsewhere = [each for each in more if place_of(each) != place_of(first)]
         if elsewhere:
             lines.append(phrase("also: the same in {places}", places=_paths(elsewhere, verbose)))
-    inherited = len(rest) - len(own)
+    inherited = sum(each.inherited for each in rest)
     if inherited:
         lines.append(_inherited(inherited, len(groups)))
         lines += _reasons(rest) if verbose else []
@@ -296,15 +297,14 @@ def _listed(items: Sequence[str], verbose: bool) -> list[str]:
     return notes
 
 
-def _next_step(report: Report) -> str:
-    first = report.first
+def _next_step(report: Report, first: Divergence | None, mistakes: int) -> str:
     if first is None:
         return phrase("next: nothing to mend here")
     again = phrase("align again") if report.scale == "noise" else phrase("record and compare again")
     if not report.has_calls:
         again = phrase("compare again")
     if first.cause is not None:
-        if len(by_mistake([each for each in report.divergences if not each.inherited])) > 1:
+        if mistakes > 1:
             return phrase("next: make the fixes above, then {again}", again=again)
         return phrase("next: make the fix above, then {again}", again=again)
     if first.phase == "weights":

@@ -12,7 +12,6 @@ from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.judge.verdict import Divergence, InheritanceReason, Site
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import NOUNS, Compared, Coverage
-from parfocal.report.mistakes import place_of
 from parfocal.report.report import INCOMPLETE, Report
 from parfocal.weights.settings import setting_difference
 
@@ -115,6 +114,15 @@ def in_one_line(divergence: Divergence, report: Report) -> str:
     if size:
         line = phrase("{line}, {size}", line=line, size=size)
     return phrase("{line} ({detail})", line=line, detail=divergence.message) if divergence.message else line
+
+
+def path_of(divergence: Divergence) -> str:
+    """Of the module it is in; empty for the model as a whole."""
+    return (divergence.port or divergence.reference or Site("", "")).path
+
+
+def place_of(divergence: Divergence) -> str:
+    return path_of(divergence) or phrase("the model")
 
 
 def size_words(divergence: Divergence, report: Report) -> str:

@@ -54,6 +54,7 @@ ZIP_ERRORS = (
     EOFError,
     ValueError,
     OverflowError,
+    IndexError,  # a name that begins with a zero byte
     RuntimeError,  # encrypted, or (NotImplementedError) packed in a way that zipfile lacks
 )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from parfocal.attribution.inheritance import blame
 from parfocal.attribution.measures import Measure, Remark
 from parfocal.attribution.observation import Observation
 from parfocal.judge.tolerance import Tolerance
@@ -31,7 +30,7 @@ def pair_results(alignment: Alignment, observation: Observation) -> Iterator[Pai
         yield PairResult(
             alignment.reference.trace.nodes[pair.reference].site,
             alignment.port.trace.nodes[pair.port].site,
-            pair.why,
+            pair.why.words,
             None if forward is None else forward.score,
             None if backward is None else backward.score,
             _relative_error(forward, alignment.tolerance),
@@ -98,7 +97,8 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
             phrase("no float64 floor for {problem}; the other floors were used", problem=problem),
         )
     for path in dict.fromkeys(
-        nodes[blame(measure, alignment.port.trace)].path for measure in observation.overlooked
+        nodes[alignment.port.trace.around(measure.port, measure.levels)].path
+        for measure in observation.overlooked
     ):
         message = phrase(
             "{path} differs and is ignored: what the whole model gives is not judged",

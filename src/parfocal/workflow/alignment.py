@@ -33,7 +33,7 @@ from parfocal.attribution.side_by_side import SideComparison, anchored_calls
 from parfocal.attribution.sides import Driving, ModelResults, ModelSide, left_as_it_was
 from parfocal.attribution.whole_model import WholeModelResults
 from parfocal.backends.keeping import KeptAttributes, attributes_kept
-from parfocal.backends.protocol import Array, Mode
+from parfocal.backends.protocol import Mode
 from parfocal.errors import InputError
 from parfocal.explain.layers.settings import differences
 from parfocal.judge.tolerance import Tolerance
@@ -42,12 +42,12 @@ from parfocal.matching.borders import without_borders
 from parfocal.matching.pairing import Pairing, pair_calls, with_parts
 from parfocal.phrases import phrase
 from parfocal.replay.effort import ALIGNING, Effort, Prices
-from parfocal.replay.follow import Binding, ReplayFollower, Supply
+from parfocal.replay.follow import Binding, ReplayFollower
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.observe import FLOATING, Observer
 from parfocal.replay.repeat import Layouts, Repeater, ReplayScript, own_script
-from parfocal.replay.trace import Node, TensorData, Trace
+from parfocal.replay.trace import Node, Trace
 from parfocal.replay.user_errors import INPUTS_HINT
 from parfocal.replay.witness import Outline, Witness
 from parfocal.weights.plan import Plan, rearranged
@@ -317,7 +317,7 @@ class Alignment:
         collector = Collector(partners, self.tolerance)
         led = script if self.reference.loss is not None else weighted(script, port.trace)
         follower = ReplayFollower(
-            *(port.backend, led, _supply(ledger), collector),
+            *(port.backend, led, ledger.supply, collector),
             gradients=self.backward,
             listener=kept,
             unmoved=lying.unmoved,
@@ -349,14 +349,6 @@ def _given(pairing: Pairing, trace: Trace, bindings: Mapping[int, Binding]) -> d
         inputs = trace.nodes[pair.reference].inputs
         slots.update(slot for slot, value in inputs.items() if not led or id(value.data) in led)
     return given
-
-
-def _supply(ledger: Ledger) -> Supply:
-    def supply(data: TensorData) -> Array:
-        assert data.stored is not None
-        return ledger.get(data.stored)
-
-    return supply
 
 
 def _paired_or_lying_otherwise(view: Correspondence, led: LedRun) -> Correspondence:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from parfocal.backends.protocol import Mode
-from parfocal.explain.causes import number, place, spelled_path
+from parfocal.explain.causes import PortLine, number, place, spelled_path
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
@@ -125,7 +125,7 @@ class Dropping:
         )
         fix = phrase("drop with probability {right} in {words}", right=right, words=theirs.words)
         if theirs.is_module:
-            fix = f"{spelled_path(theirs.node.path)}.{self.theirs[theirs.node.path][0]} = {right}"
+            fix = PortLine.attribute(theirs.node.path, self.theirs[theirs.node.path][0], right)
         return Cause("random.dropout", message, fix, 0.0)
 
     def _cause(self, ours: Node, theirs: Node, *, sure: DropCounts) -> Cause | None:

@@ -62,9 +62,12 @@ def report_of(
         attempts=alignment.attempts,
         thorough=explain == THOROUGH,
     )
-    buffers, conventions = buffer_results(alignment, observation) if alignment.mode != "eval" else ([], [])
-    if explain and not fixed:
-        buffers = explained_updates(alignment, explainer, buffers)
+    buffers: list[Divergence] = []
+    conventions: list[Finding] = []
+    if alignment.mode != "eval":
+        buffers, conventions, names = buffer_results(alignment, observation)
+        if explain and not fixed:
+            buffers = explained_updates(alignment, explainer, list(zip(buffers, names, strict=True)))
     questions = Questions(describe=partial(_described_gradient, alignment) if explain else None)
     if (differing or made.entries) and not fixed:
         questions = replace(questions, excused=_excuses(alignment, observation, made.entries).of_weights)

@@ -17,13 +17,13 @@ from parfocal.judge import limits
 from parfocal.judge.floors import coarser, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.picture import picture_of
-from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
 from parfocal.workflow.alignment import Alignment
-from parfocal.workflow.statistics import Statistic, judged
+from parfocal.workflow.statistics import JudgedStatistics, Statistic, judged
 
 BUFFER_LIMIT = limits.verdicts.UPDATE.value
 
@@ -133,7 +133,7 @@ def _state(model_side: ModelSide) -> dict[str, Array]:
     }
 
 
-def buffer_results(alignment: Alignment, observation: Observation) -> tuple[list[Divergence], list[Finding]]:
+def buffer_results(alignment: Alignment, observation: Observation) -> JudgedStatistics:
     """Buffers after a run on exact inputs."""
     statistics = statistics_of(alignment, observation.buffers)
     return judged(statistics, alignment.port.backend, BUFFER_LIMIT)

@@ -175,7 +175,7 @@ def _layer(
     data = nodes[0].inputs["0"].data
     if entry is None or not can_be_built or data.stored is None:
         return None
-    given = observation.precise.ledger.get(data.stored)
+    given = observation.precise.recorded(data)
     layout = observation.precise.port.script.layouts.get((nodes[1].order, "input", "0"))
     expected = views.apply(entry.source_view, alignment.reference.natural.buffers[entry.source])
     arrays = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,11 +36,17 @@ class Statistic:
     ranks: int = 1  # whose batches it may be taken over, all together
 
 
-def judged(
-    statistics: Iterable[Statistic], backend: Backend | None, limit: float
-) -> tuple[list[Divergence], list[Finding]]:
+class JudgedStatistics(NamedTuple):
+    """What was found of buffers; ``names``: the buffers of each divergence, by their paths in the port."""
+
+    divergences: list[Divergence]
+    findings: list[Finding]
+    names: list[tuple[str, ...]]
+
+
+def judged(statistics: Iterable[Statistic], backend: Backend | None, limit: float) -> JudgedStatistics:
     """``backend``: the port's, for the words of a fix; None where there is none at hand."""
-    divergences: list[Divergence] = []
+    divergences: list[tuple[Divergence, str]] = []
     biased: list[Statistic] = []
     for each in statistics:
         floor = _floor(each)
@@ -52,8 +59,14 @@ def judged(
                 biased.append(replace(each, ranks=over))
                 break
         else:
-            divergences.append(_parted(each, floor, limit, backend))
-    return _one_for_each_layer(divergences), [_variance_finding(biased)] if biased else []
+            divergences.append((_parted(each, floor, limit, backend), each.name))
+    findings = [_variance_finding(biased)] if biased else []
+    groups = _by_mistake(divergences)
+    return JudgedStatistics(
+        [_in_one(group) for group in groups],
+        findings,
+        [tuple(name for _, name in group) for group in groups],
+    )
 
 
 def _parted(each: Statistic, floor: Size, limit: float, backend: Backend | None) -> Divergence:
@@ -70,26 +83,23 @@ def _parted(each: Statistic, floor: Size, limit: float, backend: Backend | None)
     return Divergence("buffer", *sites, each.name, comparison, floor, measured, cause=cause)
 
 
-def _one_for_each_layer(divergences: list[Divergence]) -> list[Divergence]:
-    """A wrong momentum shows in the mean and in the variance, and is one mistake."""
-    groups: dict[object, list[Divergence]] = {}
-    for number, each in enumerate(divergences):
+def _by_mistake(divergences: list[tuple[Divergence, str]]) -> list[list[tuple[Divergence, str]]]:
+    """A wrong momentum shows in the mean and in the variance of a layer, and is one mistake."""
+    groups: dict[object, list[tuple[Divergence, str]]] = {}
+    for number, (each, name) in enumerate(divergences):
         path = each.port.path if each.port is not None else ""
-        groups.setdefault((path, each.mistake) if each.mistake else number, []).append(each)
-    return [
-        replace(
-            max(group, key=lambda each: each.score),
-            what=phrase("{names} after one step", names=_names(group)),
-        )
-        for group in groups.values()
-    ]
+        groups.setdefault((path, each.mistake) if each.mistake else number, []).append((each, name))
+    return list(groups.values())
 
 
-def _names(group: list[Divergence]) -> str:
-    names = joined(" and ", (each.what for each in group))
-    return (
+def _in_one(group: list[tuple[Divergence, str]]) -> Divergence:
+    """The largest of them, told of all."""
+    names = joined(" and ", (name for _, name in group))
+    buffers = (
         phrase("buffer {names}", names=names) if len(group) == 1 else phrase("buffers {names}", names=names)
     )
+    largest = max((each for each, _ in group), key=lambda each: each.score)
+    return replace(largest, what=phrase("{names} after one step", names=buffers))
 
 
 def _floor(statistic: Statistic) -> Size:

@@ -17,21 +17,25 @@ from parfocal.workflow.alignment import Alignment
 
 
 def explained_updates(
-    alignment: Alignment, explainer: Explainer, found: Sequence[Divergence]
+    alignment: Alignment, explainer: Explainer, found: Sequence[tuple[Divergence, tuple[str, ...]]]
 ) -> list[Divergence]:
-    """The divergences of buffers, each with its cause where the user's own code keeps them."""
+    """The divergences of buffers, each with its cause where the user's own code keeps them.
+
+    ``found``: each with the buffers it is of, by their paths in the port.
+    """
     left = alignment.reference.natural.buffers
     explained: list[Divergence] = []
-    for path in dict.fromkeys(each.port.path for each in found if each.port is not None):
-        here = [each for each in found if each.port is not None and each.port.path == path]
+    for path in dict.fromkeys(each.port.path for each, _ in found if each.port is not None):
+        named = [(each, names) for each, names in found if each.port is not None and each.port.path == path]
+        here = [each for each, _ in named]
         nodes = _called_once(alignment, here[0])
         if nodes is None or any(each.cause is not None for each in here):
             explained += [_in_the_source(alignment, explainer, each) for each in here]
             continue
         checks = dict(_checks(alignment, *nodes, here[0].noise))
-        updates = [(each, checks[name]) for each in here for name in each.what.split() if name in checks]
-        named = [check for _, check in updates]
-        right = [check for check in checks.values() if check not in named]
+        updates = [(each, checks[name]) for each, names in named for name in names if name in checks]
+        wrong = [check for _, check in updates]
+        right = [check for check in checks.values() if check not in wrong]
         explained += explainer.explain_updates(updates, right, left) if len(updates) == len(here) else here
     return explained
 

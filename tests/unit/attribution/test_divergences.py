@@ -16,6 +16,7 @@ from parfocal.attribution.whole_model import WholeModelResult
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.verdict import Cause, InheritanceReason
 from parfocal.matching.pairing import CallPair, Pairing
+from parfocal.matching.table import PairReason
 from tests.unit.matching.traces import Does, trace
 
 # root(0) > block(1) > fc(2), act(3); then head(4)
@@ -50,7 +51,7 @@ def judge(
     divided=(),
 ):
     reference, port = trace(NET), trace(NET)
-    pairing = Pairing(tuple(CallPair(n, n, n, True, "weights") for n in pairs), (), ())
+    pairing = Pairing(tuple(CallPair(n, n, n, True, PairReason.WEIGHTS) for n in pairs), (), ())
     observation = SimpleNamespace(
         pairing=pairing,
         measures=list(measures),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from parfocal.matching.anchors import anchors_of, splits_of
 from parfocal.matching.pairing import pair_calls
+from parfocal.matching.table import PairReason
 from tests.unit.matching.traces import Does, trace
 
 
@@ -310,7 +311,7 @@ def test_a_layer_that_does_the_work_of_three_is_not_the_block_around_the_three()
     copies = [(f"b.{name}.weight", "b.qkv.weight") for name in ("q", "k", "v")]
     pairing = pair_calls(reference, port, anchors_of(copies), None, splits_of(copies))
     (found,) = [pair for pair in pairing.pairs if port.nodes[pair.port].path == "b.qkv"]
-    assert (found.why, found.gives, found.whole) == ("shared weights", None, False)
+    assert (found.why, found.gives, found.whole) == (PairReason.SHARED_WEIGHTS, None, False)
     single = trace(Does("", "Net", ["x"], ["y!"], [Does("b", "Linear", ["x"], ["y!"])]))
     alone = [(f"b.{name}.weight", "b.weight") for name in ("q", "k", "v")]
     assert plain(reference, single, alone)["b"] == "b"

@@ -35,6 +35,7 @@ def test_all_that_is_alike_is_found():
     shelves = Shelves()
     for node in nodes:
         shelves.put(node)
+    several = narrowed = 0  # nodes for which there is something to find, and something to leave out
     for node in nodes:
         marks = node.outputs["0"].data.fingerprint
         alike = {
@@ -43,6 +44,10 @@ def test_all_that_is_alike_is_found():
         found = [each.order for each in shelves.like(node)]
         assert found == sorted(found)
         assert alike <= set(found)
+        several += len(alike) > 1
+        narrowed += len(found) < len(nodes)
+    assert several > 10
+    assert narrowed > 10
 
 
 def test_what_was_taken_is_not_found_again():

@@ -27,7 +27,7 @@ class Made(noise_floors.NoiseFloors):
         node = SimpleNamespace(inputs={"0": value}, outputs={}, parent=None)
         self.port = SimpleNamespace(trace=SimpleNamespace(nodes=[node]))
         self._held = HeldArrays(2**20)
-        self._held.put(("port exact", (0,)), PLACE, exact, PLACE)
+        self._held.put((noise_floors.PORT_EXACT, (0,)), PLACE, exact, PLACE)
 
     def port_result(self, calls: noise_floors.Calls, what: noise_floors.What) -> np.ndarray:
         return np.full(3, 7.0, "float32")

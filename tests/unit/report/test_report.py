@@ -44,7 +44,8 @@ def test_json_is_strict_and_complete():
 def test_settings_of_any_type_become_json():
     odd = divergence()
     object.__setattr__(odd, "port", type(odd.port)("x", "Odd", None, None, None, {1: {2}, "f": print}))
-    json.dumps(report(odd).to_json(), allow_nan=False)
+    data = json.loads(json.dumps(report(odd).to_json(), allow_nan=False))
+    assert data["divergences"][0]["port"]["settings"] == {"1": "{2}", "f": str(print)}
 
 
 def test_saving(tmp_path):

@@ -8,6 +8,7 @@ from parfocal.attribution.ignoring import IgnoredCalls
 from parfocal.attribution.measures import Measure
 from parfocal.judge.floors import Size
 from parfocal.matching.pairing import CallPair, Pairing
+from parfocal.matching.table import PairReason
 from parfocal.weights.plan import Plan, SettingNote
 from parfocal.workflow.align_findings import findings, leaves, pair_results
 from tests.unit.matching.traces import Does, trace
@@ -32,7 +33,7 @@ def watched(measures=(), unpaired=(), outputs=(1, 1), notes=(), problems=(), pat
         SimpleNamespace(trace=trace(NET), natural=SimpleNamespace(outputs=dict.fromkeys(range(count))))
         for count in outputs
     ]
-    pairs = tuple(CallPair(n, n, n, True, "weights") for n in range(5) if n not in unpaired)
+    pairs = tuple(CallPair(n, n, n, True, PairReason.WEIGHTS) for n in range(5) if n not in unpaired)
     observation = SimpleNamespace(
         pairing=Pairing(pairs, (), tuple(unpaired)),
         measures=list(measures),

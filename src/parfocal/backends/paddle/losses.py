@@ -6,18 +6,7 @@ A new loss is one entry here; its class name is its kind unless ``kinds.py`` say
 from __future__ import annotations
 
 from parfocal.backends.building import Recipe, recipe
-from parfocal.backends.reading import Table, present
-
-REDUCTION: Table = {"reduction": "reduction"}
-
-
-def _weighted(*names: str) -> Table:
-    return {**REDUCTION, **{name: name for name in names}, "weighted": present("weight")}
-
-
-def _loss(**names: str) -> Table:
-    return {**REDUCTION, **names}
-
+from parfocal.backends.reading import REDUCTION, Table, loss, present, weighted
 
 LOSSES: dict[str, Table] = {
     "L1Loss": REDUCTION,
@@ -25,31 +14,31 @@ LOSSES: dict[str, Table] = {
     "SoftMarginLoss": REDUCTION,
     "MultiLabelMarginLoss": REDUCTION,
     "CrossEntropyLoss": {
-        **_weighted("ignore_index", "label_smoothing", "axis"),
+        **weighted("ignore_index", "label_smoothing", "axis"),
         "soft_label": "soft_label",
         "use_softmax": "use_softmax",
     },
     "NLLLoss": {"reduction": "_reduction", "ignore_index": "_ignore_index", "weighted": present("_weight")},
-    "BCELoss": _weighted(),
-    "BCEWithLogitsLoss": {**_weighted(), "positive_weighted": present("pos_weight")},
-    "MultiLabelSoftMarginLoss": _weighted(),
-    "MultiMarginLoss": _weighted("p", "margin"),
+    "BCELoss": weighted(),
+    "BCEWithLogitsLoss": {**weighted(), "positive_weighted": present("pos_weight")},
+    "MultiLabelSoftMarginLoss": weighted(),
+    "MultiMarginLoss": weighted("p", "margin"),
     "SmoothL1Loss": {**REDUCTION, "beta": "delta", "is_huber": "is_huber"},
-    "KLDivLoss": _loss(log_target="log_target"),
-    "CTCLoss": _loss(blank="blank", zero_infinity="zero_infinity"),
-    "RNNTLoss": _loss(blank="blank"),
-    "CosineEmbeddingLoss": _loss(margin="margin"),
-    "HingeEmbeddingLoss": _loss(margin="margin"),
-    "MarginRankingLoss": _loss(margin="margin"),
-    "GaussianNLLLoss": _loss(full="full", epsilon="epsilon"),
+    "KLDivLoss": loss(log_target="log_target"),
+    "CTCLoss": loss(blank="blank", zero_infinity="zero_infinity"),
+    "RNNTLoss": loss(blank="blank"),
+    "CosineEmbeddingLoss": loss(margin="margin"),
+    "HingeEmbeddingLoss": loss(margin="margin"),
+    "MarginRankingLoss": loss(margin="margin"),
+    "GaussianNLLLoss": loss(full="full", epsilon="epsilon"),
     "PoissonNLLLoss": {
         "reduction": "_reduction",
         "full": "_full",
         "epsilon": "_epsilon",
         "log_input": "_log_input",
     },
-    "TripletMarginLoss": _loss(margin="margin", p="p", epsilon="epsilon", swap="swap"),
-    "TripletMarginWithDistanceLoss": _loss(margin="margin", swap="swap"),
+    "TripletMarginLoss": loss(margin="margin", p="p", epsilon="epsilon", swap="swap"),
+    "TripletMarginWithDistanceLoss": loss(margin="margin", swap="swap"),
     "AdaptiveLogSoftmaxWithLoss": {
         "in_features": "in_features",
         "num_classes": "n_classes",

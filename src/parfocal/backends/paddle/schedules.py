@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import paddle
-
 from parfocal.backends.paddle.training import Training
 
 
@@ -33,9 +31,6 @@ class Scheduling(Training):
 
     def optimizer_of(self, scheduler: Any) -> Any | None:
         return None
-
-    def needs_metric(self, scheduler: Any) -> bool:
-        return isinstance(scheduler, paddle.optimizer.lr.ReduceOnPlateau)
 
     def schedule_state(self, scheduler: Any) -> Any:
         chain = [scheduler]

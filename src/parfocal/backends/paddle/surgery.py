@@ -1,4 +1,4 @@
-"""Tier 2 for PaddlePaddle, replaying: other values in the same graph, layers in another dtype."""
+"""Tier 2 for PaddlePaddle, replaying: layers in another dtype, without dropout, with gradients kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from parfocal.backends.paddle.exchanging import exchanged
 from parfocal.backends.paddle.models import Models
 from parfocal.backends.paddle.rounding import rounded
 from parfocal.backends.paddle.widening import widened
-from parfocal.backends.protocol import Array
 
 _DROPPING = (
     *("dropout", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"),
@@ -24,68 +23,10 @@ _DROPPING = (
 )
 
 
-class _Substitute(paddle.autograd.PyLayer):
-    """Other values forward, the same gradient backward; none where the values have another shape."""
-
-    @staticmethod
-    def forward(ctx: Any, tensor: Any, make: Callable[[], Any]) -> Any:
-        ctx.shape = tensor.shape
-        return make()  # made inside: a tensor that comes in and goes out counts as changed in place
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Any) -> Any:
-        return gradient if gradient.shape == ctx.shape else paddle.zeros(ctx.shape, gradient.dtype)
-
-
 class Surgery(Models, ModuleCopies):
-    """What replaying asks of a backend."""
+    """What replaying asks of a backend for modules."""
 
     recurrent = (paddle.nn.layer.rnn.RNNBase,)
-
-    leaves_gradients_alone = False  # it adds other uses of a tensor to the gradient of the first
-
-    def alias(self, tensor: Any) -> Any:
-        # reshape would hand back the very same object, and view refuses what is empty
-        shape = tensor.shape
-        return tensor.clone() if 0 in shape else paddle._C_ops.view_shape(tensor, shape)
-
-    def duplicate(self, tensor: Any) -> Any:
-        copied = tensor.detach().clone()
-        copied.stop_gradient = tensor.stop_gradient
-        return copied if tensor.is_leaf else copied.clone()
-
-    def substitute(self, tensor: Any, array: Array, *, copy: bool = True) -> Any:
-        def make() -> Any:
-            new = self.from_array(array, copy=copy)
-            return new if new.dtype is tensor.dtype else new.astype(tensor.dtype)
-
-        if tensor.stop_gradient:
-            return make()
-        if list(array.shape) == tensor.shape and array.size and paddle.is_grad_enabled():
-            other = self.alias(tensor)  # a step of the graph that needs no values to go back
-            make()._share_underline_tensor_to(other)
-            return other
-        # What a hook on a PyLayer's own output returns is not used; on an alias of it it is.
-        return self.alias(_Substitute.apply(tensor, make))
-
-    def overwrite(self, tensor: Any, array: Array) -> None:
-        values = self.cast(self.from_array(array), self.dtype(tensor))
-        self.write(tensor, self.to_array(values, copy=False))
-
-    def assign(self, tensor: Any, value: Any) -> None:
-        if value.data_ptr() == tensor.data_ptr():
-            # A value on the same memory would count as changed too, and the graph may need it.
-            room = paddle.empty_like(tensor)
-            while room.inplace_version < tensor.inplace_version:
-                room._bump_inplace_version()
-            room._share_underline_tensor_to(tensor)
-        paddle.assign(value, output=tensor)
-
-    def changes_behind_hooks(self, tensor: Any) -> Callable[[], int] | None:
-        return None
-
-    def version(self, tensor: Any) -> int:
-        return int(tensor._inplace_version())  # what the property of a like name asks, after a detour
 
     def no_functional_dropout(self) -> AbstractContextManager[None]:
         def undropped(kernel: Any, x: Any, seed: Any, probability: Any, *rest: Any) -> Any:

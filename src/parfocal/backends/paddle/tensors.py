@@ -1,4 +1,4 @@
-"""Tier 1 for PaddlePaddle: tensors to arrays and back, every dtype NumPy can hold.
+"""What PaddlePaddle does with one tensor: arrays in and out, other values in the same graph, gradients.
 
 A tensor in main memory is read and written through a NumPy view of its own storage, so
 nothing is copied twice and strides, aliases and ``stop_gradient`` stay as they are.
@@ -6,6 +6,7 @@ nothing is copied twice and strides, aliases and ``stop_gradient`` stay as they 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -82,12 +83,26 @@ class _Memory:
         }
 
 
+class _Substitute(paddle.autograd.PyLayer):
+    """Other values forward, the same gradient backward; none where the values have another shape."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, make: Callable[[], Any]) -> Any:
+        ctx.shape = tensor.shape
+        return make()  # made inside: a tensor that comes in and goes out counts as changed in place
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient if gradient.shape == ctx.shape else paddle.zeros(ctx.shape, gradient.dtype)
+
+
 class Tensors:
-    """What ``TensorBackend`` asks for."""
+    """What ``TensorBackend`` asks for, and of ``ModelBackend`` what is about one tensor."""
 
     name = "paddle"
     framework_version = str(paddle.__version__)
     dtypes = frozenset(DTYPES)
+    leaves_gradients_alone = False  # it adds other uses of a tensor to the gradient of the first
 
     def threads(self) -> int:
         return int(paddle.get_flags("FLAGS_paddle_num_threads")["FLAGS_paddle_num_threads"])
@@ -162,6 +177,53 @@ class Tensors:
 
     def require_grad(self, tensor: Any) -> None:
         tensor.stop_gradient = False
+
+    def alias(self, tensor: Any) -> Any:
+        # reshape would hand back the very same object, and view refuses what is empty
+        shape = tensor.shape
+        return tensor.clone() if 0 in shape else paddle._C_ops.view_shape(tensor, shape)
+
+    def duplicate(self, tensor: Any) -> Any:
+        copied = tensor.detach().clone()
+        copied.stop_gradient = tensor.stop_gradient
+        return copied if tensor.is_leaf else copied.clone()
+
+    def substitute(self, tensor: Any, array: Array, *, copy: bool = True) -> Any:
+        def make() -> Any:
+            new = self.from_array(array, copy=copy)
+            return new if new.dtype is tensor.dtype else new.astype(tensor.dtype)
+
+        if tensor.stop_gradient:
+            return make()
+        if list(array.shape) == tensor.shape and array.size and paddle.is_grad_enabled():
+            other = self.alias(tensor)  # a step of the graph that needs no values to go back
+            make()._share_underline_tensor_to(other)
+            return other
+        # What a hook on a PyLayer's own output returns is not used; on an alias of it it is.
+        return self.alias(_Substitute.apply(tensor, make))
+
+    def overwrite(self, tensor: Any, array: Array) -> None:
+        values = self.cast(self.from_array(array), self.dtype(tensor))
+        self.write(tensor, self.to_array(values, copy=False))
+
+    def assign(self, tensor: Any, value: Any) -> None:
+        if value.data_ptr() == tensor.data_ptr():
+            # A value on the same memory would count as changed too, and the graph may need it.
+            room = paddle.empty_like(tensor)
+            while room.inplace_version < tensor.inplace_version:
+                room._bump_inplace_version()
+            room._share_underline_tensor_to(tensor)
+        paddle.assign(value, output=tensor)
+
+    def changes_behind_hooks(self, tensor: Any) -> Callable[[], int] | None:
+        return None
+
+    def version(self, tensor: Any) -> int:
+        return int(tensor._inplace_version())  # what the property of a like name asks, after a detour
+
+    def watch_gradient(self, tensor: Any, callback: Callable[[Any], Any]) -> Callable[[], None] | None:
+        # The hook stays with the value the tensor has now, also when it is changed in place later.
+        return None if tensor.stop_gradient else tensor.register_hook(callback).remove
 
     def _view(self, tensor: Any) -> Array:
         name = self.dtype(tensor)

@@ -8,13 +8,14 @@ counts steps only as powers of beta.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import paddle
 
-from parfocal.backends.checks import check_closure, check_plateau, not_of_model
+from parfocal.backends.checks import not_of_model
+from parfocal.backends.optimizer_steps import OptimizerSteps
 from parfocal.backends.paddle.watch import Watching
 from parfocal.backends.protocol import Array
 
@@ -85,32 +86,16 @@ STEP_POWERS: dict[str, tuple[str, int, int]] = {
 SINGLE_NUMBERS = {"momentum_product"}  # kept as a whole tensor of the same number
 
 
-class Training(Watching):
+class Training(Watching, OptimizerSteps):
     """What ``TrainingBackend`` asks for."""
 
-    def is_optimizer(self, value: object) -> bool:
-        return isinstance(value, paddle.optimizer.Optimizer)
-
-    def is_scheduler(self, value: object) -> bool:
-        return isinstance(value, paddle.optimizer.lr.LRScheduler)
+    optimizer_class = paddle.optimizer.Optimizer
+    scheduler_class = paddle.optimizer.lr.LRScheduler
+    closure_optimizer = paddle.optimizer.LBFGS
+    metric_scheduler = paddle.optimizer.lr.ReduceOnPlateau
 
     def sgd(self, model: Any, learning_rate: float) -> Any:
         return paddle.optimizer.SGD(learning_rate=learning_rate, parameters=model.parameters())
-
-    def optimizer_step(self, optimizer: Any, closure: Callable[[], Any] | None = None) -> None:
-        if self.needs_closure(optimizer):
-            optimizer.step(check_closure(closure))
-        else:
-            optimizer.step()
-
-    def needs_closure(self, optimizer: Any) -> bool:
-        return isinstance(optimizer, paddle.optimizer.LBFGS)
-
-    def scheduler_step(self, scheduler: Any, metric: float | None = None) -> None:
-        if isinstance(scheduler, paddle.optimizer.lr.ReduceOnPlateau):
-            scheduler.step(check_plateau(metric))
-        else:
-            scheduler.step()
 
     def optimizer_kind(self, optimizer: Any) -> str:
         for base in type(optimizer).__mro__:

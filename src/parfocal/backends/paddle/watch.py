@@ -1,4 +1,4 @@
-"""Tier 2 for PaddlePaddle, running: hooks around layer calls, gradients, backward.
+"""Tier 2 for PaddlePaddle, running: hooks around layer calls, backward.
 
 Our first hook runs before any of the user's and our last ones after them, so whatever the
 user's hooks do counts as part of the call.
@@ -41,10 +41,6 @@ class Watching(Models, ModuleCalls):
 
     def unwatched(self) -> AbstractContextManager[None]:
         return nullcontext()
-
-    def watch_gradient(self, tensor: Any, callback: Callable[[Any], Any]) -> Callable[[], None] | None:
-        # The hook stays with the value the tensor has now, also when it is changed in place later.
-        return None if tensor.stop_gradient else tensor.register_hook(callback).remove
 
     def backward(
         self, outputs: Sequence[Any], gradients: Sequence[Any | None], *, retain: bool = False

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
-
 from parfocal.backends.torch.training import Training
 
 
@@ -27,9 +25,6 @@ class Scheduling(Training):
 
     def optimizer_of(self, scheduler: Any) -> Any | None:
         return scheduler.optimizer
-
-    def needs_metric(self, scheduler: Any) -> bool:
-        return isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
 
     def schedule_state(self, scheduler: Any) -> Any:
         groups = [

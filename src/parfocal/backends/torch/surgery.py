@@ -1,8 +1,7 @@
-"""Tier 2 for PyTorch, replaying: tensors with other values in the same graph, modules in another dtype."""
+"""Tier 2 for PyTorch, replaying: modules in another dtype, without dropout, with gradients kept."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -13,25 +12,9 @@ from torch.overrides import TorchFunctionMode
 from parfocal.backends.calls import drop_own_hooks
 from parfocal.backends.module_copies import ModuleCopies
 from parfocal.backends.muting import rate_of
-from parfocal.backends.protocol import Array
 from parfocal.backends.torch.models import Models
 from parfocal.backends.torch.tensors import DTYPES
 from parfocal.backends.torch.widening import Widened
-
-
-class _Substitute(torch.autograd.Function):
-    """Other values forward, the same gradient backward; none where the values have another shape."""
-
-    @staticmethod
-    def forward(ctx: Any, tensor: Any, make: Callable[[], Any]) -> Any:
-        ctx.shape = tensor.shape
-        return make()  # made inside: a tensor that comes in and goes out counts as a view of itself
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        same = gradients[0].shape == ctx.shape
-        return (gradients[0] if same else gradients[0].new_zeros(ctx.shape)), None
-
 
 _ATTENTION = torch.nn.functional.scaled_dot_product_attention
 _DROPPING = frozenset(
@@ -97,42 +80,9 @@ def _argument(
 
 
 class Surgery(Models, ModuleCopies):
-    """What replaying asks of a backend."""
+    """What replaying asks of a backend for modules."""
 
     recurrent = (torch.nn.RNNBase,)
-
-    leaves_gradients_alone = True  # it adds in place only to what nobody else holds
-
-    def alias(self, tensor: Any) -> Any:
-        return tensor.view_as(tensor)
-
-    def duplicate(self, tensor: Any) -> Any:
-        copied = copy.deepcopy(tensor.detach())  # where a clone would lay some tensors out anew
-        if tensor.requires_grad:
-            copied.requires_grad_(True)
-        return copied if tensor.is_leaf else copied.clone()
-
-    def substitute(self, tensor: Any, array: Array, *, copy: bool = True) -> Any:
-        def make() -> Any:
-            return self.from_array(array, copy=copy).to(device=tensor.device, dtype=tensor.dtype)
-
-        return _Substitute.apply(tensor, make) if tensor.requires_grad else make()
-
-    def overwrite(self, tensor: Any, array: Array) -> None:
-        tensor.data.copy_(self.from_array(array))  # what goes through .data is not counted
-
-    def assign(self, tensor: Any, value: Any) -> None:
-        tensor.copy_(value)
-
-    def changes_behind_hooks(self, tensor: Any) -> Callable[[], int] | None:
-        if not tensor._is_view() or tensor.is_inference():
-            return None
-        counter = tensor.detach()  # shares the counter of changes
-        counter.data = counter.new_empty(0)  # and no longer the memory
-        return lambda: int(counter._version)
-
-    def version(self, tensor: Any) -> int:
-        return 0 if tensor.is_inference() else int(tensor._version)
 
     def no_functional_dropout(self) -> AbstractContextManager[None]:
         return _Undropped()

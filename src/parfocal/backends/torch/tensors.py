@@ -1,4 +1,4 @@
-"""Tier 1 for PyTorch: tensors to arrays and back, every dtype NumPy can hold.
+"""What PyTorch does with one tensor: arrays in and out, other values in the same graph, gradients.
 
 A tensor in main memory is read and written through a NumPy view of its own storage, so
 nothing is copied twice and strides, aliases and ``requires_grad`` stay as they are.
@@ -6,6 +6,8 @@ nothing is copied twice and strides, aliases and ``requires_grad`` stay as they 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import ml_dtypes
@@ -38,12 +40,27 @@ _READABLE = frozenset(
 )
 
 
+class _Substitute(torch.autograd.Function):
+    """Other values forward, the same gradient backward; none where the values have another shape."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, make: Callable[[], Any]) -> Any:
+        ctx.shape = tensor.shape
+        return make()  # made inside: a tensor that comes in and goes out counts as a view of itself
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        same = gradients[0].shape == ctx.shape
+        return (gradients[0] if same else gradients[0].new_zeros(ctx.shape)), None
+
+
 class Tensors:
-    """What ``TensorBackend`` asks for."""
+    """What ``TensorBackend`` asks for, and of ``ModelBackend`` what is about one tensor."""
 
     name = "torch"
     framework_version = str(torch.__version__)
     dtypes = frozenset(DTYPES)
+    leaves_gradients_alone = True  # it adds in place only to what nobody else holds
 
     def threads(self) -> int:
         return torch.get_num_threads()
@@ -109,6 +126,41 @@ class Tensors:
 
     def require_grad(self, tensor: Any) -> None:
         tensor.requires_grad_(True)
+
+    def alias(self, tensor: Any) -> Any:
+        return tensor.view_as(tensor)
+
+    def duplicate(self, tensor: Any) -> Any:
+        copied = deepcopy(tensor.detach())  # where a clone would lay some tensors out anew
+        if tensor.requires_grad:
+            copied.requires_grad_(True)
+        return copied if tensor.is_leaf else copied.clone()
+
+    def substitute(self, tensor: Any, array: Array, *, copy: bool = True) -> Any:
+        def make() -> Any:
+            return self.from_array(array, copy=copy).to(device=tensor.device, dtype=tensor.dtype)
+
+        return _Substitute.apply(tensor, make) if tensor.requires_grad else make()
+
+    def overwrite(self, tensor: Any, array: Array) -> None:
+        tensor.data.copy_(self.from_array(array))  # what goes through .data is not counted
+
+    def assign(self, tensor: Any, value: Any) -> None:
+        tensor.copy_(value)
+
+    def changes_behind_hooks(self, tensor: Any) -> Callable[[], int] | None:
+        if not tensor._is_view() or tensor.is_inference():
+            return None
+        counter = tensor.detach()  # shares the counter of changes
+        counter.data = counter.new_empty(0)  # and no longer the memory
+        return lambda: int(counter._version)
+
+    def version(self, tensor: Any) -> int:
+        return 0 if tensor.is_inference() else int(tensor._version)
+
+    def watch_gradient(self, tensor: Any, callback: Callable[[Any], Any]) -> Callable[[], None] | None:
+        # The hook stays with the value the tensor has now, also when it is changed in place later.
+        return tensor.register_hook(callback).remove if tensor.requires_grad else None
 
     def _view(self, tensor: Any) -> Array:
         name = self.dtype(tensor)

@@ -6,13 +6,14 @@ in ``SETTINGS`` and one in ``SLOTS``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
-from parfocal.backends.checks import check_closure, check_plateau, not_of_model
+from parfocal.backends.checks import not_of_model
+from parfocal.backends.optimizer_steps import OptimizerSteps
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch.watch import Watching
 
@@ -73,32 +74,16 @@ SLOTS: dict[str, dict[str, str]] = {
 }
 
 
-class Training(Watching):
+class Training(Watching, OptimizerSteps):
     """What ``TrainingBackend`` asks for."""
 
-    def is_optimizer(self, value: object) -> bool:
-        return isinstance(value, torch.optim.Optimizer)
-
-    def is_scheduler(self, value: object) -> bool:
-        return isinstance(value, torch.optim.lr_scheduler.LRScheduler)
+    optimizer_class = torch.optim.Optimizer
+    scheduler_class = torch.optim.lr_scheduler.LRScheduler
+    closure_optimizer = torch.optim.LBFGS
+    metric_scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau
 
     def sgd(self, model: Any, learning_rate: float) -> Any:
         return torch.optim.SGD(model.parameters(), lr=learning_rate)
-
-    def optimizer_step(self, optimizer: Any, closure: Callable[[], Any] | None = None) -> None:
-        if self.needs_closure(optimizer):
-            optimizer.step(check_closure(closure))
-        else:
-            optimizer.step()
-
-    def needs_closure(self, optimizer: Any) -> bool:
-        return isinstance(optimizer, torch.optim.LBFGS)
-
-    def scheduler_step(self, scheduler: Any, metric: float | None = None) -> None:
-        if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
-            scheduler.step(check_plateau(metric))
-        else:
-            scheduler.step()
 
     def optimizer_kind(self, optimizer: Any) -> str:
         for base in type(optimizer).__mro__:

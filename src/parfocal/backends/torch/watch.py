@@ -1,4 +1,4 @@
-"""Tier 2 for PyTorch, running: hooks around module calls, gradients, backward.
+"""Tier 2 for PyTorch, running: hooks around module calls, backward.
 
 Our first hook runs before any of the user's and our last ones after them, so whatever the
 user's hooks do counts as part of the call.
@@ -62,10 +62,6 @@ class Watching(Models, ModuleCalls):
             yield
         finally:
             torch.backends.mha.set_fastpath_enabled(chosen)
-
-    def watch_gradient(self, tensor: Any, callback: Callable[[Any], Any]) -> Callable[[], None] | None:
-        # The hook stays with the value the tensor has now, also when it is changed in place later.
-        return tensor.register_hook(callback).remove if tensor.requires_grad else None
 
     def backward(
         self, outputs: Sequence[Any], gradients: Sequence[Any | None], *, retain: bool = False

@@ -22,7 +22,7 @@ from parfocal.backends.protocol import Array, StateTensor
 from parfocal.backends.vocabulary import family
 from parfocal.explain.backward.gradients import GradientTrials, clip_bounds, stops
 from parfocal.explain.backward.stopping import owner_among
-from parfocal.explain.causes import Proof, cause, code_of, nearer, number, rounded, said, spelled_path
+from parfocal.explain.causes import PortLine, Proof, cause, code_of, nearer, number, rounded, said
 from parfocal.explain.fixes.tying import tied
 from parfocal.explain.layers.relations import factor_between
 from parfocal.explain.layers.settings import differing_names, rebuilt
@@ -122,7 +122,7 @@ class ParameterExplainer:
                 other=words[1],
             )
             flag, value = registry.dialect(theirs.backend.name).frozen
-            fix = f"{spelled_path(entry.target)}.{flag} = {value if frozen[0] else not value}"
+            fix = PortLine.attribute(entry.target, flag, value if frozen[0] else not value)
             yield Proof("grad.detached", message, fix, left, facts=("frozen", words[0]))
 
     def _thawed(self, users: ParameterUsers, entry: Entry, floor: Size) -> float:
@@ -176,7 +176,7 @@ class ParameterExplainer:
                     kind=node.kind,
                     path=node.path,
                 )
-                fix, facts = f"{spelled_path(node.path)} = {line}", (node.kind, name, values)
+                fix, facts = PortLine.layer(node.path, line), (node.kind, name, values)
                 yield Proof(code_of(name, node.kind), message, fix, left, facts=facts)
 
     def _untied(self, entry: Entry, floor: Size) -> Iterator[Proof]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from parfocal.backends import registry
-from parfocal.explain.causes import spelled_path
+from parfocal.explain.causes import PortLine, spelled_path
 from parfocal.explain.fixes.finding import find_layer
 from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.imports import spelled
@@ -25,7 +25,7 @@ def tied(port: Repeater, parts: Sequence[Entry], words: str) -> str:
         return words
     kept, other = sorted(parts, key=lambda part: part.source_view != part.target_view)
     if (kept.target_shape, kept.target_view) == (other.target_shape, other.target_view):
-        return f"{spelled_path(other.target)} = {spelled_path(kept.target)}"
+        return PortLine.layer(other.target, spelled_path(kept.target))
     if kept.target_shape != other.target_shape[::-1] or len(kept.target_shape) != 2:
         return words
     return _multiplied(port, kept.target, other.target) or words

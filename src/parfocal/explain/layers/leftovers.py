@@ -10,7 +10,7 @@ from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Backend
 from parfocal.backends.vocabulary import family
 from parfocal.errors import ParfocalError
-from parfocal.explain.causes import code_of, said, spelled_path
+from parfocal.explain.causes import PortLine, code_of, said, spelled_path
 from parfocal.explain.layers.settings import differing_names
 from parfocal.judge.verdict import Cause, Divergence, InheritanceReason
 from parfocal.phrases import joined, phrase
@@ -91,7 +91,7 @@ def _made_otherwise(path: str, reference: Modules, port: Modules) -> Cause | Non
     )
     message, fix = (
         phrase("{values} ({kind} {path})", values=values, kind=kind, path=path),
-        f"{spelled_path(path)} = {line}",
+        PortLine.layer(path, line),
     )
     return Cause(
         code_of(names[0], kind),
@@ -121,9 +121,7 @@ def _another_kind(path: str, partner: str, reference: Modules, port: Modules) ->
     if backend.is_framework_layer(modules[partner]) and isinstance(builder, LayerBuilder):
         try:
             line = builder.spell(ours, backend.settings(modules[partner]))
-            return Cause(
-                "op.kind", message, f"{spelled_path(path)} = {line}", 0.0, facts=(ours, theirs, line)
-            )
+            return Cause("op.kind", message, PortLine.layer(path, line), 0.0, facts=(ours, theirs, line))
         except ParfocalError:
             pass  # the port's framework has none: said in words
     return Cause("op.kind", message, fix, 0.0, facts=(ours, theirs))

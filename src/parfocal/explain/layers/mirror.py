@@ -20,7 +20,7 @@ from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
 from parfocal.backends.vocabulary import ACTIVATIONS
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, code_of, place, rounded, said, spelled_path
+from parfocal.explain.causes import PortLine, Proof, code_of, place, rounded, said, spelled_path
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.judge import limits
 from parfocal.judge.layouts import fit
@@ -215,10 +215,10 @@ def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: floa
             spelled_path=spelled_path(case.node.path),
         )
         if node.kind in ACTIVATIONS and case.node.is_leaf and isinstance(case.backend, LayerBuilder):
-            fix = f"{spelled_path(case.node.path)} = {case.backend.spell(node.kind, node.settings, [name])}"
+            fix = PortLine.layer(case.node.path, case.backend.spell(node.kind, node.settings, [name]))
         kept = [key for key, value in vars(case.module).items() if type(value) is float and value in values]
         if len(kept) == 1:  # the hand-written layer keeps the number under a name
-            fix = f"{spelled_path(case.node.path)}.{kept[0]} = {said(own)}"
+            fix = PortLine.attribute(case.node.path, kept[0], said(own))
         facts = ("reference", node.kind, name, said(own), *map(said, values))
         return Proof(code_of(name, node.kind), message, fix, score, facts=facts)
     message = phrase(
@@ -231,6 +231,6 @@ def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: floa
     )
     assert isinstance(case.backend, LayerBuilder)
     line = case.backend.spell(node.kind, {**node.settings, name: values[0]}, [name])
-    fix = f"{spelled_path(node.path)} = {line}"
+    fix = PortLine.layer(node.path, line)
     facts = ("port", node.kind, name, said(own), *map(said, values))
     return Proof(code_of(name, node.kind), message, fix, score, facts=facts)

@@ -15,7 +15,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, number, place, rounded, spelled_path
+from parfocal.explain.causes import PortLine, Proof, number, place, rounded
 from parfocal.explain.kept import path_of
 from parfocal.explain.layers.relations import factor_between
 from parfocal.judge import limits
@@ -49,7 +49,7 @@ def other_share(case: Case) -> Iterator[Proof]:
                     port=number(value),
                     right=number(right),
                 )
-                fix = f"{spelled_path(case.node.path)}.{name} = {number(right)}"
+                fix = PortLine.attribute(case.node.path, name, number(right))
                 facts = (name, number(value), number(right))
                 yield Proof("buffer.momentum", message, fix, score, facts=facts)
                 return

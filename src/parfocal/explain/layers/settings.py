@@ -15,7 +15,7 @@ from parfocal.backends.protocol import Backend
 from parfocal.backends.vocabulary import ACTIVATIONS, CONVENTIONS, family
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
+from parfocal.explain.causes import PortLine, Proof, code_of, place, said, spelled_path
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 from parfocal.weights.transfer import transfer
@@ -98,7 +98,7 @@ def _exchanged(case: Case) -> Iterator[Proof]:
         reference=other.kind,
         port=case.node.kind,
     )
-    fix = f"{spelled_path(case.node.path)} = {line}"
+    fix = PortLine.layer(case.node.path, line)
     yield Proof(code, message, fix, measured, facts=(other.kind, case.node.kind, line))
 
 
@@ -124,7 +124,7 @@ def training_flag(case: Case) -> Iterator[Proof]:
             reference=MODES[other.training],
             port=MODES[case.node.training],
         )
-        fix = f"{spelled_path(case.node.path)}.{MODES[other.training]}()"
+        fix = PortLine.mode(case.node.path, MODES[other.training])
         yield Proof("mode.training", message, fix, measured, facts=("is in", MODES[other.training]))
 
 
@@ -236,7 +236,7 @@ def _tried(case: Case, changed: Mapping[str, Any]) -> Proof | None:
     code = code_of(next(iter(changed)), node.kind)
     message, fix = (
         phrase("{values} ({kind} {place})", values=values, kind=node.kind, place=place(node)),
-        f"{spelled_path(node.path)} = {line}",
+        PortLine.layer(node.path, line),
     )
     facts = tuple(
         fact for name, value in changed.items() for fact in (name, said(value), said(node.settings[name]))

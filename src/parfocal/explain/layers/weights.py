@@ -25,7 +25,15 @@ from parfocal.judge.verdict import Cause
 from parfocal.phrases import joined, phrase
 
 LONGEST = limits.searches.WEIGHT_OF_A_LINE.value
-COPY = "parfocal.transfer(reference, port)"
+
+
+class CopyLine(str):
+    """The line that copies all weights: no advice for what a model computes itself."""
+
+    __slots__ = ()
+
+
+COPY = CopyLine("parfocal.transfer(reference, port)")
 NARROW = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 Others = Iterable[tuple[str, Array]]
 

@@ -13,7 +13,7 @@ from typing import Any
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.errors import UnsupportedError
-from parfocal.explain.causes import OpLine, Proof, code_of, place, spelled_path
+from parfocal.explain.causes import OpLine, PortLine, Proof, code_of, place, spelled_path
 from parfocal.explain.causes import said as in_words
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.explain.ops.arguments import told
@@ -165,7 +165,7 @@ def layer_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proo
             *_row(case.node.path, names, index, None),
         ]
         library = line_of_it.partition("(")[0].rpartition(".")[0]
-        fix = f"{spelled_path(case.node.path)} = {library}.Sequential({', '.join(parts)})"
+        fix = PortLine.layer(case.node.path, f"{library}.Sequential({', '.join(parts)})")
         there = phrase("{spelled} ({line})", spelled=theirs.spelled, line=line(theirs))
         message = phrase(
             "the reference applies {there}, the port does not in {place}", there=there, place=place(case.node)
@@ -222,7 +222,7 @@ def _proof(
 ) -> Proof:
     node = _node(comparison, mine)
     where = OpLine(None, mine.file, mine.line, module=node.path, kind=node.kind)
-    fix = f"{spelled_path(node.path)} = {new}"
+    fix = PortLine.layer(node.path, new)
     return Proof(code, message, fix, score, where, None if theirs is None else theirs.where)
 
 

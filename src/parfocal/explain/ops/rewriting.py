@@ -14,7 +14,7 @@ from typing import Any
 
 from parfocal.backends.protocol import Call
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, spelled_path
+from parfocal.explain.causes import PortLine, Proof
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.attributes import set_to
 from parfocal.explain.fixes.finding import find_returned
@@ -46,8 +46,8 @@ def mended(comparison: OpComparison, mismatch: Mismatch | None, proof: Proof) ->
     """The proof with a line that was tried, if there is one."""
     if isinstance(proof.fix, ModuleSetting):
         return _set_or_said(comparison, mismatch, proof, proof.fix)
-    if proof.fix.startswith(spelled_path("")) and not isinstance(proof.fix, FixLine):
-        return proof  # of the port itself
+    if isinstance(proof.fix, PortLine):
+        return proof
     return _tried(comparison, mismatch, proof)[0]
 
 

@@ -7,11 +7,11 @@ from functools import cache
 from jinja2 import Environment, StrictUndefined, Template
 
 from parfocal.phrases import current_language, translate
-from parfocal.report.mistakes import own_mistakes, place_of
+from parfocal.report.mistakes import own_mistakes
 from parfocal.report.page.labels import say
 from parfocal.report.page.page import score_of, source
 from parfocal.report.report import Report
-from parfocal.report.wording import amount, headline
+from parfocal.report.wording import amount, headline, place_of
 
 SHOWN = 8  # mistakes
 

@@ -20,13 +20,13 @@ from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.brief import brief
 from parfocal.judge.verdict import PHASES, Divergence
 from parfocal.report.coverage import Compared, words_of
-from parfocal.report.mistakes import own_mistakes, place_of
+from parfocal.report.mistakes import own_mistakes
 from parfocal.report.page.facts import DETAILED, facts_of, plain, where
 from parfocal.report.page.labels import Label, say
 from parfocal.report.page.plotting import library
 from parfocal.report.page.rows import PageRow, rows_of
 from parfocal.report.report import INCOMPLETE, Curve, Report
-from parfocal.report.wording import notes_of
+from parfocal.report.wording import notes_of, path_of, place_of
 from parfocal.weights.plan import Plan, crossed_words, presumptions
 
 COLUMNS = 80  # of the table of steps; more steps share a column
@@ -148,7 +148,7 @@ def _mistake(group: Sequence[Divergence], report: Report, rows: Sequence[PageRow
     places = list(dict.fromkeys(place_of(each) for each in group[1:] if place_of(each) != place_of(first)))
     return {
         "first": first,
-        "place": place_of(first) if report.has_calls or place_of(first) != "the model" else "",
+        "place": place_of(first) if report.has_calls or path_of(first) else "",
         "what": say(first.what),
         "message": say(first.message) if first.message else None,
         "score": score_of(first.score) if report.tolerance is None and math.isfinite(first.score) else "",

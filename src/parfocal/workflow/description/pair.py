@@ -159,7 +159,7 @@ def _module_pairs(reference: Trace, port: Trace, copies: Copies) -> dict[str, li
         known = ours in found and pair.whole  # another call of a module that has its partner
         if theirs not in taken and not known:
             taken.add(theirs)
-            found.setdefault(ours, []).append(Partner(theirs, pair.why, pair.whole))
+            found.setdefault(ours, []).append(Partner(theirs, pair.why.words, pair.whole))
     called = [{node.path for node in trace.nodes} for trace in (reference, port)]
     for anchor in anchors:  # lists of modules are never called: what they hold says which is which
         left = [path for path in anchor.reference if path not in found]

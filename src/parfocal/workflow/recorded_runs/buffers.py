@@ -35,7 +35,7 @@ def compare_buffers(pair: StepPair, diverged: bool) -> StageOutcome:
         reason = Reason.ONLY_REFERENCE if pair.reference.buffers else Reason.ONLY_PORT
         return StageOutcome(left_out=(LeftOut(phrase("buffers"), reason),))
     statistics = list(_statistics(pair))
-    divergences, findings = judged(statistics, None, JUMP)
+    divergences, findings, _ = judged(statistics, None, JUMP)
     broadcast = _broadcast(pair) if divergences else None
     if broadcast is not None:
         divergences, findings = broadcast
@@ -55,7 +55,7 @@ def _broadcast(pair: StepPair) -> tuple[list[Divergence], list[Finding]] | None:
         given = _with_first_buffers(side)
         sides = (given, pair.port) if name == "reference" else (pair.reference, given)
         pairs = replace(pair, reference=sides[0], port=sides[1])
-        divergences, findings = judged(list(_statistics(pairs)), None, JUMP)
+        divergences, findings, _ = judged(list(_statistics(pairs)), None, JUMP)
         if not divergences:
             message = phrase(
                 "at every step all ranks of the {side} begin with the buffers of rank 0, those of the "

@@ -10,7 +10,7 @@ from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.metrics import Comparison
 from parfocal.matching.pairing import CallPair
-from parfocal.matching.weightless import BY_PLACE
+from parfocal.matching.table import PairReason
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace, Value
 from parfocal.workflow.recorded_runs.steps import RecordedStep
@@ -109,7 +109,7 @@ def likely(found: list[CallErrors], reference: Trace, port: Trace) -> list[CallE
         each
         for each in found
         if agrees[each.pair.port]
-        or each.pair.why != BY_PLACE
+        or each.pair.why is not PairReason.PLACE
         or not (block_agrees(each.pair.port) or is_a_part(each))
     ]
 

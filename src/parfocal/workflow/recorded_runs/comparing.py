@@ -258,7 +258,7 @@ def _pair_result(errors: CallErrors, pair: StepPair, scores: Mapping[int, float]
     return PairResult(
         pair.reference.trace.nodes[errors.pair.reference].site,
         pair.port.trace.nodes[errors.pair.port].site,
-        errors.pair.why,
+        errors.pair.why.words,
         _own(errors, scores),
         backward,
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from parfocal.capture.follow import may_correspond
 from parfocal.matching.pairing import CallPair, Pairing
+from parfocal.matching.table import PairReason
 from parfocal.workflow.recorded_runs.steps import RecordedStep
-
-FOLLOWED = "followed"  # why two calls are paired
 
 
 def follows(reference: RecordedStep, port: RecordedStep) -> bool:
@@ -22,7 +21,7 @@ def follows(reference: RecordedStep, port: RecordedStep) -> bool:
 def followed_pairing(reference: RecordedStep, port: RecordedStep) -> Pairing:
     """The pairs that were made while the run was recorded."""
     pairs = tuple(
-        CallPair(reference.positions[other], order, reference.positions[other], True, FOLLOWED)
+        CallPair(reference.positions[other], order, reference.positions[other], True, PairReason.FOLLOWED)
         for order, other in sorted(port.followed.items())
     )
     taken = {pair.reference for pair in pairs}, {pair.port for pair in pairs}

@@ -39,6 +39,7 @@ KEPT = limits.searches.FLOORS_KEPT.value
 FEW_SHADOWS = limits.verdicts.FEW_SHADOWS.value
 NEAR = limits.verdicts.NEAR_WEIGHT.value
 # What a slot of the reference is called in the port, where it is kept with the rate in it.
+EPSILONS = frozenset({"epsilon", "epsilon_place"})
 WITH_RATE = {"momentum": "momentum_with_lr"}
 
 
@@ -288,7 +289,7 @@ class UpdatePhase:
             return False
         found = [(name, ours) for name, ours, _ in differences(*sides) if name not in ("lr", "kind")]
         if any(name == "epsilon_place" for name, _ in found):  # no other epsilon makes the two one
-            found = [(name, ours) for name, ours in found if not name.startswith("epsilon")]
+            found = [(name, ours) for name, ours in found if name not in EPSILONS]
         return any(effect_of(each, name, ours) > EFFECT for name, ours in found)
 
     def _score(self, each: UpdateEvidence) -> tuple[float, UpdateFloor]:

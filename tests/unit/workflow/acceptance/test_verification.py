@@ -346,6 +346,16 @@ def test_a_wrong_call_is_one_clear_error(tmp_path):
         verify(tmp_path / "bad.zip")
 
 
+def test_a_zip_with_a_name_that_is_gone_is_one_clear_error(tmp_path):
+    with zipfile.ZipFile(tmp_path / "bad.zip", "w") as packed:
+        packed.writestr("a", b"")
+    data = (tmp_path / "bad.zip").read_bytes()
+    end = data.rindex(b"a")  # in the list at the end
+    (tmp_path / "bad.zip").write_bytes(data[:end].replace(b"a", b"\0") + b"\0" + data[end + 1 :])
+    with pytest.raises(FileFormatError, match="cannot be unpacked"):
+        verify(tmp_path / "bad.zip")
+
+
 def test_a_zip_that_is_cut_off_or_damaged_inside_is_one_clear_error(tmp_path):
     write_folder(tmp_path / "work" / "log_reprod")
     packed = shutil.make_archive(str(tmp_path / "handed_in"), "zip", tmp_path / "work")
