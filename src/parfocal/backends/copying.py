@@ -10,7 +10,9 @@ from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type, FunctionType, BuiltinFunctionType})
+_ATOMS = frozenset(
+    {type(None), bool, int, float, complex, str, bytes, type, FunctionType, BuiltinFunctionType}
+)
 _NEW: Any = object()  # what was not copied yet
 
 Memo = dict[int, Any]  # copies by the identity of what they are copies of, as ``copy.deepcopy`` has it

@@ -101,18 +101,21 @@ class ReplayFollower:
         unmoved: Collection[int] = (),
         words: Mapping[tuple[int, InputOrOutput, str], MaskEncoding] = MappingProxyType({}),
         whole: bool = False,
+        own: bool = False,
         backward: bool = True,
     ) -> None:
         """``unmoved``: identities of recorded data that lie here as they were recorded.
 
         ``words``: how masks are said here, by place, where not as they were recorded. ``whole``: the
         first call is the whole model, and what that gives is for somebody who knows of no other layout.
+        ``own``: the recorded data are the model's own, so none of them was moved.
         Without ``backward`` no gradient is sent back in the end, so none is missing.
         """
         self.listener = listener
         self.unmoved = unmoved
         self.words = words
         self.whole = whole
+        self.own = own
         self.backward = backward
         self.backend = backend
         self.script = script
@@ -274,7 +277,7 @@ class ReplayFollower:
 
     def _look(self, order: int, side: InputOrOutput, slot: str, tensor: Any, value: Value) -> Layout | None:
         known = self._layout_if_given(tensor, value.data)
-        stays = id(value.data) in self.unmoved or (self.whole and (order, side) == (0, "output"))
+        stays = self.own or id(value.data) in self.unmoved or (self.whole and (order, side) == (0, "output"))
         if known is not None and not (stays and known.keeps(value.data.shape)):
             return known
         observed = self.backend.to_array(tensor, copy=False)
