@@ -200,7 +200,7 @@ class Writer:
                 if text is not None and _is(known.array.reshape(array.shape), array):
                     return text
         for known in self.known:
-            if known.op is not None or known.array.ndim != array.ndim or array.ndim > 5:
+            if known.op is not None or sorted(known.array.shape) != sorted(array.shape) or array.ndim > 5:
                 continue
             for axes in permutations(range(array.ndim)):
                 if _is(known.array.transpose(axes), array):
