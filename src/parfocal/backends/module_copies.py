@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from parfocal.backends.copying import empty_containers
+from parfocal.backends.copying import Memo, copied
 from parfocal.backends.keeping import tensors_in
 from parfocal.backends.module_tree import ModuleTree
 from parfocal.errors import UnsupportedError
+
+_HOLDING = (dict, list, set, tuple)
 
 
 class ModuleCopies(ModuleTree):
@@ -34,18 +36,20 @@ class ModuleCopies(ModuleTree):
         """The copy with its floating-point tensors in another dtype."""
 
     def copy_as(self, module: Any, dtype: str | None) -> Any:
-        parts = list(self.modules(module).values())
         try:
-            twin = copy.deepcopy(module, self._without_graphs(parts) | empty_containers(parts))
+            twin = copied(module, {}, self._copied)
         except (RuntimeError, TypeError, ValueError) as error:
             raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
         self.make_bare(twin)
         return twin if dtype is None else self.convert(twin, dtype)
 
-    def _without_graphs(self, parts: list[Any]) -> dict[int, Any]:
-        """What a deep copy is to use for tensors of a graph that the modules keep: by their ids."""
-        kept = tensors_in(map(vars, parts), self.is_tensor)
-        return {id(tensor): self.duplicate(tensor.detach()) for tensor in kept if not tensor.is_leaf}
+    def _copied(self, value: Any, memo: Memo) -> Any:
+        """What is no plain object; a tensor of a graph, which no deep copy takes, without the graph."""
+        inside = tensors_in((value,), self.is_tensor) if isinstance(value, _HOLDING) else ()
+        for tensor in (value,) if self.is_tensor(value) else inside:
+            if not tensor.is_leaf and id(tensor) not in memo:
+                memo[id(tensor)] = self.duplicate(tensor.detach())
+        return copy.deepcopy(value, memo)
 
     @contextmanager
     def recurrence_in_training(self, model: Any) -> Iterator[None]:

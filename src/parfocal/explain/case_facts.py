@@ -65,6 +65,7 @@ class CaseFacts:
     left: Mapping[str, Array] = field(default_factory=dict)  # in the reference's buffers, after the run
     instead: Mapping[Place, Array] = field(default_factory=dict)  # expected there, and not what was recorded
     allowance: Allowance | None = None  # of work that trials may be; None: as much as it takes
+    besides: frozenset[int] = frozenset()  # other calls that give something wrong of their own
     problems: list[str] = field(default_factory=list)
     looked_up: dict[str, Any] = field(default_factory=dict)  # what hypotheses share
 
@@ -200,6 +201,12 @@ class CaseFacts:
         while self.call in self.divided.taking and found[-1] != around:
             found.append(nodes[found[-1]].parent or 0)
         return frozenset(found)
+
+    @property
+    def has_others_inside(self) -> bool:
+        """Whether another mistake is in what is repeated: as a whole that stays wrong, whatever is mended."""
+        start = self.precise.port.trace.nodes[self.start]
+        return any(start.order < order < start.finished for order in self.besides)
 
     def is_fed(self, order: int) -> bool:
         binding = self.precise.port.script.ties.get(order)

@@ -131,6 +131,8 @@ class Explainer:
         self._callers: set[str] = set()  # to blame for what another call is given
         self._nothing_more: set[tuple[object, ...]] = set()  # a line of a loop is looked at in one round
         self._seen: dict[int, list[Measure]] = {}
+        wrong = (each for each in seen if each.direction == "forward" and each.score > limit)
+        self._guilty = frozenset(blame(each, precise.port.trace) for each in wrong)
         for each in seen:
             self._seen.setdefault(precise.port.trace.around(each.port, each.levels), []).append(each)
 
@@ -373,6 +375,7 @@ class Explainer:
             group=self._groups.of(seen.port) if seen.own else None,
             unjudged=self._unjudged,
             allowance=self.allowance,
+            besides=self._guilty - {call},
         )
 
     def _sent_back_to(self, call: int) -> int:

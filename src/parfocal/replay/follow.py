@@ -100,18 +100,21 @@ class ReplayFollower:
         unmoved: Collection[int] = (),
         words: Mapping[tuple[int, InputOrOutput, str], MaskEncoding] = MappingProxyType({}),
         whole: bool = False,
+        own: bool = False,
         backward: bool = True,
     ) -> None:
         """``unmoved``: identities of recorded data that lie here as they were recorded.
 
         ``words``: how masks are said here, by place, where not as they were recorded. ``whole``: the
         first call is the whole model, and what that gives is for somebody who knows of no other layout.
+        ``own``: the recorded data are the model's own, so none of them was moved.
         Without ``backward`` no gradient is sent back in the end, so none is missing.
         """
         self.listener = listener
         self.unmoved = unmoved
         self.words = words
         self.whole = whole
+        self.own = own
         self.backward = backward
         self.backend = backend
         self.script = script
@@ -300,7 +303,7 @@ class ReplayFollower:
 
         A tensor ``known`` to hold recorded values is not looked at again.
         """
-        stays = id(value.data) in self.unmoved or (self.whole and (order, side) == (0, "output"))
+        stays = self.own or id(value.data) in self.unmoved or (self.whole and (order, side) == (0, "output"))
         if known is not None and not (stays and known.keeps(value.data.shape)):
             return known, None
         observed = self.backend.to_array(tensor, copy=False)

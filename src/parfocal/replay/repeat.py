@@ -52,11 +52,13 @@ class ReplayScript:
 
     ``layouts`` says how values of the other model lie in this one; none means as they are.
     ``inner`` says what calls are led along inside of one that is repeated, where that is less.
+    ``own``: they are its own, so all of them lie here as they were recorded.
     """
 
     ties: Mapping[int, Binding]
     layouts: Layouts = field(default_factory=dict)
     inner: Mapping[int, Binding] | None = None
+    own: bool = False
 
     def layout(self, order: int, side: InputOrOutput, slot: str, value: Value) -> Layout:
         return self.layouts.get((order, side, slot)) or Layout(None, value.data.shape)
@@ -75,7 +77,7 @@ def own_script(
     """
     ties = {node.order: Binding(node.inputs, node.outputs, node.in_place) for node in trace.nodes}
     if takes is None:
-        return ReplayScript(ties)
+        return ReplayScript(ties, own=True)
     inner = {order: ties[order] for order in gives if order not in takes}
     for order, slots in takes.items():
         tie = ties[order]
@@ -84,7 +86,7 @@ def own_script(
             inner[order] = Binding(inputs, tie.outputs, tie.in_place)
         else:
             inner[order] = Binding(without_gradients(inputs), {}, tie.in_place)
-    return ReplayScript(ties, inner=inner)
+    return ReplayScript(ties, inner=inner, own=True)
 
 
 def without_gradients(values: Mapping[str, Value]) -> dict[str, Value]:
@@ -210,6 +212,7 @@ class Repeater:
             on_op=on_op,
             listener=listener,
             words=words,
+            own=self.script.own,
             backward=backward,
         )
         args, kwargs = self._arguments(node, own, supply, gradients, follower.give)

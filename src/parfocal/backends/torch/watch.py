@@ -7,11 +7,13 @@ user's hooks do counts as part of the call.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch._C import _len_torch_function_stack
+from torch.overrides import _pop_mode_temporarily
 
 from parfocal.backends.calls import CallTracker, own_hook
 from parfocal.backends.checks import check_backward
@@ -51,6 +53,8 @@ class Watching(Models, ModuleCalls):
         on_exit: OnExit | None = None,
         on_op: OnOp | None = None,
     ) -> Iterator[None]:
+        if on_op is not None or _len_torch_function_stack():
+            on_enter, on_exit = _unheard(on_enter), _unheard(on_exit)
         with _without_fast_path(), super().watch(model, on_enter, on_exit, on_op):
             yield
 
@@ -71,6 +75,16 @@ class Watching(Models, ModuleCalls):
             outputs[0].backward(retain_graph=retain)
             return
         torch.autograd.backward(list(outputs), list(gradients), retain_graph=retain)
+
+
+def _unheard(callback: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """The same out of hearing of the innermost mode: to look at a tensor takes a dozen calls."""
+
+    def call(*args: Any) -> Any:
+        with _pop_mode_temporarily() if _len_torch_function_stack() else nullcontext():
+            return callback(*args) if callback is not None else None
+
+    return None if callback is None else call
 
 
 _fast_path_before: list[bool] = []  # of each watch under way, the first one knows the user's choice

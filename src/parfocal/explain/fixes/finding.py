@@ -12,7 +12,7 @@ from typing import Protocol
 
 from parfocal.explain.fixes.imports import dotted_name, imported, last_word
 from parfocal.explain.fixes.scopes import in_scope
-from parfocal.explain.fixes.sources import SIMPLE, CallSpot, Source, SourceSpot, Span, bounds, read
+from parfocal.explain.fixes.sources import CallSpot, Source, SourceSpot, Span, bounds, read
 
 # Common names of ops that have a sign of their own.
 BINARY: dict[str, type[ast.operator]] = {
@@ -114,8 +114,8 @@ def find_call(file: str, span: Span | None) -> CallSpot | None:
     source = read(file)
     if source is None or span is None:
         return None
-    calls = [node for node in source.nodes if isinstance(node, ast.Call) and bounds(node) == span]
-    return CallSpot(source, calls[0]) if calls else None
+    call = source.calls_at.get(span)
+    return None if call is None else CallSpot(source, call)
 
 
 def find_calling(file: str, span: Span | None) -> SourceSpot | None:
@@ -127,11 +127,7 @@ def find_calling(file: str, span: Span | None) -> SourceSpot | None:
 
 def _statement(source: Source, line: int, span: Span | None) -> ast.stmt | None:
     first, last = (line, line) if span is None else span[:2]
-    found = [
-        node
-        for node in source.nodes
-        if isinstance(node, SIMPLE) and node.lineno <= first and last <= (node.end_lineno or 0)
-    ]
+    found = [node for node in source.statements if node.lineno <= first and last <= (node.end_lineno or 0)]
     return found[0] if len(found) == 1 and source.stands_alone(found[0]) else None
 
 

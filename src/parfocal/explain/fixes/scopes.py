@@ -51,14 +51,11 @@ def stored_between(spot: SourceSpot, line: int, end: int | None = None) -> set[s
 
 def statements_before(spot: SourceSpot, count: int) -> tuple[ast.stmt, ...]:
     """The statements right before, in the same block; only whole ones that store a name or nothing."""
-    for node in spot.source.nodes:
-        for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
-            if isinstance(block, list) and spot.statement in block:
-                index = block.index(spot.statement)
-                found = block[max(0, index - count) : index]
-                plain = all(isinstance(each, SIMPLE) and _stores_names(each) for each in found)
-                return tuple(found) if plain and len(found) == count else ()
-    return ()
+    block = spot.source.blocks.get(spot.statement, [])
+    index = block.index(spot.statement) if block else 0
+    found = block[max(0, index - count) : index]
+    plain = all(isinstance(each, SIMPLE) and _stores_names(each) for each in found)
+    return tuple(found) if plain and len(found) == count else ()
 
 
 def _stores_names(statement: ast.stmt) -> bool:

@@ -31,6 +31,23 @@ class Source:
         return tuple(node for node in self.nodes if isinstance(node, FUNCTIONS))
 
     @cached_property
+    def statements(self) -> tuple[ast.stmt, ...]:
+        """Every statement that has no others inside, of those that can be written anew."""
+        return tuple(node for node in self.nodes if isinstance(node, SIMPLE))
+
+    @cached_property
+    def blocks(self) -> dict[ast.stmt, list[ast.stmt]]:
+        """Every statement with all those of the block it stands in."""
+        found = (getattr(node, name, None) for node in self.nodes for name in ("body", "orelse", "finalbody"))
+        return {statement: block for block in found if isinstance(block, list) for statement in block}
+
+    @cached_property
+    def calls_at(self) -> dict[Span, ast.Call]:
+        """Every call by where it stands."""
+        calls = (node for node in self.nodes if isinstance(node, ast.Call))
+        return {bounds(node): node for node in calls}
+
+    @cached_property
     def stores(self) -> tuple[tuple[str, int], ...]:
         """Every name that gets a value, with the line where it does."""
         names = (node for node in self.nodes if isinstance(node, ast.Name))
@@ -39,9 +56,8 @@ class Source:
     @cached_property
     def calls(self) -> tuple[tuple[ast.stmt, ast.Call], ...]:
         """Every call of the file, with the statement it stands in."""
-        statements = (node for node in self.nodes if isinstance(node, SIMPLE))
         return tuple(
-            (each, node) for each in statements for node in ast.walk(each) if isinstance(node, ast.Call)
+            (each, node) for each in self.statements for node in ast.walk(each) if isinstance(node, ast.Call)
         )
 
     def segment(self, node: ast.AST) -> str:

@@ -16,7 +16,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from parfocal.explain.fixes.scopes import encloses
-from parfocal.explain.fixes.sources import SIMPLE, Source, bounds, read
+from parfocal.explain.fixes.sources import Source, bounds, read
 from parfocal.explain.fixes.splicing import Patch
 
 
@@ -58,16 +58,27 @@ def _compiled(patch: Patch, source: Source) -> dict[tuple[str, int], CodeType] |
 
 def _statement(source: Source, patch: Patch) -> ast.stmt | None:
     found = [
-        node
-        for node in source.nodes
-        if isinstance(node, SIMPLE) and node.lineno == patch.line and source.segment(node) == patch.old
+        node for node in source.statements if node.lineno == patch.line and source.segment(node) == patch.old
     ]
     return found[0] if len(found) == 1 else None
 
 
 def _text(source: Source, changes: Mapping[ast.stmt, str]) -> str:
-    """As many lines as before, so that the functions behind begin where they did."""
-    lines = [line.decode() for line in source.lines]
+    """As many lines as before, so that functions begin where they did; empty ones outside of the patched.
+
+    Of a file only what is changed need be compiled, as its ``from __future__`` says.
+    """
+    kept = [
+        node
+        for node in source.tree.body
+        if (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+        or any(encloses(node, statement) for statement in changes)
+    ]
+    ranges = [range(_begin(node) - 1, bounds(node)[1]) for node in kept]
+    lines = [
+        line.decode() if any(number in each for each in ranges) else "\n"
+        for number, line in enumerate(source.lines)
+    ]
     for statement, new in changes.items():
         first, last, start, end = bounds(statement)
         rest = source.lines[last - 1][end:].decode()
@@ -80,8 +91,14 @@ def _outermost(source: Source, statement: ast.stmt) -> tuple[str, int] | None:
     """Name and first line, as code has it, of the outermost function around a statement."""
     for node in source.functions:  # the outermost comes first
         if encloses(node, statement):
-            return node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            return node.name, _begin(node)
     return None
+
+
+def _begin(node: ast.stmt) -> int:
+    """The first line, that of a decorator if there is one."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(each.lineno for each in decorators)])
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

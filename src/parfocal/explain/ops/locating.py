@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-
 from parfocal.explain.causes import OpLine
-from parfocal.explain.fixes.sources import FUNCTIONS, read
+from parfocal.explain.fixes.scopes import function_at
 from parfocal.explain.ops.log import Key, Op, OpLog, key_of
 from parfocal.explain.ops.mismatches import Mismatch, narrowed
 from parfocal.explain.ops.names import LAYOUT, SELECTING
@@ -85,17 +83,9 @@ def in_one_function(file: str | None, line: int | None, other: str | None, there
     return file == other and _function(file, line) == _function(other, there)
 
 
-def _function(file: str | None, line: int | None) -> int | None:
-    """The first line of the innermost function around a line."""
-    source = read(file)
-    if source is None or line is None:
-        return None
-    around = (
-        node.lineno
-        for node in ast.walk(source.tree)
-        if isinstance(node, FUNCTIONS) and node.lineno <= line <= (node.end_lineno or 0)
-    )
-    return max(around, default=None)
+def _function(file: str | None, line: int | None) -> tuple[str, int] | None:
+    """The innermost function around a line."""
+    return None if file is None or line is None else function_at(file, line)
 
 
 Lines = dict[Key, set[tuple[str | None, int | None]]]

@@ -74,6 +74,7 @@ def _tried(comparison: OpComparison, mismatch: Mismatch | None, proof: Proof) ->
     mark = WORSE
     carried = list(_carried(comparison, mismatch))
     allowance = comparison.case.allowance
+    enough = RIGHT if comparison.case.has_others_inside else MENDED
     for patch in _candidates(comparison, mismatch, (*told, *carried)):
         if mark >= BETTER and allowance is not None and not allowance.has_room:
             break
@@ -82,7 +83,7 @@ def _tried(comparison: OpComparison, mismatch: Mismatch | None, proof: Proof) ->
         found = verdict(comparison, patch)
         if found > mark or (found == MENDED and _is_in(proof, patch)):
             best, mark = patch, found
-        if found == MENDED and (_is_in(proof, patch) or proof.code != "op.missing"):
+        if found >= enough and (_is_in(proof, patch) or proof.code != "op.missing"):
             break  # a line of the blamed function rather than another that mends as well
     if (
         best is not None
@@ -270,6 +271,8 @@ def _judged(
     if led is None or calls.paths != [node.path for node in case.precise.port.trace.subtree(case.start)]:
         return MENDED if whole.with_drift().score(free) <= case.limit else WORSE
     if case.score(led) <= case.limit:
+        if case.has_others_inside:
+            return RIGHT
         return MENDED if whole.with_drift().score(free) <= case.limit else RIGHT
     observed = led.places.get(comparison.check.port)
     if observed is None:

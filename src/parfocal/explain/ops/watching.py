@@ -297,4 +297,6 @@ def watched(case: Case, *, own: bool) -> OpLog | None:
     run = case.run if own else partial(case.run_reference, start=start)
     with watcher.seeing_returns():
         repeated = run(on_op=watcher, listener=watcher, forward_only=True)
+    if own and repeated is not None and case.direction == "forward":
+        case.seen_as_it_is(repeated)
     return None if repeated is None else watcher.log

@@ -28,7 +28,7 @@ from parfocal.explain.fixes.scopes import (
     names_in,
     stored_between,
 )
-from parfocal.explain.fixes.sources import CallSpot, SourceSpot
+from parfocal.explain.fixes.sources import CallSpot, SourceSpot, bounds
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Key, Op, key_of
 from parfocal.explain.ops.op_comparison import OpComparison
@@ -200,7 +200,7 @@ class Writer:
                 if text is not None and _is(known.array.reshape(array.shape), array):
                     return text
         for known in self.known:
-            if known.op is not None or known.array.ndim != array.ndim or array.ndim > 5:
+            if known.op is not None or sorted(known.array.shape) != sorted(array.shape) or array.ndim > 5:
                 continue
             for axes in permutations(range(array.ndim)):
                 if _is(known.array.transpose(axes), array):
@@ -300,8 +300,7 @@ def _expressions(comparison: OpComparison, steps: list[Op]) -> Iterator[tuple[Kn
     spots = [(op, spot) for op, spot in found if spot is not None and isinstance(spot.node, ast.expr)]
     calls = [spot.node for op, spot in spots if op.is_module]
     for op, spot in spots:
-        inner = {id(node) for node in ast.walk(spot.node)} - {id(spot.node)}
-        if not any(id(call) in inner for call in calls):
+        if not any(call is not spot.node and _is_inside(call, spot.node) for call in calls):
             array = comparison.port.values[next(iter(op.outputs.values()))]
             yield (
                 KnownText(spot.source.segment(spot.node), array, op if op.is_module else None),
@@ -309,17 +308,19 @@ def _expressions(comparison: OpComparison, steps: list[Op]) -> Iterator[tuple[Kn
             )
 
 
+def _is_inside(inner: ast.AST, outer: ast.AST) -> bool:
+    """Of two nodes of one tree."""
+    one, other = bounds(inner), bounds(outer)
+    begins = (other[0], other[2]) <= (one[0], one[2])
+    return begins and (one[1], one[3]) <= (other[1], other[3])
+
+
 def _helped(comparison: OpComparison, place: EditPlace) -> Iterator[KnownText]:
     """Calls of the user's own functions in what is rewritten: elsewhere they would be made twice."""
-    source, backend = place.spot.source, comparison.case.backend
+    source, backend, free = place.spot.source, comparison.case.backend, place.free
     for each in comparison.port.returns:
         call = find_call(*each.caller) if each.caller[0] == source.file else None
-        if (
-            call is None
-            or not each.alone
-            or each.moment > place.moment + 1
-            or id(call.node) not in place.free
-        ):
+        if call is None or not each.alone or each.moment > place.moment + 1 or id(call.node) not in free:
             continue
         text = source.segment(call.node)
         if _stays(text, place, call.node.lineno):
