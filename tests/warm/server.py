@@ -8,6 +8,7 @@ and is killed meanwhile takes the process along. What a process starts by ``sys.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -39,6 +40,8 @@ def serve(address: str) -> None:
         warnings.simplefilter("ignore")
         for name in LOADED:
             importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a collection in a process that is forked does not touch, and so copy, what was loaded
     sys.executable = program_of(address)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(f"{address}.starting")
