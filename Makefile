@@ -10,6 +10,8 @@ TEST_PROCESSES ?= 3
 CPU     ?=
 THREADS ?= 1
 ON      := $(if $(CPU),$(BIN)/python -m benchmarks.processors $(CPU) --threads $(THREADS) --)
+# Tests are spread one by one: who has none left takes half of what another still has to do.
+PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 # processor:threads, and what to test on each
 PORTABLE       ?= sse4:1 avx2:3
 PORTABLE_TESTS ?= tests
@@ -18,16 +20,22 @@ NUMBERS := $(patsubst %,tests/unit/judge/test_%.py,apart floors loops metrics_ed
            tests/compat/padiff/test_single_step.py tests/pairs/align/test_floors.py \
            tests/pairs/workflow/test_noise.py
 
-.PHONY: help demo browser test test-portable test-numbers lint format wheel bench bench-faults bench-recorded bench-training screenshot docs sweep clean
+.PHONY: help demo browser test test-portable test-numbers style lint format wheel bench bench-faults bench-recorded bench-training screenshot docs pages site sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-# torch goes first and alone: resolved together with the rest, pip may pick a build with CUDA.
-$(READY): pyproject.toml compat-dist/pyproject.toml constraints.txt hatch_build.py $(wildcard src/parfocal/native/*.[ch])
+# What is imported is compiled then; most of what these packages hold never is.
+INSTALL := $(BIN)/pip install -q --disable-pip-version-check --no-compile -c constraints.txt
+
+$(BIN)/ruff:  # by itself: what it finds is told before anything large is installed
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt paddlepaddle==3.3.1 hatchling editables
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]' -e compat-dist
+	$(INSTALL) ruff
+
+# torch goes first and alone: resolved together with the rest, pip may pick a build with CUDA.
+$(READY): pyproject.toml compat-dist/pyproject.toml constraints.txt hatch_build.py $(wildcard src/parfocal/native/*.[ch]) | $(BIN)/ruff
+	$(INSTALL) torch==2.13.0
+	$(INSTALL) paddlepaddle==3.3.1 hatchling editables
+	$(INSTALL) --no-build-isolation -e '.[dev]' -e compat-dist
 	@touch $@
 
 demo: $(READY)  ## the main jobs on bundled data: two models, and AlexNet through all checkpoints
@@ -38,21 +46,25 @@ browser:  ## Chromium, in which the tests look at the HTML report
 	  apt-get install -y -q --no-install-recommends chromium fonts-noto-cjk; } || echo "install Chromium: some tests need it"
 
 test: $(READY) browser  ## run all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile
+	OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_PROCESSES)
 
-test-portable: $(READY)  ## run all tests as on other processors, with other numbers of threads
-	@status=0; for on in $(PORTABLE); do \
-	  echo "== $$on"; \
-	  $(BIN)/python -m benchmarks.processors $${on%:*} --threads $${on#*:} -- \
-	    $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist loadfile $(PORTABLE_TESTS) || status=1; \
-	done; exit $$status
+# on-avx2-3: as with AVX2, three threads
+SETS := $(addprefix on-,$(subst :,-,$(PORTABLE)))
+.PHONY: $(SETS)
+$(SETS): on-%: $(READY)
+	$(BIN)/python -m benchmarks.processors $(firstword $(subst -, ,$*)) --threads $(lastword $(subst -, ,$*)) -- \
+	  $(PYTEST) -n $(TEST_PROCESSES) $(PORTABLE_TESTS)
+
+test-portable: $(SETS)  ## run all tests as on other processors, with other numbers of threads (-k: whatever fails)
 
 test-numbers: PORTABLE_TESTS := $(NUMBERS)
-test-numbers: test-portable  ## the part of test-portable that hangs most on the order of sums
+test-numbers: $(SETS)  ## the part of test-portable that hangs most on the order of sums
 
-lint: $(READY)  ## format check, lint, types, import direction, registers and names
+style: $(BIN)/ruff  ## format check and lint, which need no framework
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+lint: style $(READY)  ## the same, types, import direction, registers and names
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/unit/test_framework_names.py tests/unit/judge/test_codes.py tests/unit/judge/test_limits.py
@@ -86,12 +98,17 @@ bench-recorded: $(READY)  ## pairs of recorded runs with and without a mistake, 
 screenshot: $(READY) browser  ## take the pictures of the HTML report that the documentation shows
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.browser.screenshot docs/images
 
-docs: $(READY)  ## build the documentation into site/
+docs: pages  ## write the pages that are made from the source, and build the documentation into site/
+	$(MAKE) site
+
+pages: $(READY)
 	$(BIN)/python -m parfocal.report.codes_page > docs/codes.md
 	$(BIN)/python -m parfocal.report.limits_page > docs/limits.md
 	$(BIN)/python -m parfocal.report.codes_page zh > docs/codes.zh.md
 	$(BIN)/python -m parfocal.report.gaps_page > docs/gaps.md
 	$(BIN)/python -m typer parfocal.cli.main utils docs --name parfocal --title "Command line" --output docs/cli.md
+
+site: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## remove what the other targets made

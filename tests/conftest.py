@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -22,3 +23,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """The documentation uses the plugin's mark, also where parfocal is run without being installed."""
     config.addinivalue_line("markers", "parfocal(seeds=N): of parfocal's own plugin")
     config.addinivalue_line("markers", "cold: processes start as users' do, with everything still to load")
+
+
+def pytest_collection_finish() -> None:
+    """What the imports made stays: no later collection of garbage has to look through it again."""
+    gc.collect()
+    gc.freeze()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import runpy
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from tests.cli.command import run_apart, run_here, write_pair
+from tests.warm import warm_python
 
 REFERENCE = """
 import torch
@@ -155,8 +155,9 @@ def test_a_mistake_in_the_ports_own_code_is_written_as_a_script_too(align, folde
 
 
 def run_script(script):
-    command = [sys.executable, "-W", "ignore", str(script)]
-    return subprocess.run(command, capture_output=True, timeout=120, check=False).returncode
+    return subprocess.run(
+        [*warm_python(), str(script)], capture_output=True, timeout=120, check=False
+    ).returncode
 
 
 def test_json_stays_json_beside_a_script(align, folder):

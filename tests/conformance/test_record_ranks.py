@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from parfocal.run.reader import load_run
+from tests.warm import warm_python
 
 SCRIPTS = {
     "torch": """
@@ -66,7 +66,7 @@ def test_two_ranks_write_one_run(kit, tmp_path):
     kit.need("several processes")
     script = tmp_path / "script.py"
     script.write_text(SCRIPTS[kit.name])
-    command = [sys.executable, *launcher(kit.name, tmp_path), str(script), str(tmp_path / "run")]
+    command = [*warm_python(), *launcher(kit.name, tmp_path), str(script), str(tmp_path / "run")]
     done = subprocess.run(
         command,
         cwd=tmp_path,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import ROOT, blocks
+from tests.warm import warm_python
 
 READMES = [path for path in (ROOT / "README.md", ROOT / "README.zh.md") if path.exists()]
 FIGURE = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[-+]\w+)?(?:e[-+]?\d+)?|[▁▂▃▄▅▆▇█]+")
@@ -33,7 +33,7 @@ def test_the_output_of_the_example_is_real(readme: Path, tmp_path: Path) -> None
     assert len([line for line in code.splitlines() if line]) <= 15
     (tmp_path / "example.py").write_text(code, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+        [*warm_python(), "example.py"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert without_figures(done.stdout) == without_figures(shown)
 

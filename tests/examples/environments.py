@@ -44,15 +44,15 @@ def make_environment(folder: Path, lacking: str) -> Path:
 
 def install_wheel(folder: Path) -> Path:
     """A new environment with the wheel of this tree and what it depends on; returns its interpreter."""
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     made = folder / "wheel"
     build = [*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(made), str(ROOT)]
     subprocess.run([sys.executable, *build], check=True)
     (wheel,) = made.glob("*.whl")
     # as modules are compiled when they are imported, there is no need to compile them all
-    install = [*PIP, "install", "-q", "--no-compile", "-c", str(ROOT / "constraints.txt"), str(wheel)]
-    subprocess.run([str(python), *install], check=True)
+    install = ["install", "-q", "--no-compile", "-c", str(ROOT / "constraints.txt"), str(wheel)]
+    subprocess.run([sys.executable, *PIP, "--python", str(python), *install], check=True)
     return python
 
 

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from parfocal.workflow.guide.checking import check
 from parfocal.workflow.guide.settings import read_project
 from parfocal.workflow.guide.state import StepStatus
 from tests.guide.projects import PLANNED, change, toy
+from tests.warm import warm_python
 
 KILLS = int(os.environ.get("PARFOCAL_KILLS", "3"))  # PARFOCAL_KILLS=100 python -m pytest -k kill tests/guide
 
@@ -83,7 +83,7 @@ def test_nothing_finished_is_lost_or_run_twice_after_a_kill(tmp_path):
     while killed < KILLS:
         process = start(project.folder)
         try:
-            process.wait(generator.uniform(0.5, 14.0))
+            process.wait(generator.uniform(0.2, 6.0))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -106,7 +106,7 @@ def test_nothing_finished_is_lost_or_run_twice_after_a_kill(tmp_path):
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-W", "ignore", "-m", "parfocal.cli.main", "check", "--project", str(folder)]
+    command = [*warm_python(), "-m", "parfocal.cli.main", "check", "--project", str(folder)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -6,17 +6,19 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 from benchmarks import processors
 from numpy._core import _multiarray_umath as umath
 
 HAS = {name for name, kind in processors.PROCESSORS.items() if umath.__cpu_features__.get(kind.needs)}
+# Every processor, and one of them with another number of threads.
 ON = pytest.mark.parametrize(
-    "name",
+    ("name", "threads"),
     [
-        pytest.param(name, marks=pytest.mark.skipif(name not in HAS, reason=f"no {kind.needs} here"))
-        for name, kind in processors.PROCESSORS.items()
+        pytest.param(name, threads, marks=pytest.mark.skipif(name not in HAS, reason=f"{name} is not here"))
+        for name, threads in (*((name, 1) for name in processors.PROCESSORS), ("sse4", 3))
     ],
 )
 ASK = """
@@ -41,6 +43,7 @@ print(json.dumps({
 """
 
 
+@cache
 def ask(name: str, threads: int) -> dict:
     command = [sys.executable, "-m", "benchmarks.processors", name, "--threads", str(threads), "--"]
     usual = {key: value for key, value in os.environ.items() if key not in processors.VARIABLES}
@@ -52,7 +55,6 @@ def ask(name: str, threads: int) -> dict:
 
 
 @ON
-@pytest.mark.parametrize("threads", [1, 3])
 def test_libraries_believe_it(name, threads):
     found, allowed = ask(name, threads), processors.PROCESSORS[name].numpy_features
     assert allowed is None or set(found["features"]) <= allowed

@@ -41,14 +41,18 @@ def warm_python() -> list[str]:
     return client_of(str(address))
 
 
-@cache
-def search_path() -> str:
-    """``PATH`` with warm ``python`` and ``parfocal`` first, and then this interpreter's own programs."""
-    *client, address = warm_python()
+def program_of(address: str) -> str:
+    """A file in place of ``sys.executable``, and one that stands for ``parfocal`` beside it."""
     folder = Path(address).with_name("programs")
     folder.mkdir()
     for name, arguments in (("python", []), ("parfocal", ["-m", "parfocal.cli.main"])):
         program = folder / name
-        program.write_text(f'#!/bin/sh\nexec {shlex.join([*client, address, *arguments])} "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec {shlex.join([*client_of(address), *arguments])} "$@"\n')
         program.chmod(0o755)
-    return os.pathsep.join((str(folder), str(Path(sys.executable).parent), os.environ["PATH"]))
+    return str(folder / "python")
+
+
+def search_path() -> str:
+    """``PATH`` with warm ``python`` and ``parfocal`` first, and then this interpreter's own programs."""
+    programs = Path(warm_python()[-1]).with_name("programs")
+    return os.pathsep.join((str(programs), str(Path(sys.executable).parent), os.environ["PATH"]))

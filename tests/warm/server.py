@@ -1,23 +1,27 @@
 """The process that the others are forked from: ``python -m tests.warm.server SOCKET``.
 
 It takes requests until its standard input ends: the arguments, folder and environment of a process as JSON,
-with its three standard files. What comes back is the process's status, as ``subprocess`` gives it.
+with its three standard files. What comes back is the process's status, as ``subprocess`` gives it. Who asked
+and is killed meanwhile takes the process along. What a process starts by ``sys.executable`` is warm as well.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
 import runpy
+import select
+import signal
 import socket
 import sys
 import threading
 import traceback
 import warnings
 
-from tests.warm import client_of
+from tests.warm import program_of
 
 LOADED = (
     "torch",
@@ -36,10 +40,9 @@ def serve(address: str) -> None:
         warnings.simplefilter("ignore")
         for name in LOADED:
             importlib.import_module(name)
-    from parfocal.workflow.guide.processes import Worker
-    from tests.warm.workers import warm_command
-
-    Worker.command = warm_command(client_of(address))
+    gc.collect()
+    gc.freeze()  # a collection in a process that is forked does not touch, and so copy, what was loaded
+    sys.executable = program_of(address)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(f"{address}.starting")
         listening.listen()
@@ -75,6 +78,11 @@ def _start(asked: socket.socket, listening: socket.socket) -> None:
 
 
 def _tell_status(asked: socket.socket, process: int) -> None:
+    file = os.pidfd_open(process)
+    ended, _, _ = select.select([file, asked], [], [])
+    if file not in ended:
+        signal.pidfd_send_signal(file, signal.SIGKILL)
+    os.close(file)
     _, status = os.waitpid(process, 0)
     with asked, contextlib.suppress(OSError):
         asked.sendall(str(os.waitstatus_to_exitcode(status)).encode())
@@ -89,6 +97,8 @@ def _run(arguments: list[str], folder: str, environment: dict[str, str]) -> int:
         old = getattr(sys, name)
         file = open(old.fileno(), old.mode, buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
         setattr(sys, name, file)
+    if arguments[0] == "-u":  # as launchers start their ranks
+        del arguments[0]
     try:
         if arguments[0] == "-c":
             sys.argv = ["-c", *arguments[2:]]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +59,27 @@ def test_input_is_read_to_its_end(tmp_path):
         [*warm_python(), str(script)], input="x" * 200_000, capture_output=True, text=True, check=True
     )
     assert done.stdout == "200000\n"
+
+
+def test_who_is_killed_takes_the_process_along(tmp_path):
+    """As with an interpreter of one's own: launchers end the ranks that wait for one that is gone."""
+    script = tmp_path / "script.py"
+    script.write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n")
+    with subprocess.Popen([*warm_python(), str(script)], stdout=subprocess.PIPE, text=True) as asking:
+        process = Path("/proc", asking.stdout.readline().strip())
+        assert "tests.warm.server" in (process / "cmdline").read_text()
+        asking.kill()
+    until = time.monotonic() + 60
+    while process.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not process.exists()
+
+
+def test_what_a_process_starts_is_warm_too(tmp_path):
+    inner = "import sys; print('paddle' in sys.modules, sys.argv)"
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-u', '-c', {inner!r}, 'a'])\n"
+    )
+    done = subprocess.run([*warm_python(), str(script)], capture_output=True, text=True, check=True)
+    assert done.stdout == "True ['-c', 'a']\n"

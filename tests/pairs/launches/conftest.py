@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.warm import warm_python
 
 SCRIPT = Path(__file__).with_name("train.py")
 
@@ -61,7 +62,7 @@ class Launches:
         listed = [{**job, "path": str(self.path(framework, ranks, name))} for name, job in jobs.items()]
         file = self.folder / f"{framework} {ranks}.json"
         file.write_text(json.dumps(listed))
-        command = [sys.executable, *self._launcher(framework, ranks), str(SCRIPT), framework, str(file)]
+        command = [*warm_python(), *self._launcher(framework, ranks), str(SCRIPT), framework, str(file)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
         done = subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=240

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ MODELS: dict[str, str | None] = {
     "vgg16_bn": None,
     "resnet18": None,
     "resnet50": None,
-    "wide_resnet50_2": None,
+    "resnet50 of half the width": None,
     "resnext50_32x4d": None,
     "mobilenet_v2": None,
     "mobilenet_v3_large": None,
@@ -31,31 +33,40 @@ MODELS: dict[str, str | None] = {
 }
 # With fewer classes and small images: the layers are the same, the bytes are fewer.
 CLASSES = 10
+# How each library makes what it has under another name. As in wide_resnet50_2, which is eight times as
+# large, the inner width of a block is not what its outer width says.
+VARIANTS: dict[str, tuple[str, dict[str, Any], str, dict[str, Any]]] = {
+    "vgg16_bn": ("vgg16_bn", {}, "vgg16", {"batch_norm": True}),
+    "resnet50 of half the width": ("resnet50", {"width_per_group": 32}, "resnet50", {"width": 32}),
+}
 SIZES = {"alexnet": 224, "squeezenet1_1": 64, "resnet18": 64, "shufflenet_v2_x1_0": 64}
 
 
 def make_torch(name: str) -> Any:
-    model = getattr(torchvision_models, name)(weights=None, num_classes=CLASSES)
-    return randomise(narrowed(model, torch.nn.Linear), 1)
+    function, options, _, _ = VARIANTS.get(name, (name, {}, name, {}))
+    with narrow(torch.nn.Linear):
+        model = getattr(torchvision_models, function)(weights=None, num_classes=CLASSES, **options)
+    return randomise(model, 1)
 
 
 def make_paddle(name: str) -> Any:
-    if name == "vgg16_bn":
-        model = paddle_models.vgg16(batch_norm=True, num_classes=CLASSES)
-    else:
-        model = getattr(paddle_models, name)(num_classes=CLASSES)
-    return randomise(narrowed(model, paddle.nn.Linear), 2)
+    _, _, function, options = VARIANTS.get(name, (name, {}, name, {}))
+    with narrow(paddle.nn.Linear):
+        model = getattr(paddle_models, function)(num_classes=CLASSES, **options)
+    return randomise(model, 2)
 
 
-def narrowed(model: Any, linear: Any) -> Any:
-    """The 4096-wide classifiers of the oldest models, 32 wide: a hundred times fewer bytes to move."""
-    for owner in [model, getattr(model, "classifier", None)]:
-        children = getattr(owner, "_modules", None) or getattr(owner, "_sub_layers", None) or {}
-        for name, layer in children.items():
-            if isinstance(layer, linear) and 4096 in layer.weight.shape:
-                rows, columns = layer.weight.shape if linear is torch.nn.Linear else layer.weight.shape[::-1]
-                children[name] = linear(32 if columns == 4096 else columns, 32 if rows == 4096 else rows)
-    return model
+@contextmanager
+def narrow(linear: Any) -> Iterator[None]:
+    """The 4096-wide classifiers of the oldest models, 32 wide: a hundred times fewer bytes to make."""
+    usual = linear.__init__
+
+    def initialise(self: Any, in_features: int, out_features: int, *rest: Any, **named: Any) -> None:
+        usual(self, *(32 if size == 4096 else size for size in (in_features, out_features)), *rest, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linear, "__init__", initialise)
+        yield
 
 
 def image(name: str) -> np.ndarray:
