@@ -12,6 +12,7 @@ from parfocal.backends.copying import empty_containers
 from parfocal.backends.keeping import tensors_in
 from parfocal.backends.module_tree import ModuleTree
 from parfocal.errors import UnsupportedError
+from parfocal.phrases import phrase
 
 
 class ModuleCopies(ModuleTree):
@@ -38,7 +39,9 @@ class ModuleCopies(ModuleTree):
         try:
             twin = copy.deepcopy(module, self._without_graphs(parts) | empty_containers(parts))
         except (RuntimeError, TypeError, ValueError) as error:
-            raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
+            raise UnsupportedError(
+                phrase("a {kind} cannot be copied: {error}", kind=type(module).__name__, error=error)
+            ) from error
         self.make_bare(twin)
         return twin if dtype is None else self.convert(twin, dtype)
 

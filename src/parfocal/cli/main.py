@@ -103,7 +103,8 @@ def main() -> None:
         is_script = _is_of_a_script(error)
         if not is_script and _is_full(error):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still to be printed
-            typer.echo(f"parfocal: cannot print the result: {error}", err=True)
+            told = phrase("cannot print the result: {error}", error=error)
+            typer.echo(f"parfocal: {translate(told, current_language())}", err=True)
             sys.exit(WRONG_INPUT)
         traceback.print_exception(error)
         if is_script:
