@@ -87,11 +87,10 @@ screenshot: $(READY) browser  ## take the pictures of the HTML report that the d
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.browser.screenshot docs/images
 
 docs: $(READY)  ## build the documentation into site/
-	$(BIN)/python -m parfocal.report.codes_page > docs/codes.md
-	$(BIN)/python -m parfocal.report.limits_page > docs/limits.md
-	$(BIN)/python -m parfocal.report.codes_page zh > docs/codes.zh.md
-	$(BIN)/python -m parfocal.report.gaps_page > docs/gaps.md
-	$(BIN)/python -m typer parfocal.cli.main utils docs --name parfocal --title "Command line" --output docs/cli.md
+	for page in codes:report.codes_page limits:report.limits_page gaps:report.gaps_page cli:cli.help_page; do \
+	  $(BIN)/python -m parfocal.$${page#*:} > docs/$${page%:*}.md && \
+	  $(BIN)/python -m parfocal.$${page#*:} zh > docs/$${page%:*}.zh.md || exit 1; \
+	done
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## remove what the other targets made
