@@ -102,11 +102,10 @@ docs: pages  ## write the pages that are made from the source, and build the doc
 	$(MAKE) site
 
 pages: $(READY)
-	$(BIN)/python -m parfocal.report.codes_page > docs/codes.md
-	$(BIN)/python -m parfocal.report.limits_page > docs/limits.md
-	$(BIN)/python -m parfocal.report.codes_page zh > docs/codes.zh.md
-	$(BIN)/python -m parfocal.report.gaps_page > docs/gaps.md
-	$(BIN)/python -m typer parfocal.cli.main utils docs --name parfocal --title "Command line" --output docs/cli.md
+	for page in codes:report.codes_page limits:report.limits_page gaps:report.gaps_page cli:cli.help_page; do \
+	  $(BIN)/python -m parfocal.$${page#*:} > docs/$${page%:*}.md && \
+	  $(BIN)/python -m parfocal.$${page#*:} zh > docs/$${page%:*}.zh.md || exit 1; \
+	done
 
 site: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

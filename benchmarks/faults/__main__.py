@@ -18,6 +18,7 @@ from benchmarks.faults.page import TITLES, page
 from benchmarks.faults.pairs import PAIRS
 from benchmarks.faults.running import answers
 from benchmarks.faults.scoring import Case, Result, record
+from benchmarks.translating import write_page
 
 DEAREST = 5  # faults that are printed with what they cost
 PAGE = Path(__file__).parent.parent.parent / "docs" / "faults.md"
@@ -86,7 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
     whole = not options.only and set(tools) == set(TITLES)
     output = options.output or (PAGE if whole else None)
     if output is not None:
-        output.write_text(page(results, facts), encoding="utf-8")
+        write_page(output, page(results, facts))
         print(f"written to {output}")
     ours = [result for result in results if result.tool == "parfocal"]
     return int(any(result.alarms or result.crashes for result in ours))

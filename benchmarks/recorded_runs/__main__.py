@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks.recorded_runs.cases import all_cases, run
 from benchmarks.recorded_runs.page import page
+from benchmarks.translating import write_page
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "recorded-runs.md"
 
@@ -30,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         f"{len(result.scores)} mistakes, {result.correct} correct pairs: {time.perf_counter() - began:.0f} s"
     )
     if not options.only:
-        options.output.write_text(text, encoding="utf-8")
+        write_page(options.output, text)
         print(f"written to {options.output}")
     return 0 if result.clean else 1
 

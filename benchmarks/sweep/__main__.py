@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.sweep.page import page_of
 from benchmarks.sweep.results import NATIVE, Sweep
 from benchmarks.sweep.running import processors_at_hand, run
+from benchmarks.translating import write_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "noise.md"
 
@@ -42,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(page)
     else:
         output.parent.mkdir(exist_ok=True)
-        output.write_text(page, encoding="utf-8")
+        write_page(output, page)
         print(f"written to {output}")
     return 0 if all(sweep.clean for sweep in sweeps) else 1
 

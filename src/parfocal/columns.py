@@ -44,6 +44,22 @@ def wrapped(line: str, width: int, indent: int) -> list[str]:
     return [*lines, current.rstrip()] if current.strip() or not lines else lines
 
 
+def breaks(line: str, width: int) -> list[int]:
+    """Where a line is broken so that no part takes more columns: between words or wide characters."""
+    found: list[int] = []
+    start = taken = 0  # of the part that is being filled
+    for piece in _PIECE.finditer(line):
+        size = width_of(piece[0].rstrip())
+        if taken + size > width and piece.start() > start:
+            found.append(piece.start())
+            start, taken = piece.start(), 0
+        while width_of(line[start : piece.end()].rstrip()) > width:  # one word that is longer than a part
+            start += _fitting(line[start:], width) or 1
+            found.append(start)
+        taken = width_of(line[start : piece.end()])
+    return found
+
+
 def _fitting(text: str, width: int) -> int:
     """How many characters of a text fit."""
     taken = 0

@@ -50,9 +50,14 @@ class Phrase(str):
 
 def phrase(template: str, /, **values: object) -> str:
     """The sentence that a template and its values make. Numbers are put in as ``str`` writes them."""
-    return Phrase(
-        template, {name: each if isinstance(each, str) else str(each) for name, each in values.items()}
-    )
+    return Phrase(template, {name: _as_text(each) for name, each in values.items()})
+
+
+def _as_text(value: object) -> str:
+    """The text of a value. That of an exception made from a phrase stays one, and is translated as well."""
+    if isinstance(value, BaseException) and len(value.args) == 1 and isinstance(value.args[0], Phrase):
+        return value.args[0]
+    return value if isinstance(value, str) else str(value)
 
 
 def joined(separator: str, parts: Iterable[str]) -> str:

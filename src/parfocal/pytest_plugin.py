@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from parfocal.phrases import current_language, phrase, translate
+
 if TYPE_CHECKING:
     from parfocal.report.report import Report
 
@@ -74,9 +76,12 @@ def _seeds(marker: pytest.Mark, test: str) -> int:
     count = marker.kwargs.get("seeds", 1)
     if marker.args or unknown or isinstance(count, bool) or not isinstance(count, int) or count < 1:
         given = ", ".join([*map(repr, marker.args), *(f"{k}={v!r}" for k, v in marker.kwargs.items())])
-        raise pytest.UsageError(
-            f"{test}: @pytest.mark.{MARKER}({given}): write seeds=N, with N a whole number from 1 on"
+        told = phrase(
+            "{test}: {marker}: write seeds=N, with N a whole number from 1 on",
+            test=test,
+            marker=f"@pytest.mark.{MARKER}({given})",
         )
+        raise pytest.UsageError(translate(told, current_language()))
     return count
 
 
@@ -111,8 +116,8 @@ def assert_same(report: Report) -> Report:
     __tracebackhide__ = True
     kept = _keep(report)
     if not report.ok:
-        where = "" if kept is None else f"\n\nthe whole report: {kept / 'report.html'}"
-        raise AssertionError(f"{report}{where}")
+        where = "" if kept is None else phrase("\n\nthe whole report: {page}", page=kept / "report.html")
+        raise AssertionError(f"{report}{translate(where, current_language())}")
     return report
 
 

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from importlib import import_module
-from pathlib import Path
+
+import pytest
 
 import parfocal
+from parfocal.cli import help_page
 from parfocal.cli.main import app
+from parfocal.locale import CHINESE, ENGLISH
+from parfocal.report import codes_page, gaps_page, limits_page
 from tests.docs.pages import ROOT
 
 API = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 
 
-def test_the_page_of_commands_is_made_from_their_help(tmp_path: Path) -> None:
-    made = tmp_path / "cli.md"
-    command = [*(sys.executable, "-m", "typer", "parfocal.cli.main", "utils", "docs")]
-    options = ["--name", "parfocal", "--title", "Command line", "--output", str(made)]
-    subprocess.run([*command, *options], check=True, capture_output=True)
-    text = made.read_text(encoding="utf-8")
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == text, "run `make docs`"
-    assert all(f"## `parfocal {each.name}`" in text for each in app.registered_commands)
+MADE = {
+    "cli": help_page.page,
+    "codes": codes_page.page,
+    "gaps": gaps_page.page,
+    "limits": limits_page.page,
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize(("language", "suffix"), [(ENGLISH, ".md"), (CHINESE, ".zh.md")])
+def test_a_page_made_from_the_source_is_up_to_date(name: str, language: str, suffix: str) -> None:
+    assert page(f"{name}{suffix}") == MADE[name](language), "run `make docs`"
+
+
+@pytest.mark.parametrize("file", ["cli.md", "cli.zh.md"])
+def test_every_command_has_a_section(file: str) -> None:
+    assert all(f"## `parfocal {each.name}`" in page(file) for each in app.registered_commands)
 
 
 def test_every_public_name_is_documented() -> None:

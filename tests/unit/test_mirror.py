@@ -14,6 +14,7 @@ PROPERTIES = {
     "judge/test_memory.py": "how much memory the judge needs",
     "judge/test_metrics_edges.py": "metrics.py, by corner cases",
     "judge/test_metrics_oracle.py": "metrics.py, against exact arithmetic",
+    "locale/test_errors.py": "every error in the code",
     "locale/test_tables.py": "every table of translations",
     "native/test_paths.py": "every processor's loops",
     "report/test_chinese.py": "whole reports in Chinese",

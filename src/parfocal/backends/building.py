@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from parfocal.backends.module_tree import ModuleTree
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.errors import UnsupportedError
+from parfocal.phrases import phrase
 
 Convert = Callable[[Any], Any]
 
@@ -70,7 +71,9 @@ def fitting(recipes: Mapping[str, Recipe], kind: str, settings: Mapping[str, Any
     A ``ZeroPad2d`` that ought to reflect is a ``ReflectionPad2d`` or a ``Pad2d``, whichever there is.
     """
     if kind not in recipes:
-        raise UnsupportedError(f"there is no recipe for a {kind} in {framework}")
+        raise UnsupportedError(
+            phrase("there is no recipe for a {kind} in {framework}", kind=kind, framework=framework)
+        )
     own = recipes[kind]
     refused = _refused(own, settings)
     if not refused:
@@ -98,7 +101,14 @@ def arguments_of(recipe: Recipe, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The call's keyword arguments; refuses a setting that the class cannot have."""
     name = _refused(recipe, settings)
     if name:
-        raise UnsupportedError(f"{recipe.name} cannot be built with {name}={settings[name]!r}")
+        raise UnsupportedError(
+            phrase(
+                "{name} cannot be built with {setting}={value}",
+                name=recipe.name,
+                setting=name,
+                value=repr(settings[name]),
+            )
+        )
     found: dict[str, Any] = {}
     for setting, value in settings.items():
         for argument in recipe.arguments.get(setting, ()):

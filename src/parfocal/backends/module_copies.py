@@ -12,6 +12,7 @@ from parfocal.backends.copying import Memo, copied
 from parfocal.backends.keeping import tensors_in
 from parfocal.backends.module_tree import ModuleTree
 from parfocal.errors import UnsupportedError
+from parfocal.phrases import phrase
 
 _HOLDING = (dict, list, set, tuple)
 
@@ -39,7 +40,9 @@ class ModuleCopies(ModuleTree):
         try:
             twin = copied(module, {}, self._copied)
         except (RuntimeError, TypeError, ValueError) as error:
-            raise UnsupportedError(f"a {type(module).__name__} cannot be copied: {error}") from error
+            raise UnsupportedError(
+                phrase("a {kind} cannot be copied: {error}", kind=type(module).__name__, error=error)
+            ) from error
         self.make_bare(twin)
         return twin if dtype is None else self.convert(twin, dtype)
 

@@ -23,6 +23,7 @@ from parfocal.capture.tree import FlatValue
 from parfocal.errors import InputError
 from parfocal.judge import limits
 from parfocal.judge.layouts import SAME, Layout, distance, fit, layouts, same_extents
+from parfocal.phrases import phrase
 from parfocal.run.reader import Run, load_run
 from parfocal.run.records import CallRecord, GradientRecord, TensorValue
 
@@ -49,9 +50,12 @@ class RunFollower:
         self._backend = backend
         if self._run.header.tensors != "full":
             raise InputError(
-                f"the run in {self._run.path} was recorded with tensors={self._run.header.tensors!r}: "
-                "it has no values to follow",
-                hint='record it with tensors="full"',
+                phrase(
+                    "the run in {path} was recorded with tensors={tensors}: it has no values to follow",
+                    path=self._run.path,
+                    tensors=repr(self._run.header.tensors),
+                ),
+                hint=phrase('record it with tensors="full"'),
             )
         rank = min(self._run.ranks, default=0)
         self._steps: dict[int, list[CallRecord]] = {}
@@ -63,7 +67,7 @@ class RunFollower:
             if gradient.side == "output" and gradient.value is not None:
                 self._gradients.setdefault((gradient.call, gradient.slot), []).append(gradient)
         if not self._steps:
-            raise InputError(f"the run in {self._run.path} has no calls to follow")
+            raise InputError(phrase("the run in {path} has no calls to follow", path=self._run.path))
         self._found: dict[int, FollowedCall] = {}  # calls under way
         self._step: int | None = None
         self._used: set[int] = set()

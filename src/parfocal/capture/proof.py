@@ -29,6 +29,7 @@ from parfocal.capture.repeats import (
 )
 from parfocal.capture.tree import flatten
 from parfocal.errors import DivergedError, EmptyComparisonError
+from parfocal.phrases import phrase
 
 _NOTE = "proof"
 _SHOWN = 5
@@ -61,21 +62,32 @@ class Inertness:
         """Raise unless recording was proved to be inert; ``run`` is where the recorded run lies."""
         if self.unsteady:
             raise DivergedError(
-                "the model is not deterministic: without recording, the same call differs from itself in "
-                f"{_listed(self.unsteady)}. So nothing is proved of the recording; "
-                f"the run in {run} is complete",
-                hint="take chance out with parfocal.capture.determinism, or record without check=True",
+                phrase(
+                    "the model is not deterministic: without recording, the same call differs from "
+                    "itself in {unsteady}. So nothing is proved of the recording; the run in {run} "
+                    "is complete",
+                    unsteady=_listed(self.unsteady),
+                    run=run,
+                ),
+                hint=phrase(
+                    "take chance out with parfocal.capture.determinism, or record without check=True"
+                ),
             )
         if self.differences:
             raise DivergedError(
-                f"recording changes what the model computes: {len(self.differences)} of {self.compared} "
-                f"values differ from those without it: {_listed(self.differences)}. "
-                f"The run in {run} is complete",
-                hint="recorder.inertness has all names; a model must not act on its hooks",
+                phrase(
+                    "recording changes what the model computes: {count} of {compared} values differ "
+                    "from those without it: {differences}. The run in {run} is complete",
+                    count=len(self.differences),
+                    compared=self.compared,
+                    differences=_listed(self.differences),
+                    run=run,
+                ),
+                hint=phrase("recorder.inertness has all names; a model must not act on its hooks"),
             )
         if not self.compared:
             raise EmptyComparisonError(
-                "check=True compared nothing: the model was not called inside the with block"
+                phrase("check=True compared nothing: the model was not called inside the with block")
             )
 
 

@@ -14,6 +14,7 @@ from parfocal.capture.proof import Inertness, InertnessProof
 from parfocal.capture.session import Session
 from parfocal.capture.state import StateListener
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 from parfocal.run.reader import Run, load_run
 from parfocal.run.records import InterruptionRecord
 
@@ -50,7 +51,8 @@ class Recorder:
         """What was recorded; there once the recording is over."""
         if not self._closed:
             raise InputError(
-                f"the recording to {self.path} is not over", hint="use .run after the with block"
+                phrase("the recording to {path} is not over", path=self.path),
+                hint=phrase("use .run after the with block"),
             )
         if self._run is None:
             self._run = load_run(self.path)
@@ -65,7 +67,7 @@ class Recorder:
     def inertness(self) -> Inertness:
         """Whether recording changed anything so far, as ``check=True`` found it."""
         if self._proof is None:
-            raise InputError("nothing was checked", hint="record(..., check=True)")
+            raise InputError(phrase("nothing was checked"), hint="record(..., check=True)")
         return self._proof.inertness
 
     def step(self, loss: Any = None, optimizer: Any = None) -> None:
@@ -77,8 +79,8 @@ class Recorder:
         """
         if self._optimizers:
             raise InputError(
-                "this recording takes its steps from the optimizer it was given",
-                hint="leave out recorder.step(), or record without optimizer=",
+                phrase("this recording takes its steps from the optimizer it was given"),
+                hint=phrase("leave out recorder.step(), or record without optimizer="),
             )
         steps = self._session.steps
         if loss is not None:

@@ -16,6 +16,7 @@ from parfocal.backends.protocol import Array, Backend
 from parfocal.capture.determinism import random_state
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.errors import UnsupportedError
+from parfocal.phrases import phrase
 
 Bits = dict[str, Array | None]
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -46,8 +47,12 @@ def start_of(backend: Backend, module: Any, args: tuple[Any, ...], kwargs: dict[
         twin = backend.copy_as(module, None)
     except UnsupportedError as error:
         raise UnsupportedError(
-            f"check=True makes every call again on a copy of the model: {error.message}",
-            hint="record the model inside of a wrapper that cannot be copied, or record without check=True",
+            phrase(
+                "check=True makes every call again on a copy of the model: {message}", message=error.message
+            ),
+            hint=phrase(
+                "record the model inside of a wrapper that cannot be copied, or record without check=True"
+            ),
         ) from error
     return CallStart(twin, _copied(backend, args, kwargs), random_state(backend))
 

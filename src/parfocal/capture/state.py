@@ -13,6 +13,7 @@ from parfocal.backends.protocol import Array, StateTensor
 from parfocal.capture.session import Session, plain_settings
 from parfocal.errors import InputError, ParfocalError
 from parfocal.judge.moments import Pass, gather
+from parfocal.phrases import phrase
 from parfocal.run.records import Leaf, OptimizerRecord, StateRecord, TensorValue
 
 ROLES = ("parameter", "buffer", "gradient", "optimizer")
@@ -26,10 +27,13 @@ def check_roles(roles: Sequence[str], has_optimizer: bool) -> tuple[str, ...]:
     chosen = (roles,) if isinstance(roles, str) else tuple(roles)
     for role in chosen:
         if role not in ROLES:
-            raise InputError(f"state has {role!r}; allowed are {', '.join(ROLES)}")
+            raise InputError(
+                phrase("state has {role}; allowed are {roles}", role=repr(role), roles=", ".join(ROLES))
+            )
     if "optimizer" in chosen and not has_optimizer:
         raise InputError(
-            'state="optimizer" needs to know the optimizer', hint="record(..., optimizer=your_optimizer)"
+            phrase('state="optimizer" needs to know the optimizer'),
+            hint="record(..., optimizer=your_optimizer)",
         )
     return chosen
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from parfocal.columns import wrapped
 from parfocal.phrases import current_language, translate
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ def make_console(*, stderr: bool = False, pipe_width: int = PIPE_WIDTH) -> Conso
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else pipe_width
     return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+
+
+def print_wrapped(line: str, indent: int) -> None:
+    """A line, on a terminal in as many as it needs; those after the first begin with ``indent`` spaces."""
+    columns = shutil.get_terminal_size().columns
+    narrow = sys.stdout.isatty() and columns > indent + NARROWEST // 2
+    typer.echo("\n".join(wrapped(line, columns, indent)) if narrow else line)
 
 
 def print_report(report: Report, *, as_json: bool, save: Path | None, verbose: bool = False) -> None:

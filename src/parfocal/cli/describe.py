@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from parfocal.cli.console import said
+from parfocal.columns import width_of
 from parfocal.phrases import joined, phrase
 
 if TYPE_CHECKING:
+    from rich.console import JustifyMethod
+
     from parfocal.workflow.description.model import ModelDescription, ModuleDescription, Shape
     from parfocal.workflow.description.pair import PairDescription, SideBySide
 
@@ -227,12 +230,16 @@ def _print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 
     from parfocal.cli.console import make_console
 
+    console = make_console(pipe_width=WIDE)
+    names = max((width_of(said(row[0])) for row in rows), default=0)
+    whole = 2 * names <= console.width  # the tree's own column is the last to be broken
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in header:
-        table.add_column(said(title), justify="right" if title in NUMBERS else "left", overflow="fold")
+    for number, title in enumerate(header):
+        justify: JustifyMethod = "right" if title in NUMBERS else "left"
+        table.add_column(said(title), justify=justify, overflow="fold", no_wrap=whole and number == 0)
     for row in rows:
         table.add_row(*(escape(said(cell)) for cell in row))
-    make_console(pipe_width=WIDE).print(table)
+    console.print(table)
 
 
 def _model_json(found: ModelDescription, depth: int | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from parfocal import __version__
-from parfocal.cli.console import said
+from parfocal.cli.console import print_wrapped, said
 from parfocal.columns import padded
 from parfocal.phrases import joined, phrase
 
@@ -113,9 +113,9 @@ def _print(facts: dict[str, Any], speed: str) -> None:
         cores=facts["cores"],
         platform=facts["platform"],
     )
-    typer.echo(said(head))
+    print_wrapped(said(head), 4)
     for name, text in rows:
-        typer.echo(f"  {padded(said(name), NAME_WIDTH)}{said(text)}")
+        print_wrapped(f"  {padded(said(name), NAME_WIDTH)}{said(text)}", 2 + NAME_WIDTH)
 
 
 def _framework(name: str) -> dict[str, Any]:

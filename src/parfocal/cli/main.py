@@ -35,6 +35,7 @@ from parfocal.cli import (
 )
 from parfocal.cli import map as mapping
 from parfocal.cli.help import translate_help
+from parfocal.cli.wide_text import wide_text_wrapped
 from parfocal.errors import ParfocalError
 from parfocal.phrases import current_language, phrase, translate
 
@@ -93,7 +94,8 @@ def main() -> None:
             command = typer.main.get_command(app)
             if isinstance(command, TyperGroup):
                 translate_help(command, current_language())
-            command(prog_name="parfocal")
+            with wide_text_wrapped(current_language()):
+                command(prog_name="parfocal")
         finally:
             sys.stdout.flush()
     except ParfocalError as error:
@@ -103,7 +105,8 @@ def main() -> None:
         is_script = _is_of_a_script(error)
         if not is_script and _is_full(error):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still to be printed
-            typer.echo(f"parfocal: cannot print the result: {error}", err=True)
+            told = phrase("cannot print the result: {error}", error=error)
+            typer.echo(f"parfocal: {translate(told, current_language())}", err=True)
             sys.exit(WRONG_INPUT)
         traceback.print_exception(error)
         if is_script:

@@ -27,6 +27,7 @@ from parfocal.compat.padiff.weight_init.copying import copy_weights, units_of
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.inputs import Sides, convert
 from parfocal.judge.metrics import compare_arrays
+from parfocal.phrases import phrase
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import apply
 
@@ -91,7 +92,8 @@ def _config(options: Mapping[str, Any]) -> CompareConfig:
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise InputError(
-            f"autodiff has no option called {', '.join(map(repr, unknown))}", hint="there are: atol, rtol"
+            phrase("autodiff has no option called {unknown}", unknown=", ".join(map(repr, unknown))),
+            hint=phrase("there are: atol, rtol"),
         )
     return CompareConfig.of({**options, "compare_mode": "strict"})
 
@@ -100,7 +102,12 @@ def _proxy(model: Any, framework: str) -> ProxyModel:
     proxy = ProxyModel(model)
     if proxy.framework != framework:
         raise InputError(
-            f"{type(model).__name__} is a model of {proxy.framework}, where one of {framework} is expected",
+            phrase(
+                "{kind} is a model of {framework}, where one of {wanted} is expected",
+                kind=type(model).__name__,
+                framework=proxy.framework,
+                wanted=framework,
+            ),
             hint="autodiff(paddle_layer, torch_module, inputs)",
         )
     return proxy
@@ -233,7 +240,9 @@ def _paired(
 
 def _compare_calls(pairs: list[CallPair], config: CompareConfig) -> bool:
     if not pairs:
-        raise EmptyComparisonError("no call of the torch module has a counterpart in the paddle layer")
+        raise EmptyComparisonError(
+            phrase("no call of the torch module has a counterpart in the paddle layer")
+        )
     forward = sorted(pairs, key=lambda pair: pair.torch.step)
     # A container's own input gradient is complete last, so backward is the reverse of how calls began.
     stages: tuple[tuple[str, str, list[CallPair], Callable[[ReportNode], list[KeptTensor | None]]], ...] = (

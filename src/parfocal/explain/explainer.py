@@ -132,7 +132,7 @@ class Explainer:
         self._nothing_more: set[tuple[object, ...]] = set()  # a line of a loop is looked at in one round
         self._seen: dict[int, list[Measure]] = {}
         wrong = (each for each in seen if each.direction == "forward" and each.score > limit)
-        self._guilty = frozenset(blame(each, precise.port.trace) for each in wrong)
+        self._guilty = frozenset(precise.port.trace.around(each.port, each.levels) for each in wrong)
         for each in seen:
             self._seen.setdefault(precise.port.trace.around(each.port, each.levels), []).append(each)
 

@@ -22,6 +22,7 @@ from parfocal.errors import StorageError, UnsupportedError
 from parfocal.explain.case import Case
 from parfocal.explain.causes import PortChange, PortLine
 from parfocal.judge.verdict import Cause, Divergence
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Value
 from parfocal.run.storage import write_atomically
 
@@ -91,7 +92,13 @@ class Reproduction:
             write_atomically(target / DATA, data)
             write_atomically(target / SCRIPT, self.script.encode())
         except OSError as error:
-            raise StorageError(f"cannot write the reproduction to {target}: {error.strerror}") from error
+            raise StorageError(
+                phrase(
+                    "cannot write the reproduction to {target}: {strerror}",
+                    target=target,
+                    strerror=error.strerror,
+                )
+            ) from error
         return target / SCRIPT
 
 
@@ -157,7 +164,9 @@ class ExtractedLayer:
     def script(self) -> Scripting:
         found = registry.dialect(self.backend.name).script
         if found is None:
-            raise UnsupportedError(f"there is no way to write a script for {self.backend.name}")
+            raise UnsupportedError(
+                phrase("there is no way to write a script for {name}", name=self.backend.name)
+            )
         return found
 
     @property

@@ -25,6 +25,7 @@ from parfocal.explain.reproducing import (
     places,
 )
 from parfocal.judge.verdict import Divergence
+from parfocal.phrases import phrase
 
 Kind = Literal["output", "input", "parameter"]
 SIDES = ("reference", "port")
@@ -88,8 +89,11 @@ class Rebuilding:
         known = [build for build in builds if build is not None]
         if len(known) < 2:
             raise InputError(
-                f"the mistake is in {path or 'the model'} itself: a script for it has to build both models",
-                hint='say how: reproduce(folder, reference="ref.py:build", port="port.py:build")',
+                phrase(
+                    "the mistake is in {path} itself: a script for it has to build both models",
+                    path=path or phrase("the model"),
+                ),
+                hint=phrase('say how: reproduce(folder, reference="ref.py:build", port="port.py:build")'),
             )
         inside = [each for each in found if each.port is not None and is_inside(each.port.path, path)]
         causes = [each.cause for each in inside if each.cause is not None and not each.inherited]
@@ -195,13 +199,19 @@ def built(side: str, build: str, seed: int) -> list[str]:
     """The lines that make a model, from whatever folder they are run."""
     place, _, name = build.rpartition(":")
     if not (place and name):
-        raise InputError(f"{side}={build!r} is neither file.py:name nor package.module:name")
+        raise InputError(
+            phrase(
+                "{side}={build} is neither file.py:name nor package.module:name", side=side, build=repr(build)
+            )
+        )
     if not place.endswith(".py"):
         folder = f"sys.path.insert(0, {str(Path.cwd())!r})"
         return [folder, f"{side} = load_model({build!r}, {side!r}, {seed})"]
     file = Path(place).resolve()
     if not file.is_file():
-        raise InputError(f"{side}={build!r}: there is no file {place}")
+        raise InputError(
+            phrase("{side}={build}: there is no file {place}", side=side, build=repr(build), place=place)
+        )
     return [f"{side} = load_model({f'{file}:{name}'!r}, {side!r}, {seed})"]
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from parfocal.backends.checks import dtype_name
 from parfocal.errors import InputError
 from parfocal.native.library import BFLOAT16
+from parfocal.phrases import phrase
 
 Array = NDArray[Any]
 
@@ -38,8 +39,8 @@ def admitted(value: Any, side: str) -> Array:
     if array.dtype.kind in "biufc" or is_narrow_float(array.dtype):
         return array
     raise InputError(
-        f"{side} has dtype {array.dtype}, which holds no numbers to compare",
-        hint="pass an array of bool, integers, floats or complex numbers",
+        phrase("{side} has dtype {dtype}, which holds no numbers to compare", side=side, dtype=array.dtype),
+        hint=phrase("pass an array of bool, integers, floats or complex numbers"),
     )
 
 

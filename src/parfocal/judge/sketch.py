@@ -20,6 +20,7 @@ from parfocal.judge.moments import Moments, Pass, gather, real_view, working_dty
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.reading import Array, Reader, Scratch, admitted, block_length
 from parfocal.judge.scaled import Scaled
+from parfocal.phrases import phrase
 
 _WIDTHS = range(16, 1025, 16)
 _POWERS = Pass(powers=True)
@@ -73,7 +74,8 @@ class Sketch:
             projection = projection.tolist()
         if not isinstance(projection, list) or len(projection) not in _WIDTHS:
             raise FileFormatError(
-                "sketch: projection is not a list of 16 to 1024 numbers", hint="record the run again"
+                phrase("sketch: projection is not a list of 16 to 1024 numbers"),
+                hint=phrase("record the run again"),
             )
         whole = ("seed", "nan", "positive_infinity", "negative_infinity", "nonfinite_places")
         return Sketch(
@@ -100,7 +102,8 @@ def sketch_fields(array: Any, *, seed: int = 0, size: int = 256) -> dict[str, An
     """The fields of ``sketch(array)`` as a Run stores them: nested, the projection as one array."""
     if not isinstance(size, int) or size not in _WIDTHS:
         raise InputError(
-            f"sketch: size must be a multiple of 16 from 16 to 1024, got {size!r}", hint="256 is a good size"
+            phrase("sketch: size must be a multiple of 16 from 16 to 1024, got {size}", size=repr(size)),
+            hint=phrase("256 is a good size"),
         )
     values = real_view(admitted(array, "array"))
     moments = gather(values, Pass(powers=True, project=True, width=size, seed=seed))
@@ -146,8 +149,13 @@ def distance(a: Sketch, b: Sketch) -> float:
     }.items():
         if pair[0] != pair[1]:
             raise InputError(
-                f"sketches differ in their {name}: {pair[0]} against {pair[1]}",
-                hint="record both sides with the same settings and inputs",
+                phrase(
+                    "sketches differ in their {name}: {first} against {second}",
+                    name=name,
+                    first=pair[0],
+                    second=pair[1],
+                ),
+                hint=phrase("record both sides with the same settings and inputs"),
             )
     if a.nonfinite_places != b.nonfinite_places:
         return math.inf
@@ -226,17 +234,26 @@ def _record(value: Any, kind: type, what: str) -> Mapping[str, Any]:
         return value
     found = sorted(map(str, value)) if isinstance(value, Mapping) else type(value).__name__
     raise FileFormatError(
-        f"{what}: expected the fields {sorted(names)}, found {found}", hint="record the run again"
+        phrase(
+            "{what}: expected the fields {names}, found {found}", what=what, names=sorted(names), found=found
+        ),
+        hint=phrase("record the run again"),
     )
 
 
 def _number(name: str, value: Any) -> float:
     if value in ("inf", "-inf") or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return float(value)
-    raise FileFormatError(f"sketch: {name} is {value!r}, not a number", hint="record the run again")
+    raise FileFormatError(
+        phrase("sketch: {name} is {value}, not a number", name=name, value=repr(value)),
+        hint=phrase("record the run again"),
+    )
 
 
 def _whole(name: str, value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise FileFormatError(f"sketch: {name} is {value!r}, not an integer", hint="record the run again")
+    raise FileFormatError(
+        phrase("sketch: {name} is {value}, not an integer", name=name, value=repr(value)),
+        hint=phrase("record the run again"),
+    )

@@ -20,6 +20,7 @@ import ml_dtypes
 import numpy as np
 
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 PATH = Path(__file__).with_name("_compiled.so")
 VARIABLE = "PARFOCAL_CPU"
@@ -102,8 +103,13 @@ def use_path(library: ctypes.CDLL, name: str) -> None:
     if name not in names or not library.parfocal_use_path(names.index(name)):
         allowed = ", ".join(usable_paths(library))
         raise InputError(
-            f"there is no path {name!r} for this processor",
-            hint=f"set {VARIABLE} to {allowed} or {NO_PATH}, or to nothing for the best",
+            phrase("there is no path {name} for this processor", name=repr(name)),
+            hint=phrase(
+                "set {variable} to {allowed} or {no_path}, or to nothing for the best",
+                variable=VARIABLE,
+                allowed=allowed,
+                no_path=NO_PATH,
+            ),
         )
 
 
@@ -118,8 +124,16 @@ def _chosen(library: ctypes.CDLL | None, wanted: str) -> ctypes.CDLL | None:
         return None
     if wanted and library is None:
         raise InputError(
-            f"{VARIABLE} is {wanted!r}, but parfocal was built without a C compiler",
-            hint=f"install a C compiler and then parfocal again, or set {VARIABLE} to {NO_PATH}",
+            phrase(
+                "{variable} is {wanted}, but parfocal was built without a C compiler",
+                variable=VARIABLE,
+                wanted=repr(wanted),
+            ),
+            hint=phrase(
+                "install a C compiler and then parfocal again, or set {variable} to {no_path}",
+                variable=VARIABLE,
+                no_path=NO_PATH,
+            ),
         )
     if wanted and library is not None:
         use_path(library, wanted)

@@ -19,6 +19,7 @@ from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.errors import UnsupportedError
 from parfocal.judge.layouts import Layout
+from parfocal.phrases import phrase
 from parfocal.replay.effort import WATCHED, Effort, Prices
 from parfocal.replay.follow import (
     Binding,
@@ -232,7 +233,11 @@ class Repeater:
             value = own.inputs.get(slot)
             if value is None:
                 raise UnsupportedError(
-                    f"input {slot} of {node.path or 'the model'} has no recorded counterpart"
+                    phrase(
+                        "input {slot} of {path} has no recorded counterpart",
+                        slot=slot,
+                        path=node.path or phrase("the model"),
+                    )
                 )
             layout = self.script.layout(node.order, "input", slot, value)
             array = layout.apply(supply(value.data))

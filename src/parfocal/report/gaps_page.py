@@ -1,4 +1,7 @@
-"""The documentation's page of differences between torch and paddle; run it to print the page."""
+"""The documentation's page of differences between torch and paddle; run it to print the page.
+
+``python -m parfocal.report.gaps_page zh`` prints it in Chinese.
+"""
 
 from __future__ import annotations
 
@@ -6,44 +9,63 @@ import sys
 
 from parfocal.backends.gaps import GAPS
 from parfocal.backends.gaps.entry import Family, Gap
+from parfocal.locale import ENGLISH
+from parfocal.phrases import joined, phrase, translate
+from parfocal.report.mapping import FAMILIES, STATUSES, symptom_words
+
+VERSIONS = {"torch": "2.13", "paddle": "3.3"}
 
 
-def page(language: str = "en") -> str:
-    lines = [
-        "# What torch and paddle do differently",
-        "",
-        f"{len(GAPS)} differences that ports stumble over, for torch 2.13 and paddle 3.3 on a CPU.",
-        "*Verified* means that both frameworks were run; *read* means that signatures, documentation or",
-        "reports say so.",
-        "`parfocal map NAME` shows those of one layer or function.",
-        "This page is made from `parfocal/backends/gaps`.",
-    ]
+def page(language: str = ENGLISH) -> str:
+    lines = [translate(line, language) for line in _introduction()]
     for family in Family:
-        lines += ["", f"## {family.value}"]
+        lines += ["", f"## {translate(FAMILIES[family], language)}"]
         for gap in GAPS:
             if gap.family is family:
-                lines += ["", *_entry(gap, language)]
+                lines += ["", *(translate(line, language) for line in _entry(gap, language))]
     return "\n".join(lines) + "\n"
+
+
+def _introduction() -> list[str]:
+    return [
+        phrase("# What torch and paddle do differently"),
+        "",
+        phrase(
+            "{count} differences that ports stumble over, for torch {torch} and paddle {paddle} on a CPU.",
+            count=len(GAPS),
+            **VERSIONS,
+        ),
+        phrase(
+            "*Verified* means that both frameworks were run; *read* means that signatures, documentation or\n"
+            "reports say so."
+        ),
+        phrase("`parfocal map NAME` shows those of one layer or function."),
+        phrase("This page is made from {file}.", file="`parfocal/backends/gaps`"),
+    ]
 
 
 def _entry(gap: Gap, language: str) -> list[str]:
     words = gap.words(language)
-    shows = ", ".join(symptom.value for symptom in gap.symptoms) or "nowhere"
+    shows = joined(", ", [symptom_words(each.value) for each in gap.symptoms]) or phrase(
+        "nothing: both agree"
+    )
     return [
         f"### {words.title}",
         "",
-        f"`{gap.id}`, {gap.status.value}; shows in: {shows}",
+        phrase(
+            "{id}, {status}; shows in: {shows}", id=f"`{gap.id}`", status=STATUSES[gap.status], shows=shows
+        ),
         "",
-        f"- **torch** {_names(gap.torch)}{words.torch}",
-        f"- **paddle** {_names(gap.paddle)}{words.paddle}",
-        f"- **seen** {words.seen}",
-        f"- **fix** {words.fix}",
+        phrase("{side}{names}{told}", side="- **torch**", names=_names(gap.torch), told=words.torch),
+        phrase("{side}{names}{told}", side="- **paddle**", names=_names(gap.paddle), told=words.paddle),
+        phrase("- **seen** {told}", told=words.seen),
+        phrase("- **fix** {told}", told=words.fix),
     ]
 
 
 def _names(names: tuple[str, ...]) -> str:
-    return f"({', '.join(f'`{name}`' for name in names)}): " if names else ""
+    return phrase(" ({names}): ", names=joined(", ", [f"`{name}`" for name in names])) if names else " "
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.write(page(*sys.argv[1:2]))

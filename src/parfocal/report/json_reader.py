@@ -35,7 +35,7 @@ def report_from(data: Any, source: str = "the report's JSON") -> Report:
     """The report whose ``to_json`` gave ``data``; ``source`` names it in errors."""
     reader = _Reader(source)
     if not isinstance(data, Mapping):
-        raise reader.wrong("", data, "an object with the fields of a report")
+        raise reader.wrong("", data, phrase("an object with the fields of a report"))
     reader.check_schema(data)
     reader.read_phrases(data.get("phrases", {}))
     told = {name: value for name, value in data.items() if name not in _BESIDE}
@@ -128,7 +128,7 @@ class _Reader:
     def read_phrases(self, table: Any) -> None:
         """How the sentences of the report were made, so that they can be translated."""
         if not isinstance(table, Mapping):
-            raise self.wrong("phrases", table, "an object")
+            raise self.wrong("phrases", table, phrase("an object"))
         try:
             self.phrases = phrases_of(table)
         except ValueError as error:
@@ -139,31 +139,43 @@ class _Reader:
 
     def dataclass_of(self, kind: type, value: Any, place: str) -> Any:
         if not isinstance(value, Mapping):
-            raise self.wrong(place, value, f"an object with the fields of a {kind.__name__}")
+            raise self.wrong(
+                place, value, phrase("an object with the fields of a {kind}", kind=kind.__name__)
+            )
         known = {item.name: item for item in fields(kind) if item.name not in NOT_IN_JSON}
         unknown = [name for name in value if name not in known]
         if unknown:
-            raise self._misfit(place, kind, f"there is no field {unknown[0]!r}")
+            raise self._misfit(place, kind, phrase("there is no field {unknown}", unknown=repr(unknown[0])))
         given = {}
         for name, item in known.items():
             if name in value:
                 given[name] = self.read(_hints(kind)[name], value[name], f"{place}.{name}".lstrip("."))
             elif item.default is MISSING and item.default_factory is MISSING:
-                raise self._misfit(place, kind, f"the field {name!r} is missing")
+                raise self._misfit(place, kind, phrase("the field {name} is missing", name=repr(name)))
         try:
             return kind(**given)
         except InputError as error:
             raise FileFormatError(
-                f"{self.source}: {place or 'it'}: {error.message}", hint=error.hint
+                phrase(
+                    "{source}: {place}: {message}",
+                    source=self.source,
+                    place=place or phrase("it"),
+                    message=error.message,
+                ),
+                hint=error.hint,
             ) from error
         except ValueError as error:
-            raise FileFormatError(f"{self.source}: {place or 'it'}: {error}") from error
+            raise FileFormatError(
+                phrase(
+                    "{source}: {place}: {error}", source=self.source, place=place or phrase("it"), error=error
+                )
+            ) from error
 
     def _misfit(self, place: str, kind: type, problem: str) -> ParfocalError:
         names = ", ".join(item.name for item in fields(kind) if item.name not in NOT_IN_JSON)
         where = f"{place}: " if place else ""
         return FileFormatError(
-            f"{self.source}: {where}{problem}",
+            phrase("{source}: {where}{problem}", source=self.source, where=where, problem=problem),
             hint=phrase("the fields of a {kind} are {names}", kind=kind.__name__, names=names),
         )
 
@@ -176,7 +188,9 @@ class _Reader:
             return self._one_of(get_args(wanted), value, place)
         if origin is Literal:
             if value not in get_args(wanted):
-                raise self.wrong(place, value, f"one of {', '.join(map(repr, get_args(wanted)))}")
+                raise self.wrong(
+                    place, value, phrase("one of {choices}", choices=", ".join(map(repr, get_args(wanted))))
+                )
             return value
         if origin is tuple:
             return self._tuple(get_args(wanted), value, place)
@@ -199,11 +213,11 @@ class _Reader:
 
     def _tuple(self, kinds: Sequence[Any], value: Any, place: str) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise self.wrong(place, value, "a list")
+            raise self.wrong(place, value, phrase("a list"))
         if len(kinds) == 2 and kinds[1] is Ellipsis:
             kinds = (kinds[0],) * len(value)
         if len(kinds) != len(value):
-            raise self.wrong(place, value, f"a list of {len(kinds)}")
+            raise self.wrong(place, value, phrase("a list of {count}", count=len(kinds)))
         return tuple(
             self.read(kind, item, f"{place}[{index}]")
             for index, (kind, item) in enumerate(zip(kinds, value, strict=True))
@@ -211,7 +225,7 @@ class _Reader:
 
     def _mapping(self, kinds: Sequence[Any], value: Any, place: str) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            raise self.wrong(place, value, "an object")
+            raise self.wrong(place, value, phrase("an object"))
         return {name: self.read(kinds[1], item, f"{place}.{name}") for name, item in value.items()}
 
     def _member(self, kind: type[Enum], value: Any, place: str) -> Enum:
@@ -219,7 +233,7 @@ class _Reader:
             return kind(value)
         except ValueError:
             allowed = ", ".join(repr(member.value) for member in kind)
-            raise self.wrong(place, value, f"one of {allowed}") from None
+            raise self.wrong(place, value, phrase("one of {choices}", choices=allowed)) from None
 
     def _scalar(self, kind: Any, value: Any, place: str) -> Any:
         if kind is complex and isinstance(value, list):

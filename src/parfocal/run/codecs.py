@@ -13,6 +13,7 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Any
 
+from parfocal.phrases import phrase
 from parfocal.run.dtypes import DTYPES, checked_size
 from parfocal.run.jsonvalues import FieldError, decode_json, encode_json
 from parfocal.run.records import Leaf, Structure, TensorRef, TensorValue
@@ -51,12 +52,12 @@ def decode_fields(cls: type[Any], value: Any, path: str) -> Any:
     known = {item.name: item for item in fields(cls)}
     for name in data:
         if name not in known:
-            raise FieldError(join(path, name), f"is unknown to {cls.__name__}")
+            raise FieldError(join(path, name), phrase("is unknown to {kind}", kind=cls.__name__))
     for name, item in known.items():
         if name in data:
             values[name] = CODECS[str(item.type)].decode(data[name], join(path, name))
         elif item.default is MISSING and item.default_factory is MISSING:
-            raise FieldError(join(path, name), "is missing")
+            raise FieldError(join(path, name), phrase("is missing"))
     return cls(**values)
 
 
@@ -67,7 +68,7 @@ def join(path: str, name: str) -> str:
 
 def _expect(kind: type[Any], value: Any, path: str) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise FieldError(path, f"is {_short(value)}, not {kind.__name__}")
+        raise FieldError(path, phrase("is {value}, not {kind}", value=_short(value), kind=kind.__name__))
     return value
 
 
@@ -89,7 +90,7 @@ def _plain(kind: type[Any]) -> Codec:
     def decode(value: Any, path: str) -> Any:
         _expect(kind, value, path)
         if kind is int and not -(2**63) <= value < 2**63:
-            raise FieldError(path, "does not fit into 64 bits")
+            raise FieldError(path, phrase("does not fit into 64 bits"))
         return value
 
     return Codec(encode, decode)
@@ -102,11 +103,11 @@ def _encode_float(value: Any, path: str) -> Any:
 def _decode_float(value: Any, path: str) -> float:
     number = decode_json(value, path)
     if isinstance(number, bool) or not isinstance(number, (int, float)):
-        raise FieldError(path, f"is {_short(value)}, not a number")
+        raise FieldError(path, phrase("is {value}, not a number", value=_short(value)))
     try:
         return float(number)
     except OverflowError:
-        raise FieldError(path, "does not fit into a float") from None
+        raise FieldError(path, phrase("does not fit into a float")) from None
 
 
 def _optional(codec: Codec) -> Codec:
@@ -154,9 +155,13 @@ def _decode_ref(value: Any, path: str) -> TensorRef:
     ref: TensorRef = decode_fields(TensorRef, value, path)
     for name in ("segment", "offset", "nbytes", "rank"):
         if getattr(ref, name) < 0:
-            raise FieldError(join(path, name), f"is {getattr(ref, name)}, must not be negative")
+            raise FieldError(
+                join(path, name), phrase("is {value}, must not be negative", value=getattr(ref, name))
+            )
     if not _CHECKSUM.fullmatch(ref.checksum):
-        raise FieldError(join(path, "checksum"), f"is {_short(ref.checksum)}, not name:hex")
+        raise FieldError(
+            join(path, "checksum"), phrase("is {checksum}, not name:hex", checksum=_short(ref.checksum))
+        )
     return ref
 
 
@@ -164,15 +169,25 @@ def _decode_tensor(value: Any, path: str) -> TensorValue:
     tensor: TensorValue = decode_fields(TensorValue, value, path)
     dtype = DTYPES.get(tensor.dtype)
     if dtype is None:
-        raise FieldError(join(path, "dtype"), f"is {_short(tensor.dtype)}, which is not a known dtype")
+        raise FieldError(
+            join(path, "dtype"), phrase("is {dtype}, which is not a known dtype", dtype=_short(tensor.dtype))
+        )
     size = checked_size(tensor.shape, dtype.itemsize)
     if size is None:
-        raise FieldError(join(path, "shape"), f"is {_short(tensor.shape)}, which no array can have")
+        raise FieldError(
+            join(path, "shape"), phrase("is {shape}, which no array can have", shape=_short(tensor.shape))
+        )
     if tensor.ref is not None and tensor.ref.nbytes != size:
         shape = "x".join(map(str, tensor.shape)) or "scalar"
         raise FieldError(
             join(path, "ref.nbytes"),
-            f"is {tensor.ref.nbytes}, but {tensor.dtype} {shape} has {size} bytes",
+            phrase(
+                "is {nbytes}, but {dtype} {shape} has {size} bytes",
+                nbytes=tensor.ref.nbytes,
+                dtype=tensor.dtype,
+                shape=shape,
+                size=size,
+            ),
         )
     return tensor
 
@@ -193,7 +208,9 @@ def _decode_leaf(value: Any, path: str) -> Leaf:
         return leaf
     if isinstance(leaf, dict) and all(isinstance(item, str) for pair in leaf.items() for item in pair):
         return leaf
-    raise FieldError(path, f"is {_short(value)}, not a tensor, a plain value or a description")
+    raise FieldError(
+        path, phrase("is {value}, not a tensor, a plain value or a description", value=_short(value))
+    )
 
 
 def check_structure(value: Structure, path: str) -> None:
@@ -222,7 +239,9 @@ def _check_shape(shape: Any, leaves: Mapping[str, Leaf], path: str) -> None:
         case ["dict", dict(items)] | ["object", str(), dict(items)]:
             children = items.values()
         case _:
-            raise FieldError(path, f"is {_short(shape)}, neither a slot nor a container of slots")
+            raise FieldError(
+                path, phrase("is {shape}, neither a slot nor a container of slots", shape=_short(shape))
+            )
     for child in children:
         _check_shape(child, leaves, path)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.phrases import phrase
 from parfocal.run.dtypes import DTYPES, checked_size, dtype_name
 
 MAX_INT_BITS = 4096  # Python refuses to read back integers of more than 4300 digits
@@ -24,7 +25,7 @@ class FieldError(Exception):
     """One field is wrong; the caller adds the file and the line, or the record."""
 
     def __init__(self, field: str, problem: str) -> None:
-        super().__init__(f"{field} {problem}")
+        super().__init__(phrase("{field} {problem}", field=field, problem=problem))
         self.field = field
         self.problem = problem
 
@@ -52,7 +53,10 @@ def encode_json(value: Any, path: str) -> Any:
         return _encode_mapping(value, path)
     if isinstance(value, np.ndarray):
         return {"$array": encode_array(value, path)}
-    raise FieldError(path, f"is a {type(value).__name__}, which has no plain form; store its repr instead")
+    raise FieldError(
+        path,
+        phrase("is a {kind}, which has no plain form; store its repr instead", kind=type(value).__name__),
+    )
 
 
 def decode_json(value: Any, path: str) -> Any:
@@ -65,7 +69,7 @@ def decode_json(value: Any, path: str) -> Any:
         (tag,) = value
         if tag.startswith("$"):
             if tag not in _DECODERS:
-                raise FieldError(path, f"has the unknown tag {tag!r}")
+                raise FieldError(path, phrase("has the unknown tag {tag}", tag=repr(tag)))
             return _DECODERS[tag](value[tag], path)
     return {key: decode_json(item, f"{path}.{key}") for key, item in value.items()}
 
@@ -73,7 +77,12 @@ def decode_json(value: Any, path: str) -> Any:
 def _encode_int(value: int, path: str) -> int:
     if value.bit_length() > MAX_INT_BITS:
         raise FieldError(
-            path, f"is an integer of {value.bit_length()} bits; at most {MAX_INT_BITS} are allowed"
+            path,
+            phrase(
+                "is an integer of {bits} bits; at most {max_int_bits} are allowed",
+                bits=value.bit_length(),
+                max_int_bits=MAX_INT_BITS,
+            ),
         )
     return int(value)
 
@@ -93,29 +102,31 @@ def encode_array(array: np.ndarray[Any, Any], path: str) -> dict[str, Any]:
     """What stands behind the tag ``$array``."""
     name = dtype_name(array.dtype)
     if name is None:
-        raise FieldError(path, f"is an array of {array.dtype}, which cannot be stored")
+        raise FieldError(path, phrase("is an array of {dtype}, which cannot be stored", dtype=array.dtype))
     data = np.ascontiguousarray(array, dtype=DTYPES[name]).tobytes()
     return {"dtype": name, "shape": list(array.shape), "data": base64.b64encode(data).decode("ascii")}
 
 
 def _decode_float(value: Any, path: str) -> float:
     if value not in ("nan", "inf", "-inf"):
-        raise FieldError(path, f"has {value!r} as $float; allowed are nan, inf and -inf")
+        raise FieldError(
+            path, phrase("has {value} as $float; allowed are nan, inf and -inf", value=repr(value))
+        )
     return float(value)
 
 
 def _decode_tuple(value: Any, path: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
-        raise FieldError(path, "has a $tuple that is not a list")
+        raise FieldError(path, phrase("has a $tuple that is not a list"))
     return tuple(decode_json(value, path))
 
 
 def _decode_dict(value: Any, path: str) -> dict[Any, Any]:
     if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
-        raise FieldError(path, "has a $dict that is not a list of pairs")
+        raise FieldError(path, phrase("has a $dict that is not a list of pairs"))
     keys = [decode_json(key, path) for key, _ in value]
     if not all(_hashable(key) for key in keys):
-        raise FieldError(path, "has a $dict with a key that cannot be one")
+        raise FieldError(path, phrase("has a $dict with a key that cannot be one"))
     return {key: decode_json(item, f"{path}.{key}") for key, (_, item) in zip(keys, value, strict=True)}
 
 
@@ -132,16 +143,20 @@ def _decode_array(value: Any, path: str) -> np.ndarray[Any, Any]:
         case {"dtype": str(name), "shape": list(shape), "data": str(text), **rest} if not rest:
             dtype = DTYPES.get(name)
         case _:
-            raise FieldError(path, "has an $array without dtype, shape and data")
+            raise FieldError(path, phrase("has an $array without dtype, shape and data"))
     if dtype is None or not all(type(extent) is int for extent in shape):
-        raise FieldError(path, f"has an $array of unknown dtype {name!r} or bad shape")
+        raise FieldError(path, phrase("has an $array of unknown dtype {name} or bad shape", name=repr(name)))
     size = checked_size(shape, dtype.itemsize)
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise FieldError(path, f"has an $array whose data is not base64: {error}") from None
+        raise FieldError(
+            path, phrase("has an $array whose data is not base64: {error}", error=error)
+        ) from None
     if size != len(data):
-        raise FieldError(path, f"has an $array of {len(data)} bytes where {size} are needed")
+        raise FieldError(
+            path, phrase("has an $array of {count} bytes where {size} are needed", count=len(data), size=size)
+        )
     return np.frombuffer(data, dtype=dtype).reshape(shape)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 RUN_ID_VARIABLE = "PARFOCAL_RUN_ID"
 
@@ -43,7 +44,13 @@ def _number(environment: Mapping[str, str], name: str) -> int:
     try:
         return int(environment[name])
     except ValueError:
-        raise InputError(f"the environment says {name}={environment[name]!r}, not a number") from None
+        raise InputError(
+            phrase(
+                "the environment says {name}={value}, not a number",
+                name=name,
+                value=repr(environment[name]),
+            )
+        ) from None
 
 
 def _parent_id() -> str:

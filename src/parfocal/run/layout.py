@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from parfocal.errors import FileFormatError, InputError, StorageError
+from parfocal.phrases import phrase
 from parfocal.run.records import RunHeader
 from parfocal.run.serial import decode_header, encode_header
 from parfocal.run.storage import PARTIAL_SUFFIX, create_exclusively, read_limited, storage_errors
@@ -46,7 +47,9 @@ def claim_folder(folder: Path, header: RunHeader) -> Path:
     """A folder for this run alone, or the one its other ranks already share."""
     folder = Path(os.path.abspath(folder))
     if not folder.name:
-        raise InputError(f"{str(folder)!r} has no name to number; give a folder inside it")
+        raise InputError(
+            phrase("{folder} has no name to number; give a folder inside it", folder=repr(str(folder)))
+        )
     text = encode_header(replace(header, complete=False), None)
     for number in count(1):
         candidate = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
@@ -74,8 +77,13 @@ def _make_folder(folder: Path) -> bool:
 
 def _cannot_create(folder: Path, error: OSError) -> StorageError:
     return StorageError(
-        f"cannot create the folder {folder}: {error.strerror} (errno {error.errno})",
-        hint="choose a path whose parts are all folders that you may write to",
+        phrase(
+            "cannot create the folder {folder}: {strerror} (errno {errno})",
+            folder=folder,
+            strerror=error.strerror,
+            errno=error.errno,
+        ),
+        hint=phrase("choose a path whose parts are all folders that you may write to"),
     )
 
 
@@ -91,7 +99,13 @@ def _belongs(folder: Path, header: RunHeader) -> bool:
         return False
     if found.ranks != header.ranks:
         raise InputError(
-            f"run {header.run_id!r} in {folder} has {found.ranks} ranks, this process says {header.ranks}",
-            hint="give every rank of a launch the same number of ranks",
+            phrase(
+                "run {run_id} in {folder} has {ranks} ranks, this process says {here}",
+                run_id=repr(header.run_id),
+                folder=folder,
+                ranks=found.ranks,
+                here=header.ranks,
+            ),
+            hint=phrase("give every rank of a launch the same number of ranks"),
         )
     return True

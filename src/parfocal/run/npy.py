@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.errors import FileFormatError
+from parfocal.phrases import phrase
 from parfocal.run.dtypes import DTYPES, checked_size
 from parfocal.run.standins import MalformedError, check_code_points, dtype_from_spec, with_byte_order
 from parfocal.run.storage import map_file, open_for_reading, storage_errors
@@ -89,27 +90,49 @@ def load_npz(path: Path) -> dict[str, Any]:
                     for info in archive.infolist()
                 }
         except ZIP_ERRORS as error:
-            raise FileFormatError(f"{path}: damaged zip archive: {error}") from None
+            raise FileFormatError(
+                phrase("{path}: damaged zip archive: {error}", path=path, error=error)
+            ) from None
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            raise FileFormatError(f"{path}: damaged zip archive: an offset is before its start") from None
+            raise FileFormatError(
+                phrase("{path}: damaged zip archive: an offset is before its start", path=path)
+            ) from None
 
 
 def _check_archive(archive: zipfile.ZipFile, path: Path, limit: int) -> None:
     names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
     if len(set(names)) != len(names):
-        raise FileFormatError(f"{path}: two members have the same name")
+        raise FileFormatError(phrase("{path}: two members have the same name", path=path))
     for info in archive.infolist():
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise FileFormatError(f"{path}: member {info.filename!r} is packed in a way NumPy does not use")
+            raise FileFormatError(
+                phrase(
+                    "{path}: member {filename} is packed in a way NumPy does not use",
+                    path=path,
+                    filename=repr(info.filename),
+                )
+            )
     if any(name.endswith("data.pkl") for name in names):
-        raise FileFormatError(f"{path} is a torch checkpoint", hint="turn it into arrays: parfocal convert")
+        raise FileFormatError(
+            phrase("{path} is a torch checkpoint", path=path),
+            hint=phrase("turn it into arrays: parfocal convert"),
+        )
     total = sum(info.file_size for info in archive.infolist())
     if total > limit:
         raise FileFormatError(
-            f"{path}: unpacks to {total} bytes; at most {limit} are allowed",
-            hint=f"the limit is {MAX_NPZ_RATIO} times the file's size, and at least {MAX_NPZ_BYTES} bytes",
+            phrase(
+                "{path}: unpacks to {total} bytes; at most {limit} are allowed",
+                path=path,
+                total=total,
+                limit=limit,
+            ),
+            hint=phrase(
+                "the limit is {max_npz_ratio} times the file's size, and at least {max_npz_bytes} bytes",
+                max_npz_ratio=MAX_NPZ_RATIO,
+                max_npz_bytes=MAX_NPZ_BYTES,
+            ),
         )
 
 
@@ -135,25 +158,43 @@ def _unpacked(value: Any) -> Any:
 def _read_header(file: IO[bytes], name: str) -> NpyHeader:
     start = file.read(len(NPY_MAGIC) + 2)
     if len(start) < len(NPY_MAGIC) + 2 or not start.startswith(NPY_MAGIC):
-        raise FileFormatError(f"{name}: not a NumPy array: it does not begin with {NPY_MAGIC!r}")
+        raise FileFormatError(
+            phrase(
+                "{name}: not a NumPy array: it does not begin with {npy_magic}",
+                name=name,
+                npy_magic=repr(NPY_MAGIC),
+            )
+        )
     length_format = _LENGTH_FORMATS.get(start[-2])
     if length_format is None:
-        raise FileFormatError(f"{name}: .npy version {start[-2]}.{start[-1]}; 1.0 to 3.0 are known")
+        raise FileFormatError(
+            phrase(
+                "{name}: .npy version {major}.{minor}; 1.0 to 3.0 are known",
+                name=name,
+                major=start[-2],
+                minor=start[-1],
+            )
+        )
     field = file.read(struct.calcsize(length_format))
     if len(field) < struct.calcsize(length_format):
-        raise FileFormatError(f"{name}: cut within the header")
+        raise FileFormatError(phrase("{name}: cut within the header", name=name))
     (length,) = struct.unpack(length_format, field)
     if length > MAX_NPY_HEADER_BYTES:
         raise FileFormatError(
-            f"{name}: a header of {length} bytes; at most {MAX_NPY_HEADER_BYTES} are allowed"
+            phrase(
+                "{name}: a header of {length} bytes; at most {max_npy_header_bytes} are allowed",
+                name=name,
+                length=length,
+                max_npy_header_bytes=MAX_NPY_HEADER_BYTES,
+            )
         )
     text = file.read(length)
     if len(text) < length:
-        raise FileFormatError(f"{name}: cut within the header")
+        raise FileFormatError(phrase("{name}: cut within the header", name=name))
     try:
         return _parse_header(text.decode("utf-8" if start[-2] == 3 else "latin1"), file.tell())
     except (MalformedError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{name}: {error}") from None
+        raise FileFormatError(phrase("{name}: {error}", name=name, error=error)) from None
 
 
 def _parse_header(text: str, end: int) -> NpyHeader:
@@ -164,9 +205,9 @@ def _parse_header(text: str, end: int) -> NpyHeader:
         values[match["key"]] = match["value"]
         position = match.end()
     if not text.startswith("{") or text[position:].strip() != "}" or values.keys() != _HEADER_KEYS:
-        raise MalformedError(f"not the header of a plain array: {text[:120]!r}")
+        raise MalformedError(phrase("not the header of a plain array: {text}", text=repr(text[:120])))
     if values["fortran_order"] not in ("True", "False"):
-        raise MalformedError(f"not the header of a plain array: {text[:120]!r}")
+        raise MalformedError(phrase("not the header of a plain array: {text}", text=repr(text[:120])))
     shape = _parse_shape(values["shape"])
     return NpyHeader(_parse_dtype(values["descr"]), values["fortran_order"] == "True", shape, end)
 
@@ -175,7 +216,9 @@ def _parse_shape(value: str) -> tuple[int, ...]:
     parts = [part.strip() for part in value.strip("()").split(",")]
     extents = parts if parts[-1] else parts[:-1]
     if not value.startswith("(") or not all(map(_EXTENT.fullmatch, extents)):
-        raise MalformedError(f"not the header of a plain array: its shape is {value[:60]!r}")
+        raise MalformedError(
+            phrase("not the header of a plain array: its shape is {value}", value=repr(value[:60]))
+        )
     return tuple(int(extent.rstrip("L")) for extent in extents)  # Python 2 wrote 3L
 
 
@@ -192,21 +235,37 @@ def _parse_dtype(value: str) -> np.dtype[Any]:
 def _values_size(header: NpyHeader, name: str) -> int:
     needed = checked_size(header.shape, header.dtype.itemsize)
     if needed is None or header.dtype.itemsize == 0:
-        raise FileFormatError(f"{name}: no array can have shape {header.shape} and dtype {header.dtype}")
+        raise FileFormatError(
+            phrase(
+                "{name}: no array can have shape {shape} and dtype {dtype}",
+                name=name,
+                shape=header.shape,
+                dtype=header.dtype,
+            )
+        )
     return needed
 
 
 def _build(header: NpyHeader, data: NDArray[np.uint8], name: str) -> NDArray[Any]:
     needed = _values_size(header, name)
     if data.nbytes != needed:
-        found = "more follow" if data.nbytes > needed else f"{data.nbytes} are there"
+        found = (
+            phrase("more follow") if data.nbytes > needed else phrase("{count} are there", count=data.nbytes)
+        )
         raise FileFormatError(
-            f"{name}: {header.dtype} {header.shape} needs {needed} bytes of values, {found}",
-            hint="the file is damaged, or holds several arrays",
+            phrase(
+                "{name}: {dtype} {shape} needs {needed} bytes of values, {found}",
+                name=name,
+                dtype=header.dtype,
+                shape=header.shape,
+                needed=needed,
+                found=found,
+            ),
+            hint=phrase("the file is damaged, or holds several arrays"),
         )
     if header.dtype.kind == "U":
         try:
             check_code_points(data.tobytes(), header.dtype)
         except MalformedError as error:
-            raise FileFormatError(f"{name}: {error}") from None
+            raise FileFormatError(phrase("{name}: {error}", name=name, error=error)) from None
     return data.view(header.dtype).reshape(header.shape, order="F" if header.fortran else "C")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.errors import FileFormatError, StorageError
+from parfocal.phrases import phrase
 from parfocal.run.blockfile import PAGE
 from parfocal.run.ring import COLUMNS, MAGIC, MAX_SLOT_BYTES, MAX_SLOTS, SIZE_AT, TABLE_AT
 from parfocal.run.storage import open_for_reading, storage_errors
@@ -92,15 +93,28 @@ def _waiting(slots: BinaryIO, path: Path) -> list[Waiting]:
     """What the slots hold at this moment."""
     size = os.fstat(slots.fileno()).st_size
     if size < PAGE:
-        raise FileFormatError(f"{path} is too short for pending bytes: it has {size} bytes")
+        raise FileFormatError(
+            phrase("{path} is too short for pending bytes: it has {size} bytes", path=path, size=size)
+        )
     page = np.empty(PAGE, np.uint8)
     _read_at(slots, path, 0, page)
     if page[: len(MAGIC)].tobytes() != MAGIC:
-        raise FileFormatError(f"{path} does not begin as a file of pending bytes does: {MAGIC!r}")
+        raise FileFormatError(
+            phrase(
+                "{path} does not begin as a file of pending bytes does: {magic}", path=path, magic=repr(MAGIC)
+            )
+        )
     slot_bytes = int(page[SIZE_AT : SIZE_AT + 8].view("<u8")[0])
     if not 0 < slot_bytes <= MAX_SLOT_BYTES or slot_bytes % PAGE:
         raise FileFormatError(
-            f"{path}: slots have {slot_bytes} bytes; allowed are multiples of {PAGE} up to {MAX_SLOT_BYTES}"
+            phrase(
+                "{path}: slots have {slot_bytes} bytes; allowed are multiples of {page} up to "
+                "{max_slot_bytes}",
+                path=path,
+                slot_bytes=slot_bytes,
+                page=PAGE,
+                max_slot_bytes=MAX_SLOT_BYTES,
+            )
         )
     return list(_rows(page, slot_bytes, size, path))
 
@@ -111,8 +125,17 @@ def _rows(page: NDArray[np.uint8], slot_bytes: int, size: int, path: Path) -> It
         at = PAGE + number * slot_bytes
         if filled > slot_bytes or start % PAGE or (filled and at + filled > size):
             raise FileFormatError(
-                f"{path}: slot {number} has {filled} bytes from offset {start} on; allowed are {slot_bytes} "
-                f"within the file's {size}, from a multiple of {PAGE} on"
+                phrase(
+                    "{path}: slot {number} has {filled} bytes from offset {start} on; allowed are "
+                    "{slot_bytes} within the file's {size}, from a multiple of {page} on",
+                    path=path,
+                    number=number,
+                    filled=filled,
+                    start=start,
+                    slot_bytes=slot_bytes,
+                    size=size,
+                    page=PAGE,
+                )
             )
         if filled:
             yield Waiting(at, segment, start, filled)
@@ -125,5 +148,5 @@ def _read_at(file: BinaryIO, path: Path, offset: int, target: NDArray[np.uint8])
         while done < target.nbytes:
             count = file.readinto(target[done:].data)  # type: ignore[attr-defined]
             if not count:
-                raise FileFormatError(f"{path} became shorter while it was read")
+                raise FileFormatError(phrase("{path} became shorter while it was read", path=path))
             done += count

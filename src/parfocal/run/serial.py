@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from parfocal.errors import FileFormatError, InputError
+from parfocal.phrases import phrase
 from parfocal.run.codecs import decode_fields, encode_fields
 from parfocal.run.jsonvalues import FieldError
 from parfocal.run.records import (
@@ -49,7 +50,11 @@ def encode_record(record: Record) -> bytes:
     tag = _TAGS.get(type(record))
     if tag is None:
         raise InputError(
-            f"cannot store a {type(record).__name__}; records are {', '.join(c.__name__ for c in _TAGS)}"
+            phrase(
+                "cannot store a {kind}; records are {tags}",
+                kind=type(record).__name__,
+                tags=", ".join(c.__name__ for c in _TAGS),
+            )
         )
     try:
         return fields_text(record, "", type=tag).encode("ascii") + b"\n"
@@ -64,7 +69,14 @@ def decode_record(line: bytes, where: str) -> Record:
         tag = data.pop("type", None)
         cls = RECORD_TYPES.get(tag) if isinstance(tag, str) else None
         if cls is None:
-            raise FieldError("type", f"is {tag!r}; allowed are {', '.join(RECORD_TYPES)}")
+            raise FieldError(
+                "type",
+                phrase(
+                    "is {tag}; allowed are {record_types}",
+                    tag=repr(tag),
+                    record_types=", ".join(RECORD_TYPES),
+                ),
+            )
         record: Record = decode_fields(cls, data, "")
         return record
 
@@ -82,12 +94,12 @@ def decode_header(text: bytes, where: str) -> tuple[RunHeader, Contents | None]:
     with _reading(where):
         data = _parse_object(text)
         if data.pop("type", None) != "run":
-            raise FieldError("type", "is not 'run': this file does not describe a Run")
+            raise FieldError("type", phrase("is not 'run': this file does not describe a Run"))
         _check_schema(data.get("schema"), where)
         contents = data.pop("contents", None)
         header: RunHeader = decode_fields(RunHeader, data, "")
         if header.ranks < 1:
-            raise FieldError("ranks", f"is {header.ranks}, at least 1 is needed")
+            raise FieldError("ranks", phrase("is {ranks}, at least 1 is needed", ranks=header.ranks))
         if contents is None:
             return header, None
         return header, decode_fields(Contents, contents, "contents")
@@ -95,11 +107,16 @@ def decode_header(text: bytes, where: str) -> tuple[RunHeader, Contents | None]:
 
 def _check_schema(schema: object, where: str) -> None:
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
-        raise FieldError("schema", f"is {schema!r}, not a version number")
+        raise FieldError("schema", phrase("is {schema}, not a version number", schema=repr(schema)))
     if schema > SCHEMA_VERSION:
         raise FileFormatError(
-            f"{where}: schema version {schema}; this parfocal reads up to {SCHEMA_VERSION}",
-            hint="the run was written by a newer parfocal: upgrade",
+            phrase(
+                "{where}: schema version {schema}; this parfocal reads up to {schema_version}",
+                where=where,
+                schema=schema,
+                schema_version=SCHEMA_VERSION,
+            ),
+            hint=phrase("the run was written by a newer parfocal: upgrade"),
         )
 
 
@@ -109,11 +126,20 @@ def _reading(where: str) -> Iterator[None]:
     try:
         yield
     except FieldError as error:
-        raise FileFormatError(f"{where}: field {error.field!r} {error.problem}") from None
+        raise FileFormatError(
+            phrase(
+                "{where}: field {field} {problem}",
+                where=where,
+                field=repr(error.field),
+                problem=error.problem,
+            )
+        ) from None
     except RecursionError:
-        raise FileFormatError(f"{where}: nested too deeply") from None
+        raise FileFormatError(phrase("{where}: nested too deeply", where=where)) from None
     except ValueError as error:  # also of JSON and of Unicode
-        raise FileFormatError(f"{where}: not a JSON object: {error}") from None
+        raise FileFormatError(
+            phrase("{where}: not a JSON object: {error}", where=where, error=error)
+        ) from None
 
 
 def _dump(data: object) -> bytes:
@@ -134,9 +160,11 @@ def _parse_object(text: bytes) -> dict[str, Any]:
 def _unstorable(instance: Any, error: FieldError | RecursionError) -> InputError:
     """What cannot be stored is one error that names the field."""
     problem = (
-        f"field {error.field!r} {error.problem}" if isinstance(error, FieldError) else "nested too deeply"
+        phrase("field {field} {problem}", field=repr(error.field), problem=error.problem)
+        if isinstance(error, FieldError)
+        else phrase("nested too deeply")
     )
-    return InputError(f"cannot store {type(instance).__name__}: {problem}")
+    return InputError(phrase("cannot store {kind}: {problem}", kind=type(instance).__name__, problem=problem))
 
 
 def _encoded(instance: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from parfocal.phrases import phrase
 from parfocal.run.dtypes import DTYPES, checked_size
 
 MAX_DEPTH = 64
@@ -39,18 +40,22 @@ class MalformedError(Exception):
 def dtype_from_spec(spec: str) -> np.dtype[Any]:
     """The dtype of a specification such as "f4" or "U12", out of a fixed list."""
     if not _DTYPE_SPEC.fullmatch(spec):
-        raise MalformedError(f"dtype {spec[:50]!r} is none of numbers, strings or objects")
+        raise MalformedError(
+            phrase("dtype {spec} is none of numbers, strings or objects", spec=repr(spec[:50]))
+        )
     try:
         return np.dtype("O" if spec.startswith("O") else spec)
     except (TypeError, ValueError) as error:  # a long double that this platform lacks, a string too long
-        raise MalformedError(f"dtype {spec!r} does not exist on this machine: {error}") from None
+        raise MalformedError(
+            phrase("dtype {spec} does not exist on this machine: {error}", spec=repr(spec), error=error)
+        ) from None
 
 
 def with_byte_order(dtype: np.dtype[Any], order: str) -> np.dtype[Any]:
     if dtype.isbuiltin != 2:  # 2: registered by ml_dtypes
         return _REORDER[order](dtype)
     if order == ">":
-        raise MalformedError(f"big-endian {dtype.name} is not supported")
+        raise MalformedError(phrase("big-endian {name} is not supported", name=dtype.name))
     return dtype
 
 
@@ -64,7 +69,7 @@ class WorkBudget:
     def spend(self, amount: int) -> None:
         self.left -= amount
         if self.left < 0:
-            raise MalformedError(f"reading it takes more than {self.limit} bytes of work")
+            raise MalformedError(phrase("reading it takes more than {limit} bytes of work", limit=self.limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ class PickleDialect:
     fetch: Callable[[Any], Any] | None = None  # what a persistent id stands for; None: refused
     attributes: bool = False  # containers may carry attributes, which are dropped
     readers: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)  # of some opcodes' arguments
-    hint: str = (
+    hint: str = phrase(
         "only NumPy arrays and plain containers are read from pickles; do not load this file with pickle"
     )
 
@@ -114,7 +119,7 @@ class DtypeStandIn:
             case (3 | 4, str(order), None, None, None, int(), int(), int(), *_) if order in _REORDER:
                 self.base = with_byte_order(self.base, order)
             case _:
-                raise MalformedError("a dtype is structured or its state is wrong")
+                raise MalformedError(phrase("a dtype is structured or its state is wrong"))
 
 
 @dataclass(eq=False, slots=True)
@@ -132,18 +137,26 @@ class ArrayStandIn:
             case (int(), tuple(shape), DtypeStandIn(base=dtype), bool() | int() as fortran, data):
                 self.describe(shape, dtype, bool(fortran), data)
             case _:
-                raise MalformedError("an array's state is wrong")
+                raise MalformedError(phrase("an array's state is wrong"))
 
     def describe(self, shape: tuple[Any, ...], dtype: np.dtype[Any], fortran: bool, data: Any) -> None:
         if not all(type(extent) is int for extent in shape):
-            raise MalformedError("an array's shape is not made of integers")
+            raise MalformedError(phrase("an array's shape is not made of integers"))
         deferred = isinstance(data, DeferredBytes) and dtype.kind not in "OU"
         if type(data) is not (list if dtype.kind == "O" else bytes) and not deferred:
-            raise MalformedError(f"an array of {dtype} has its values as {type(data).__name__}")
+            raise MalformedError(
+                phrase("an array of {dtype} has its values as {kind}", dtype=dtype, kind=type(data).__name__)
+            )
         size = checked_size(shape, max(1, 0 if dtype.kind == "O" else dtype.itemsize))
         if size != len(data) or dtype.itemsize == 0:
             raise MalformedError(
-                f"an array of {dtype} {shape} needs {size} bytes or values, it has {len(data)}"
+                phrase(
+                    "an array of {dtype} {shape} needs {size} bytes or values, it has {count}",
+                    dtype=dtype,
+                    shape=shape,
+                    size=size,
+                    count=len(data),
+                )
             )
         self.shape, self.dtype, self.fortran, self.data = shape, dtype, fortran, data
 
@@ -160,9 +173,16 @@ class Resolver:
         """The value with every stand-in replaced. Shared containers are written out."""
         self._values += 1
         if self._values > self._max_values:
-            raise MalformedError(f"it holds more than {self._max_values} values once they are written out")
+            raise MalformedError(
+                phrase(
+                    "it holds more than {max_values} values once they are written out",
+                    max_values=self._max_values,
+                )
+            )
         if depth > MAX_DEPTH:
-            raise MalformedError(f"it is nested deeper than {MAX_DEPTH} levels, or contains itself")
+            raise MalformedError(
+                phrase("it is nested deeper than {max_depth} levels, or contains itself", max_depth=MAX_DEPTH)
+            )
         if isinstance(value, dict):
             return {key: self.resolve(item, depth + 1) for key, item in value.items()}
         if type(value) in (list, tuple):
@@ -170,12 +190,12 @@ class Resolver:
         if isinstance(value, ArrayStandIn):
             return self._array(value, depth)
         if isinstance(value, (GlobalName, DtypeStandIn)):
-            raise MalformedError("it holds a function or a dtype where a value is expected")
+            raise MalformedError(phrase("it holds a function or a dtype where a value is expected"))
         return value
 
     def _array(self, stand_in: ArrayStandIn, depth: int) -> Any:
         if stand_in.shape is None:
-            raise MalformedError("an array never got its values")
+            raise MalformedError(phrase("an array never got its values"))
         if isinstance(stand_in.data, list):
             return self._object_array(stand_in.shape, stand_in.data, depth)
         if stand_in.built is None:
@@ -208,7 +228,9 @@ def check_code_points(data: bytes, dtype: np.dtype[Any]) -> None:
     """NumPy takes the bytes of a string array on trust and fails only when one is looked at."""
     points = np.frombuffer(data, np.dtype(np.uint32).newbyteorder(dtype.byteorder))
     if points.size and int(points.max()) > MAX_CODE_POINT:
-        raise MalformedError(f"a string array holds {int(points.max()):#x}, which is no character")
+        raise MalformedError(
+            phrase("a string array holds {code}, which is no character", code=f"{int(points.max()):#x}")
+        )
 
 
 # Calls: what each admitted function gives for its arguments.
@@ -219,7 +241,7 @@ def _reconstruct(arguments: tuple[Any, ...], budget: WorkBudget) -> ArrayStandIn
         case (GlobalName(meaning="ndarray"), (0,), b"b"):
             return ArrayStandIn()
         case _:
-            raise MalformedError("an array is reconstructed from something else")
+            raise MalformedError(phrase("an array is reconstructed from something else"))
 
 
 def _from_buffer(arguments: tuple[Any, ...], budget: WorkBudget) -> ArrayStandIn:
@@ -229,7 +251,7 @@ def _from_buffer(arguments: tuple[Any, ...], budget: WorkBudget) -> ArrayStandIn
             result.describe(shape, dtype, order == "F", data)
             return result
         case _:
-            raise MalformedError("an array is made from a buffer with wrong arguments")
+            raise MalformedError(phrase("an array is made from a buffer with wrong arguments"))
 
 
 def _dtype(arguments: tuple[Any, ...], budget: WorkBudget) -> DtypeStandIn:
@@ -239,7 +261,7 @@ def _dtype(arguments: tuple[Any, ...], budget: WorkBudget) -> DtypeStandIn:
         case (GlobalName(meaning=meaning), *_) if meaning in DTYPES:
             return DtypeStandIn(DTYPES[meaning])
         case _:
-            raise MalformedError("a dtype is made from something else than a name")
+            raise MalformedError(phrase("a dtype is made from something else than a name"))
 
 
 def _scalar(arguments: tuple[Any, ...], budget: WorkBudget) -> Any:
@@ -249,13 +271,13 @@ def _scalar(arguments: tuple[Any, ...], budget: WorkBudget) -> Any:
                 return dtype.type()
             return build_array((), dtype, data, False, budget)[()]
         case _:
-            raise MalformedError("a NumPy scalar has a wrong dtype or size")
+            raise MalformedError(phrase("a NumPy scalar has a wrong dtype or size"))
 
 
 def _empty(kind: type[Any]) -> Reducer:
     def reducer(arguments: tuple[Any, ...], budget: WorkBudget) -> Any:
         if arguments:
-            raise MalformedError(f"an empty {kind.__name__} is made from something")
+            raise MalformedError(phrase("an empty {kind} is made from something", kind=kind.__name__))
         return kind()
 
     return reducer
@@ -268,7 +290,7 @@ def _encode(arguments: tuple[Any, ...], budget: WorkBudget) -> bytes:
             budget.spend(len(text))
             return text.encode("latin1")
         case _:
-            raise MalformedError("_codecs.encode is called with something other than Latin-1 text")
+            raise MalformedError(phrase("_codecs.encode is called with something other than Latin-1 text"))
 
 
 def _complex(arguments: tuple[Any, ...], budget: WorkBudget) -> complex:
@@ -276,7 +298,7 @@ def _complex(arguments: tuple[Any, ...], budget: WorkBudget) -> complex:
         case (float(real), float(imaginary)):
             return complex(real, imaginary)
         case _:
-            raise MalformedError("a complex number is not made of two floats")
+            raise MalformedError(phrase("a complex number is not made of two floats"))
 
 
 _REDUCERS: dict[str, Reducer] = {

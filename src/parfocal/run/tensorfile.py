@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.errors import FileFormatError
+from parfocal.phrases import phrase
 from parfocal.run.dtypes import DTYPES, checked_size
 from parfocal.run.jsonvalues import FieldError
 from parfocal.run.storage import map_file
@@ -54,7 +55,7 @@ def load_safetensors(path: Path) -> dict[str, NDArray[Any]]:
         header.pop("__metadata__", None)
         return _arrays(header, data)
     except FieldError as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        raise FileFormatError(phrase("{path}: {error}", path=path, error=error)) from None
 
 
 def read_metadata(path: Path) -> dict[str, str]:
@@ -62,7 +63,7 @@ def read_metadata(path: Path) -> dict[str, str]:
     try:
         metadata = _read(path)[0].get("__metadata__")
     except FieldError as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        raise FileFormatError(phrase("{path}: {error}", path=path, error=error)) from None
     if not isinstance(metadata, dict):
         return {}
     return {key: value for key, value in metadata.items() if isinstance(value, str)}
@@ -73,7 +74,14 @@ def _read(path: Path) -> tuple[dict[str, Any], NDArray[np.uint8]]:
     data = map_file(path)
     length = int.from_bytes(data[:8].tobytes(), "little")
     if data.nbytes < 8 or length > min(data.nbytes - 8, MAX_HEADER_BYTES):
-        raise FileFormatError(f"{path}: a header of {length} bytes in a file of {data.nbytes}")
+        raise FileFormatError(
+            phrase(
+                "{path}: a header of {length} bytes in a file of {nbytes}",
+                path=path,
+                length=length,
+                nbytes=data.nbytes,
+            )
+        )
     return _parse(data[8 : 8 + length].tobytes()), data[8 + length :]
 
 
@@ -81,16 +89,16 @@ def _parse(text: bytes) -> dict[str, Any]:
     try:
         header = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise FieldError("header", f"is not JSON: {error}") from None
+        raise FieldError("header", phrase("is not JSON: {error}", error=error)) from None
     if not isinstance(header, dict):
-        raise FieldError("header", "is not a JSON object")
+        raise FieldError("header", phrase("is not a JSON object"))
     return header
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        raise FieldError("header", "has one name twice")
+        raise FieldError("header", phrase("has one name twice"))
     return result
 
 
@@ -104,13 +112,29 @@ def _arrays(header: dict[str, Any], data: NDArray[np.uint8]) -> dict[str, NDArra
         if begin != position or size != end - begin or end > data.nbytes:
             raise FieldError(
                 f"tensor {name!r}",
-                f"({dtype} {tuple(shape)}) lies at {begin} to {end}; expected {position} to "
-                f"{None if size is None else position + size} within {data.nbytes} bytes",
+                phrase(
+                    "({dtype} {shape}) lies at {begin} to {end}; expected {position} to {wanted} "
+                    "within {nbytes} bytes",
+                    dtype=dtype,
+                    shape=tuple(shape),
+                    begin=begin,
+                    end=end,
+                    position=position,
+                    wanted=None if size is None else position + size,
+                    nbytes=data.nbytes,
+                ),
             )
         arrays[name] = data[begin:end].view(dtype).reshape(shape)
         position = end
     if position != data.nbytes:
-        raise FieldError("header", f"describes {position} bytes of values, {data.nbytes} are there")
+        raise FieldError(
+            "header",
+            phrase(
+                "describes {position} bytes of values, {nbytes} are there",
+                position=position,
+                nbytes=data.nbytes,
+            ),
+        )
     return {name: arrays[name] for name in header}
 
 
@@ -119,10 +143,17 @@ def _span(name: str, entry: Any) -> tuple[np.dtype[Any], list[int], int, int]:
         case {"dtype": str(code), "shape": list(shape), "data_offsets": [int(begin), int(end)]}:
             pass
         case _:
-            raise FieldError(f"tensor {name!r}", "has no dtype, shape and data_offsets")
+            raise FieldError(f"tensor {name!r}", phrase("has no dtype, shape and data_offsets"))
     dtype = DTYPES.get(_DTYPE_NAMES.get(code, ""))
     if dtype is None:
-        raise FieldError(f"tensor {name!r}", f"has dtype {code!r}; known are {', '.join(_DTYPE_NAMES)}")
+        raise FieldError(
+            f"tensor {name!r}",
+            phrase(
+                "has dtype {code}; known are {dtype_names}",
+                code=repr(code),
+                dtype_names=", ".join(_DTYPE_NAMES),
+            ),
+        )
     if not all(type(extent) is int for extent in (*shape, begin, end)):
-        raise FieldError(f"tensor {name!r}", "has a shape or offsets that are not integers")
+        raise FieldError(f"tensor {name!r}", phrase("has a shape or offsets that are not integers"))
     return dtype, shape, begin, end

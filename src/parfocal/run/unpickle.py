@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from parfocal.errors import FileFormatError, ParfocalError, UnsafeFileError
+from parfocal.phrases import phrase
 from parfocal.run.standins import (
     NUMPY,
     ArrayStandIn,
@@ -52,10 +53,21 @@ def load_pickle(file: IO[bytes], size: int, name: str, dialect: PickleDialect = 
         raise
     except (MalformedError, ValueError, struct.error, OverflowError, EOFError) as error:
         raise FileFormatError(
-            f"{name}: damaged pickle, {error}, before byte {machine.source.tell()}"
+            phrase(
+                "{name}: damaged pickle, {error}, before byte {position}",
+                name=name,
+                error=error,
+                position=machine.source.tell(),
+            )
         ) from None
     if machine.source.remaining:
-        raise FileFormatError(f"{name}: {machine.source.remaining} bytes follow the end of the pickle")
+        raise FileFormatError(
+            phrase(
+                "{name}: {remaining} bytes follow the end of the pickle",
+                name=name,
+                remaining=machine.source.remaining,
+            )
+        )
     return result
 
 
@@ -80,7 +92,13 @@ class _Source:
     def skip(self, count: int) -> int:
         """Leave bytes out; gives the place where they begin."""
         if count > self.remaining:
-            raise MalformedError(f"{count} bytes are announced, {self.remaining} are there")
+            raise MalformedError(
+                phrase(
+                    "{count} bytes are announced, {remaining} are there",
+                    count=count,
+                    remaining=self.remaining,
+                )
+            )
         start = self.tell()
         self._file.seek(count, os.SEEK_CUR)
         self.remaining -= count
@@ -106,20 +124,26 @@ class _Machine:
             code = self.source.read(1)
             opcode = _BY_CODE.get(code)
             if opcode is None:
-                raise MalformedError(f"{code!r} is no opcode" if code else "it ends without STOP")
+                raise MalformedError(
+                    phrase("{code} is no opcode", code=repr(code)) if code else phrase("it ends without STOP")
+                )
             if opcode.name == "STOP":
                 return self.pop()
             handler = _OPCODES.get(opcode.name)
             if handler is None:
                 raise self.refused_opcode(opcode)
             handler(self, self.argument(opcode))
-        raise MalformedError(f"it has more than {MAX_OPCODES} opcodes")
+        raise MalformedError(phrase("it has more than {max_opcodes} opcodes", max_opcodes=MAX_OPCODES))
 
     def refused_opcode(self, opcode: pickletools.OpcodeInfo) -> ParfocalError:
         request = _UNSAFE_OPCODES.get(opcode.name)
         if request is None:
             return FileFormatError(
-                f"{self.name}: pickle opcode {opcode.name} is not among those that arrays need",
+                phrase(
+                    "{name}: pickle opcode {opcode} is not among those that arrays need",
+                    name=self.name,
+                    opcode=opcode.name,
+                ),
                 hint=self.dialect.hint,
             )
         argument = str(self.argument(opcode) or "").replace(" ", ".")
@@ -131,7 +155,8 @@ class _Machine:
 
     def unsafe(self, request: str) -> UnsafeFileError:
         return UnsafeFileError(
-            f"{self.name} asks to {request}; nothing of it was executed", hint=self.dialect.hint
+            phrase("{name} asks to {request}; nothing of it was executed", name=self.name, request=request),
+            hint=self.dialect.hint,
         )
 
     def push(self, value: Any) -> None:
@@ -139,18 +164,18 @@ class _Machine:
 
     def pop(self) -> Any:
         if not self.stack:
-            raise MalformedError("an opcode needs more values than there are")
+            raise MalformedError(phrase("an opcode needs more values than there are"))
         return self.stack.pop()
 
     def pop_marked(self) -> list[Any]:
         if not self.marked:
-            raise MalformedError("an opcode needs a mark that is not there")
+            raise MalformedError(phrase("an opcode needs a mark that is not there"))
         items, self.stack = self.stack, self.marked.pop()
         return items
 
     def top(self, kind: type[Any]) -> Any:
         if not self.stack or type(self.stack[-1]) is not kind:
-            raise MalformedError(f"an opcode needs a {kind.__name__} that is not there")
+            raise MalformedError(phrase("an opcode needs a {kind} that is not there", kind=kind.__name__))
         return self.stack[-1]
 
 
@@ -175,7 +200,13 @@ def _nothing(machine: _Machine, arg: Any) -> None:
 
 def _push_int(machine: _Machine, arg: Any) -> None:
     if arg.bit_length() > MAX_INT_BITS:
-        raise MalformedError(f"an integer has {arg.bit_length()} bits; at most {MAX_INT_BITS} are allowed")
+        raise MalformedError(
+            phrase(
+                "an integer has {bits} bits; at most {max_int_bits} are allowed",
+                bits=arg.bit_length(),
+                max_int_bits=MAX_INT_BITS,
+            )
+        )
     machine.push(arg)
 
 
@@ -216,7 +247,7 @@ def _put(machine: _Machine, index: int) -> None:
 
 def _get(machine: _Machine, index: int) -> None:
     if index not in machine.memo:
-        raise MalformedError(f"value {index} is used before it is made")
+        raise MalformedError(phrase("value {index} is used before it is made", index=index))
     machine.push(machine.memo[index])
 
 
@@ -251,7 +282,7 @@ def _set_item(machine: _Machine, arg: Any) -> None:
 def _set_items(machine: _Machine, arg: Any) -> None:
     items = machine.pop_marked()
     if len(items) % 2:
-        raise MalformedError("a key has no value")
+        raise MalformedError(phrase("a key has no value"))
     target = machine.top(dict)
     for index in range(0, len(items), 2):
         target[_key(items[index])] = items[index + 1]
@@ -272,7 +303,9 @@ def _key(key: Any) -> Any:
     small = isinstance(key, int) and key.bit_length() <= 60
     if short or small or key is None or isinstance(key, float):
         return key
-    raise MalformedError(f"a {type(key).__name__} is a key; short strings and plain numbers are allowed")
+    raise MalformedError(
+        phrase("a {kind} is a key; short strings and plain numbers are allowed", kind=type(key).__name__)
+    )
 
 
 def _global(machine: _Machine, arg: Any) -> None:
@@ -283,7 +316,7 @@ def _global(machine: _Machine, arg: Any) -> None:
 def _stack_global(machine: _Machine, arg: Any) -> None:
     name, module = machine.pop(), machine.pop()
     if not isinstance(name, str) or not isinstance(module, str):
-        raise MalformedError("a global's name is not a string")
+        raise MalformedError(phrase("a global's name is not a string"))
     _push_global(machine, module, name)
 
 
@@ -293,7 +326,7 @@ def _push_global(machine: _Machine, module: str, name: str) -> None:
         return
     meaning = machine.dialect.globals.get((module, name))
     if meaning is None:
-        raise machine.unsafe(f"run {_printable(module)}.{_printable(name)}")
+        raise machine.unsafe(phrase("run {module}.{name}", module=_printable(module), name=_printable(name)))
     machine.push(GlobalName(meaning))
 
 
@@ -304,16 +337,18 @@ def _printable(text: str) -> str:
 def _reduce(machine: _Machine, arg: Any) -> None:
     arguments, function = machine.pop(), machine.pop()
     if not isinstance(function, GlobalName) or type(arguments) is not tuple:
-        raise MalformedError("something that is no function is called")
+        raise MalformedError(phrase("something that is no function is called"))
     reducer = machine.dialect.reducers.get(function.meaning)
     if reducer is None:
-        raise MalformedError(f"{function.meaning} is called, which only stands for a type")
+        raise MalformedError(
+            phrase("{meaning} is called, which only stands for a type", meaning=function.meaning)
+        )
     machine.push(reducer(arguments, machine.budget))
 
 
 def _fetch(machine: _Machine, arg: Any) -> None:
     if machine.dialect.fetch is None:
-        raise machine.unsafe("fetch a persistent object")
+        raise machine.unsafe(phrase("fetch a persistent object"))
     machine.push(machine.dialect.fetch(machine.pop()))
 
 
@@ -323,7 +358,7 @@ def _build(machine: _Machine, arg: Any) -> None:
         return
     target = machine.pop()
     if not isinstance(target, (ArrayStandIn, DtypeStandIn)) or type(state) is not tuple:
-        raise MalformedError("a state is given to something that has none")
+        raise MalformedError(phrase("a state is given to something that has none"))
     target.set_state(state)
     machine.push(target)
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 from parfocal.run.dtypes import DTYPES, dtype_name
 from parfocal.run.layout import (
     HEADER_FILE,
@@ -64,7 +65,9 @@ class RunWriter:
         run_id = header.run_id if run_id is None else run_id
         _check_ranks(rank, ranks, run_id)
         if segment_bytes < 1:
-            raise InputError(f"segment_bytes is {segment_bytes}, must be positive")
+            raise InputError(
+                phrase("segment_bytes is {segment_bytes}, must be positive", segment_bytes=segment_bytes)
+            )
         self.rank = rank
         self.header = replace(header, ranks=ranks, run_id=run_id, complete=False)
         self.path = claim_folder(Path(folder), self.header)
@@ -111,7 +114,13 @@ class RunWriter:
         """Append one finished record; its tensors' bytes are safe already."""
         line = encode_record(record)
         if record.rank != self.rank:
-            raise InputError(f"the record is of rank {record.rank}, this writer is of rank {self.rank}")
+            raise InputError(
+                phrase(
+                    "the record is of rank {rank}, this writer is of rank {own}",
+                    rank=record.rank,
+                    own=self.rank,
+                )
+            )
         with self._lock:
             self._check_open()
             try:
@@ -153,11 +162,18 @@ class RunWriter:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise InputError(f"the run in {self.path} is closed", hint="open a new RunWriter")
+            raise InputError(
+                phrase("the run in {path} is closed", path=self.path), hint=phrase("open a new RunWriter")
+            )
         if os.getpid() != self._process:
             raise InputError(
-                f"the run in {self.path} is that of process {self._process}, this is process {os.getpid()}",
-                hint="open a run of its own in every process",
+                phrase(
+                    "the run in {path} is that of process {process}, this is process {current}",
+                    path=self.path,
+                    process=self._process,
+                    current=os.getpid(),
+                ),
+                hint=phrase("open a run of its own in every process"),
             )
         self._segments.check()
 
@@ -171,8 +187,13 @@ class RunWriter:
     def _create_records(self) -> int:
         if self._records_path.exists():
             raise InputError(
-                f"rank {self.rank} of run {self.header.run_id!r} is recorded in {self.path} already",
-                hint="give every launch a run_id of its own, and every process its own rank",
+                phrase(
+                    "rank {rank} of run {run_id} is recorded in {path} already",
+                    rank=self.rank,
+                    run_id=repr(self.header.run_id),
+                    path=self.path,
+                ),
+                hint=phrase("give every launch a run_id of its own, and every process its own rank"),
             )
         with storage_errors("create", self._records_path):
             return os.open(self._records_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o666)
@@ -200,11 +221,22 @@ class RunWriter:
 
 def _check_ranks(rank: int, ranks: int, run_id: str) -> None:
     if not 1 <= ranks <= MAX_RANKS or not 0 <= rank < ranks:
-        raise InputError(f"rank {rank} of {ranks}: allowed are 0 to ranks - 1, and 1 to {MAX_RANKS} ranks")
+        raise InputError(
+            phrase(
+                "rank {rank} of {ranks}: allowed are 0 to ranks - 1, and 1 to {max_ranks} ranks",
+                rank=rank,
+                ranks=ranks,
+                max_ranks=MAX_RANKS,
+            )
+        )
     if ranks > 1 and not run_id:
         raise InputError(
-            f"rank {rank} of {ranks} has no run_id, so it cannot find the folder of the other ranks",
-            hint="give every rank the same run_id, e.g. the launcher's job id and start time",
+            phrase(
+                "rank {rank} of {ranks} has no run_id, so it cannot find the folder of the other ranks",
+                rank=rank,
+                ranks=ranks,
+            ),
+            hint=phrase("give every rank the same run_id, e.g. the launcher's job id and start time"),
         )
 
 
@@ -213,7 +245,11 @@ def _stored_dtype(array: NDArray[Any]) -> np.dtype[Any]:
     name = dtype_name(array.dtype)
     if name is None:
         raise InputError(
-            f"an array of dtype {array.dtype} cannot be stored; allowed are {', '.join(DTYPES)}",
-            hint="convert it, or log its repr",
+            phrase(
+                "an array of dtype {dtype} cannot be stored; allowed are {dtypes}",
+                dtype=array.dtype,
+                dtypes=", ".join(DTYPES),
+            ),
+            hint=phrase("convert it, or log its repr"),
         )
     return DTYPES[name]

@@ -19,6 +19,7 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.brief import some
 from parfocal.errors import InputError, TransferError
+from parfocal.judge.verdict import side_name
 from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.checkpoints import bare, kinds, template
@@ -178,7 +179,10 @@ def _given(work: _Work, plan: Plan | str | Path, target: TargetFile) -> Plan:
             if path not in side:
                 raise InputError(
                     phrase(
-                        "{place}: the {words} has no tensor {path}", place=place, words=words, path=repr(path)
+                        "{place}: the {words} has no tensor {path}",
+                        place=place,
+                        words=side_name(words),
+                        path=repr(path),
                     ),
                     hint=_names_hint(work),
                 )

@@ -100,44 +100,75 @@ class _Reader:
     ) -> Any:
         if name not in mapping:
             if default is ...:
-                raise self.wrong(f"the field {name!r} is missing")
+                raise self.wrong(phrase("the field {name} is missing", name=repr(name)))
             return default
         value = mapping[name]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind in (int, float, (int, float))):
             wanted = kind.__name__ if isinstance(kind, type) else " or ".join(each.__name__ for each in kind)
-            raise self.wrong(f"the field {name!r} is {brief(value)}, expected a {wanted}")
+            raise self.wrong(
+                phrase(
+                    "the field {name} is {value}, expected a {wanted}",
+                    name=repr(name),
+                    value=brief(value),
+                    wanted=wanted,
+                )
+            )
         return value
 
     def mapping(self, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise self.wrong(f"expected an object, found {brief(value)}")
+            raise self.wrong(phrase("expected an object, found {value}", value=brief(value)))
         return value
 
     def strings(self, mapping: dict[str, Any], name: str) -> tuple[str, ...]:
         values = self.field(mapping, name, list, [])
         if not all(isinstance(value, str) for value in values):
-            raise self.wrong(f"the field {name!r} must be a list of strings, found {brief(values)}")
+            raise self.wrong(
+                phrase(
+                    "the field {name} must be a list of strings, found {values}",
+                    name=repr(name),
+                    values=brief(values),
+                )
+            )
         return tuple(values)
 
     def shape(self, mapping: dict[str, Any], name: str) -> tuple[int, ...]:
         values = self.field(mapping, name, list, [])
         if not all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in values):
-            raise self.wrong(f"the field {name!r} must be a list of sizes, found {brief(values)}")
+            raise self.wrong(
+                phrase(
+                    "the field {name} must be a list of sizes, found {values}",
+                    name=repr(name),
+                    values=brief(values),
+                )
+            )
         return tuple(values)
 
     def view(self, mapping: dict[str, Any], name: str) -> views.View:
         try:
             return views.from_json(mapping.get(name, []))
         except InputError as error:
-            raise self.wrong(f"the field {name!r}: {error.message}", hint=error.hint) from error
+            raise self.wrong(
+                phrase("the field {name}: {message}", name=repr(name), message=error.message), hint=error.hint
+            ) from error
 
 
 def _plan(document: Any, reader: _Reader) -> Plan:
     top = reader.mapping(document)
     if top.get("format") != FORMAT:
-        raise reader.wrong(f"its format is {top.get('format')!r}, expected {FORMAT!r}")
+        raise reader.wrong(
+            phrase(
+                "its format is {found}, expected {format}", found=repr(top.get("format")), format=repr(FORMAT)
+            )
+        )
     if top.get("version") != VERSION:
-        raise reader.wrong(f"its version is {top.get('version')!r}, this release reads version {VERSION}")
+        raise reader.wrong(
+            phrase(
+                "its version is {found}, this release reads version {version}",
+                found=repr(top.get("version")),
+                version=VERSION,
+            )
+        )
     return Plan(
         entries=tuple(_entry(*item) for item in _items(top, "entries", reader)),
         unmatched_reference=tuple(_left(*item) for item in _items(top, "unmatched_reference", reader, [])),
@@ -168,7 +199,11 @@ def _entry(item: dict[str, Any], reader: _Reader) -> Entry:
     unknown = sorted(set(item) - set(Entry.__dataclass_fields__))
     if unknown:
         raise reader.wrong(
-            f"there is no field {unknown[0]!r}; the fields are: {', '.join(Entry.__dataclass_fields__)}"
+            phrase(
+                "there is no field {unknown}; the fields are: {fields}",
+                unknown=repr(unknown[0]),
+                fields=", ".join(Entry.__dataclass_fields__),
+            )
         )
     return Entry(
         source=reader.field(item, "source", str),
@@ -204,7 +239,9 @@ def _presumption(item: dict[str, Any], reader: _Reader) -> Presumption:
     basis = reader.field(item, "basis", str)
     if basis.upper() not in Basis.__members__:
         known = ", ".join(name.lower() for name in Basis.__members__)
-        raise reader.wrong(f"the field 'basis' is {basis!r}, expected one of: {known}")
+        raise reader.wrong(
+            phrase("the field 'basis' is {basis}, expected one of: {known}", basis=repr(basis), known=known)
+        )
     return Presumption(
         targets=reader.strings(item, "targets"),
         candidates=reader.strings(item, "candidates"),

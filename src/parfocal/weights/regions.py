@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from parfocal.errors import InputError
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 from parfocal.weights.state import SideContents
 from parfocal.weights.units import Unit
 
@@ -27,7 +29,9 @@ def regions_of(
     by_port = {port: f"{reference} -> {port}" for reference, port in layers.items()}
     if len(by_port) != len(layers):
         twice = next(port for port in layers.values() if list(layers.values()).count(port) > 1)
-        raise InputError(f"layers= maps two reference paths to the same port path {twice!r}")
+        raise InputError(
+            phrase("layers= maps two reference paths to the same port path {twice}", twice=repr(twice))
+        )
     by_reference = {reference: f"{reference} -> {port}" for reference, port in layers.items()}
     return _labels(references, by_reference), _labels(ports, by_port)
 
@@ -44,9 +48,16 @@ def _labels(units: Sequence[Unit], names: Mapping[str, str]) -> dict[str, str]:
 def _known(path: str, contents: SideContents, side: str) -> None:
     paths = {*contents.owners, *(tensor.path for tensor in contents.stored)}
     if path not in paths:
-        raise InputError(f"layers= names {path!r}, which the {side} does not have{_alike(path, paths)}")
+        raise InputError(
+            phrase(
+                "layers= names {path}, which the {side} does not have{alike}",
+                path=repr(path),
+                side=side_name(side),
+                alike=_alike(path, paths),
+            )
+        )
 
 
 def _alike(path: str, paths: Iterable[str]) -> str:
     close = get_close_matches(path, list(paths), n=3)
-    return f"; alike: {', '.join(close)}" if close else ""
+    return phrase("; alike: {close}", close=", ".join(close)) if close else ""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 Copier = Callable[[Any, Any], None]
 
@@ -40,12 +41,17 @@ def checked(rules: Sequence[Rule] | None) -> list[Rule]:
     for rule in rules or ():
         if not isinstance(rule, Rule):
             raise InputError(
-                f"rules= takes parfocal.weights.rules.Rule objects, not {type(rule).__name__}",
+                phrase(
+                    "rules= takes parfocal.weights.rules.Rule objects, not {kind}", kind=type(rule).__name__
+                ),
                 hint="Rule('torch', 'MyLayer', 'paddle', 'MyLayer', function)",
             )
         if not callable(rule.function):
             raise InputError(
-                f"a rule's function takes (reference_module, port_module); {rule.function!r} cannot be called"
+                phrase(
+                    "a rule's function takes (reference_module, port_module); {function} cannot be called",
+                    function=repr(rule.function),
+                )
             )
     return list(rules or ())
 

@@ -46,9 +46,17 @@ def pair(
         )
         if len(rest[0]) != len(rest[1]) and rest[0] and rest[1]:
             raise TransferError(
-                f"the rule {rule.reference_class} -> {rule.port_class} fits {len(rest[0])} modules of the "
-                f"reference ({', '.join(rest[0])}) and {len(rest[1])} of the port ({', '.join(rest[1])})",
-                hint="say which belong together: layers={'reference path': 'port path'}",
+                phrase(
+                    "the rule {reference_class} -> {port_class} fits {count} modules of the "
+                    "reference ({modules}) and {port_count} of the port ({port_modules})",
+                    reference_class=rule.reference_class,
+                    port_class=rule.port_class,
+                    count=len(rest[0]),
+                    modules=", ".join(rest[0]),
+                    port_count=len(rest[1]),
+                    port_modules=", ".join(rest[1]),
+                ),
+                hint=phrase("say which belong together: layers={{'reference path': 'port path'}}"),
             )
         pairs = [*said, *zip(*rest, strict=True)] if rest[0] and rest[1] else said
         found += [AppliedRule(rule, a, b, mine[a], yours[b]) for a, b in pairs]
@@ -72,9 +80,19 @@ def copy(ruled: Sequence[AppliedRule]) -> None:
             each.rule.function(each.reference, each.port)
         except Exception as error:
             raise TransferError(
-                f"the rule {each.rule.reference_class} -> {each.rule.port_class} failed for "
-                f"{each.reference_path} -> {each.port_path}: {type(error).__name__}: {error}",
-                hint="the function gets (reference_module, port_module) and copies all weights itself",
+                phrase(
+                    "the rule {reference_class} -> {port_class} failed for {reference_path} -> "
+                    "{port_path}: {kind}: {error}",
+                    reference_class=each.rule.reference_class,
+                    port_class=each.rule.port_class,
+                    reference_path=each.reference_path,
+                    port_path=each.port_path,
+                    kind=type(error).__name__,
+                    error=error,
+                ),
+                hint=phrase(
+                    "the function gets (reference_module, port_module) and copies all weights itself"
+                ),
             ) from error
 
 

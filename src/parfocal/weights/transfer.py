@@ -18,6 +18,7 @@ from parfocal.backends import registry
 from parfocal.errors import InputError, TransferError
 from parfocal.inputs import arguments, split
 from parfocal.judge import limits
+from parfocal.judge.verdict import side_name
 from parfocal.phrases import phrase
 from parfocal.weights import ruling, views
 from parfocal.weights.assignment import surplus
@@ -72,7 +73,9 @@ def transfer(
     every tensor without a counterpart and leaves the port untouched, unless ``partial`` is true.
     """
     if reference is port:
-        raise InputError("the reference and the port are the same object", hint="pass two models")
+        raise InputError(
+            phrase("the reference and the port are the same object"), hint=phrase("pass two models")
+        )
     sides = _side(reference, "reference"), _side(port, "port")
     contents = [read_model(side.backend, side.model, side.tensors.values()) for side in sides]
     work = _Work(*sides, (contents[0], contents[1]), inputs, [])
@@ -91,7 +94,9 @@ def transfer(
 def _side(model: Any, words: str) -> WritableModel:
     backend = registry.of(model)
     if not backend.is_model(model):
-        raise InputError(f"the {words} is a {type(model).__name__}, not a model")
+        raise InputError(
+            phrase("the {words} is a {kind}, not a model", words=side_name(words), kind=type(model).__name__)
+        )
     return WritableModel(backend, model)
 
 
@@ -184,8 +189,14 @@ def _run_both(work: _Work, *, values: bool = True) -> Runs | None:
         reference = observe(work.reference, _arguments(work, 0))
     except (Exception, SystemExit) as error:
         raise InputError(
-            f"the reference cannot run on these inputs: {type(error).__name__}: {error}",
-            hint="a tuple is passed by position, a dict by keyword; pf.sides(a, b) gives each side its own",
+            phrase(
+                "the reference cannot run on these inputs: {kind}: {error}",
+                kind=type(error).__name__,
+                error=error,
+            ),
+            hint=phrase(
+                "a tuple is passed by position, a dict by keyword; pf.sides(a, b) gives each side its own"
+            ),
         ) from error
     port = _try_port(work, lambda: observe(work.port, _arguments(work, 1), values=values))
     return (reference, port) if isinstance(port, ObservedRun) else None

@@ -71,9 +71,13 @@ def check_coverage(plan: Plan, contents: tuple[SideContents, SideContents]) -> P
         written[home] = written.get(home, 0) + math.prod(views.shape_of(entry.target_view, tensor.shape))
         if written[home] > math.prod(tensor.shape):
             raise InputError(
-                f"the plan writes parts of {entry.target} more than once "
-                f"({written[home]} of {math.prod(tensor.shape)} elements)",
-                hint="remove one of the entries for it, or give them views of different parts",
+                phrase(
+                    "the plan writes parts of {target} more than once ({written} of {total} elements)",
+                    target=entry.target,
+                    written=written[home],
+                    total=math.prod(tensor.shape),
+                ),
+                hint=phrase("remove one of the entries for it, or give them views of different parts"),
             )
     missing = []
     for unit in read_units(contents[1]):

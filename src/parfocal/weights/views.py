@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from parfocal.brief import brief
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -92,14 +93,24 @@ def shape_of(view: View, shape: Shape) -> Shape:
         known = _SHAPES.get(step.kind)
         if known is None:
             raise InputError(
-                f"there is no view step {step.kind!r}; the steps are: {', '.join(_SHAPES)}",
+                phrase(
+                    "there is no view step {kind}; the steps are: {known}",
+                    kind=repr(step.kind),
+                    known=", ".join(_SHAPES),
+                ),
             )
         after = known(shape, step.numbers)
         if after is None:
             raise InputError(
-                f"the view step {describe((step,))} does not fit a tensor of shape {list(shape)}",
-                hint="transpose names every axis once, reshape keeps the number of elements, "
-                "slice (axis, start, stop) and index (axis, position) stay inside the shape",
+                phrase(
+                    "the view step {step} does not fit a tensor of shape {shape}",
+                    step=describe((step,)),
+                    shape=list(shape),
+                ),
+                hint=phrase(
+                    "transpose names every axis once, reshape keeps the number of elements, slice "
+                    "(axis, start, stop) and index (axis, position) stay inside the shape"
+                ),
             )
         shape = after
     return shape
@@ -129,8 +140,12 @@ def _reshape(array: Array, shape: Shape) -> Array:
     reshaped = array.reshape(shape)
     if array.size and not np.may_share_memory(array, reshaped):
         raise InputError(
-            f"a tensor of shape {list(array.shape)} in this memory order cannot be viewed as {list(shape)}",
-            hint="reshape before transposing, or split one axis at a time",
+            phrase(
+                "a tensor of shape {shape} in this memory order cannot be viewed as {wanted}",
+                shape=list(array.shape),
+                wanted=list(shape),
+            ),
+            hint=phrase("reshape before transposing, or split one axis at a time"),
         )
     return reshaped
 
@@ -157,7 +172,7 @@ def to_json(view: View) -> list[list[Any]]:
 def from_json(value: Any) -> View:
     """The inverse of ``to_json``; an InputError for anything else."""
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise InputError(f"a view is a list of steps, not {brief(value)}")
+        raise InputError(phrase("a view is a list of steps, not {value}", value=brief(value)))
     return tuple(_step(item) for item in value)
 
 
@@ -170,8 +185,10 @@ def _step(item: Any) -> ViewStep:
         or not all(isinstance(number, int) and not isinstance(number, bool) for number in item[1:])
     ):
         raise InputError(
-            f"{brief(item)} is not a view step",
-            hint='write ["transpose", 1, 0], ["reshape", 3, 64], ["slice", axis, start, stop] '
-            'or ["index", axis, position]',
+            phrase("{item} is not a view step", item=brief(item)),
+            hint=phrase(
+                'write ["transpose", 1, 0], ["reshape", 3, 64], ["slice", axis, start, stop] or '
+                '["index", axis, position]'
+            ),
         )
     return ViewStep(item[0], tuple(item[1:]))

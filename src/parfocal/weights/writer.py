@@ -12,6 +12,8 @@ from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, StateTensor
 from parfocal.errors import InputError
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.copying import copy_all
 from parfocal.weights.plan import Entry
@@ -78,8 +80,13 @@ def check(entries: Sequence[Entry], reference: WritableModel, port: WritableMode
         for side, words, path in ((reference, "reference", entry.source), (port, "port", entry.target)):
             if path not in side.tensors:
                 raise InputError(
-                    f"{place}: the {words} has no tensor {path!r}",
-                    hint="paths are those of the model's state, e.g. layer1.0.conv1.weight",
+                    phrase(
+                        "{place}: the {words} has no tensor {path}",
+                        place=place,
+                        words=side_name(words),
+                        path=repr(path),
+                    ),
+                    hint=phrase("paths are those of the model's state, e.g. layer1.0.conv1.weight"),
                 )
         shapes = [
             views.shape_of(view, side.backend.shape(side.tensors[path].value))
@@ -90,6 +97,11 @@ def check(entries: Sequence[Entry], reference: WritableModel, port: WritableMode
         ]
         if shapes[0] != shapes[1]:
             raise InputError(
-                f"{place}: the source view has shape {list(shapes[0])}, the target view {list(shapes[1])}",
-                hint="change source_view or target_view so that the two agree",
+                phrase(
+                    "{place}: the source view has shape {source}, the target view {target}",
+                    place=place,
+                    source=list(shapes[0]),
+                    target=list(shapes[1]),
+                ),
+                hint=phrase("change source_view or target_view so that the two agree"),
             )

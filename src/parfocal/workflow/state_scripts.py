@@ -22,6 +22,7 @@ from parfocal.explain.reproducing import (
 )
 from parfocal.explain.scripting import SIDES, built, commented, spelled
 from parfocal.judge.verdict import Divergence
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry
@@ -55,8 +56,11 @@ class WrongWeights:
         known = [build for build in builds if build is not None]
         if len(known) < 2:
             raise InputError(
-                f"{self.paths['port']} differs before anything runs: a script has to build both models",
-                hint='say how: reproduce(folder, reference="ref.py:build", port="port.py:build")',
+                phrase(
+                    "{path} differs before anything runs: a script has to build both models",
+                    path=self.paths["port"],
+                ),
+                hint=phrase('say how: reproduce(folder, reference="ref.py:build", port="port.py:build")'),
             )
         causes = [
             each.cause

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from parfocal.judge import limits
+from parfocal.locale.zh.limits import LIMITS
 from parfocal.report.limits_page import page
+from parfocal.report.matched_words import MatchedWords
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "parfocal"
@@ -166,3 +168,23 @@ def test_every_entry_is_used() -> None:
 
 def test_the_page_is_made_from_the_register() -> None:
     assert (ROOT / "docs" / "limits.md").read_text(encoding="utf-8") == page()
+
+
+def test_every_entry_has_chinese_words_and_no_words_are_left_over() -> None:
+    words = MatchedWords(LIMITS)
+    told = [
+        text
+        for table in limits.TABLES
+        for text in (
+            table.__name__.rpartition(".")[2].capitalize(),
+            str(table.__doc__).strip(),
+            *(each for limit in limits.entries(table).values() for each in (limit.reason, limit.measured)),
+        )
+    ]
+    assert [text for text in told if words.find(text) is None] == [], "add them to locale/zh/limits.py"
+    unused = [key for key, chinese in LIMITS.items() if not any(_fits(key, chinese, text) for text in told)]
+    assert unused == []
+
+
+def _fits(key: str, chinese: str, text: str) -> bool:
+    return MatchedWords({key: chinese}).find(text) is not None

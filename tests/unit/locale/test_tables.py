@@ -16,6 +16,7 @@ import parfocal
 from parfocal.locale import CHINESE, LANGUAGES, catalogue
 from parfocal.locale.zh import TABLES
 from parfocal.locale.zh.gaps import GAPS
+from parfocal.locale.zh.limits import LIMITS
 from parfocal.phrases import has_words
 from parfocal.report.coverage import NOUNS
 
@@ -135,7 +136,11 @@ def mistakes_in(text: str) -> list[str]:
 
 
 def test_chinese_is_set_as_chinese():
-    texts = [*catalogue(CHINESE).values(), *(text for words in GAPS.values() for text in words)]
+    texts = [
+        *catalogue(CHINESE).values(),
+        *LIMITS.values(),
+        *(each for words in GAPS.values() for each in words),
+    ]
     assert [text for text in texts if mistakes_in(text)] == []
 
 

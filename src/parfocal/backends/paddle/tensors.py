@@ -16,6 +16,7 @@ import paddle
 from parfocal.backends.checks import as_native, check_write, dtype_name, no_dtype
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
+from parfocal.phrases import phrase
 
 _NAMES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8"),
@@ -238,12 +239,16 @@ class Tensors:
         if not tensor.is_dense():
             form = "sparse" if tensor.is_sparse() else str(tensor.type)
             raise UnsupportedError(
-                f"a {form} tensor of shape {self.shape(tensor)} has no plain array of values",
-                hint="make it a dense tensor first (.to_dense())",
+                phrase(
+                    "a {form} tensor of shape {shape} has no plain array of values",
+                    form=form,
+                    shape=self.shape(tensor),
+                ),
+                hint=phrase("make it a dense tensor first (.to_dense())"),
             )
         if not has_memory(tensor):
             raise UnsupportedError(
-                f"the tensor {tensor.name!r} has no memory yet",
-                hint="initialise it (or run the model once) before handing it over",
+                phrase("the tensor {name} has no memory yet", name=repr(tensor.name)),
+                hint=phrase("initialise it (or run the model once) before handing it over"),
             )
         return tensor

@@ -22,6 +22,7 @@ from parfocal.backends.protocol import Array
 from parfocal.backends.torch.tensors import Tensors
 from parfocal.backends.tree import join
 from parfocal.errors import FileFormatError, StorageError, UnsafeFileError, UnsupportedError
+from parfocal.phrases import phrase
 
 # What torch says when it refuses, with the name of what the file asked for.
 _REFUSED = re.compile(r"GLOBAL ([\w.]+)")
@@ -36,8 +37,12 @@ class Checkpoints(Tensors):
         loaded = _load(path)
         if not isinstance(loaded, dict):
             raise FileFormatError(
-                f"{path} holds a {type(loaded).__name__}, not a mapping from names to tensors",
-                hint="save a state dict: torch.save(model.state_dict(), path)",
+                phrase(
+                    "{path} holds a {kind}, not a mapping from names to tensors",
+                    path=path,
+                    kind=type(loaded).__name__,
+                ),
+                hint=phrase("save a state dict: torch.save(model.state_dict(), path)"),
             )
         return self._plain(loaded, path, "")
 
@@ -59,7 +64,9 @@ class Checkpoints(Tensors):
         try:
             return self.to_array(value, copy=False)
         except UnsupportedError as error:
-            raise UnsupportedError(f"{path}: {key}: {error.message}", hint=error.hint) from error
+            raise UnsupportedError(
+                phrase("{path}: {key}: {message}", path=path, key=key, message=error.message), hint=error.hint
+            ) from error
 
 
 def _load(path: str) -> Any:
@@ -74,7 +81,7 @@ def _load(path: str) -> Any:
     except pickle.UnpicklingError as error:
         raise _refusal(path, str(error)) from error
     except OSError as error:
-        raise StorageError(f"cannot read {path}: {error}") from error
+        raise StorageError(phrase("cannot read {path}: {error}", path=path, error=error)) from error
     except (RuntimeError, EOFError, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
         # Whatever damage does to the reader; its own words are seldom of help.
         raise _damage(path, error) from error
@@ -84,25 +91,37 @@ def _refusal(path: str, message: str) -> FileFormatError:
     match = _REFUSED.search(message)
     if match is None:
         return FileFormatError(
-            f"{path} is not a PyTorch checkpoint, or it is damaged", hint="check the file's source and size"
+            phrase("{path} is not a PyTorch checkpoint, or it is damaged", path=path),
+            hint=phrase("check the file's source and size"),
         )
     return UnsafeFileError(
-        f"{path} asks for {match[1]}, which is not a tensor or a plain value; nothing of it was run",
-        hint="save only the state dict: torch.save(model.state_dict(), path)",
+        phrase(
+            "{path} asks for {name}, which is not a tensor or a plain value; nothing of it was run",
+            path=path,
+            name=match[1],
+        ),
+        hint=phrase("save only the state dict: torch.save(model.state_dict(), path)"),
     )
 
 
 def _damage(path: str, error: Exception) -> FileFormatError:
     if "TorchScript" in str(error):
         return UnsafeFileError(
-            f"{path} is a TorchScript archive, which holds code; nothing of it was run",
-            hint="save only the state dict: torch.save(torch.jit.load(path).state_dict(), other_path)",
+            phrase("{path} is a TorchScript archive, which holds code; nothing of it was run", path=path),
+            hint=phrase(
+                "save only the state dict: torch.save(torch.jit.load(path).state_dict(), other_path)"
+            ),
         )
     size = os.path.getsize(path)
     return FileFormatError(
-        f"{path} ({size} bytes) is not a PyTorch checkpoint, or it is damaged: "
-        f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no details'}",
-        hint="check the file's source and size; a download may have been cut short",
+        phrase(
+            "{path} ({size} bytes) is not a PyTorch checkpoint, or it is damaged: {kind}: {words}",
+            path=path,
+            size=size,
+            kind=type(error).__name__,
+            words=str(error).splitlines()[0] if str(error) else "no details",
+        ),
+        hint=phrase("check the file's source and size; a download may have been cut short"),
     )
 
 

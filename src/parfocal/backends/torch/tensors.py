@@ -17,6 +17,7 @@ import torch
 from parfocal.backends.checks import as_native, check_write, dtype_name, no_dtype
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
+from parfocal.phrases import phrase
 
 _NAMES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -174,13 +175,17 @@ class Tensors:
     def _dense(self, tensor: Any) -> Any:
         if isinstance(tensor, _LAZY):
             raise UnsupportedError(
-                "this parameter of a lazy module has no shape and no values yet",
-                hint="run the model once on an input before handing it over",
+                phrase("this parameter of a lazy module has no shape and no values yet"),
+                hint=phrase("run the model once on an input before handing it over"),
             )
         if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
             form = "meta" if tensor.is_meta else "quantized" if tensor.is_quantized else str(tensor.layout)
             raise UnsupportedError(
-                f"a {form} tensor of shape {self.shape(tensor)} has no plain array of values",
-                hint="make it a dense tensor first (.to_dense(), .dequantize(), or load its weights)",
+                phrase(
+                    "a {form} tensor of shape {shape} has no plain array of values",
+                    form=form,
+                    shape=self.shape(tensor),
+                ),
+                hint=phrase("make it a dense tensor first (.to_dense(), .dequantize(), or load its weights)"),
             )
         return tensor

@@ -9,12 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from parfocal.errors import UnsupportedError
+from parfocal.phrases import phrase
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     raise UnsupportedError(
-        f"padiff.cinn_diff.{name} is not available: parfocal does not compare paddle with its CINN compiler",
-        hint="use the original PaDiff for that, in an environment of its own",
+        phrase(
+            "padiff.cinn_diff.{name} is not available: parfocal does not compare paddle with "
+            "its CINN compiler",
+            name=name,
+        ),
+        hint=phrase("use the original PaDiff for that, in an environment of its own"),
     )

@@ -19,6 +19,7 @@ from parfocal.errors import InputError
 from parfocal.judge.comparison import Comparison
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
+from parfocal.phrases import phrase
 
 MODES = ("mean", "strict", "abs_mean")
 
@@ -35,8 +36,12 @@ class CompareConfig:
         Tolerance(rtol=self.rtol, atol=self.atol)
         if self.compare_mode not in MODES:
             raise InputError(
-                f"compare_mode is {self.compare_mode!r}; the modes are: {', '.join(MODES)}",
-                hint='"mean" is the default, "strict" compares element by element',
+                phrase(
+                    "compare_mode is {compare_mode}; the modes are: {modes}",
+                    compare_mode=repr(self.compare_mode),
+                    modes=", ".join(MODES),
+                ),
+                hint=phrase('"mean" is the default, "strict" compares element by element'),
             )
 
     @classmethod
@@ -46,8 +51,8 @@ class CompareConfig:
         unknown = sorted(set(cfg or ()) - set(asdict(default)))
         if unknown:
             raise InputError(
-                f"cfg has no entry called {', '.join(map(repr, unknown))}",
-                hint="the entries are atol, rtol and compare_mode",
+                phrase("cfg has no entry called {unknown}", unknown=", ".join(map(repr, unknown))),
+                hint=phrase("the entries are atol, rtol and compare_mode"),
             )
         return replace(default, **(cfg or {}))
 

@@ -20,6 +20,7 @@ from parfocal.compat.reprod_log.utils import (
     report_logger,
 )
 from parfocal.errors import EmptyComparisonError, FileFormatError, InputError
+from parfocal.phrases import phrase
 from parfocal.run.files import load_arrays
 
 
@@ -34,8 +35,8 @@ class ReprodDiffHelper:
         info = load_arrays(path)
         if list(info) == [""]:
             raise FileFormatError(
-                f"{os.fspath(path)} holds a single value, not a dict of arrays by key",
-                hint="save it with ReprodLogger.add and ReprodLogger.save",
+                phrase("{path} holds a single value, not a dict of arrays by key", path=os.fspath(path)),
+                hint=phrase("save it with ReprodLogger.add and ReprodLogger.save"),
             )
         return {key: _writable(value) for key, value in info.items()}
 
@@ -49,8 +50,10 @@ class ReprodDiffHelper:
         for name, info in (("info1", info1), ("info2", info2)):
             if not isinstance(info, Mapping):
                 raise InputError(
-                    f"{name} is a {type(info).__name__}, not a dict of arrays by key",
-                    hint="pass what load_info returned, or the data of a ReprodLogger",
+                    phrase(
+                        "{name} is a {kind}, not a dict of arrays by key", name=name, kind=type(info).__name__
+                    ),
+                    hint=phrase("pass what load_info returned, or the data of a ReprodLogger"),
                 )
         pairs = pair_up(info1, info2, names=("info1", "info2"))
         self.diff_dict = map_pairs(pairs, figures)
@@ -72,12 +75,17 @@ class ReprodDiffHelper:
         """
         if self.diff_dict is None:
             raise EmptyComparisonError(
-                "report has nothing to tell: no two logs were compared",
-                hint="call compare_info(info1, info2) first",
+                phrase("report has nothing to tell: no two logs were compared"),
+                hint=phrase("call compare_info(info1, info2) first"),
             )
         methods = methods_of(diff_method)
         if isinstance(diff_threshold, bool) or not isinstance(diff_threshold, (int, float, np.number)):
-            raise InputError(f"diff_threshold is {diff_threshold!r}, not a number", hint="e.g. 1e-6")
+            raise InputError(
+                phrase(
+                    "diff_threshold is {diff_threshold}, not a number", diff_threshold=repr(diff_threshold)
+                ),
+                hint="e.g. 1e-6",
+            )
         with report_logger(path) as logger:
             passed = check_print_diff(self.diff_dict, methods, diff_threshold, print_func=logger.info)
             opinion = "" if passed else opinion_line(self.diff_dict, methods, diff_threshold)

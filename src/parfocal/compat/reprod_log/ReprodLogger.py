@@ -11,6 +11,7 @@ import warnings
 from typing import Any
 
 from parfocal.compat.reprod_log.values import Value, to_value
+from parfocal.phrases import current_language, phrase, translate
 from parfocal.run.files import save_reprod_log
 from parfocal.run.storage import storage_errors
 
@@ -34,7 +35,8 @@ class ReprodLogger:
         """
         value = to_value(val, key)
         if key in self._data:
-            warnings.warn(f"{key!r} was added before: its earlier value is replaced", stacklevel=2)
+            told = phrase("{key} was added before: its earlier value is replaced", key=repr(key))
+            warnings.warn(translate(told, current_language()), stacklevel=2)
         self._data[key] = value
 
     def remove(self, key: str) -> None:

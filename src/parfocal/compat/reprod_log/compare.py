@@ -25,6 +25,7 @@ from parfocal.compat.reprod_log.utils import check_print_diff, methods_of, opini
 from parfocal.compat.reprod_log.values import to_array, to_tensors
 from parfocal.errors import InputError
 from parfocal.inputs import Sides
+from parfocal.phrases import phrase
 
 _SIDES = ("torch_model", "paddle_model")
 _COMMON_NAMES = {("PReLU", "_weight"): "weight"}  # (kind, paddle's own name) -> torch's name
@@ -35,8 +36,8 @@ def check_data(data1: Mapping[str, Any], data2: Mapping[str, Any]) -> None:
     found = problems(pair_up(data1, data2, names=("data1", "data2")))
     if found:
         raise InputError(
-            f"data1 and data2 cannot be compared: {'; '.join(found)}",
-            hint="save the same keys on both sides",
+            phrase("data1 and data2 cannot be compared: {found}", found="; ".join(found)),
+            hint=phrase("save the same keys on both sides"),
         )
 
 
@@ -85,7 +86,10 @@ def compare_loss_and_backward(
     """
     methods = methods_of(diff_method)
     if steps < 1:
-        raise InputError(f"steps is {steps}: without a step nothing is compared", hint="give 1 or more")
+        raise InputError(
+            phrase("steps is {steps}: without a step nothing is compared", steps=steps),
+            hint=phrase("give 1 or more"),
+        )
     trainers = (
         _Trainer.of(torch_model, torch_loss, input_dict, lr),
         _Trainer.of(paddle_model, paddle_loss, input_dict, lr),
@@ -203,8 +207,8 @@ def _inputs(backend: Backend, model: Any, arrays: Mapping[str, Any], *, live: bo
 def _checked(input_dict: Any) -> Mapping[str, Any]:
     if not isinstance(input_dict, Mapping):
         raise InputError(
-            f"input_dict is {input_dict!r:.60}, not a dict of arrays",
-            hint="pass {argument name of the models' forward: array}",
+            phrase("input_dict is {input_dict}, not a dict of arrays", input_dict=f"{input_dict!r:.60}"),
+            hint=phrase("pass {{argument name of the models' forward: array}}"),
         )
     return input_dict
 

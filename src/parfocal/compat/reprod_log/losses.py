@@ -15,6 +15,7 @@ from typing import Any
 from parfocal.backends.protocol import Backend
 from parfocal.capture.tree import flatten
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 LABEL_NAMES = ("label", "labels", "target", "targets")
 
@@ -49,10 +50,15 @@ def _labels(
     named = [key for key in inputs if key in LABEL_NAMES]
     if len(named) != 1:
         raise InputError(
-            f"{type(loss).__name__} wants labels, and input_dict has none: "
-            f"{', '.join(inputs)} are the model's inputs",
-            hint='add them under a name of their own, e.g. {"x": images, "label": labels}; '
-            "or pass a function loss(inputs, outputs)",
+            phrase(
+                "{kind} wants labels, and input_dict has none: {inputs} are the model's inputs",
+                kind=type(loss).__name__,
+                inputs=", ".join(inputs),
+            ),
+            hint=phrase(
+                'add them under a name of their own, e.g. {{"x": images, "label": labels}}; or '
+                "pass a function loss(inputs, outputs)"
+            ),
         )
     return (inputs[named[0]],)
 
@@ -61,7 +67,7 @@ def _output(backend: Backend, outputs: Any) -> Any:
     tensors = [leaf for leaf in flatten(outputs).leaves.values() if backend.is_tensor(leaf)]
     if len(tensors) != 1:
         raise InputError(
-            f"the model gives {len(tensors)} tensors, and a loss layer takes one of them",
-            hint="pass a function loss(inputs, outputs) that picks the one that is meant",
+            phrase("the model gives {count} tensors, and a loss layer takes one of them", count=len(tensors)),
+            hint=phrase("pass a function loss(inputs, outputs) that picks the one that is meant"),
         )
     return tensors[0]

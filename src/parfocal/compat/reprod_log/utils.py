@@ -17,6 +17,7 @@ from parfocal.backends import registry
 from parfocal.compat.opinion import opinion_on_values
 from parfocal.compat.reprod_log.values import to_tensors, to_value
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 from parfocal.run.storage import storage_errors
 
 METHODS = ("min", "max", "mean")  # in the order in which "all" prints them
@@ -104,8 +105,8 @@ def to_numpy(output: Any) -> dict[str, Any]:
 def _from_numpy(framework: str, data: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise InputError(
-            f"the inputs are a {type(data).__name__}, not a dict",
-            hint="pass {argument name of the model's forward: array}",
+            phrase("the inputs are a {kind}, not a dict", kind=type(data).__name__),
+            hint=phrase("pass {{argument name of the model's forward: array}}"),
         )
     backend = registry.get(framework)
     return {name: to_tensors(backend, value, "float32") for name, value in data.items()}
@@ -117,8 +118,10 @@ def methods_of(diff_method: str | Sequence[str]) -> tuple[str, ...]:
     unknown = [method for method in asked if method != "all" and method not in METHODS]
     if unknown or not asked:
         raise InputError(
-            f"diff_method is {diff_method!r}; known are min, max, mean, all",
-            hint='give one of them, or a list such as ["min", "max"]',
+            phrase(
+                "diff_method is {diff_method}; known are min, max, mean, all", diff_method=repr(diff_method)
+            ),
+            hint=phrase('give one of them, or a list such as ["min", "max"]'),
         )
     spelled_out = (one for method in asked for one in (METHODS if method == "all" else (method,)))
     return tuple(dict.fromkeys(spelled_out))

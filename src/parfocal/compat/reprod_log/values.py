@@ -14,6 +14,7 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, TensorBackend
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 from parfocal.run.dtypes import DTYPES, dtype_name
 
 Value = Array | dict[str, Any]
@@ -49,9 +50,9 @@ def _tensor_values(value: Any, where: str) -> Array:
     try:
         backend = registry.of(value)
     except InputError as error:
-        raise _not_numbers(where, f"a {type(value).__name__}") from error
+        raise _not_numbers(where, phrase("a {kind}", kind=type(value).__name__)) from error
     if not backend.is_tensor(value):
-        raise _not_numbers(where, f"a {type(value).__name__}")
+        raise _not_numbers(where, phrase("a {kind}", kind=type(value).__name__))
     return backend.to_array(value, copy=False)
 
 
@@ -62,13 +63,13 @@ def _numeric(array: Array, where: str) -> Array:
         return array.astype(np.float32)
     if array.dtype.kind in "biufc":
         return array
-    raise _not_numbers(where, f"an array of {array.dtype}")
+    raise _not_numbers(where, phrase("an array of {dtype}", dtype=array.dtype))
 
 
 def _not_numbers(where: str, what: str) -> InputError:
     return InputError(
-        f"{where!r} is {what}, which holds no numbers",
-        hint="pass a NumPy array, a number, a tensor, or a dict, list or tuple of these",
+        phrase("{where} is {what}, which holds no numbers", where=repr(where), what=what),
+        hint=phrase("pass a NumPy array, a number, a tensor, or a dict, list or tuple of these"),
     )
 
 

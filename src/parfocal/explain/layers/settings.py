@@ -171,7 +171,13 @@ def rebuilt(backend: Backend, module: Any, settings: Mapping[str, Any], source: 
     before = {entry.path: entry.value for entry in backend.state(module)}
     after = {entry.path: entry.value for entry in backend.state(new)}
     if not after.keys() <= before.keys():  # some keep more once they have run
-        raise UnsupportedError(f"weights {sorted(before)} do not fit a layer that has {sorted(after)}")
+        raise UnsupportedError(
+            phrase(
+                "weights {before} do not fit a layer that has {after}",
+                before=sorted(before),
+                after=sorted(after),
+            )
+        )
     for path, tensor in after.items():
         backend.write(tensor, backend.to_array(before[path]))
     return new

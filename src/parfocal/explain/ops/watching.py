@@ -24,6 +24,7 @@ from parfocal.explain.kept import KEPT, is_kept
 from parfocal.explain.ops.log import Key, Maker, Op, OpLog, Return, key_of
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.judge import limits
+from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
 LARGEST = limits.searches.WATCHED_BYTES.value
@@ -276,7 +277,9 @@ class Watcher:
         if key not in self.log.values:
             self._bytes += array.nbytes
             if self._bytes > LARGEST:
-                raise UnsupportedError(f"the ops of one call give more than {LARGEST >> 20} MiB")
+                raise UnsupportedError(
+                    phrase("the ops of one call give more than {largest} MiB", largest=LARGEST >> 20)
+                )
             self.log.values[key] = array
         return key
 

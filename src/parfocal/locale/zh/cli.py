@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 TEXTS = {
+    "cannot print the result: {error}": "无法输出结果：{error}",
+    "{test}: {marker}: write seeds=N, with N a whole number from 1 on": "{test}：{marker}：请写 seeds=N，N 为不小于 1 的整数",
+    "\n\nthe whole report: {page}": "\n\n完整报告：{page}",
     # progress
     "starting": "正在启动",
     "the reference runs under watch": "正在观测参考模型的运行",

@@ -171,4 +171,18 @@ TEXTS = {
     "updates of parameters": "参数更新",
     "value": "值",
     "values": "值",
+    # the documentation's pages
+    "# What torch and paddle do differently": "# torch 与 paddle 的差异",
+    "{count} differences that ports stumble over, for torch {torch} and paddle {paddle} on a CPU.": "移植时容易出错的 {count} 处差异，适用于 CPU 上的 torch {torch} 和 paddle {paddle}。",
+    "*Verified* means that both frameworks were run; *read* means that signatures, documentation or\nreports say so.": "“已验证”表示实际运行过两个框架；“据文档，未运行”表示依据的是函数签名、文档或报告。",
+    "`parfocal map NAME` shows those of one layer or function.": "`parfocal map NAME` 显示某个层或函数的差异。",
+    "This page is made from {file}.": "本页由 {file} 生成。",
+    "{id}, {status}; shows in: {shows}": "{id}，{status}；表现于：{shows}",
+    "- **seen** {told}": "- **现象** {told}",
+    "- **fix** {told}": "- **修复** {told}",
+    "nothing: both agree": "无：两者一致",
+    "# Limits": "# 阈值",
+    "reason": "理由",
+    "measured": "实测",
+    'Every number that decides a verdict or a cause, with its reason and where it was measured. This page is made\nfrom {file}. "Chosen, not measured" says that no other value was tried systematically; all\nbenchmarks ([noise](noise.md), [faults](faults.md), [training](training-faults.md),\n[recorded runs](recorded-runs.md)) run with these values.': "决定判定或原因的每一个数，连同理由和实测的依据。本页由 {file} 生成。“选定，未实测”表示没有系统地试过其他取值；所有基准测试（[噪声](noise.md)、[植入的错误](faults.md)、[训练](training-faults.md)、[运行记录](recorded-runs.md)）都使用这些值。",
 }

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from parfocal.errors import UnsupportedError
+from parfocal.phrases import phrase
 
 PACKAGE, FILE = "plotly", Path("package_data", "plotly.min.js")
 
@@ -23,7 +24,11 @@ def library() -> str:
     folder = None if found is None or found.origin is None else Path(found.origin).parent
     if folder is None or not (folder / FILE).is_file():
         raise UnsupportedError(
-            f"the plots of report.html need {FILE.name}, and the Python package {PACKAGE} is not installed",
+            phrase(
+                "the plots of report.html need {name}, and the Python package {package} is not installed",
+                name=FILE.name,
+                package=PACKAGE,
+            ),
             hint=f"pip install {PACKAGE}",
         )
     # no time stamp: the same report gives the same bytes

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.errors import FileFormatError
+from parfocal.phrases import phrase
 from parfocal.run.dtypes import DTYPES, checked_size
 from parfocal.run.npy import ZIP_ERRORS
 from parfocal.run.standins import (
@@ -101,19 +102,27 @@ def load(path: Path) -> dict[str, Any]:
                 value = load_pickle(io.BytesIO(text), len(text), str(path), TORCH)
         except ZIP_ERRORS as error:
             raise FileFormatError(
-                f"{path} ({data.nbytes} bytes) is a damaged zip archive: {error}",
-                hint="check the file's source and size; a download may have been cut short",
+                phrase(
+                    "{path} ({nbytes} bytes) is a damaged zip archive: {error}",
+                    path=path,
+                    nbytes=data.nbytes,
+                    error=error,
+                ),
+                hint=phrase("check the file's source and size; a download may have been cut short"),
             ) from None
     if not isinstance(value, dict):
         raise FileFormatError(
-            f"{path} holds a {type(value).__name__.removesuffix('StandIn')}, "
-            f"not a mapping from names to tensors",
-            hint="save a state dict: torch.save(model.state_dict(), path)",
+            phrase(
+                "{path} holds a {kind}, not a mapping from names to tensors",
+                path=path,
+                kind=type(value).__name__.removesuffix("StandIn"),
+            ),
+            hint=phrase("save a state dict: torch.save(model.state_dict(), path)"),
         )
     try:
         found: dict[str, Any] = _Archive(path, root, members, data).plain(value)
     except (MalformedError, struct.error) as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        raise FileFormatError(phrase("{path}: {error}", path=path, error=error)) from None
     return found
 
 
@@ -122,8 +131,8 @@ def _root(members: Mapping[str, zipfile.ZipInfo], path: Path) -> str:
     names = [name for name in members if name.rpartition("/")[2] == "data.pkl" and name.count("/") <= 1]
     if len(names) != 1:
         raise FileFormatError(
-            f"{path} is a zip archive without the one data.pkl of a torch checkpoint",
-            hint="give a file that torch.save wrote",
+            phrase("{path} is a zip archive without the one data.pkl of a torch checkpoint", path=path),
+            hint=phrase("give a file that torch.save wrote"),
         )
     return names[0].removesuffix("data.pkl")
 
@@ -131,10 +140,19 @@ def _root(members: Mapping[str, zipfile.ZipInfo], path: Path) -> str:
 def _pickle(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], root: str, path: Path) -> bytes:
     order = members.get(f"{root}byteorder")
     if order is not None and (order.file_size > 16 or archive.read(order) != b"little"):
-        raise FileFormatError(f"{path} was written on a big-endian machine, which is not supported")
+        raise FileFormatError(
+            phrase("{path} was written on a big-endian machine, which is not supported", path=path)
+        )
     size = members[f"{root}data.pkl"].file_size
     if size > MAX_PICKLE_BYTES:
-        raise FileFormatError(f"{path}: data.pkl has {size} bytes; at most {MAX_PICKLE_BYTES} are allowed")
+        raise FileFormatError(
+            phrase(
+                "{path}: data.pkl has {size} bytes; at most {max_pickle_bytes} are allowed",
+                path=path,
+                size=size,
+                max_pickle_bytes=MAX_PICKLE_BYTES,
+            )
+        )
     return archive.read(f"{root}data.pkl")
 
 
@@ -165,19 +183,32 @@ class _Archive:
         wanted = stand_in.storage.count * (1 if untyped else DTYPES[stand_in.storage.element].itemsize)
         if wanted > memory.size:
             raise MalformedError(
-                f"storage {stand_in.storage.key!r} needs {wanted} bytes, {memory.size} are there"
+                phrase(
+                    "storage {key} needs {wanted} bytes, {size} are there",
+                    key=repr(stand_in.storage.key),
+                    wanted=wanted,
+                    size=memory.size,
+                )
             )
         empty = 0 in stand_in.shape
         steps = zip(stand_in.shape, stand_in.strides, strict=True)
         last = -1 if empty else stand_in.offset + sum((extent - 1) * stride for extent, stride in steps)
         if (last + 1) * dtype.itemsize > wanted:
             raise MalformedError(
-                f"a tensor of shape {list(stand_in.shape)} reaches beyond storage {stand_in.storage.key!r}"
+                phrase(
+                    "a tensor of shape {shape} reaches beyond storage {key}",
+                    shape=list(stand_in.shape),
+                    key=repr(stand_in.storage.key),
+                )
             )
         size = checked_size(stand_in.shape, dtype.itemsize)
         if size is None or size > max(wanted, MAX_REPEATED_BYTES):
             raise MalformedError(
-                f"a tensor of shape {list(stand_in.shape)} is made out of a storage of {wanted} bytes"
+                phrase(
+                    "a tensor of shape {shape} is made out of a storage of {wanted} bytes",
+                    shape=list(stand_in.shape),
+                    wanted=wanted,
+                )
             )
 
         def read() -> Array:
@@ -193,16 +224,20 @@ class _Archive:
     def member(self, key: str) -> NDArray[np.uint8]:
         info = self.members.get(f"{self.root}data/{key}")
         if info is None:
-            raise MalformedError(f"the archive lacks the member data/{key[:60]}")
+            raise MalformedError(phrase("the archive lacks the member data/{key}", key=key[:60]))
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
             raise MalformedError(
-                f"the member data/{key[:60]} is compressed or encrypted; torch stores it plain"
+                phrase(
+                    "the member data/{key} is compressed or encrypted; torch stores it plain", key=key[:60]
+                )
             )
         header = self.data[info.header_offset : info.header_offset + LOCAL_HEADER].tobytes()
         magic, name_length, extra_length = struct.unpack("<4s22xHH", header)
         start = info.header_offset + LOCAL_HEADER + name_length + extra_length
         if magic != MAGIC or start + info.file_size > self.data.size:
-            raise MalformedError(f"the member data/{key[:60]} does not lie where the archive says")
+            raise MalformedError(
+                phrase("the member data/{key} does not lie where the archive says", key=key[:60])
+            )
         return self.data[start : start + info.file_size]
 
 
@@ -214,7 +249,7 @@ def _fetch(identity: Any) -> Storage:
         case ("storage", TorchType(element=element), str(key), str(), int(count), *_) if count >= 0:
             return Storage(key, element, count)
         case _:
-            raise MalformedError("a persistent object is not a storage")
+            raise MalformedError(phrase("a persistent object is not a storage"))
 
 
 def _tensor(arguments: tuple[Any, ...], budget: WorkBudget) -> TensorStandIn:
@@ -232,12 +267,18 @@ def _tensor(arguments: tuple[Any, ...], budget: WorkBudget) -> TensorStandIn:
         case (Storage() as storage, int(offset), tuple(shape), tuple(strides), bool(), *_):
             element = storage.element
         case _:
-            raise MalformedError("a tensor is made from something else than a storage")
+            raise MalformedError(phrase("a tensor is made from something else than a storage"))
     numbers = (offset, *shape, *strides)
     plain = all(type(number) is int and 0 <= number < 2**48 for number in numbers)
     if not plain or len(shape) != len(strides) or len(shape) > 32 or element not in DTYPES:
         raise MalformedError(
-            f"a tensor has shape {shape}, strides {strides}, offset {offset}, type {element!r}"
+            phrase(
+                "a tensor has shape {shape}, strides {strides}, offset {offset}, type {element}",
+                shape=shape,
+                strides=strides,
+                offset=offset,
+                element=repr(element),
+            )
         )
     return TensorStandIn(storage, element, offset, shape, strides)
 
@@ -247,7 +288,7 @@ def _parameter(arguments: tuple[Any, ...], budget: WorkBudget) -> TensorStandIn:
         case (TensorStandIn() as tensor, *_):
             return tensor
         case _:
-            raise MalformedError("a parameter is made from something else than a tensor")
+            raise MalformedError(phrase("a parameter is made from something else than a tensor"))
 
 
 def _typed(arguments: tuple[Any, ...], budget: WorkBudget) -> Any:
@@ -255,7 +296,7 @@ def _typed(arguments: tuple[Any, ...], budget: WorkBudget) -> Any:
         case (GlobalName(meaning="tensor"), GlobalName(meaning="class"), tuple(inner), _):
             return _tensor(inner, budget)
         case _:
-            raise MalformedError("a tensor of another class is made from something unknown")
+            raise MalformedError(phrase("a tensor of another class is made from something unknown"))
 
 
 def _size(arguments: tuple[Any, ...], budget: WorkBudget) -> tuple[Any, ...]:
@@ -264,13 +305,15 @@ def _size(arguments: tuple[Any, ...], budget: WorkBudget) -> tuple[Any, ...]:
             budget.spend(len(extents))
             return tuple(extents)
         case _:
-            raise MalformedError("a torch.Size is made from something else than extents")
+            raise MalformedError(phrase("a torch.Size is made from something else than extents"))
 
 
 def _first(kind: type[Any]) -> Callable[[tuple[Any, ...], WorkBudget], Any]:
     def reducer(arguments: tuple[Any, ...], budget: WorkBudget) -> Any:
         if not arguments or type(arguments[0]) is not kind:
-            raise MalformedError(f"something is made from other things than a {kind.__name__}")
+            raise MalformedError(
+                phrase("something is made from other things than a {kind}", kind=kind.__name__)
+            )
         return arguments[0]
 
     return reducer
@@ -311,5 +354,5 @@ TORCH = PickleDialect(
     },
     fetch=_fetch,
     attributes=True,
-    hint="save only the state dict: torch.save(model.state_dict(), path)",
+    hint=phrase("save only the state dict: torch.save(model.state_dict(), path)"),
 )

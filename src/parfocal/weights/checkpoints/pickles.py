@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.errors import FileFormatError
+from parfocal.phrases import phrase
 from parfocal.run.dtypes import DTYPES
 from parfocal.run.standins import GLOBALS, NUMPY, MalformedError, PickleDialect, WorkBudget
 from parfocal.run.storage import map_file, open_for_reading, storage_errors
@@ -38,19 +39,23 @@ def load(path: Path) -> dict[str, Any]:
         globals=GLOBALS | {("builtins", "tuple"): "tuple", ("__builtin__", "tuple"): "tuple"},
         reducers=dict(NUMPY.reducers) | {"encode": _encode, "tuple": _tuple},
         readers=mapped_readers(data, str(path)),
-        hint="save only a state dict: paddle.save(model.state_dict(), path)",
+        hint=phrase("save only a state dict: paddle.save(model.state_dict(), path)"),
     )
     with os.fdopen(open_for_reading(path), "rb") as file, storage_errors("read", path):
         value = load_pickle(file, data.nbytes, str(path), dialect)
     if not isinstance(value, dict):
         raise FileFormatError(
-            f"{path} holds a {type(value).__name__}, not a mapping from names to tensors",
-            hint="save a state dict: paddle.save(model.state_dict(), path)",
+            phrase(
+                "{path} holds a {kind}, not a mapping from names to tensors",
+                path=path,
+                kind=type(value).__name__,
+            ),
+            hint=phrase("save a state dict: paddle.save(model.state_dict(), path)"),
         )
     try:
         plain: dict[str, Any] = _plain(_joined(value))
     except MalformedError as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        raise FileFormatError(phrase("{path}: {error}", path=path, error=error)) from None
     return plain
 
 
@@ -69,7 +74,7 @@ def _tuple(arguments: tuple[Any, ...], budget: WorkBudget) -> tuple[Any, ...]:
             budget.spend(len(items))
             return tuple(items)
         case _:
-            raise MalformedError("a tuple is made from something else than items")
+            raise MalformedError(phrase("a tuple is made from something else than items"))
 
 
 def _plain(value: Any) -> Any:
@@ -109,19 +114,27 @@ def _joined(value: dict[Any, Any]) -> dict[Any, Any]:
             ):
                 found[name] = _glued([found.pop(piece, None) for piece in pieces], tuple(shape), name)
             case _:
-                raise MalformedError(f"the pieces of {name!r} are not described as they should be")
+                raise MalformedError(
+                    phrase("the pieces of {name} are not described as they should be", name=repr(name))
+                )
     return found
 
 
 def _glued(pieces: list[Any], shape: tuple[int, ...], name: Any) -> FileTensor:
     tensors = [of_array(each) if isinstance(each, np.ndarray) else each for each in pieces]
     if not tensors or not all(isinstance(each, FileTensor) and len(each.shape) == 1 for each in tensors):
-        raise MalformedError(f"a piece of {name!r} is missing")
+        raise MalformedError(phrase("a piece of {name} is missing", name=repr(name)))
     dtype = tensors[0].dtype
     if any(each.dtype != dtype for each in tensors) or sum(each.shape[0] for each in tensors) != math.prod(
         shape
     ):
-        raise MalformedError(f"the pieces of {name!r} do not make up a tensor of shape {list(shape)}")
+        raise MalformedError(
+            phrase(
+                "the pieces of {name} do not make up a tensor of shape {shape}",
+                name=repr(name),
+                shape=list(shape),
+            )
+        )
 
     def read() -> Array:
         whole = np.empty(math.prod(shape), dtype)

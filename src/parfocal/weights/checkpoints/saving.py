@@ -85,13 +85,18 @@ def _verify(
     """Every tensor in the file is the one that was meant, bit for bit, and there are no others."""
     found = load_file(partial).tensors
     if set(found) != {each.name for each in tensors}:
-        raise _unlike(path, "it holds other names than were written")
+        raise _unlike(path, phrase("it holds other names than were written"))
     for each in tensors:
         stored: FileTensor = found[each.name]
         if stored.shape != each.shape or stored.dtype != each.dtype:
-            raise _unlike(path, f"{each.name} is {stored.dtype} {list(stored.shape)}")
+            raise _unlike(
+                path,
+                phrase(
+                    "{name} is {dtype} {shape}", name=each.name, dtype=stored.dtype, shape=list(stored.shape)
+                ),
+            )
         if not _same_bits(stored.read(), values(each)):
-            raise _unlike(path, f"{each.name} has other values than were written")
+            raise _unlike(path, phrase("{name} has other values than were written", name=each.name))
         progress("verifying", each.nbytes)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.errors import FileFormatError
+from parfocal.phrases import phrase
 from parfocal.run.standins import DeferredBytes, MalformedError
 from parfocal.weights.views import Shape
 
@@ -101,7 +102,9 @@ class DecodedBytes(DeferredBytes):
                 values = _decode(self.data, self.count)
             except ValueError as error:  # a UnicodeError is one
                 raise FileFormatError(
-                    f"{self.file}: text that stands for bytes is damaged: {error}"
+                    phrase(
+                        "{file}: text that stands for bytes is damaged: {error}", file=self.file, error=error
+                    )
                 ) from None
             order = "F" if fortran else "C"
             return values.view(dtype).reshape(shape, order=order)  # type: ignore[call-overload,no-any-return]
@@ -119,7 +122,7 @@ def _characters(data: NDArray[np.uint8]) -> int:
     for chunk in _chunks(data):
         count += int(np.count_nonzero((chunk & 0xC0) != 0x80))
         if chunk.max() > 0xC3:
-            raise MalformedError("text that stands for bytes holds characters beyond Latin-1")
+            raise MalformedError(phrase("text that stands for bytes holds characters beyond Latin-1"))
     return count
 
 
@@ -143,7 +146,13 @@ def mapped_readers(data: NDArray[np.uint8], file: str) -> dict[str, Callable[[An
             field = source.read(struct.calcsize(length_format))
             (length,) = struct.unpack(length_format, field)
             if length > source.remaining:
-                raise MalformedError(f"{length} bytes are announced, {source.remaining} are there")
+                raise MalformedError(
+                    phrase(
+                        "{count} bytes are announced, {remaining} are there",
+                        count=length,
+                        remaining=source.remaining,
+                    )
+                )
             if length < MAPPED:
                 short = source.read(length)
                 return short.decode("utf-8", "surrogatepass") if text else short

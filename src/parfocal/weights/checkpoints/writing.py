@@ -255,5 +255,7 @@ def check_framework(suffix: str, framework: str) -> None:
                 owner=owner,
                 framework=framework,
             ),
-            hint="write .safetensors or " + (".pth" if framework == "torch" else ".pdparams"),
+            hint=phrase(
+                "write .safetensors or {suffix}", suffix=".pth" if framework == "torch" else ".pdparams"
+            ),
         )

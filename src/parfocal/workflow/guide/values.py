@@ -14,6 +14,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.capture.tree import flatten
 from parfocal.errors import StorageError
+from parfocal.phrases import phrase
 from parfocal.workflow.batches import load_batches, save_batches
 
 
@@ -22,7 +23,9 @@ def keep(value: Any, path: Path) -> str:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+        raise StorageError(
+            phrase("cannot write {path}: {strerror}", path=path, strerror=error.strerror)
+        ) from error
     save_batches([value], path, 1)
     return str(path)
 

@@ -13,6 +13,8 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import brief
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.inputs import Sides, leaves, split
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 
 LABELS = ("label", "labels", "target", "targets", "y")  # entries of a dict that are no input
 SIDES = ("reference", "port")
@@ -30,8 +32,10 @@ def read_batches(batches: Any, wanted: int | None) -> Iterator[tuple[Batch, Batc
     """The reference's and the port's share of every batch; an error where there are fewer than ``wanted``."""
     if isinstance(batches, (str, bytes, Mapping)) or not isinstance(batches, Iterable):
         raise InputError(
-            f"batches={brief(batches)} is not an iterable of batches",
-            hint="e.g. batches=[(images, labels), ...], a data loader, or pf.load_batches(path, framework)",
+            phrase("batches={batches} is not an iterable of batches", batches=brief(batches)),
+            hint=phrase(
+                "e.g. batches=[(images, labels), ...], a data loader, or pf.load_batches(path, framework)"
+            ),
         )
     count = 0
     for item in batches:
@@ -40,11 +44,15 @@ def read_batches(batches: Any, wanted: int | None) -> Iterator[tuple[Batch, Batc
         yield _shared(item, count)
         count += 1
     if count == 0:
-        raise EmptyComparisonError("batches gives no batch, so no step was compared")
+        raise EmptyComparisonError(phrase("batches gives no batch, so no step was compared"))
     if wanted is not None and count < wanted:
         raise InputError(
-            f"batches ended after {count} of the {wanted} batches that the steps need",
-            hint="give more batches, or fewer steps; an iterator that was used before is exhausted",
+            phrase(
+                "batches ended after {count} of the {wanted} batches that the steps need",
+                count=count,
+                wanted=wanted,
+            ),
+            hint=phrase("give more batches, or fewer steps; an iterator that was used before is exhausted"),
         )
 
 
@@ -56,8 +64,13 @@ def _shared(item: Any, number: int) -> tuple[Batch, Batch]:
     sizes = [_length(each) for each in found]
     if sizes[0] != sizes[1] and None not in sizes:
         raise InputError(
-            f"batch {number} has {sizes[0]} samples for the reference and {sizes[1]} for the port",
-            hint="both sides need the same samples: see what pf.sides(...) was given",
+            phrase(
+                "batch {number} has {reference} samples for the reference and {port} for the port",
+                number=number,
+                reference=sizes[0],
+                port=sizes[1],
+            ),
+            hint=phrase("both sides need the same samples: see what pf.sides(...) was given"),
         )
     return found
 
@@ -80,8 +93,15 @@ def _batch(item: Any, number: int, side: str) -> Batch:
     if isinstance(item, (tuple, list)) and len(item) > 1:
         return Batch(tuple(item[:-1]), item[-1])
     raise InputError(
-        f"batch {number} of the {side} is {brief(item)}: there is no label beside the input",
-        hint="a batch is a tuple (input, ..., label) or a dict with a label; (x, x) where both are one",
+        phrase(
+            "batch {number} of the {side} is {item}: there is no label beside the input",
+            number=number,
+            side=side_name(side),
+            item=brief(item),
+        ),
+        hint=phrase(
+            "a batch is a tuple (input, ..., label) or a dict with a label; (x, x) where both are one"
+        ),
     )
 
 

@@ -165,20 +165,24 @@ def _check(reference: Any, port: Any, options: TrainingOptions) -> None:
     parse_amount(options.memory)
     steps, amp, tolerance = options.steps, options.amp, options.tolerance
     if reference is port:
-        raise InputError("a model compared with itself is always the same", hint="pass two models")
+        raise InputError(
+            phrase("a model compared with itself is always the same"), hint=phrase("pass two models")
+        )
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
-        raise InputError(f"steps={brief(steps)} is not a number of updates", hint="e.g. steps=30")
+        raise InputError(
+            phrase("steps={steps} is not a number of updates", steps=brief(steps)), hint="e.g. steps=30"
+        )
     parse_amp(amp)
     if not (tolerance is None or isinstance(tolerance, Tolerance)):
         raise InputError(
-            f"tolerance={brief(tolerance)} is not a pf.Tolerance",
+            phrase("tolerance={tolerance} is not a pf.Tolerance", tolerance=brief(tolerance)),
             hint="e.g. tolerance=pf.Tolerance(rtol=1e-5, atol=1e-6)",
         )
 
 
 def _players(sides: tuple[TrainingSide, TrainingSide]) -> tuple[ModelSide, ModelSide]:
     def never() -> Any:
-        raise InputError("these models are not run by themselves")
+        raise InputError(phrase("these models are not run by themselves"))
 
     ours, theirs = (ModelSide(each.words, each.backend, each.model, never, None) for each in sides)
     return ours, theirs
@@ -201,8 +205,12 @@ def _grouped(stream: Pairs, size: int) -> Iterator[list[tuple[Batch, Batch]]]:
             group = []
     if group and size > 1:
         raise InputError(
-            f"the last update has {len(group)} of the {size} batches that it adds up",
-            hint="give a multiple of accumulate, or say steps=",
+            phrase(
+                "the last update has {count} of the {size} batches that it adds up",
+                count=len(group),
+                size=size,
+            ),
+            hint=phrase("give a multiple of accumulate, or say steps="),
         )
 
 

@@ -72,9 +72,16 @@ class Passes:
         if not math.isfinite(value):
             where = first_nonfinite(side, batch)
             raise InputError(
-                f"the loss of the reference is {value} at step {self.step}; the first that is not finite is "
-                f"{where}",
-                hint="a comparison with NaN or infinity says nothing: look at this tensor, or at the rate",
+                phrase(
+                    "the loss of the reference is {value} at step {step}; the first that is not "
+                    "finite is {where}",
+                    value=value,
+                    step=self.step,
+                    where=where,
+                ),
+                hint=phrase(
+                    "a comparison with NaN or infinity says nothing: look at this tensor, or at the rate"
+                ),
             )
         side.backward(loss)
         self.output = next(iter(arrays.values())) if len(arrays) == 1 else None
@@ -127,8 +134,12 @@ class Passes:
         if not tied:
             shapes = [", ".join(str(list(each.shape)) for each in side.values()) for side in (ours, theirs)]
             raise InputError(
-                f"no output of the port stands for one of the reference: {shapes[1]} against {shapes[0]}",
-                hint="both models must give the same outputs",
+                phrase(
+                    "no output of the port stands for one of the reference: {port} against {reference}",
+                    port=shapes[1],
+                    reference=shapes[0],
+                ),
+                hint=phrase("both models must give the same outputs"),
             )
         return tied
 

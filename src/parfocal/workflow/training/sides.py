@@ -17,6 +17,8 @@ from parfocal.capture.tree import flatten, replace
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.inputs import arguments, convert
 from parfocal.judge.floors import EPSILON
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import phrase
 from parfocal.replay.user_errors import INPUTS_HINT, telling
 from parfocal.workflow.training.batches import SIDES, Batch
 
@@ -98,8 +100,13 @@ class TrainingSide:
         }
         if not found:
             raise EmptyComparisonError(
-                f"the {self.words} gives {brief(output)} with no floating tensor of {backend.name} in it",
-                hint="return tensors, alone or in tuples, lists, dicts or dataclasses",
+                phrase(
+                    "the {words} gives {output} with no floating tensor of {name} in it",
+                    words=side_name(self.words),
+                    output=brief(output),
+                    name=backend.name,
+                ),
+                hint=phrase("return tensors, alone or in tuples, lists, dicts or dataclasses"),
             )
         return found
 
@@ -117,13 +124,23 @@ class TrainingSide:
         if not backend.is_tensor(loss) or math.prod(backend.shape(loss)) != 1:
             shape = f"a tensor {list(backend.shape(loss))}" if backend.is_tensor(loss) else brief(loss)
             raise InputError(
-                f"the loss of the {self.words} gives {shape}, not one number of {backend.name}",
-                hint="reduce it, e.g. with .mean()",
+                phrase(
+                    "the loss of the {words} gives {shape}, not one number of {name}",
+                    words=side_name(self.words),
+                    shape=shape,
+                    name=backend.name,
+                ),
+                hint=phrase("reduce it, e.g. with .mean()"),
             )
         if not backend.requires_grad(loss):
             raise InputError(
-                f"the loss of the {self.words} depends on nothing trainable, so nothing can be learnt",
-                hint="see that nothing is detached on the way to it, and that gradients are not switched off",
+                phrase(
+                    "the loss of the {words} depends on nothing trainable, so nothing can be learnt",
+                    words=side_name(self.words),
+                ),
+                hint=phrase(
+                    "see that nothing is detached on the way to it, and that gradients are not switched off"
+                ),
             )
         return loss
 
@@ -203,24 +220,30 @@ def make_sides(
     accumulate: Any,
 ) -> tuple[TrainingSide, TrainingSide]:
     """Both sides without their optimizers, which are made once the weights are what they should be."""
-    losses = _pair(loss, "loss", callable, "a function (output, label) -> one number, or a pair of them")
+    losses = _pair(
+        loss, "loss", callable, phrase("a function (output, label) -> one number, or a pair of them")
+    )
     clips = _pair(
         clip,
         "clip",
         lambda each: each is None or callable(each),
-        "a pair of functions of the parameters, None where the optimizer clips by itself",
+        phrase("a pair of functions of the parameters, None where the optimizer clips by itself"),
     )
     counts = _pair(
         accumulate,
         "accumulate",
         lambda each: isinstance(each, int) and not isinstance(each, bool) and each > 0,
-        "a number of batches whose gradients are added up for one update",
+        phrase("a number of batches whose gradients are added up for one update"),
     )
     sides = []
     for number, (words, model) in enumerate(zip(SIDES, models, strict=True)):
         backend = registry.of(model)
         if not backend.is_model(model):
-            raise InputError(f"the {words} is a {type(model).__name__}, not a model")
+            raise InputError(
+                phrase(
+                    "the {words} is a {kind}, not a model", words=side_name(words), kind=type(model).__name__
+                )
+            )
         side = TrainingSide(
             *(words, backend, model, losses[number]), clip=clips[number], accumulate=counts[number]
         )
@@ -232,7 +255,9 @@ def make_sides(
 def _pair(value: Any, name: str, fits: Callable[[Any], bool], wanted: str) -> tuple[Any, Any]:
     both = value if isinstance(value, (tuple, list)) else (value, value)
     if len(both) != 2 or not all(fits(each) for each in both):
-        raise InputError(f"{name}={brief(value)} is not {wanted}")
+        raise InputError(
+            phrase("{name}={value} is not {wanted}", name=name, value=brief(value), wanted=wanted)
+        )
     return both[0], both[1]
 
 
@@ -242,18 +267,18 @@ def give_optimizers(sides: tuple[TrainingSide, TrainingSide], optimizers: Any, s
         optimizers,
         "optimizers",
         lambda each: each is not None and not isinstance(each, type),
-        "a pair of optimizers, or of functions model -> optimizer",
+        phrase("a pair of optimizers, or of functions model -> optimizer"),
     )
     if not isinstance(optimizers, (tuple, list)):
         raise InputError(
-            f"optimizers={brief(optimizers)} is one, not a pair",
+            phrase("optimizers={optimizers} is one, not a pair", optimizers=brief(optimizers)),
             hint="optimizers=(reference_optimizer, port_optimizer)",
         )
     both = (None, None) if schedulers is None else schedulers
     if not isinstance(both, (tuple, list)) or len(both) != 2:
         raise InputError(
-            f"schedulers={brief(schedulers)} is not a pair",
-            hint="schedulers=(reference_scheduler, port_scheduler), None where a side has none",
+            phrase("schedulers={schedulers} is not a pair", schedulers=brief(schedulers)),
+            hint=phrase("schedulers=(reference_scheduler, port_scheduler), None where a side has none"),
         )
     for side, optimizer, scheduler in zip(sides, optimizers, both, strict=True):
         side.optimizer = _optimizer(side, optimizer)
@@ -264,20 +289,39 @@ def _optimizer(side: TrainingSide, given: Any) -> Any:
     backend = side.backend
     if not backend.is_optimizer(given):
         if not callable(given):
-            raise InputError(f"the {side.words}'s optimizer is {brief(given)}: not one of {backend.name}")
+            raise InputError(
+                phrase(
+                    "the {words}'s optimizer is {given}: not one of {name}",
+                    words=side_name(side.words),
+                    given=brief(given),
+                    name=backend.name,
+                )
+            )
         with side.telling("the function that makes the optimizer"):
             given = given(side.model)
         if not backend.is_optimizer(given):
             raise InputError(
-                f"the {side.words}'s function gives {brief(given)}, not an optimizer of {backend.name}",
-                hint="optimizers=(lambda model: ..., lambda model: ...): each returns an optimizer",
+                phrase(
+                    "the {words}'s function gives {given}, not an optimizer of {name}",
+                    words=side_name(side.words),
+                    given=brief(given),
+                    name=backend.name,
+                ),
+                hint=phrase("optimizers=(lambda model: ..., lambda model: ...): each returns an optimizer"),
             )
     known, foreign = backend.optimizer_paths(given, side.model)
     if foreign:
         raise InputError(
-            f"{foreign} of the parameters of the {side.words}'s {type(given).__name__} are not parameters of "
-            f"its {type(side.model).__name__} ({len(known)} are)",
-            hint="make the optimizer from the parameters of the very model that is passed",
+            phrase(
+                "{foreign} of the parameters of the {words}'s {kind} are not parameters of its "
+                "{model} ({count} are)",
+                foreign=foreign,
+                words=side_name(side.words),
+                kind=type(given).__name__,
+                model=type(side.model).__name__,
+                count=len(known),
+            ),
+            hint=phrase("make the optimizer from the parameters of the very model that is passed"),
         )
     return given
 
@@ -286,28 +330,51 @@ def _scheduler(side: TrainingSide, given: Any) -> Any:
     backend = side.backend
     if not backend.is_scheduler(given):
         if not callable(given) or isinstance(given, type):
-            raise InputError(f"the {side.words}'s scheduler is {brief(given)}: not one of {backend.name}")
+            raise InputError(
+                phrase(
+                    "the {words}'s scheduler is {given}: not one of {name}",
+                    words=side_name(side.words),
+                    given=brief(given),
+                    name=backend.name,
+                )
+            )
         with side.telling("the function that makes the scheduler"):
             given = given(side.optimizer)
         if given is None:
             return None
         if not backend.is_scheduler(given):
             raise InputError(
-                f"the {side.words}'s function gives {brief(given)}, not a scheduler of {backend.name}",
-                hint="schedulers=(lambda optimizer: ..., lambda optimizer: ...): each returns a scheduler",
+                phrase(
+                    "the {words}'s function gives {given}, not a scheduler of {name}",
+                    words=side_name(side.words),
+                    given=brief(given),
+                    name=backend.name,
+                ),
+                hint=phrase(
+                    "schedulers=(lambda optimizer: ..., lambda optimizer: ...): each returns a scheduler"
+                ),
             )
     owner = backend.optimizer_of(given)
     if owner is not None and owner is not side.optimizer:
         raise InputError(
-            f"the {side.words}'s {type(given).__name__} belongs to another optimizer than the one beside it",
-            hint="make the scheduler from this optimizer, or pass a function optimizer -> scheduler",
+            phrase(
+                "the {words}'s {kind} belongs to another optimizer than the one beside it",
+                words=side_name(side.words),
+                kind=type(given).__name__,
+            ),
+            hint=phrase("make the scheduler from this optimizer, or pass a function optimizer -> scheduler"),
         )
     held = backend.scheduler_of(side.optimizer)
     if held is not None and owner is None and held is not given:
         raise InputError(
-            f"the {side.words}'s {type(side.optimizer).__name__} reads its rate from another scheduler than "
-            f"the {type(given).__name__} that is stepped",
-            hint="give the optimizer this scheduler",
+            phrase(
+                "the {words}'s {kind} reads its rate from another scheduler than "
+                "the {scheduler} that is stepped",
+                words=side_name(side.words),
+                kind=type(side.optimizer).__name__,
+                scheduler=type(given).__name__,
+            ),
+            hint=phrase("give the optimizer this scheduler"),
         )
     return given
 

@@ -8,6 +8,7 @@ from typing import Any
 from parfocal.brief import brief
 from parfocal.errors import InputError
 from parfocal.inputs import split
+from parfocal.phrases import phrase
 from parfocal.report.report import Report
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.comparing import TrainingOptions, run_training
@@ -27,21 +28,28 @@ def align_steps(
 ) -> Report:
     """The same inputs at every step; ``loss`` is a function of the output alone."""
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise InputError(f"steps={brief(steps)} is not a number of updates", hint="e.g. steps=3")
+        raise InputError(
+            phrase("steps={steps} is not a number of updates", steps=brief(steps)), hint="e.g. steps=3"
+        )
     if optimizers is None:
         raise InputError(
-            f"steps={steps} and schedulers need optimizers: without them nothing is updated",
-            hint="optimizers=(reference_optimizer, port_optimizer), or functions model -> optimizer",
+            phrase(
+                "steps={steps} and schedulers need optimizers: without them nothing is updated", steps=steps
+            ),
+            hint=phrase("optimizers=(reference_optimizer, port_optimizer), or functions model -> optimizer"),
         )
     if loss is None or not backward:
         raise InputError(
-            "an update needs gradients of a loss",
-            hint="pass loss=, a function of the output or a pair of them, and leave backward=True",
+            phrase("an update needs gradients of a loss"),
+            hint=phrase("pass loss=, a function of the output or a pair of them, and leave backward=True"),
         )
     losses = loss if isinstance(loss, tuple) else (loss, loss)
     if len(losses) != 2 or not all(callable(each) for each in losses):
         raise InputError(
-            f"loss={brief(loss)} is neither a function of the output nor a pair of such functions"
+            phrase(
+                "loss={loss} is neither a function of the output nor a pair of such functions",
+                loss=brief(loss),
+            )
         )
     ours, theirs = split(inputs)
 

@@ -15,6 +15,7 @@ from parfocal.compat.padiff.abstracts.tree import ModuleNode, module_tree
 from parfocal.compat.padiff.utils import log
 from parfocal.compat.padiff.weight_init.special_init.special_init_pool import global_special_init_pool
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 from parfocal.weights.tables import COMPOSITES
 
 LIST_MODES = ("self", "sublayers", "all")
@@ -58,7 +59,12 @@ class Marker:
     def auto_layer_map(self, model_place: str) -> bool:
         """Map every layer for which a special init is registered, in definition order."""
         if model_place not in PLACES:
-            raise InputError(f"the model's place is {model_place!r}; it is either 'base' or 'raw'")
+            raise InputError(
+                phrase(
+                    "the model's place is {model_place}; it is either 'base' or 'raw'",
+                    model_place=repr(model_place),
+                )
+            )
         pool = global_special_init_pool
         known = pool.registered_base_models if model_place == "base" else pool.registered_raw_models
         log("Auto set layer_map start searching...")
@@ -122,7 +128,13 @@ class Marker:
 
     def _extend(self, layers: Any, mode: str, itself: set[Any], recursively: set[Any]) -> None:
         if mode not in LIST_MODES:
-            raise InputError(f"mode is {mode!r}; the modes are: {', '.join(LIST_MODES)}")
+            raise InputError(
+                phrase(
+                    "mode is {mode}; the modes are: {list_modes}",
+                    mode=repr(mode),
+                    list_modes=", ".join(LIST_MODES),
+                )
+            )
         found = self._checked(layers)
         if mode in ("self", "all"):
             itself.update(found)
@@ -136,8 +148,12 @@ class Marker:
         for layer in found:
             if id(layer) not in own:
                 raise InputError(
-                    f"{type(layer).__name__} is not a layer of {type(self.model).__name__}",
-                    hint="pass the layer objects themselves, e.g. [model.model.linear1]",
+                    phrase(
+                        "{kind} is not a layer of {model}",
+                        kind=type(layer).__name__,
+                        model=type(self.model).__name__,
+                    ),
+                    hint=phrase("pass the layer objects themselves, e.g. [model.model.linear1]"),
                 )
         return found
 

@@ -17,6 +17,7 @@ from parfocal.compat.padiff.report import Report, record_call
 from parfocal.compat.padiff.report.following import BaseFollower
 from parfocal.compat.padiff.utils import log, reset_dir
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 Folder = str | os.PathLike[str]
 
@@ -26,7 +27,7 @@ class ProxyModel:
 
     def __init__(self, model: Any, name: str | None = None, dump_freq: int = 1) -> None:
         if dump_freq < 1:
-            raise InputError(f"dump_freq is {dump_freq}; it must be 1 or more")
+            raise InputError(phrase("dump_freq is {dump_freq}; it must be 1 or more", dump_freq=dump_freq))
         self.model = model
         self.name = name or type(model).__name__
         self.backend = registry.of(model)
@@ -153,10 +154,12 @@ class ProxyModel:
         numbers = [given for given in (*args, per_step) if isinstance(given, int)]
         folders = [given for given in (*args, dir_path, dump_path) if isinstance(given, (str, os.PathLike))]
         if len(numbers) > 1 or len(folders) > 1 or len(numbers) + len(folders) < len(args):
-            raise InputError(f"try_dump takes a number of steps and a folder, got {args!r}")
+            raise InputError(
+                phrase("try_dump takes a number of steps and a folder, got {args}", args=repr(args))
+            )
         every = numbers[0] if numbers else self.dump_freq
         if every < 1:
-            raise InputError(f"per_step is {every}; it must be 1 or more")
+            raise InputError(phrase("per_step is {every}; it must be 1 or more", every=every))
         if self.step % every == 0:
             folder = folders[0] if folders else f"{self.dump_path}/step_{self.step}/rank_{rank()}"
             reset_dir(os.fspath(folder))

@@ -23,6 +23,7 @@ from parfocal.compat.padiff.partners import Partners, pair_slots, pair_units
 from parfocal.compat.padiff.utils import log
 from parfocal.errors import EmptyComparisonError
 from parfocal.judge.floors import rounding_score
+from parfocal.phrases import phrase
 from parfocal.weights.tables import REQUIRED_BUFFERS
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import apply
@@ -128,8 +129,13 @@ def _check_target(
         return False
     if not findings.compared:
         raise EmptyComparisonError(
-            f"no {target} of {dumps[0].folder} were compared with those of {dumps[1].folder}",
-            hint="check the black and white lists, and that the models have parameters",
+            phrase(
+                "no {target} of {folder} were compared with those of {other}",
+                target=target,
+                folder=dumps[0].folder,
+                other=dumps[1].folder,
+            ),
+            hint=phrase("check the black and white lists, and that the models have parameters"),
         )
     agree = _conclude(findings, target, dumps[0].named(f"{target}_diff"), config, begun)
     line = opinion_on_values(findings.scores) if opinion else ""

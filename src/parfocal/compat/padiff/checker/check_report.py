@@ -24,6 +24,7 @@ from parfocal.compat.padiff.partners import Partners
 from parfocal.compat.padiff.utils import log
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.floors import rounding_score
+from parfocal.phrases import phrase
 
 PHASES = ("forward", "backward", "both")
 
@@ -94,7 +95,13 @@ def check_report(
     is followed by parfocal's own line about the two tensors.
     """
     if diff_phase not in PHASES:
-        raise InputError(f"Illegal diff_phase {diff_phase!r}; the phases are: {', '.join(PHASES)}")
+        raise InputError(
+            phrase(
+                "Illegal diff_phase {diff_phase}; the phases are: {phases}",
+                diff_phase=repr(diff_phase),
+                phases=", ".join(PHASES),
+            )
+        )
     config = CompareConfig.of(cfg, CHECK_DEFAULT)
     log(f"check cfg {config.as_dict()}")
     agree = True
@@ -151,8 +158,12 @@ class _ReportCheck:
             )
             return
         raise EmptyComparisonError(
-            f"no tensor of {self.dumps[0].folder} was compared with one of {self.dumps[1].folder}",
-            hint="check the black and white lists, and that the models were called before the dump",
+            phrase(
+                "no tensor of {folder} was compared with one of {other}",
+                folder=self.dumps[0].folder,
+                other=self.dumps[1].folder,
+            ),
+            hint=phrase("check the black and white lists, and that the models were called before the dump"),
         )
 
     def _stage(self, stage: str, base: CallNode, raw: CallNode) -> bool:

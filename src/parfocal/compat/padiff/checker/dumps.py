@@ -19,6 +19,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.compat.padiff.dump_tools import MAX_JSON
 from parfocal.errors import EmptyComparisonError, FileFormatError, InputError
+from parfocal.phrases import phrase
 from parfocal.run.storage import read_limited, storage_errors
 
 _NUMBERED = re.compile(r"(step|rank)_(\d+)")
@@ -68,7 +69,9 @@ class Dump:
             try:
                 loaded: Array = np.load(file, allow_pickle=False)
             except ValueError as error:
-                raise FileFormatError(f"{file} is not a .npy file of numbers: {error}") from error
+                raise FileFormatError(
+                    phrase("{file} is not a .npy file of numbers: {error}", file=file, error=error)
+                ) from error
         return loaded
 
     def named(self, name: str) -> str:
@@ -81,15 +84,17 @@ def load_dump(folder: Path, file_name: str) -> Dump:
     path = folder / file_name
     if not path.exists():
         raise InputError(
-            f"{folder} has no {file_name}",
-            hint="pass the folder that was given to the dump function, or one of steps or ranks",
+            phrase("{folder} has no {file_name}", folder=folder, file_name=file_name),
+            hint=phrase("pass the folder that was given to the dump function, or one of steps or ranks"),
         )
     try:
         document = json.loads(read_limited(path, MAX_JSON))
     except ValueError as error:
-        raise FileFormatError(f"{path} is not JSON: {error}") from error
+        raise FileFormatError(phrase("{path} is not JSON: {error}", path=path, error=error)) from error
     if not isinstance(document, dict) or not {"model_name", "framework", "tree"} <= set(document):
-        raise FileFormatError(f"{path} is not a dump of PaDiff: model_name, framework and tree are expected")
+        raise FileFormatError(
+            phrase("{path} is not a dump of PaDiff: model_name, framework and tree are expected", path=path)
+        )
     return Dump(folder, file_name, document)
 
 
@@ -101,15 +106,24 @@ def paired_dumps(
     for side, path in zip(sides, (first, second), strict=True):
         if not side:
             raise EmptyComparisonError(
-                f"nothing to compare: no {file_name} in {os.fspath(path)}, nor in steps or ranks below it",
-                hint="dump the model first, and pass the folder that was given to the dump function",
+                phrase(
+                    "nothing to compare: no {file_name} in {path}, nor in steps or ranks below it",
+                    file_name=file_name,
+                    path=os.fspath(path),
+                ),
+                hint=phrase("dump the model first, and pass the folder that was given to the dump function"),
             )
     if list(sides[0]) != list(sides[1]):
         only = [sorted(set(sides[i]) - set(sides[1 - i])) for i in range(2)]
         raise InputError(
-            f"the steps and ranks differ: {_listed(only[0])} only in {os.fspath(first)}, "
-            f"{_listed(only[1])} only in {os.fspath(second)}",
-            hint="dump the same steps on both sides, or pass the folders of one step",
+            phrase(
+                "the steps and ranks differ: {left} only in {first}, {right} only in {second}",
+                left=_listed(only[0]),
+                first=os.fspath(first),
+                right=_listed(only[1]),
+                second=os.fspath(second),
+            ),
+            hint=phrase("dump the same steps on both sides, or pass the folders of one step"),
         )
     return [(load_dump(sides[0][key], file_name), load_dump(sides[1][key], file_name)) for key in sides[0]]
 

@@ -22,6 +22,7 @@ from parfocal.compat.padiff.utils import log
 from parfocal.compat.padiff.weight_init.weights import layer_map
 from parfocal.errors import InputError
 from parfocal.inputs import Sides
+from parfocal.phrases import phrase
 
 Models = tuple[ProxyModel, ProxyModel]
 Failed = Literal["report", "grads", "weights"]
@@ -166,7 +167,11 @@ def default_loss(inp: Any, mode: str) -> Any:
     ]
     if not means:
         raise InputError(
-            f"the output of type {type(inp).__name__} holds no tensor of {mode} to take a mean of"
+            phrase(
+                "the output of type {kind} holds no tensor of {mode} to take a mean of",
+                kind=type(inp).__name__,
+                mode=mode,
+            )
         )
     return sum(means[1:], means[0]) / len(means)
 

@@ -19,6 +19,7 @@ from parfocal.compat.padiff.interfaces.options import Options
 from parfocal.compat.padiff.utils import log
 from parfocal.compat.padiff.weight_init.weights import assign, assign_weight_
 from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.phrases import phrase
 
 _NOTHING = object()
 
@@ -54,8 +55,8 @@ def auto_diff(
     loss_fns = kwargs.pop("loss_fn", None) if loss_fns is None else loss_fns
     optimizers = kwargs.pop("optimizer", None) if optimizers is None else optimizers
     _check_inputs(inputs)
-    losses = _pair(loss_fns, "loss_fns", "a loss function", callable)
-    steppers = _pair(optimizers, "optimizers", "an optimizer or a function", OptimizerHelper.accepts)
+    losses = _pair(loss_fns, "loss_fns", phrase("a loss function"), callable)
+    steppers = _pair(optimizers, "optimizers", phrase("an optimizer or a function"), OptimizerHelper.accepts)
     options = Options.of(kwargs, use_loss=loss_fns is not None, use_opt=optimizers is not None)
     base, raw = _proxies(base_model, raw_model)  # last: each claims a folder for its dumps
     show_options(options)
@@ -82,7 +83,7 @@ def check_dataloader(first_loader: Iterable[Any], second_loader: Iterable[Any], 
             return False
         batches += 1
     if not batches:
-        raise EmptyComparisonError("both data loaders are empty: nothing was compared")
+        raise EmptyComparisonError(phrase("both data loaders are empty: nothing was compared"))
     return True
 
 
@@ -130,8 +131,11 @@ def _check_inputs(inputs: Any) -> None:
     )
     if not fits:
         raise InputError(
-            "inputs must be a pair of dicts, those of the base model first",
-            hint='e.g. ({"x": torch_tensor}, {"x": paddle_tensor}); the models are called as model(**inputs)',
+            phrase("inputs must be a pair of dicts, those of the base model first"),
+            hint=phrase(
+                'e.g. ({{"x": torch_tensor}}, {{"x": paddle_tensor}}); the models are called as '
+                "model(**inputs)"
+            ),
         )
 
 
@@ -139,5 +143,11 @@ def _pair(values: Sequence[Any] | None, name: str, what: str, accepts: Any) -> S
     if values is None:
         return (None, None)
     if len(values) != 2 or not all(accepts(value) for value in values):
-        raise InputError(f"{name} must be a pair, {what} for the base model and one for the raw model")
+        raise InputError(
+            phrase(
+                "{name} must be a pair, {what} for the base model and one for the raw model",
+                name=name,
+                what=what,
+            )
+        )
     return values

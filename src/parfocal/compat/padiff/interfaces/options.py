@@ -9,6 +9,7 @@ from typing import Any
 from parfocal.compat.padiff.comparing import CompareConfig
 from parfocal.compat.padiff.utils import log
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 PHASES = ("both", "forward", "backward")
 # Names that older documents use.
@@ -37,13 +38,19 @@ class Options:
         unknown = sorted(set(named) - known - set(_COMPARING))
         if unknown:
             raise InputError(
-                f"auto_diff has no option called {', '.join(map(repr, unknown))}",
-                hint=f"the options are: {', '.join(sorted(known | set(_COMPARING)))}",
+                phrase("auto_diff has no option called {unknown}", unknown=", ".join(map(repr, unknown))),
+                hint=phrase("the options are: {known}", known=", ".join(sorted(known | set(_COMPARING)))),
             )
         config = CompareConfig.of({key: named[key] for key in _COMPARING if key in named})
         phase = named.get("diff_phase", "both")
         if phase not in PHASES:
-            raise InputError(f"diff_phase is {phase!r}; the phases are: {', '.join(PHASES)}")
+            raise InputError(
+                phrase(
+                    "diff_phase is {phase}; the phases are: {phases}",
+                    phase=repr(phase),
+                    phases=", ".join(PHASES),
+                )
+            )
         single_step = bool(named.get("single_step", False))
         if not single_step and phase == "backward":
             phase = "both"
@@ -57,7 +64,7 @@ class Options:
     @staticmethod
     def _steps(steps: int, phase: str, use_opt: bool) -> int:
         if steps < 1:
-            raise InputError(f"steps is {steps}; it must be 1 or more")
+            raise InputError(phrase("steps is {steps}; it must be 1 or more", steps=steps))
         if steps > 1 and phase == "forward":
             log("  Diff_phase is `forward`, steps is set to `1`.")
             return 1

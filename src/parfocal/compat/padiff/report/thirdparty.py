@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from parfocal.errors import InputError
+from parfocal.phrases import phrase
 
 VARIABLE = "PADDLE_THIRDPARTY_API"
 OnFunction = Callable[[str, tuple[Any, ...], dict[str, Any], Any], None]
@@ -38,8 +39,13 @@ def _find(module_name: str, attribute: str, name: str) -> tuple[Any, Callable[..
         function = getattr(module, attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(
-            f"{VARIABLE} names {name!r}, which cannot be found: {error}",
-            hint="give the full name of module and function, e.g. paddle3d.ops.iou3d_nms",
+            phrase(
+                "{variable} names {name}, which cannot be found: {error}",
+                variable=VARIABLE,
+                name=repr(name),
+                error=error,
+            ),
+            hint=phrase("give the full name of module and function, e.g. paddle3d.ops.iou3d_nms"),
         ) from error
     return module, function
 

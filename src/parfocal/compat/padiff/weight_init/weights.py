@@ -19,6 +19,7 @@ from parfocal.compat.padiff.weight_init.copying import copy_weights, is_inside, 
 from parfocal.compat.padiff.weight_init.failure import failure_text
 from parfocal.compat.padiff.weight_init.special_init import build_name, global_special_init_pool
 from parfocal.errors import ParfocalError, TransferError
+from parfocal.phrases import phrase
 from parfocal.weights.plan import Plan
 from parfocal.weights.units import Unit
 
@@ -119,7 +120,13 @@ def _special_inits(models: Models) -> None:
             function(first.module, second.module)
         except Exception as error:
             raise SpecialInitError(
-                f"Special init `{names[0]}` and `{names[1]}` failed.\n{type(error).__name__}:  {error}"
+                phrase(
+                    "Special init `{reference}` and `{port}` failed.\n{kind}:  {error}",
+                    reference=names[0],
+                    port=names[1],
+                    kind=type(error).__name__,
+                    error=error,
+                )
             ) from error
 
 
