@@ -90,10 +90,11 @@ def _cosine(curve: Array, ends: bool) -> Iterator[Fall]:
     bend = curve[2:] + curve[:-2] - 2 * curve[1:-1]
     design = np.stack([curve[1:-1], np.ones(len(bend))], axis=1)
     slope, offset = np.linalg.lstsq(design, bend, rcond=None)[0]
-    if not -4.0 < slope < 0.0:
+    turn = math.acos(1 + slope / 2) if -4.0 < slope < 0.0 else 0.0  # of one update
+    if turn == 0.0:  # a line, too, up to rounding
         return
     top, middle = float(curve[0]), -float(offset / slope)
-    solved = math.pi / math.acos(1 + slope / 2)
+    solved = math.pi / turn
     for length in dict.fromkeys((float(round(solved)), rounded(solved))):
         if length < 1:
             continue

@@ -48,6 +48,7 @@ def test_a_cosine_is_told_with_length_and_end(top: float, share: float, length: 
             "a line from 0.2 to 0.04 over 40 updates",
         ),
         (0.1 * (1 - np.arange(90) / 100) ** 0.9, "a polynomial of power 0.9 from 0.1 to 0 over 100 updates"),
+        (0.05 * (1 - np.arange(8) / 8) ** 2, "a polynomial of power 2 from 0.05 to 0 over 8 updates"),
         (0.1 / (1 + np.arange(50) / 40), "0.1 over (1 + updates / 40)"),
         (0.1 / np.sqrt(1 + np.arange(50) / 400), "0.1 over the root of (1 + updates / 400)"),
         (

@@ -244,6 +244,11 @@ STEPS_LOOKED_INTO = Limit(
     4,
     "Steps whose calls are aligned to explain a difference.",
 )
+KINK_TRIALS = Limit(
+    6,
+    "Times that a step of the reference is made again, moved, to find the jump of a gradient. Each flips the "
+    "same value about every second time and costs a step of the reference; the calls of a step cost more.",
+)
 LOCKSTEP_FIRST = Limit(
     4,
     "Steps in lockstep at the start of a training.",

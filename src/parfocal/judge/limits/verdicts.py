@@ -93,6 +93,17 @@ CLEARLY_RIGHT = Limit(
     3.0,
     "Times below the limit of a training's results at which no more ways to measure a floor are tried.",
 )
+KINK_UNITS = Limit(
+    4.0,
+    "Units in the last place by which the reference is moved to see whether a value lies on a kink. The two "
+    "frameworks sum in other orders and are farther apart than one unit; what is smooth moves in proportion "
+    "and stays below the limit of a whole model.",
+)
+KINK_LEFT = Limit(
+    0.25,
+    "Share of a jump that may be left once the reference jumps the same way: chance alone does not take "
+    "away as much of a mistake.",
+)
 NEAR_ROUNDING = Limit(
     4.0,
     "Units of a tensor's own rounding below which no dearer floor is measured: it is right by the cheapest.",

@@ -38,8 +38,8 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
             port.backend.write(tensors[path], values)
     shares = {slot: _share(wrong[slot], array) for slot, array in right.items() if slot in wrong}
     slot = max(shares, key=lambda each: shares[each])
-    first, count = next(iter(variances.counts.items()))
-    layers = some(list(variances.counts), 1)
+    first, count = min(variances.counts.items(), key=lambda each: each[1])  # where it matters most
+    layers = some([first, *(path for path in variances.counts if path != first)], 1)
     message = phrase(
         "the running variance of {layers} is divided by n on one side and by n - 1 on the "
         "other, a factor of {factor} at n of about {count}: equal in training, and in evaluation "
@@ -52,11 +52,22 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
     finding = Finding("buffer.running_variance", message)
     if shares[slot] <= TOLD:
         return None, finding
-    fix = phrase(
-        "multiply a batch's variance by {count} / {less} before it goes into {layers}",
-        count=count,
-        less=count - 1,
-        layers=layers,
+    fix = (
+        phrase(
+            "multiply a batch's variance by {count} / {less} before it goes into {layers}",
+            count=count,
+            less=count - 1,
+            layers=layers,
+        )
+        if set(variances.counts.values()) == {count}
+        else phrase(
+            "multiply a batch's variance by n / (n - 1) of its layer ({count} / {less} in {first}) before it "
+            "goes into {layers}",
+            count=count,
+            less=count - 1,
+            first=first,
+            layers=layers,
+        )
     )
     cause = Cause("buffer.running_variance", message, fix, 0.0)
     divergence = Divergence(

@@ -39,16 +39,31 @@ def free_step(side: TrainingSide, batches: Sequence[Batch]) -> float:
     backend = side.backend
     value = math.nan
     for batch in batches:
-        args, kwargs = arguments(batch.inputs, backend)
-        with backend.no_functional_dropout() if side.mutes else UNCHANGED, side.lowered():
-            output = side.model(*args, **kwargs)
-            loss = side.loss(output, convert(batch.label, backend))
+        loss = _free_loss(side, batch)
         backend.backward([loss], [None])
         value = float(backend.to_array(loss, copy=False).reshape(-1)[0])
-    side.clip_gradients()
     side.present = batches
-    backend.optimizer_step(side.optimizer, side.evaluate)
+    _free_update(side)
     return value
+
+
+def _free_update(side: TrainingSide) -> None:
+    side.clip_gradients()
+    side.backend.optimizer_step(side.optimizer, side.evaluate)
+
+
+def _free_loss(side: TrainingSide, batch: Batch) -> Any:
+    backend = side.backend
+    args, kwargs = arguments(batch.inputs, backend)
+    with backend.no_functional_dropout() if side.mutes else UNCHANGED, side.lowered():
+        return side.loss(side.model(*args, **kwargs), convert(batch.label, backend))
+
+
+def _last_loss(side: TrainingSide, batches: Sequence[Batch]) -> float:
+    """What ``free_step`` returns, where nothing comes after it: no gradients, no update."""
+    with side.backend.no_grad():
+        loss = [_free_loss(side, batch) for batch in batches][-1]
+    return float(side.backend.to_array(loss, copy=False).reshape(-1)[0])
 
 
 @dataclass(slots=True)
@@ -71,22 +86,48 @@ class OwnCourse:
         state = side.backend.copied_optimizer_state(side.optimizer)
         return OwnCourse(side, weights, buffers, state, side.counters())
 
-    def run(self, groups: Sequence[Sequence[Batch]], schedule: Any, metrics: Sequence[float]) -> None:
+    def take_step(self, loss: float) -> None:
+        """The first step, whose gradients the model has: it began with the same weights."""
+        side, backend = self.side, self.side.backend
+        before, counters = backend.exchange_optimizer_state(side.optimizer, self.state), side.counters()
+        try:
+            with side.telling("a step"):
+                _free_update(side)
+            self.losses.append(loss)
+        finally:
+            self.state = backend.exchange_optimizer_state(side.optimizer, before)
+            self.counters = side.counters()
+            side.set_counters(counters)
+            self._exchange("parameter", self.weights)
+            self.buffers = side.arrays("buffer", copy=True)
+
+    def run(
+        self,
+        groups: Sequence[Sequence[Batch]],
+        schedule: Any,
+        metrics: Sequence[float],
+        *,
+        last: bool = False,
+    ) -> None:
         """One step for every group of batches; the rates are those from ``schedule`` on, None: as they are.
 
-        ``metrics``: what a schedule that asks how well the training does is told at every step.
+        ``metrics``: what a schedule that asks how well the training does is told at every step. ``last``: no
+        more steps come after these.
         """
         side, backend = self.side, self.side.backend
         before = backend.exchange_optimizer_state(side.optimizer, self.state)
         counters = side.counters()
         side.set_counters(self.counters)
         reached = None if schedule is None else backend.schedule_state(side.scheduler)
-        self._exchange()
+        self._exchange_all()
         try:
             with side.telling("a step"), backend.gradients_kept(side.model):
                 if schedule is not None:
                     backend.set_schedule_state(side.scheduler, schedule)
                 for number, batches in enumerate(groups):
+                    if last and number == len(groups) - 1:
+                        self.losses.append(_last_loss(side, batches))
+                        break
                     self.losses.append(free_step(side, batches))
                     if schedule is not None:
                         side.step_schedule(metrics[number])
@@ -97,20 +138,23 @@ class OwnCourse:
             side.set_counters(counters)
             if reached is not None:
                 backend.set_schedule_state(side.scheduler, reached)
-            self._exchange()
+            self._exchange_all()
 
     def forget(self) -> None:
         """Nothing but the losses is asked for any more."""
         self.weights, self.buffers, self.state = {}, {}, None
 
-    def _exchange(self) -> None:
+    def _exchange_all(self) -> None:
         """The model gets this course's weights and buffers, and the course those that the model has."""
+        self._exchange("parameter", self.weights)
+        self._exchange("buffer", self.buffers)
+
+    def _exchange(self, role: str, arrays: Arrays) -> None:
         backend = self.side.backend
-        for role, arrays in (("parameter", self.weights), ("buffer", self.buffers)):
-            for path, tensor in self.side.tensors(role).items():
-                present = backend.to_array(tensor)
-                backend.write(tensor, arrays[path])
-                arrays[path] = present
+        for path, tensor in self.side.tensors(role).items():
+            present = backend.to_array(tensor)
+            backend.write(tensor, arrays[path])
+            arrays[path] = present
 
 
 @dataclass(slots=True)
@@ -127,6 +171,11 @@ class FreeRunning:
         self.nudged = OwnCourse.of(self.reference, nudged=True)
         self.own = OwnCourse.of(self.port, nudged=False)
 
+    def share_first(self, number: int, loss: float) -> None:
+        """The port's own first step is that of the lockstep, where both agree: it costs an update only."""
+        if number == 0 and self.own is not None and not self.port.evaluates:
+            self.own.take_step(loss)
+
     def step(self, number: int, batches: Group) -> None:
         """The rates are those of the step; the lockstep's own state is as it was afterwards."""
         self.run(number, [batches], (None, None), [])
@@ -138,10 +187,13 @@ class FreeRunning:
         wanted = groups[: max(0, self.steps - number)]
         if not wanted or self.nudged is None or self.own is None:
             return
+        last = number + len(wanted) >= self.steps
         for at, course in enumerate((self.nudged, self.own)):
-            batches = [[pair[at] for pair in group[: course.side.accumulate]] for group in wanted]
-            course.run(batches, schedules[at], metrics)
-            if number + len(wanted) >= self.steps:
+            fresh = wanted[len(course.losses) - number :]
+            batches = [[pair[at] for pair in group[: course.side.accumulate]] for group in fresh]
+            if batches:
+                course.run(batches, schedules[at], metrics, last=last)
+            if last:
                 course.forget()
 
     def curve(self, losses: Sequence[float]) -> Curve | None:

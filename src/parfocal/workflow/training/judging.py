@@ -2,7 +2,8 @@
 
 Most tensors are within a few units of their own size, and nothing more is asked. Beyond that the reference
 is run again in float64, and with every weight and input moved by one unit in the last place; how far its
-results then are from its own is the floor, remembered relative to their size.
+results then are from its own is the floor, remembered relative to their size. Where a value lies on a kink
+(of a ReLU, of a maximum) results jump: the reference is moved a little more until it jumps as the port did.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ SMALL = 1 << 14  # elements of an array that NumPy goes through before anything 
 SEED = 20240303
 CLEAR = limits.verdicts.CLEARLY_RIGHT.value
 NEAR = limits.verdicts.NEAR_ROUNDING.value
+KINK_UNITS = limits.verdicts.KINK_UNITS.value
+KINK_LEFT = limits.verdicts.KINK_LEFT.value
+KINK_TRIALS = limits.searches.KINK_TRIALS.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,23 @@ class Verdict:
 FINE = Verdict(0.0, NOTHING, False)
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a step is measured again: in another dtype, or moved by so many units in the last place."""
+
+    dtype: str | None
+    units: float = 0.0
+
+
+FLOOR_WAYS = Way(None, 1.0), Way("float64"), Way(None, 1.0)  # the cheapest first
+KINK_WAYS = (Way(None, KINK_UNITS),) * KINK_TRIALS
+
+
 @dataclass(slots=True)
 class RemeasuredStep:
     """What a step of the reference gives, measured again in another way."""
 
+    way: Way
     outputs: Arrays = field(default_factory=dict)
     loss: float = math.nan
     gradients: Arrays = field(default_factory=dict)
@@ -79,13 +96,17 @@ class Noise:
     batches: list[Batch] = field(default_factory=list)  # of the present step
     buffers: Arrays = field(default_factory=dict)  # as the step began
     measured: list[RemeasuredStep] = field(default_factory=list)
-    ways: list[tuple[str | None, np.random.Generator | None]] = field(default_factory=list)  # not tried yet
+    ways: list[Way] = field(default_factory=list)  # not tried yet
+    generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(SEED))
+    jumped: bool = False  # whether the port went another way on a kink at the present step
     lost: tuple[Any, Arrays, Any] | None = None  # output, its tensors and label of the present batch
     losses: tuple[RemeasuredStep, ...] | None = None
 
     def begin(self, buffers: Arrays) -> None:
-        self.batches, self.measured, self.buffers = [], [], buffers
-        self.ways = list(_ways())
+        self.batches, self.measured, self.buffers, self.jumped = [], [], buffers, False
+        first, *rest = FLOOR_WAYS
+        self.ways = [first, *KINK_WAYS, *rest] if self.relative else [*FLOOR_WAYS, *KINK_WAYS]
+        self.generator = np.random.default_rng(SEED)
 
     def end(self) -> None:
         """Nothing more is asked of the present step."""
@@ -119,13 +140,20 @@ class Noise:
         if score(error, own) <= NEAR:
             return FINE
         known = self.relative.get(key)
-        if known is not None and score(error, _scaled(size, known)) <= limit:
+        smooth = own if known is None else own | _scaled(size, known)
+        if known is not None and score(error, smooth) <= limit:
             return FINE
         floor = own
         for again in self._losses_again() if of_loss else self._again():
             array = pick(again)
-            if array is not None and array.shape == expected.shape:
-                floor = floor | difference(array.astype(expected.dtype, copy=False), expected)
+            if array is None or array.shape != expected.shape:
+                continue
+            array = array.astype(expected.dtype, copy=False)
+            if _jumped_alike(observed, array, score(error, smooth), smooth, limit):
+                self._note_jump(again)
+                return FINE
+            if again.way.units <= 1.0:
+                floor = floor | difference(array, expected)
             if score(error, floor) <= limit / CLEAR:
                 break
         if size.rms and size.peak:
@@ -138,12 +166,19 @@ class Noise:
         """One way after the other, as long as more is asked for: each costs a step of the reference."""
         yield from self.measured
         while self.ways:
-            dtype, chance = self.ways.pop(0)
+            way = self.ways.pop(0)
             try:
-                self.measured.append(self._run(dtype, chance))
+                found = self._run(way)
             except ParfocalError:  # no kernel in float64, or a model that cannot be copied
                 continue
-            yield self.measured[-1]
+            if way.units <= 1.0:  # of the others only those are kept that jump as the port does
+                self.measured.append(found)
+            yield found
+
+    def _note_jump(self, again: RemeasuredStep) -> None:
+        self.jumped = True
+        if not any(again is each for each in self.measured):
+            self.measured.append(again)
 
     def begin_loss(self, output: Any, tensors: Arrays, label: Any) -> None:
         """What the loss of the present batch is computed from."""
@@ -152,24 +187,25 @@ class Noise:
     def _losses_again(self) -> tuple[RemeasuredStep, ...]:
         if self.losses is None:
             found = []
-            for dtype, chance in _ways():
+            generator = np.random.default_rng(SEED)
+            for way in FLOOR_WAYS:
                 try:
-                    found.append(self._loss_again(dtype, chance))
+                    found.append(self._loss_again(way, generator))
                 except ParfocalError:  # no kernel in float64
                     continue
             self.losses = tuple(found)
         return self.losses
 
-    def _loss_again(self, dtype: str | None, generator: np.random.Generator | None) -> RemeasuredStep:
+    def _loss_again(self, way: Way, generator: np.random.Generator) -> RemeasuredStep:
         """The loss of the same outputs in another dtype, or moved by one unit in the last place."""
         assert self.lost is not None
-        (output, arrays, label), side = self.lost, self.side
+        (output, arrays, label), side, dtype = self.lost, self.side, way.dtype
         backend = side.backend
         widened = backend.widened() if dtype is not None else backend.with_grad()
         with backend.gradients_kept(side.model), widened:
             leaves = {
                 slot: backend.from_array(
-                    array.astype(dtype) if dtype is not None else _perhaps_moved(array, generator),
+                    array.astype(dtype) if dtype is not None else moved(array, generator),
                     requires_grad=True,
                 )
                 for slot, array in arrays.items()
@@ -177,33 +213,32 @@ class Noise:
             twin = TrainingSide(
                 side.words, backend, side.model, side.loss, lower=side.lower if dtype is None else None
             )
-            loss = twin.loss_of(replace(output, leaves), _prepared(label, side, dtype))
+            loss = twin.loss_of(replace(output, leaves), self._prepared(label, Way(dtype)))
             twin.backward(loss)
             entering = {slot: backend.gradient(leaf) for slot, leaf in leaves.items()}
         return RemeasuredStep(
+            way,
             loss=float(backend.to_array(loss).reshape(-1)[0]),
             entering={slot: array for slot, array in entering.items() if array is not None},
         )
 
-    def _run(self, dtype: str | None, generator: np.random.Generator | None) -> RemeasuredStep:
-        """The reference's copy in another dtype, or with everything moved by one unit in the last place."""
-        side = self.side
+    def _run(self, way: Way) -> RemeasuredStep:
+        """The reference's copy in another dtype, or with everything moved."""
+        side, dtype = self.side, way.dtype
         backend = side.backend
         twin = backend.copy_as(side.model, dtype)
         copy = TrainingSide(side.words, backend, twin, side.loss, lower=side.lower if dtype is None else None)
         copy.refresh()
         for path, tensor in copy.tensors("buffer").items():
             backend.write(tensor, self.buffers[path].astype(backend.dtype(tensor), copy=False))
-        if generator is not None:
+        if way.units:
             for tensor in copy.tensors("parameter").values():
-                backend.write(tensor, moved(backend.to_array(tensor), generator))
-        results = RemeasuredStep()
+                backend.write(tensor, moved(backend.to_array(tensor, copy=False), self.generator, way.units))
+        results = RemeasuredStep(way)
         widened = backend.widened() if dtype is not None else backend.with_grad()
         with widened, backend.mode(twin, "keep"), no_dropout(twin), backend.recurrence_in_training(twin):
             for batch in self.batches:
-                given = Batch(
-                    _prepared(batch.inputs, side, dtype, generator), _prepared(batch.label, side, dtype)
-                )
+                given = Batch(self._prepared(batch.inputs, way), self._prepared(batch.label, Way(dtype)))
                 args, kwargs = arguments(given.inputs, backend)
                 with copy.telling("the model"), copy.lowered():
                     output = twin(*args, **kwargs)
@@ -221,41 +256,35 @@ class Noise:
         results.buffers = copy.arrays("buffer", copy=True)
         return results
 
-
-def _prepared(
-    value: Any, side: TrainingSide, dtype: str | None, generator: np.random.Generator | None = None
-) -> Any:
-    """Inputs or labels in another dtype, or moved."""
-    backend = side.backend
-    tensors = convert(value, backend)
-    changed = {}
-    for slot, leaf in flatten(tensors).leaves.items():
-        if not backend.is_tensor(leaf) or backend.dtype(leaf) not in EPSILON:
-            continue
-        if dtype is not None:
-            changed[slot] = backend.cast(leaf, dtype)
-        elif generator is not None:
-            changed[slot] = backend.from_array(moved(backend.to_array(leaf), generator))
-    return replace(tensors, changed)
+    def _prepared(self, value: Any, way: Way) -> Any:
+        """Inputs or labels in another dtype, or moved."""
+        backend = self.side.backend
+        tensors = convert(value, backend)
+        changed = {}
+        for slot, leaf in flatten(tensors).leaves.items():
+            if not backend.is_tensor(leaf) or backend.dtype(leaf) not in EPSILON:
+                continue
+            if way.dtype is not None:
+                changed[slot] = backend.cast(leaf, way.dtype)
+            elif way.units:
+                changed[slot] = backend.from_array(moved(backend.to_array(leaf), self.generator, way.units))
+        return replace(tensors, changed)
 
 
-def _ways() -> tuple[tuple[str | None, np.random.Generator | None], ...]:
-    """With everything moved, which is cheapest, in float64, and moved once more."""
-    generator = np.random.default_rng(SEED)
-    return (None, generator), ("float64", None), (None, generator)
+def _jumped_alike(observed: Array, again: Array, error: float, floor: Size, limit: float) -> bool:
+    """Whether the reference, moved a little, gives what the port gives, which it does not give unmoved."""
+    return score(difference(observed, again), floor) <= min(limit, KINK_LEFT * error)
 
 
-def _perhaps_moved(array: Array, generator: np.random.Generator | None) -> Array:
-    return array if generator is None else moved(array, generator)
-
-
-def moved(array: Array, generator: np.random.Generator) -> Array:
-    """Every number one unit in the last place up or down."""
+def moved(array: Array, generator: np.random.Generator, units: float = 1.0) -> Array:
+    """Every number so many units in the last place up or down."""
     epsilon = EPSILON.get(array.dtype.name)
     if epsilon is None:
         return array
-    signs = generator.choice(np.array([-epsilon, epsilon]), array.shape)
-    return np.asarray(array * (1 + signs)).astype(array.dtype)
+    drawn = np.frombuffer(generator.bytes((array.size + 7) // 8), np.uint8)
+    upwards = np.unpackbits(drawn, count=array.size).view(np.bool_).reshape(array.shape)
+    up, down = (array.dtype.type(1.0 + sign * units * epsilon) for sign in (1, -1))  # no rounding yet
+    return np.asarray(array * np.where(upwards, up, down)).astype(array.dtype, copy=False)
 
 
 def nearly(observed: Array, expected: Array, units: float) -> bool:

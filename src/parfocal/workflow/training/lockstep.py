@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Mode
+from parfocal.brief import some
 from parfocal.capture.determinism import no_dropout
 from parfocal.judge import limits
 from parfocal.judge.tolerance import Tolerance
@@ -60,6 +61,7 @@ class Lockstep:
     stretches: Stretches = field(init=False)
     free: FreeRunning | None = None
     last: tuple[Batch, Batch] | None = None
+    jumps: list[int] = field(default_factory=list)  # steps at which the port went another way on a kink
     variance_step: int | None = None  # at which a variance parted by convention
     _undo: ExitStack = field(default_factory=ExitStack)
 
@@ -87,6 +89,7 @@ class Lockstep:
     def finish(self) -> None:
         """What shows only after the last step."""
         self._excuse_imprecise()
+        self._note_jumps()
         if self.free is not None:
             finding = self.free.finding([each[0] for each in self.losses])
             if finding is not None:
@@ -156,11 +159,15 @@ class Lockstep:
         if self.buffers.judge(number, before, inherited=inherited):
             self.passes.wrong.add("buffer")
         self._look_into(number, batches)
+        if self.passes.noise.jumped:
+            self.jumps.append(number)
         if self.variance_step is None and self.buffers.variances.counts:
             self.variance_step = number
         for at, side in enumerate((self.reference, self.port)):
             side.present = [pair[at] for pair in batches[: side.accumulate]]
         self.passes.noise.end()
+        if self.free is not None and not self.found.divergences:
+            self.free.share_first(number, self.passes.losses[1])
         self.updates.run(number)
         if self.free is not None:
             self.free.step(number, batches)
@@ -255,6 +262,16 @@ class Lockstep:
                 ),
             )
         )
+
+    def _note_jumps(self) -> None:
+        if not self.jumps:
+            return
+        said = phrase(
+            "at step {steps} gradients or outputs differ by more than rounding alone, and the reference, "
+            "moved by a few units in the last place, gives the port's: values on a kink went different ways",
+            steps=some(list(map(str, self.jumps))),
+        )
+        self.found.note(Finding("training.kinks", said))
 
     def _look_into(self, number: int, batches: Sequence[tuple[Batch, Batch]]) -> None:
         """Where inside of the model a step parts: the same step again, call by call, before its update."""
