@@ -119,8 +119,12 @@ class CallTracker:
         stack.append(Frame(call, place, sys.exc_info()[1]))
         if self._on_enter is None:
             return None
-        with callback_running():
+        outside = _callbacks.running
+        _callbacks.running = True
+        try:
             replaced = self._on_enter(call)
+        finally:
+            _callbacks.running = outside
         if replaced is not None:
             call.args, call.kwargs = replaced
         return replaced
@@ -137,7 +141,11 @@ class CallTracker:
         try:
             if self._on_exit is None or sys.exc_info()[1] is not frame.handled:
                 return None
-            with callback_running():
+            outside = _callbacks.running
+            _callbacks.running = True
+            try:
                 return self._on_exit(frame.call, output)
+            finally:
+                _callbacks.running = outside
         finally:
             stack.pop()

@@ -16,6 +16,7 @@ Table = Mapping[str, Reader]
 
 
 Answer = TypeVar("Answer")
+_ABSENT = object()
 
 
 def once_per_class(function: Callable[[type], Answer]) -> Callable[[type], Answer]:
@@ -28,8 +29,9 @@ def read(module: Any, table: Table) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, reader in table.items():
         if isinstance(reader, str):
-            if hasattr(module, reader):
-                found[name] = plain(getattr(module, reader))
+            value = getattr(module, reader, _ABSENT)
+            if value is not _ABSENT:
+                found[name] = plain(value)
         else:
             found[name] = plain(reader(module))
     return found

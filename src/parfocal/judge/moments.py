@@ -191,7 +191,7 @@ class _Loop:
         if not done:
             raise MemoryError
         exponent = chosen.value
-        total, absolute, square, cube, minimum, maximum = sums
+        total, absolute, square, cube, minimum, maximum = sums[:]
         return exponent, Moments(
             count=end - begin,
             minimum=minimum,

@@ -20,6 +20,7 @@ from parfocal.capture.overwrites import Overwrites, Sight
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.judge.sketch import Fingerprint, fingerprint
+from parfocal.native.library import address_of
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.stateful_arguments import copies_of
 from parfocal.replay.trace import Drop, Node, TensorData, Trace, Value, unmarked
@@ -118,7 +119,9 @@ class Observer:
         aliases: dict[str, Any] = {}
         leaves = flatten_call(call.args, call.kwargs).leaves
         tensors = {slot: leaf for slot, leaf in leaves.items() if self.backend.is_tensor(leaf)}
-        kept = {**dict.fromkeys(tensors), **copies_of(leaves, self.backend.is_tensor)}
+        kept: dict[str, Any] = dict.fromkeys(tensors)
+        if len(tensors) < len(leaves):
+            kept |= copies_of(leaves, self.backend.is_tensor)
         node.arguments = replace_call(call.args, call.kwargs, kept)
         first: dict[int, str] = {}  # a tensor that is taken twice stays one, with one gradient
         for slot, leaf in tensors.items():
@@ -293,7 +296,7 @@ class Observer:
         """What a call's output gets is nearly always what the next call's input got, on the same memory."""
         array, version = self.backend.to_array(gradient, copy=False), self.backend.version(gradient)
         alone = self.backend.leaves_gradients_alone
-        place = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
+        place = (address_of(array), array.shape, array.strides, array.dtype)
         known = self._arrivals.get(place)
         if alone and known is not None and known[1] == version:
             return known[2]

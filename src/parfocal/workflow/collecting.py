@@ -2,7 +2,8 @@
 
 An alignment makes many small objects that it keeps. To Python that looks like garbage piling up, so it goes
 through everything that the frameworks and the models consist of, again and again, and finds next to nothing.
-What is dropped soon after it was made is still collected, only not as often.
+What is dropped soon after it was made is still collected, only not as often; what outlives that is looked at
+again when the alignment is over.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_NEVER = 2**30  # collections of the middle generation
+_NEVER = 2**30  # collections of the generation before
 _YOUNG = 50_000  # new objects: of some 250 calls, most of which are kept
 
 
@@ -24,7 +25,7 @@ def full_collections_put_off() -> Iterator[Callable[[], None]]:
         gc.set_threshold(*thresholds)
 
     if thresholds[0]:  # otherwise the user has switched collecting off
-        gc.set_threshold(max(thresholds[0], _YOUNG), thresholds[1], _NEVER)
+        gc.set_threshold(max(thresholds[0], _YOUNG), _NEVER, _NEVER)
     try:
         yield resume
     finally:

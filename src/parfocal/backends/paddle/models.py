@@ -5,8 +5,9 @@ What happens while a model runs is in ``watch.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,9 +34,8 @@ with paddle.utils.unique_name.guard():  # numbering layers is the user's
     _EVERY_MODULE_S = frozenset(vars(paddle.nn.Layer())) - {"_buffers", "_non_persistable_buffer_names_set"}
 
 
-def children(module: Any) -> Mapping[str, Any]:
-    """A layer's named children, as registered."""
-    return module._sub_layers
+# A layer's named children, as registered: asked of every layer many times.
+children: Callable[[Any], Mapping[str, Any]] = attrgetter("_sub_layers")
 
 
 class Models(Tensors, ModuleTree):
@@ -45,9 +45,7 @@ class Models(Tensors, ModuleTree):
     every_modules = _EVERY_MODULE_S
     kinds: ClassVar[Kinds] = kinds
 
-    @staticmethod
-    def children(module: Any) -> Mapping[str, Any]:
-        return children(module)
+    children = staticmethod(children)
 
     @staticmethod
     def own_state(module: Any) -> Iterator[OwnTensor]:

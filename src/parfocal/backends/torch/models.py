@@ -6,8 +6,9 @@ What happens while a model runs is in ``watch.py``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import torch
@@ -22,9 +23,8 @@ from parfocal.backends.torch.tensors import Tensors
 _EVERY_MODULE_S = frozenset(vars(torch.nn.Module())) - {"_buffers", "_non_persistent_buffers_set"}
 
 
-def children(module: Any) -> Mapping[str, Any]:
-    """A module's named children, as registered."""
-    return module._modules
+# A module's named children, as registered: asked of every module many times.
+children: Callable[[Any], Mapping[str, Any]] = attrgetter("_modules")
 
 
 def is_compiled(module: Any) -> bool:
@@ -42,9 +42,7 @@ class Models(Tensors, ModuleTree):
     every_modules = _EVERY_MODULE_S
     kinds: ClassVar[Kinds] = kinds
 
-    @staticmethod
-    def children(module: Any) -> Mapping[str, Any]:
-        return children(module)
+    children = staticmethod(children)
 
     @staticmethod
     def own_state(module: Any) -> Iterator[OwnTensor]:
