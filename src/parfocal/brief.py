@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from parfocal.errors import ParfocalError
 from parfocal.phrases import joined, phrase
 
 ITEMS = 3  # of an array that are shown
@@ -50,7 +51,12 @@ def one_line(text: str, longest: int = LONGEST) -> str:
 
 def told(error: BaseException) -> str:
     """An exception as part of a sentence: its own words, or its kind where it has none."""
-    return one_line(str(error)) or type(error).__name__
+    return one_line(words_of(error)) or type(error).__name__
+
+
+def words_of(error: BaseException) -> str:
+    """What an exception says, for a sentence that may be translated later: not in the terminal's language."""
+    return error.message if isinstance(error, ParfocalError) else str(error)
 
 
 def some(names: Sequence[str], shown: int = LISTED) -> str:

@@ -2,12 +2,14 @@
 
 One base class; each error carries a stable ``code`` for programs and a ``hint``
 that tells a person what to do next. The message itself says what happened, where,
-and with which values.
+and with which values. Printed, it is in the language of the terminal; its fields stay English.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
+
+from parfocal.phrases import current_language, phrase, translate
 
 
 class ParfocalError(Exception):
@@ -21,7 +23,11 @@ class ParfocalError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+        language = current_language()
+        message = translate(self.message, language)
+        if not self.hint:
+            return message
+        return f"{message}\n  {translate(phrase('hint: {hint}', hint=self.hint), language)}"
 
 
 class InputError(ParfocalError):

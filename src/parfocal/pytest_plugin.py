@@ -81,7 +81,7 @@ def _seeds(marker: pytest.Mark, test: str) -> int:
             test=test,
             marker=f"@pytest.mark.{MARKER}({given})",
         )
-        raise pytest.UsageError(translate(told, current_language()))
+        pytest.fail(translate(told, current_language()), pytrace=False)  # not a mistake of the test's code
     return count
 
 

@@ -25,7 +25,7 @@ def test_a_failing_step_is_told_and_remembered_in_chinese(tmp_path, monkeypatch,
         "model 失败（同一进程）：",
         "原因 config.epsilon：epsilon 在参考模型中为 1e-05，在移植模型中为 0.001",
         "需要 model（失败）",
-        "验收节点 forward     未通过",
+        "验收点 forward     未通过",
         "下一步：按以上所述修复 model，再运行 parfocal check",
     ):
         assert told in first.out

@@ -92,6 +92,7 @@ def test_plain(parfocal_seed):
 @pytest.mark.parametrize("written", ["seeds=0", "seeds='3'", "seeds=True", "3", "seed=3"])
 def test_a_wrong_mark_is_said(session, written):
     done = session(f"@pytest.mark.parfocal({written})\ndef test_it(): pass")
+    assert "pluggy/" not in done.stdout.str()  # the words alone, without the way to them
     assert done.ret != 0
     done.stdout.fnmatch_lines([f"*test_it: @pytest.mark.parfocal({written}): write seeds=N*"])
 

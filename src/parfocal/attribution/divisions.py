@@ -22,6 +22,7 @@ from parfocal.attribution.experiment import NEAR
 from parfocal.attribution.measures import LIMIT, Measure, Remark
 from parfocal.attribution.reach import Reach, Spot, ValueMatch, WantedValue
 from parfocal.backends.protocol import Array
+from parfocal.brief import words_of
 from parfocal.judge import limits
 from parfocal.matching.pairing import Pairing
 from parfocal.matching.values import CLOSE, distance
@@ -260,7 +261,7 @@ class _Search:
         return reach
 
     def _refused(self, node: Node, error: Exception) -> None:
-        reason = next(iter(str(error).strip().splitlines()), repr(error))
+        reason = next(iter(words_of(error).strip().splitlines()), repr(error))
         problem = f"{node.path or 'the model'}: {reason}"
         if problem not in self.precise.problems:
             self.precise.problems.append(problem)

@@ -99,7 +99,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except ParfocalError as error:
-        typer.echo(f"parfocal: {_cut(_told(error))}", err=True)
+        typer.echo(f"parfocal: {_cut(str(error))}", err=True)
         sys.exit(WRONG_INPUT)
     except Exception as error:  # noqa: BLE001  it is printed, and ends the command
         is_script = _is_of_a_script(error)
@@ -114,16 +114,6 @@ def main() -> None:
         ours = phrase("a mistake of parfocal's own; please report it with the lines above")
         typer.echo(f"parfocal: {translate(ours, current_language())}", err=True)
         sys.exit(OUR_MISTAKE)
-
-
-def _told(error: ParfocalError) -> str:
-    """The error and its hint, in the language of the terminal as far as they are translated."""
-    language = current_language()
-    message = translate(error.message, language)
-    if not error.hint:
-        return message
-    hint = phrase("hint: {hint}", hint=error.hint)
-    return f"{message}\n  {translate(hint, language)}"
 
 
 def _is_of_a_script(error: Exception) -> bool:

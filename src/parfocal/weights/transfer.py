@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends import registry
+from parfocal.brief import words_of
 from parfocal.errors import InputError, TransferError
 from parfocal.inputs import arguments, split
 from parfocal.judge import limits
@@ -225,7 +226,7 @@ def _try_port(work: _Work, run: Any) -> Any:
     except (InputError, TransferError):
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the user's model raises
-        first = str(error).strip().splitlines()
+        first = words_of(error).strip().splitlines()
         note = phrase(
             "the port does not run on these inputs: {name}: {first}",
             name=type(error).__name__,

@@ -1,4 +1,4 @@
-"""The guided reproduction: the words of init, check, status, accept and export. A checkpoint is 验收节点."""
+"""The guided reproduction: the words of init, check, status, accept and export. A checkpoint is 验收点."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TEXTS = {
     "score": "得分",
     "compared": "比较内容",
     "last run": "上次运行",
-    "checkpoint": "验收节点",
+    "checkpoint": "验收点",
     "passed": "通过",
     "failed": "失败",
     "error": "出错",
@@ -23,7 +23,7 @@ TEXTS = {
     "open": "未完成",
     "together": "同一进程",
     "apart": "各自进程",
-    "checkpoint {name}": "验收节点 {name}",
+    "checkpoint {name}": "验收点 {name}",
     "{name} failed ({way}):": "{name} 失败（{way}）：",
     "{name} is {status}": "{name}：{status}",
     "{name} has no verdict: {message}": "{name} 没有结论：{message}",
@@ -133,16 +133,16 @@ TEXTS = {
     "wrong": "有误",
     "accepted": "通过验收",
     "not accepted": "未通过验收",
-    "{green} of {all} checkpoints, 1 problem": "{all} 个验收节点中 {green} 个通过，1 个问题",
-    "{green} of {all} checkpoints, {count} problems": "{all} 个验收节点中 {green} 个通过，{count} 个问题",
-    "not every checkpoint is green: {checkpoints}": "并非所有验收节点都已通过：{checkpoints}",
+    "{green} of {all} checkpoints, 1 problem": "{all} 个验收点中 {green} 个通过，1 个问题",
+    "{green} of {all} checkpoints, {count} problems": "{all} 个验收点中 {green} 个通过，{count} 个问题",
+    "not every checkpoint is green: {checkpoints}": "并非所有验收点都已通过：{checkpoints}",
     "parfocal check says what to do": "parfocal check 会说明该做什么",
     "parfocal check says what to do; --partial writes the green ones, and says so inside": "parfocal check 会说明该做什么；--partial 只写出已通过的，并在其中注明",
     "{folder} is there already, and is no acceptance folder that parfocal wrote": "{folder} 已存在，而且不是 parfocal 写出的验收文件夹",
     "give another folder with --out": "请用 --out 给出另一个文件夹",
     "{run} is given twice": "{run} 给了两次",
     "give two runs: the reference's and the port's": "请给出两个录制：参考模型的和移植模型的",
-    "the runs hold nothing for any checkpoint: {why}": "录制中没有任何验收节点所需的内容：{why}",
+    "the runs hold nothing for any checkpoint: {why}": "录制中没有任何验收点所需的内容：{why}",
     "record both sides in full: parfocal record train.py": "请完整录制两侧：parfocal record train.py",
     "neither run has {words}": "两个录制中都没有{words}",
     "the port's run has not {words}": "移植模型的录制中没有{words}",
