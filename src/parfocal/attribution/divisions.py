@@ -1,14 +1,13 @@
-"""Where the two sides divide the same work otherwise between a module and the code around it.
+"""Where the two sides divide the same work differently between a module and the code around it.
 
-One side bounds a value at the end of a layer, the other in the code that calls the layer; one applies an
-activation once to what many blocks take, the other inside each of them. There the values at the module's
-border differ and nothing is wrong. Such a border is left as the port makes it: then either all places that
-the value gets to next are right, or the mistake is in the work that was moved, and shows there.
+Examples: one side clamps a value at the end of a layer, the other in the code that calls the layer. One
+applies an activation once, before many blocks, the other inside each block. Then the values at the module's
+border differ, and nothing is wrong. Such a border is left open: the port keeps its own value there. If all
+places that the value reaches next are correct, so is the module. If not, the mistake is in the moved work.
 
-A border is left only on evidence, because what comes next may hide a mistake of the module: the value of one
-side is one that the other side's code makes shortly before or after, or the port is wrong behind the border
-as well when it is given the reference's value there, and right when it is not. So a layer that is wrong is
-not taken for one that leaves work to others where what comes next makes little of what it gives.
+A border is left open only on evidence, because the next layers may hide a mistake of the module. Evidence is
+either of two. The other side's code computes the same value shortly before or after the border. Or the port
+is wrong behind the border when it is given the reference's value there, and correct when it is not.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ class _Search:
         self.backward = {m.port for m in measures if m.direction == "backward" and m.score > LIMIT}
 
     def borders(self) -> list[Division]:
-        """Borders where clearly other values were seen, as many places as have them in one."""
+        """Borders with clearly different values; places that share a value are one border."""
         found: list[Division] = []
         taken = {spot for each in self.found for spot in each.spots}
         for spot, measure in self.before.items():

@@ -44,7 +44,7 @@ class IgnoredCalls:
         return any(fnmatchcase(path, pattern) for pattern in self.patterns)
 
     def unmatched(self) -> list[str]:
-        """Patterns that are nobody's."""
+        """Patterns that match no path."""
         paths = {node.path for trace in (self.reference, self.port) for node in trace.nodes}
         return [each for each in self.patterns if not any(fnmatchcase(path, each) for path in paths)]
 

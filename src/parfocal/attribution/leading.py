@@ -1,4 +1,4 @@
-"""What the port is led along: for every paired call the reference's tensors, and whose each then is."""
+"""The script of a led run: which tensor of the reference replaces which tensor of the port."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Partners = dict[tuple[int, InputOrOutput, str], tuple[int, str]]
 def script_for(
     pairing: Pairing, reference: Trace, port: Trace, apart: Places, *, other_shapes: bool = True
 ) -> tuple[dict[int, Binding], Partners]:
-    """What to lead the port along, and whose tensor each of its own then is.
+    """The tensors that replace the port's, and for each of the port's the reference's call and slot.
 
     ``apart``: what stays as the port makes it. ``other_shapes``: also along values of another shape
     than the port's own.
@@ -46,8 +46,9 @@ def script_for(
 
 
 def weighted(script: Mapping[int, Binding], port: Trace) -> dict[int, Binding]:
-    """The same where outputs are weighted and no loss is asked: what comes back to the model's outputs is the
-    same on both sides by construction, but for what comes from an output that is made of another one.
+    """The same script for a run without a loss: gradients at the model's outputs are not compared.
+
+    They are sent by us, the same on both sides. They differ only where one output is made from another.
     """
     return {
         order: replace(binding, outputs=without_gradients(binding.outputs))
@@ -60,9 +61,9 @@ def weighted(script: Mapping[int, Binding], port: Trace) -> dict[int, Binding]:
 def _own_shares(
     inputs: dict[str, Value], taken: Mapping[str, Value], handed: Collection[TensorData]
 ) -> tuple[dict[str, Value], Mapping[str, Value]]:
-    """Both without the gradients of what the reference's call hands on, and the port's does not.
+    """Both without gradients of inputs that the reference's call returns and the port's does not.
 
-    What comes back to such a tensor comes from whoever uses it later, too.
+    The gradient of such an input also has the share of whoever uses the returned tensor later.
     """
     shares = {
         id(value): Value(value.data)
@@ -103,7 +104,7 @@ def _tied(port: Mapping[str, Value], reference: Mapping[str, Value], every: bool
 def _tied_by_shape(
     port: Mapping[str, Value], reference: Mapping[str, Value], every: bool
 ) -> dict[str, Value]:
-    """Slots whose tensors have as many axes and elements; of the whole model each counts, as ever."""
+    """Slots whose tensors have the same numbers of axes and elements; of the whole model every slot."""
     if every:
         return _tied(port, reference, every)
     tied = tie_slots(port, reference)
@@ -113,8 +114,9 @@ def _tied_by_shape(
 
 
 def _same_layers(own: Node, other: Node) -> bool:
-    """Two layers of the frameworks that mean the same, or made from such: one's output can take the other's
-    place.
+    """Whether two layers of the frameworks, or layers derived from such, do the same.
+
+    Then the output of the one can replace the output of the other.
     """
     known = all(node.framework_layer or (node.is_leaf and node.settings) for node in (own, other))
     return known and own.kind != "Sequential" and family(own.kind) == family(other.kind)

@@ -1,7 +1,7 @@
-"""Masks that the two sides say otherwise, or add at another place, where the call is right with them.
+"""Masks that the two sides encode differently, or add at different places, without a mistake.
 
-What one side keeps may be what the other drops, and what is true or false for the one may be nothing or
-minus infinity to be added for the other. Each is an experiment: the call is repeated with the mask said so.
+One side may mark what is kept, the other what is dropped. One may use booleans, the other 0 and minus
+infinity to be added. Each encoding is an experiment: the call is repeated with the mask written that way.
 """
 
 from __future__ import annotations
@@ -31,11 +31,7 @@ SHUT = limits.pairing.MASKED_SCORE.value
 
 
 def said_otherwise(measures: Iterable[Measure], precise: NoiseFloors) -> Wording:
-    """Masks that are said otherwise in the port, where that is what the call there wants to be told.
-
-    What one side keeps may be what the other drops, and what is true or false, or one or zero, for
-    the one may be nothing or minus infinity to be added for the other.
-    """
+    """Masks that the port encodes differently, where its call is correct with that encoding."""
     script = precise.port.script
     found: dict[tuple[int, InputOrOutput, str], MaskEncoding] = {}
     for measure in measures:
@@ -60,7 +56,7 @@ def said_otherwise(measures: Iterable[Measure], precise: NoiseFloors) -> Wording
 
 
 def _wordings(own: TensorData, other: TensorData) -> Iterator[MaskEncoding]:
-    """How the other side's mask can be said in the words of this one."""
+    """How the other side's mask is written in the encoding of this one."""
     word, said = _shutting(own), _shutting(other)
     if word is None or said is None:
         return
@@ -92,7 +88,7 @@ def _shutting(data: TensorData) -> float | None:
 
 
 def masked_elsewhere(measures: Iterable[Measure], precise: NoiseFloors) -> Places:
-    """Inputs that have a mask added in one side only, where the call is right: the other adds it inside."""
+    """Inputs to which only one side has added a mask, where the call is correct: the other adds it inside."""
     script = precise.port.script
     found: set[tuple[int, InputOrOutput, str]] = set()
     for measure in measures:
@@ -121,7 +117,7 @@ def _handed_on(measure: Measure, precise: NoiseFloors) -> Iterator[tuple[int, In
 
 
 def _differ_by_a_mask(own: Array, other: Array) -> bool:
-    """Whether two arrays are the same but where one of them shuts out."""
+    """Whether two arrays are the same, except where one of them masks."""
     if own.dtype.kind != "f" or other.dtype.kind != "f" or own.shape != other.shape:
         return False
     shut = (own <= SHUT) != (other <= SHUT)

@@ -250,7 +250,7 @@ def refined(measure: Measure, precise: NoiseFloors) -> Measure:
 
 
 def handed_on(measure: Measure, trace: Trace) -> int:
-    """How many levels have no code of their own, and pass on what comes from further outside."""
+    """How many enclosing containers only pass the tensor on."""
     node, levels = trace.nodes[measure.port], 0
     value = (node.inputs if measure.side == "input" else node.outputs).get(measure.slot)
     while (

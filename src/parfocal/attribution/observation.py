@@ -1,4 +1,4 @@
-"""Everything that was measured of a pair, before it is put into words."""
+"""All measurements of a pair of models."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A second look at layers that seem guilty: do they only do more than their partner?
+"""A second look at layers that seem guilty: was the pairing wrong, and not the layer?
 
-Which calls are done in one is first told by the values of the natural runs. Behind a mistake those
-agree nowhere; but a layer that was given exact inputs either gives what its partner gives, or what
-comes out a call or two later in the reference, or it is wrong. And what looks like another layout
-of a square tensor may be a mistake in the code that made it: then the layer is right without.
+Fused calls are first found by the values of the natural runs. After a mistake these values agree nowhere.
+A led layer has exact inputs. So it gives what its partner gives, or what the reference gives a call or two
+later (then it is fused), or it is wrong. And a square tensor that seems transposed may come from a mistake
+in the code before the layer: then the layer is right when the tensor is left as it is.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ def _real_end(pair: CallPair, suspect: Measure, precise: NoiseFloors, paired: se
 
 
 def _gone_on_with_another(pairing: Pairing, measures: Iterable[Measure], precise: NoiseFloors) -> Pairing:
-    """The pairing without outputs that both calls give and one side goes on without, taking another one.
+    """The pairing without outputs that both calls give, and that only one side uses afterwards.
 
-    A router gives logits and the weights made from them, where the other side's layer gives the logits
-    and the code around makes the weights: no gradient comes back to the former's logits, and rightly so.
+    Example: one router gives logits and the weights made from them. The other gives logits only, and the code
+    around makes the weights. Then no gradient comes back to the first router's logits, which is correct.
     """
     traces = precise.reference.trace, precise.port.trace
     found = set()
@@ -116,10 +116,10 @@ def _others_go_on(call: Node, partner: Node) -> bool:
 
 
 def _taken_across_axes(pairing: Pairing, measures: Iterable[Measure], precise: NoiseFloors) -> Pairing:
-    """The pairing without calls of which one takes an image and the other windows of it.
+    """The pairing without calls where one side takes an image and the other takes windows of it.
 
-    One side may divide an image inside of an attention, the other before it: no layout of axes makes the
-    two the same. What is around is judged as one.
+    One side may cut the image inside of an attention, the other before it. No layout of axes makes the two
+    the same, so the code around both is judged as one piece.
     """
     parted = {
         measure.port
@@ -130,11 +130,11 @@ def _taken_across_axes(pairing: Pairing, measures: Iterable[Measure], precise: N
 
 
 def arranged_otherwise(pairing: Pairing, measures: Iterable[Measure], precise: NoiseFloors) -> Pairing:
-    """The pairing without calls that take the reference's values in another arrangement, and rightly so.
+    """The pairing without calls that correctly take the reference's values in another arrangement.
 
-    Where one side turns an image before a call, the call around, not led along inside, is right all the
-    same, forward and backward. Then the two only divide the work differently, and what is around is
-    judged as one.
+    One side may rotate an image before a call. Then the enclosing call is correct, forward and backward, when
+    nothing is led along inside it. The two sides only divide the work differently, and the code around is
+    judged as one piece.
     """
     right: dict[int, bool] = {}
     first: dict[int, Fingerprint] = {}  # what is taken in another arrangement first, by the call around
@@ -245,14 +245,14 @@ PAIRING_REPAIRS = (_fused_after_all, _gone_on_with_another, _taken_across_axes, 
 
 
 def paired_otherwise(pairing: Pairing, measures: Collection[Measure], precise: NoiseFloors) -> Pairing:
-    """The pairing as it should have been, where two calls divide the work differently; else the same."""
+    """The pairing, corrected where two calls divide the work differently."""
     for repair in PAIRING_REPAIRS:
         pairing = repair(pairing, measures, precise)
     return pairing
 
 
 def laid_out_otherwise(measures: Collection[Measure], precise: NoiseFloors) -> LayoutOverrides:
-    """How tensors really lie, and how masks are really said, where a call is right then."""
+    """Layouts of tensors and encodings of masks with which a call is correct."""
     return LayoutOverrides(
         unmoved=lying_as_recorded(measures, precise),
         words=said_otherwise(measures, precise),

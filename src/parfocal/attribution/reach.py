@@ -1,8 +1,8 @@
-"""What becomes of chosen values while a call is repeated, and which values of its code equal others.
+"""Where chosen values go while a call is repeated, and whether the other side computes the same values.
 
-A chosen value is followed from op to op up to the next places where the call is led along. So it is
-known which places speak for it. Every value that the code nearby makes is held against values of the
-other side, so it is known whether the other side has it a few ops earlier or later.
+A chosen value is followed from op to op, up to the next places where the call is led along: these places
+depend on it. Every value that the code nearby computes is compared with values of the other side. So it is
+known whether the other side computes the value a few ops earlier or later.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class WantedValue:
 
 @dataclass(slots=True)
 class Reach:
-    """Give it to a repeated call as ``on_op``, as its listener and as its ``see``.
+    """Follows values in a repeated call: pass it as ``on_op``, as ``listener`` and as ``see``.
 
     ``spots``: the chosen values, each with the number of its group. ``bindings``: what is led along.
     """
@@ -140,7 +140,7 @@ class Reach:
             self.reached.setdefault(each, set()).add(spot)
 
     def _is_compared(self, spot: Spot, leaf: Any) -> bool:
-        """Whether a value is held against the recorded one there: not one of another size, taken as it is."""
+        """Whether a value is compared with the recorded one there; an input of another size is not."""
         order, side, slot = spot
         binding = self.bindings.get(order, _NO_BINDING)
         value = (binding.inputs if side == "input" else binding.outputs).get(slot)
@@ -149,7 +149,7 @@ class Reach:
         return side == "output" or prod(value.data.shape) == prod(self.backend.shape(leaf))
 
     def wrong(self, group: int, limit: float) -> set[Spot]:
-        """Where a value of the group gets to and is wrong; what is not looked at is recorded as it is."""
+        """Places that a value of the group reaches and that are wrong."""
         return {spot for spot in self.reached.get(group, ()) if self.scores.get(spot, 0.0) > limit}
 
     def _follow(self, marks: Marks, leaves: Iterable[Any], groups: Mapping[int, int]) -> None:
@@ -172,7 +172,7 @@ class Reach:
                     self._hold(group, value, array, order, name, later=group in made)
 
     def _hold(self, group: int, value: Array, array: Array, order: int, name: str, *, later: bool) -> None:
-        """Whether a value is the one that is wanted, however it lies."""
+        """Note a value that equals the wanted one, in any layout."""
         layout = fit(value, array) if array.dtype.kind == value.dtype.kind else None
         if layout is None or distance(expected := layout.apply(value), array) > SAME:
             return

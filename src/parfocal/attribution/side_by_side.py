@@ -19,7 +19,7 @@ Place = tuple[int, str]  # a call of the port, and a slot of what it gives
 
 
 class SideComparison:
-    """Holds what the port gives against the reference's, while it runs and afterwards."""
+    """Compares outputs of the port with the reference's, while the port runs and afterwards."""
 
     def __init__(self, tolerance: Tolerance) -> None:
         self.judge = Collector({}, tolerance).judged
@@ -66,6 +66,6 @@ def anchored_calls(paths: Mapping[str, str], reference: Trace) -> dict[str, list
 
 
 def _are_one(one: TensorData, other: TensorData) -> bool:
-    """Gradients have no fingerprints: there only the very same will do."""
+    """Gradients have no fingerprints, so only the identical data counts as the same."""
     marked = one.fingerprint.maximum is not None
     return one is other or (marked and one.shape == other.shape and one.fingerprint == other.fingerprint)

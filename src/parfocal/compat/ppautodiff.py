@@ -36,7 +36,7 @@ OPTIONS = ("atol", "rtol")
 
 
 @dataclass(frozen=True, slots=True)
-class CallPair:
+class NodePair:
     """The same call in both models."""
 
     torch: ReportNode
@@ -231,21 +231,21 @@ def _print_state(what: str, models: Models, units: tuple[Unit, Unit], tensor: St
 
 def _paired(
     torch_calls: Sequence[ReportNode], paddle_calls: Sequence[ReportNode], partners: Partners | None
-) -> Iterator[CallPair]:
+) -> Iterator[NodePair]:
     """Every pair of calls, in the order in which the torch ones began."""
     for first, second in pair_calls(torch_calls, paddle_calls, {}, partners).of(torch_calls, paddle_calls):
-        yield CallPair(first, second)
+        yield NodePair(first, second)
         yield from _paired(first.children, second.children, partners)
 
 
-def _compare_calls(pairs: list[CallPair], config: CompareConfig) -> bool:
+def _compare_calls(pairs: list[NodePair], config: CompareConfig) -> bool:
     if not pairs:
         raise EmptyComparisonError(
             phrase("no call of the torch module has a counterpart in the paddle layer")
         )
     forward = sorted(pairs, key=lambda pair: pair.torch.step)
     # A container's own input gradient is complete last, so backward is the reverse of how calls began.
-    stages: tuple[tuple[str, str, list[CallPair], Callable[[ReportNode], list[KeptTensor | None]]], ...] = (
+    stages: tuple[tuple[str, str, list[NodePair], Callable[[ReportNode], list[KeptTensor | None]]], ...] = (
         ("Forward  Stagy", "forward", forward, lambda node: list(node.outputs)),
         ("Backward Stagy", "bacward", pairs[::-1], lambda node: list(node.input_gradients.values())),
     )
@@ -275,7 +275,7 @@ def _difference(
     return None
 
 
-def _print_failure(title: str, step: int, pair: CallPair, text: str) -> None:
+def _print_failure(title: str, step: int, pair: NodePair, text: str) -> None:
     print("FAILED !!!")
     print(
         f"    Diff found in `{title}` in step: {step}, net_id is {pair.torch.net_id} vs {pair.paddle.net_id}"

@@ -39,12 +39,12 @@ class Allowance:
 
     @property
     def has_room(self) -> bool:
-        """Whether something better may be looked for than was found already."""
+        """Whether there is room to look for a better answer than the one found."""
         return self.thorough or self.share < SHARES[0]
 
     @property
     def is_used_up(self) -> bool:
-        """Whether even a search that is under way is to stop."""
+        """Whether a search that is under way must stop."""
         return not self.thorough and self.share >= SHARES[1]
 
     def cut(self, path: str) -> None:

@@ -143,7 +143,7 @@ def place(node: Node) -> str:
 
 
 def number(value: float) -> str:
-    """As short as it can be said without saying something else."""
+    """Seven digits, without trailing zeros."""
     return f"{value:.7g}"
 
 

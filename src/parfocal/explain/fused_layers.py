@@ -36,7 +36,7 @@ _OPENED = "fused layer opened"  # in what hypotheses of one case share
 
 
 class CallGroups:
-    """All of one pairing."""
+    """The groups of one pairing."""
 
     def __init__(self, pairing: Pairing, reference: Trace, port: Trace) -> None:
         self._reference = reference
@@ -45,7 +45,7 @@ class CallGroups:
         self._starts = starts_of_runs(pairing)
 
     def of(self, order: int) -> CallGroup | None:
-        """The group of a call of the port; None: two calls that stand for each other, and no more."""
+        """The group of a call of the port; None for a plain pair of calls."""
         pair = self._pairs.get(order)
         if pair is None:
             return None
@@ -73,7 +73,7 @@ def unjudged(pairing: Pairing, divided: DividedWork) -> dict[int, int]:
 
 
 def _leaves_between(trace: Trace, first: int, last: int) -> tuple[int, ...]:
-    """A call, and those without parts that come after it up to another."""
+    """A call, and the leaf calls after it up to another call."""
     end = trace.nodes[first].finished
     return (first, *(order for order in range(end, last + 1) if trace.nodes[order].is_leaf))
 
@@ -178,7 +178,7 @@ def place_in_pieces(case: Case) -> OpLine | None:
 
 
 def _in(opened: Case, where: OpLine | None) -> OpLine:
-    """With the module whose code it is: where nothing else is said, the one around the calls."""
+    """The proof with the module whose code it is about: by default the one around the calls."""
     node = opened.node
     where = where or OpLine(None, node.file, node.line)
     return where if where.module is not None else replace(where, module=node.path, kind=node.kind)
@@ -254,7 +254,7 @@ def _at_the_end(case: Case, call: int) -> Check | None:
 
 
 def _around(trace: Trace, orders: tuple[int, ...]) -> int | None:
-    """The innermost call whose own code makes all of these: of one that is no framework's layer, itself."""
+    """The innermost call whose code makes all of these calls; a single call of user code is meant itself."""
     first: Node = trace.nodes[orders[0]]
     if len(orders) == 1 and not first.framework_layer:
         return first.order
@@ -265,7 +265,7 @@ def _around(trace: Trace, orders: tuple[int, ...]) -> int | None:
 
 
 def _untied(bindings: Mapping[int, Binding], orders: list[int]) -> dict[int, Binding]:
-    """What these calls give is left as it is; what they take is not."""
+    """The script where outputs of these calls are not replaced, and inputs still are."""
     left = {order: replace(bindings[order], outputs={}) for order in orders if order in bindings}
     return {
         order: left.get(order, binding)

@@ -39,7 +39,7 @@ _NOT_DRAWN = (InitialiserFamily.CONSTANT, InitialiserFamily.FIXED)
 
 @dataclass(frozen=True, slots=True)
 class Fans:
-    """How many numbers go into one of the outputs, and one input into how many."""
+    """Fan in and fan out: inputs of one output, and outputs of one input."""
 
     into: float
     out: float

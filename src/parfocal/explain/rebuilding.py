@@ -168,7 +168,7 @@ def _shown_most(case: Case, calls: tuple[int, int], entries: Sequence[Entry]) ->
 
 
 def _alone(repeater: Repeater, call: int, case: Case) -> Repeater:
-    """Led along nothing inside; going backward, every input that can have a gradient has one."""
+    """A repeater of the call alone: nothing is led along inside, and inputs have gradients if they can."""
     binding, backward = repeater.script.ties[call], case.direction == "backward"
     inputs = {
         slot: Value(value.data, None, backward and value.data.dtype in FLOATING)
@@ -179,7 +179,7 @@ def _alone(repeater: Repeater, call: int, case: Case) -> Repeater:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A tensor that both sides compute: where each has it, in the layout of the port."""
+    """A tensor that both sides compute: its place on each side, and how to read it, in the port's layout."""
 
     kind: Kind
     slots: tuple[str, str]

@@ -103,7 +103,7 @@ class Reproduction:
 
 
 def reproduction(case: Case, cause: Cause) -> Reproduction | None:
-    """None when one of the two layers cannot be made by a line of code, or the fix is none."""
+    """None when no line of code makes one of the two layers, or the fix is not such a line."""
     fix = _fix(case, cause)
     sides = {
         "reference": ExtractedLayer(case.reference_backend, case.reference_module, case.reference_node),

@@ -33,7 +33,7 @@ ABOUT = """Builds both models, runs {reference} and {port} with the weights and 
 comparison, compares the {what}, and fails until the port is mended: take the mark of a
 comment from the line with the fix, or make it in the port's source where it says so."""
 GRADIENT = '''def gradient(framework, leaf, result, seeds):
-    """What comes back to a leaf when these gradients go in at the outputs: zeros where nothing does."""
+    """The gradient of a leaf for these gradients at the outputs; zeros where there is none."""
     ends = {places: output(result, *places) for places in seeds}
     alive = [places for places, end in ends.items() if not getattr(end, 'stop_gradient', end.grad_fn is None)]
     if alive:
@@ -152,7 +152,7 @@ class Rebuilding:
         return [whole, *(f"{spelled(side, inner)}.training = {flag}" for inner, flag in others)]
 
     def _leaves(self) -> list[str]:
-        """What the gradient is looked at of."""
+        """Lines that name the tensor whose gradient is compared."""
         lines = []
         for (side, taken), slot in zip(self.taken.items(), self.watched.slots, strict=True):
             new = taken.script.leaf.format(name=f"{side} input {slot}")

@@ -1,4 +1,4 @@
-"""Borders of modules at which two natural runs differ, and behind which they are the same again."""
+"""Borders of modules where two natural runs differ, and after which they agree again."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from parfocal.replay.trace import Trace, Value
 
 
 def without_borders(pairing: Pairing, reference: Trace, port: Trace) -> Pairing:
-    """The pairing where calls do not give the same that divide their work otherwise with the code after them.
+    """The pairing without outputs of calls that divide their work differently with the code after them.
 
-    Both sides then take, or give in the end, what one of the two calls gives.
+    Such calls are known by the output of one of them: both sides use it later, or return it.
     """
     return replace(
         pairing,

@@ -62,7 +62,7 @@ def _do_the_same(call: Node, other: Node) -> bool:
 
 
 def _hold_the_same(call: Node, other: Node, weighty: Iterable[tuple[int, int]]) -> bool:
-    """Whether no layer that the one calls has its partner outside of the other: that is another cut."""
+    """Whether every layer with weights inside the one has its partner inside the other."""
     return all(_is_inside(call, mine) == _is_inside(other, theirs) for mine, theirs in weighty)
 
 
@@ -83,7 +83,7 @@ def _unlikeness(a: Node, b: Node) -> tuple[bool, bool, int]:
 
 
 def part_packed(table: PairTable, reference: Trace, port: Trace) -> None:
-    """Of a packed sequence and a padded one no tensor is the other's: what is around them is compared."""
+    """A packed sequence and a padded one share no tensor, so the calls around them are compared instead."""
     for order, ours in list(table.to_reference.items()):
         if _is_packed(reference.nodes[ours]) != _is_packed(port.nodes[order]):
             table.part(order)

@@ -1,7 +1,7 @@
-"""Where the two sides divide the same work differently: runs of calls that the other side does in one.
+"""Runs of calls on one side that are a single call on the other.
 
-An activation inside or after a layer, padding by a layer or by the code around it: such calls are
-no pair to be judged by their outputs, while what comes later is the same again.
+Examples: an activation inside or after a layer, padding by a layer or by the code around it. The outputs of
+such calls cannot be compared one by one; what comes later agrees again.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _feeds(producer: Node, consumer: Node) -> bool:
 
 
 def healed_calls(table: PairTable, reference: Trace, port: Trace) -> set[int]:
-    """Port's calls that do more or less than their partners, while what comes later is the same again.
+    """Calls of the port that do more or less than their partners, where later calls agree again.
 
     There the two divide the work differently (an activation inside or after the layer), and only
     the next tie can be judged. Two plain layers of the framework with the same activation do the
@@ -169,7 +169,7 @@ def healed_calls(table: PairTable, reference: Trace, port: Trace) -> set[int]:
 
 
 def _cut_to_size(table: PairTable, reference: Trace, port: Trace, apart: Mapping[int, float]) -> set[int]:
-    """Calls that give another size, while everything of a size that comes later is the same.
+    """Calls whose outputs have another size, where later outputs of the same size agree.
 
     There the code around pads or crops, where the other side's layer does it itself.
     """

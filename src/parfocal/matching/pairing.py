@@ -154,7 +154,7 @@ def with_parts(pairing: Pairing, port: Trace, paths: Collection[str]) -> Pairing
 
 
 def _left_over(trace: Trace, paired: Mapping[int, int], fused: set[int]) -> tuple[int, ...]:
-    """Calls without a partner; what a paired layer of the framework does inside is its own business."""
+    """Calls without a partner, except those inside a paired layer of the framework."""
     return tuple(
         node.order
         for node in trace.nodes
@@ -167,7 +167,7 @@ def _left_over(trace: Trace, paired: Mapping[int, int], fused: set[int]) -> tupl
 
 
 def _pair_wholes(table: PairTable, reference: Trace, port: Trace) -> None:
-    """The models themselves stand for each other, however deep the one has its work and the other not.
+    """The models themselves are a pair, however they nest their layers.
 
     A model that is a single layer stands for the layer that has its weights.
     """
@@ -193,7 +193,7 @@ def _pair_anchors(
 
 
 def _is_part_of(a: Node, b: Node) -> bool:
-    """A layer that does in one what several inside of a block do, and the block goes on from there."""
+    """Whether a layer does only the first part of the other side's block."""
     return a.is_leaf != b.is_leaf and nearest(a.outputs, b.outputs) == UNLIKE
 
 

@@ -54,7 +54,7 @@ def _place(node: Node) -> tuple[tuple[int, ...], Shelf]:
 
 
 def _shelf(marks: Fingerprint) -> Shelf:
-    """Without neighbours where all is zero, or no number."""
+    """No neighbours where all values are zero or not a number."""
     peak = max(abs(marks.minimum or 0.0), abs(marks.maximum or 0.0))
     figures = marks.l1, marks.l2, peak
     if not all(0.0 < figure < math.inf for figure in figures):

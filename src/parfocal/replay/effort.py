@@ -1,4 +1,4 @@
-"""How much work runs of a model and of its calls are.
+"""How much work a run of a model or of one of its calls is.
 
 It is counted, not timed: the same on every machine, and the same when it is busy. One call of a module is
 the unit, because for most of them being called and watched costs more than the numbers do.
@@ -43,7 +43,7 @@ class Prices:
 
 
 def _price(node: Node) -> float:
-    """Of the call itself; what calls give that make others was counted there."""
+    """Of the call itself; the outputs of a container are charged to the calls inside it."""
     if not node.is_leaf:
         return 1.0
     return 1.0 + sum([prod(value.data.shape) for value in node.outputs.values()]) / ELEMENTS

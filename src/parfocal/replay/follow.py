@@ -1,4 +1,4 @@
-"""Run a model on a leash: every tied call gets the recorded inputs and gradients, not its own.
+"""Run a model along recorded values: every tied call gets the recorded inputs and gradients, not its own.
 
 What a call computes is looked at first and then replaced by what was recorded, going forward and
 going backward. So every stretch between two ties starts from exact values, and what differs at

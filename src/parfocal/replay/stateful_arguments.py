@@ -1,7 +1,7 @@
-"""Objects that a call is handed besides tensors, as they were when it was.
+"""Objects with a state that a call takes besides tensors, as they were when the call began.
 
 A cache of keys and values grows with every call that is handed it. A call that is repeated must find
-it as it was then, and must leave it alone: it is given a copy, which shares the tensors.
+it as it was then, and must not change it: it is given a copy, which shares the tensors.
 """
 
 from __future__ import annotations

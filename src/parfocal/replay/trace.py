@@ -17,7 +17,7 @@ from parfocal.judge.verdict import Site
 
 
 def unmarked(count: int) -> Fingerprint:
-    """In place of the fingerprint of a tensor that nothing is paired by."""
+    """In place of the fingerprint of a tensor that is not used for pairing."""
     return Fingerprint(count, 0.0, 0.0, 0.0, 0.0, None, None)
 
 

@@ -58,7 +58,7 @@ class Outline(Observer):
         return known[2] if known is not None and known[1] == self.backend.version(tensor) else None
 
     def _note(self, tensor: Any) -> TensorData:
-        """What was taken before it is given has its fingerprint, but is not kept yet."""
+        """A tensor that was an input first has a fingerprint, but its values are not kept yet."""
         known = self._known(tensor)
         if known is None or known.stored is not None or self.ledger is None:
             return super()._note(tensor)
@@ -80,7 +80,7 @@ class ArrayOutcome(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WitnessResult:
-    """What came of it when something of the port was held against something of the reference."""
+    """The outcome of comparing a tensor of the port with one of the reference."""
 
     expected: TensorData
     outcome: ArrayOutcome

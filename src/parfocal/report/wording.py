@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.judge.verdict import Divergence, InheritanceReason, Site
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import NOUNS, Compared, Coverage
 from parfocal.report.report import INCOMPLETE, Report
-from parfocal.weights.settings import setting_difference
+from parfocal.weights.settings import differing_names, setting_difference
 
 SHOWN = 5  # of a list, before it is summed up
 
@@ -174,11 +173,7 @@ def differing_settings(first: Divergence) -> list[str]:
     if first.reference is None or first.port is None:
         return []
     ours, theirs = first.reference.settings, first.port.settings
-    return [
-        setting_difference(name, ours[name], theirs[name])
-        for name in ours
-        if name in theirs and ours[name] != theirs[name] and name not in CONVENTIONS
-    ]
+    return [setting_difference(name, ours[name], theirs[name]) for name in differing_names(ours, theirs)]
 
 
 def amount(compared: Compared) -> str:

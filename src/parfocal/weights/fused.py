@@ -16,7 +16,7 @@ from parfocal.weights.choices import Choice, Option
 from parfocal.weights.linking import entry
 from parfocal.weights.names import plain_words, tokens
 from parfocal.weights.plan import Entry, Exchange
-from parfocal.weights.row_parts import rows_view, said_heads
+from parfocal.weights.row_parts import orders, rows_view, said_heads
 from parfocal.weights.tables import BATCH_NORMS
 from parfocal.weights.units import Unit
 
@@ -92,10 +92,10 @@ def fused_choice(
 
 def _arrangements(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[str, tuple[Unit, ...], int, bool]]:
     """Where names say the order, every interleaving of that order comes first."""
-    orders = list(_orders(whole, parts))
+    possible = list(_orders(whole, parts))
     counts = list(_head_counts(whole, parts))
-    pairs = [(groups, order, named) for groups in counts for order, named in orders]
-    if any(named for _, named in orders):
+    pairs = [(groups, order, named) for groups in counts for order, named in possible]
+    if any(named for _, named in possible):
         pairs.sort(key=lambda pair: not pair[2])
     for groups, order, named in pairs:
         names = ", ".join(_short(unit) for unit in order)
@@ -115,11 +115,8 @@ def _orders(whole: Unit, parts: Sequence[Unit]) -> Iterator[tuple[tuple[Unit, ..
     named = tuple(by_path[path] for path in spelled) if spelled else None
     if named is None and len({place for place, _ in known}) == len(parts):
         named = tuple(unit for _, unit in sorted(known, key=lambda pair: pair[0]))
-    if named is not None:
-        yield named, True
-    for order in itertools.permutations(parts):
-        if order != named:
-            yield order, False
+    for order in orders(parts, named):
+        yield order, order == named
 
 
 def crossed_order(whole: str, order: Sequence[str], whole_is_reference: bool) -> Exchange | None:

@@ -6,12 +6,12 @@ are in canonical form already.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parfocal.phrases import joined, phrase
 from parfocal.weights.plan import AS_IT_IS, Entry
+from parfocal.weights.row_parts import orders
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import Shape, View, describe, transpose
 
@@ -102,7 +102,7 @@ def raw_views(source: Shape, target: Shape) -> list[View]:
     long_source = tuple(length for length in source if length != 1)
     long_target = tuple(length for length in target if length != 1)
     if sorted(long_source) == sorted(long_target) and len(long_source) <= 4:
-        for permutation in itertools.permutations(range(len(long_source))):
+        for permutation in orders(range(len(long_source))):
             if tuple(long_source[axis] for axis in permutation) == long_target:
                 view = _permuted(source, target, long_source, permutation)
                 if view not in found:

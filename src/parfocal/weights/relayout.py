@@ -8,7 +8,6 @@ another shape.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +18,7 @@ from parfocal.weights.fused import may_be_fused, rows
 from parfocal.weights.linking import Link, entries_of, entry
 from parfocal.weights.names import tokens
 from parfocal.weights.plan import AS_IT_IS, PORT, REFERENCE, Entry
-from parfocal.weights.row_parts import rows_view, said_heads
+from parfocal.weights.row_parts import orders, rows_view, said_heads
 from parfocal.weights.units import Key, Unit
 from parfocal.weights.views import Shape, View, reshape, transpose
 
@@ -46,7 +45,7 @@ def relayout_choice(link: Link) -> Choice | None:
     for count in counts:
         size = rows(link.reference) // count
         for mine, yours in _groups(link, size):
-            for order in itertools.permutations(range(count)):
+            for order in orders(range(count)):
                 if (mine, yours) == (1, 1) and list(order) == sorted(order):
                     continue
                 words = phrase(
@@ -112,7 +111,7 @@ def reshape_choice(link: Link) -> Choice | None:
         return None
     full = max(source.shape, target.shape, key=len)
     options = []
-    for order in itertools.permutations(range(1, len(full))):
+    for order in orders(range(1, len(full))):
         stored = (full[0], *(full[axis] for axis in order))
         back = (0, *(order.index(axis) + 1 for axis in range(1, len(full))))
         view: View = (reshape(*stored), *((transpose(*back),) if list(order) != sorted(order) else ()))

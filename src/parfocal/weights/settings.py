@@ -5,9 +5,10 @@ They do not hinder a transfer, yet they are why outputs differ afterwards, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.brief import brief
 from parfocal.phrases import joined, phrase
 from parfocal.weights.plan import SettingNote
@@ -56,12 +57,18 @@ def told_once(layers: Iterable[tuple[str, str, Settings, Settings]]) -> list[Set
     ]
 
 
+def differing_names(ours: Settings, theirs: Settings, ignored: Collection[str] = CONVENTIONS) -> list[str]:
+    """Settings that both modules have, with other values; by default all but conventions of a framework."""
+    return [
+        name for name in ours if name in theirs and name not in ignored and _differ(ours[name], theirs[name])
+    ]
+
+
 def differing(mine: Settings, yours: Settings) -> list[str]:
-    """Every setting that both modules have and that differs: ``epsilon: 0.001 in the reference, ...``."""
+    """Every setting that differs and counts: ``epsilon: 0.001 in the reference, ...``."""
     return [
         setting_difference(name, mine[name], yours[name])
-        for name in sorted(mine.keys() & yours.keys() - IGNORED)
-        if _differ(mine[name], yours[name])
+        for name in sorted(differing_names(mine, yours, IGNORED))
     ]
 
 

@@ -21,6 +21,7 @@ from parfocal.weights.crossing import counterpart, crossed
 from parfocal.weights.fused import crossed_order, place_by_name
 from parfocal.weights.names import word_likeness
 from parfocal.weights.plan import Entry, Exchange
+from parfocal.weights.row_parts import orders
 from parfocal.weights.scopes import around, inside
 from parfocal.weights.stacking import StackLayout, copies, layouts
 from parfocal.weights.units import Slot, Unit
@@ -340,9 +341,9 @@ def _orders(
     known = {number: place for number, place in places.items() if place is not None}
     named = bool(sharing) and len(set(known.values())) == len(sharing)
     first = tuple(sorted(everything, key=lambda number: known.get(number, 0))) if named else everything
-    yield False, first, named
-    if sharing and len(series) <= MOST_SERIES:
-        yield from ((True, order, False) for order in itertools.permutations(everything) if order != first)
+    several = sharing and len(series) <= MOST_SERIES
+    for order in orders(everything, first) if several else (first,):
+        yield order != first, order, named and order == first
 
 
 def _laid_out(

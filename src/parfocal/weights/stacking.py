@@ -7,7 +7,6 @@ the other, all members of a series one after the other, or row by row in turn.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 from parfocal.weights.linking import entry
 from parfocal.weights.plan import Entry
+from parfocal.weights.row_parts import orders
 from parfocal.weights.units import Slot
 from parfocal.weights.views import Shape, View, index, part, reshape, transpose
 
@@ -98,7 +98,7 @@ def _orders_of_axes(stack: Shape, rest: Shape, height: int) -> Iterator[tuple[in
     """Orders that end with the rest of a row and have as many rows before it as there should be."""
     if len(stack) > MOST_AXES or len(stack) <= len(rest):
         return
-    for axes in itertools.permutations(range(len(stack))):
+    for axes in orders(range(len(stack))):
         seen = tuple(stack[axis] for axis in axes)
         split = len(seen) - len(rest)
         if (

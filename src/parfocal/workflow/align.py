@@ -160,7 +160,7 @@ def _refuse_single_ops(level: str) -> None:
 
 
 def _without_values(*models: Any) -> InputError | None:
-    """Which weights were never made, where that is why nothing can be done with a model."""
+    """The weights that have no values yet, where that is why the model cannot be used."""
     for words, model in zip(("reference", "port"), models, strict=True):
         backend = registry.of(model)
         empty = [each.path for each in backend.state(model) if backend.device(each.value) == "meta"]
@@ -280,7 +280,7 @@ def _growing(backend: Backend, array: Array) -> Any:
 def find_plan(
     sides: tuple[ModelSide, ModelSide], inputs: Any, transfer: Any, layers: Mapping[str, str] | None
 ) -> Plan:
-    """Copy the weights as wished; without wishing to, find out what corresponds all the same."""
+    """Copy the weights if the user asks for it; in any case find out which correspond."""
     reference, port = (model_side.model for model_side in sides)
     if transfer is False:
         known = correspond(reference, port, layers)

@@ -110,7 +110,7 @@ class Alignment:
 
     @contextmanager
     def observed(self) -> Iterator[Observation]:
-        """Runs everything; on leaving, both models are as they were and nothing can be repeated any more."""
+        """Runs all stages. On leaving, both models are as they were, and no call can be repeated any more."""
         with (
             self._attributes_kept(),
             left_as_it_was(self.reference, self.mode),
@@ -147,7 +147,7 @@ class Alignment:
     def _led_as_it_should_be(
         self, view: Correspondence, ledger: Ledger, start_over: Callable[[], None]
     ) -> tuple[Correspondence, LedRun]:
-        """The port led along as first seen, and again wherever a closer look says otherwise."""
+        """Lead the port as first paired, and again whenever a closer look corrects the pairing."""
         led = self._led(view, ledger)
         start_over()
         for look in (_paired_or_lying_otherwise, _divided_otherwise, _taken_in_another_order):
@@ -181,7 +181,7 @@ class Alignment:
             yield
 
     def _led(self, view: Correspondence, ledger: Ledger) -> LedRun:
-        """The port led along the reference's values as paired, and its calls' own errors."""
+        """Lead the port along the reference's values as paired, and measure its calls' own errors."""
         pairing, lying = view.pairing, view.lying
         traces = self.reference.trace, self.port.trace
         script, partners = script_for(pairing, *traces, lying.apart)
@@ -199,7 +199,7 @@ class Alignment:
         return LedRun(script, followed, precise, measures)
 
     def _start_over(self, model_side: ModelSide) -> None:
-        """Take back what a run that broke off did to buffers and gradients."""
+        """Restore buffers and gradients after a run that failed."""
         for path, tensor in model_side.backend.buffers(model_side.model):
             if path in model_side.buffers_before:
                 model_side.backend.write(tensor, model_side.buffers_before[path])
@@ -260,17 +260,17 @@ class Alignment:
         model_side.natural = results
 
     def _charge(self, model_side: ModelSide) -> None:
-        """For a run of the whole model: each costs as much as the first."""
+        """Charge one run of the whole model; every run costs as much as the first."""
         if model_side.side not in self._prices:
             self._prices[model_side.side] = Prices(model_side.trace).of(0, backward=self.backward)
         self.effort.charge(self._prices[model_side.side])
 
     def _heard(self, model_side: ModelSide, observer: Observer) -> AbstractContextManager[None]:
-        """What functions are asked to drop, where they would."""
+        """Note every dropout function, unless the model is in eval mode."""
         return nullcontext() if self.mode == "eval" else model_side.backend.watch_dropout(observer.dropped)
 
     def _hint(self) -> str:
-        """Why the port may not run where the reference did: layers that are set otherwise."""
+        """Why the port may fail where the reference runs: layers with different settings."""
         ours, theirs = (side.backend.modules(side.model) for side in (self.reference, self.port))
         owners = {path: path for path in ours if path in theirs}
         for entry in self.plan.entries:
@@ -337,9 +337,9 @@ class Alignment:
 
 
 def _given(pairing: Pairing, trace: Trace, bindings: Mapping[int, Binding]) -> dict[int, set[str]]:
-    """Of every paired call of the reference the inputs that its partners are given.
+    """For every paired call of the reference: which of its inputs its partners are given.
 
-    All of them where the partners are given none: those stand for a part of a call only.
+    All inputs where the partners are given none, because these are only parts of a call.
     """
     given: dict[int, set[str]] = {}
     for pair in pairing.pairs:

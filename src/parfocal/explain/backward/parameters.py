@@ -25,7 +25,7 @@ from parfocal.explain.backward.stopping import owner_among
 from parfocal.explain.causes import PortLine, Proof, cause, code_of, nearer, number, rounded, said
 from parfocal.explain.fixes.tying import tied
 from parfocal.explain.layers.relations import factor_between
-from parfocal.explain.layers.settings import differing_names, rebuilt
+from parfocal.explain.layers.settings import rebuilt
 from parfocal.judge.floors import Size, coarser, difference, score, size_of
 from parfocal.judge.verdict import Divergence
 from parfocal.phrases import joined, phrase
@@ -33,6 +33,7 @@ from parfocal.replay.noise_floors import NoiseFloors, calls_of_owner
 from parfocal.replay.repeat import Repeater
 from parfocal.weights import views
 from parfocal.weights.plan import Entry
+from parfocal.weights.settings import differing_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from parfocal.backends.protocol import Backend
 from parfocal.backends.vocabulary import family
 from parfocal.errors import ParfocalError
 from parfocal.explain.causes import PortLine, code_of, said, spelled_path
-from parfocal.explain.layers.settings import differing_names
 from parfocal.judge.verdict import Cause, Divergence, InheritanceReason
 from parfocal.phrases import joined, phrase
 from parfocal.weights.plan import Entry
+from parfocal.weights.settings import differing_names
 from parfocal.weights.transfer import transfer
 
 Modules = tuple[Backend, Mapping[str, Any]]  # of one side, by path

@@ -12,12 +12,13 @@ from typing import Any
 
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Backend
-from parfocal.backends.vocabulary import ACTIVATIONS, CONVENTIONS, family
+from parfocal.backends.vocabulary import ACTIVATIONS, family
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
 from parfocal.explain.causes import PortLine, Proof, code_of, place, said, spelled_path
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
+from parfocal.weights.settings import differing_names
 from parfocal.weights.transfer import transfer
 
 MODES = {True: "train", False: "eval"}
@@ -52,11 +53,6 @@ def differences(ours: tuple[Backend, Any], theirs: tuple[Backend, Any]) -> list[
         )
         for name in differing_names(mine, yours)
     ]
-
-
-def differing_names(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """Settings that both have, with other values."""
-    return [n for n in ours if n in theirs and ours[n] != theirs[n] and n not in CONVENTIONS]
 
 
 def another_kind(case: Case) -> Iterator[Proof]:

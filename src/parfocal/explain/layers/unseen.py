@@ -19,7 +19,7 @@ from parfocal.backends.protocol import Array, Backend
 from parfocal.backends.vocabulary import ACTIVATIONS, family
 from parfocal.errors import ParfocalError
 from parfocal.explain.causes import code_of, place, said
-from parfocal.explain.layers.settings import differing_names, exchanged, rebuilt
+from parfocal.explain.layers.settings import exchanged, rebuilt
 from parfocal.explain.ops.values import close
 from parfocal.judge import limits
 from parfocal.judge.verdict import Finding, Site
@@ -27,6 +27,7 @@ from parfocal.matching.pairing import Pairing
 from parfocal.phrases import phrase
 from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.trace import Node
+from parfocal.weights.settings import differing_names
 
 APART = limits.causes.UNSEEN_APART.value
 

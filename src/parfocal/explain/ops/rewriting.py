@@ -243,7 +243,7 @@ def verdict(comparison: OpComparison, patch: Patch) -> int:
         comes_of_it = _results(comparison, whole, free)
         if comes_of_it in comparison.outcomes:  # another spelling of what was tried
             return comparison.outcomes[comes_of_it]
-        calls = ModuleCalls()
+        calls = CallOrder()
         led = case.run(listener=calls)
     found = _judged(comparison, whole, free, led, calls)
     if comes_of_it is not None:
@@ -264,7 +264,7 @@ def _judged(
     whole: Case,
     free: repeat.RepeatResult | None,
     led: repeat.RepeatResult | None,
-    calls: ModuleCalls,
+    calls: CallOrder,
 ) -> int:
     case = comparison.case
     # values are led along by the order of calls: in another order only the free run tells, rounding and all
@@ -283,7 +283,7 @@ def _judged(
 
 def wrong_with(comparison: OpComparison, patch: Patch) -> list[repeat.Place] | None:
     """Where else the call is wrong with a patch; None: the patch cannot be tried."""
-    case, calls = comparison.case, ModuleCalls()
+    case, calls = comparison.case, CallOrder()
     with patched(case.precise.port.modules.values(), patch) as functions:
         led = case.run(listener=calls) if functions else None
     if not functions:
@@ -294,7 +294,7 @@ def wrong_with(comparison: OpComparison, patch: Patch) -> list[repeat.Place] | N
     return [check.port for check in others if comparison.score_at(led, check) > case.limit]
 
 
-class ModuleCalls:
+class CallOrder:
     """Hears which modules are called, in order."""
 
     def __init__(self) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.brief import brief
 from parfocal.judge.verdict import PHASES, Divergence
 from parfocal.report.coverage import Compared, words_of
@@ -28,6 +27,7 @@ from parfocal.report.page.rows import PageRow, rows_of
 from parfocal.report.report import INCOMPLETE, Curve, Report
 from parfocal.report.wording import notes_of, path_of, place_of
 from parfocal.weights.plan import Plan, crossed_words, presumptions
+from parfocal.weights.settings import differing_names
 
 COLUMNS = 80  # of the table of steps; more steps share a column
 # What is counted in a training -> the phase it belongs to.
@@ -166,11 +166,7 @@ def _differing_settings(divergence: Divergence) -> list[tuple[str, str, str]]:
     if divergence.reference is None or divergence.port is None:
         return []
     ours, theirs = divergence.reference.settings, divergence.port.settings
-    return [
-        (name, brief(ours[name]), brief(theirs[name]))
-        for name in ours
-        if name in theirs and ours[name] != theirs[name] and name not in CONVENTIONS
-    ]
+    return [(name, brief(ours[name]), brief(theirs[name])) for name in differing_names(ours, theirs)]
 
 
 def _phases(divergences: Sequence[Divergence]) -> list[str]:

@@ -11,12 +11,12 @@ from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Mode
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.errors import InputError, TransferError
-from parfocal.explain.layers.settings import differing_names
 from parfocal.judge.sketch import Fingerprint
 from parfocal.matching.anchors import anchors_of, splits_of
 from parfocal.matching.pairing import pair_calls
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, TensorData, Trace, Value
+from parfocal.weights.settings import differing_names
 from parfocal.weights.transfer import transfer
 from parfocal.workflow.description.model import (
     ModelDescription,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from parfocal.judge.verdict import Cause, Finding
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 from parfocal.report.coverage import Compared
-from parfocal.weights.settings import differing, told_once
+from parfocal.weights.settings import IGNORED, differing_names, told_once
 from parfocal.workflow.recorded_runs.pair import StageOutcome, StepPair
 
 RANDOM = ("Dropout", "AlphaDropout", "FeatureAlphaDropout")  # prefixes of kinds that draw when they train
@@ -62,7 +62,7 @@ def explain_call(ours: Node, theirs: Node) -> Cause | None:
 def _set_otherwise(ours: Node, theirs: Node) -> Iterator[Cause]:
     left, right = common_settings(ours), common_settings(theirs)
     path = spelled_path(theirs.path)
-    for name in differing_names(left, right):
+    for name in sorted(differing_names(left, right, IGNORED)):
         message = phrase(
             "{name} is {reference} in the reference and {port} in the port",
             name=name,
@@ -70,14 +70,6 @@ def _set_otherwise(ours: Node, theirs: Node) -> Iterator[Cause]:
             port=_told(right[name]),
         )
         yield Cause(code_of(name, theirs.kind), message, f"{path}: {name} = {_told(left[name])}", math.nan)
-
-
-def differing_names(mine: Mapping[str, Any], yours: Mapping[str, Any]) -> list[str]:
-    return [
-        name
-        for name in sorted(mine.keys() & yours.keys())
-        if differing({name: mine[name]}, {name: yours[name]})
-    ]
 
 
 def _told(value: Any) -> str:
