@@ -67,7 +67,7 @@ def _set(value: set[Any], memo: Memo, other: Copier) -> set[Any]:
     return new
 
 
-def _tuple(value: tuple[Any, ...], memo: Memo, other: Copier) -> tuple[Any, ...]:
+def _tuple(value: tuple[Any, ...], memo: Memo, other: Copier) -> Any:
     if all(type(each) in _ATOMS for each in value):
         return value
     return other(value, memo)  # it may be part of what it holds
@@ -95,7 +95,7 @@ def _object(value: Any, memo: Memo, other: Copier) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _is_plain(kind: type) -> bool:
+def _is_plain(kind: Any) -> bool:
     """Whether a copy is nothing but a new object with copies of the attributes."""
     if kind.__new__ is not object.__new__ or not kind.__dictoffset__ or kind in copyreg.dispatch_table:
         return False

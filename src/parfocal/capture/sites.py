@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from functools import cache
 from types import FrameType
 
 from parfocal.backends import registry
@@ -28,9 +29,7 @@ class Sites:
         homes = [_home(name) for name in ("parfocal", *others)]
         self._foreign = tuple(home for home in homes if home is not None)
         self._command = os.path.join(_home("parfocal") or "", "cli", "")
-        self._library = tuple(
-            sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib") if sysconfig.get_path(name)
-        )
+        self._library = _library()
         self._known: dict[str, int] = {}
 
     def find(self, skip: int = 1) -> Site:
@@ -69,6 +68,13 @@ class Sites:
             return _FOREIGN
         in_library = path.startswith(self._library) and not any(part in path for part in _PACKAGES)
         return _FOREIGN if in_library else _USERS
+
+
+@cache  # sysconfig works out all of its paths for each that it is asked for
+def _library() -> tuple[str, ...]:
+    """The folders of Python's own library, each ending with a separator."""
+    paths = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
+    return tuple(path + os.sep for path in paths if path)
 
 
 def _home(module: str) -> str | None:

@@ -64,11 +64,15 @@ def picture_of(actual: Array, reference: Array) -> ErrorPicture | None:
         finite = np.isfinite(difference)
         size = float(np.abs(difference).max(initial=0.0, where=finite)) or 1.0
         scaled = difference / size  # so that no square overflows or vanishes
-        squares = np.where(finite, np.square(scaled), math.inf)
-        maps = tuple(
-            _heat_map(squares, size, actual.shape, rows, columns) for rows, columns in _groups(actual.ndim)
-        )
-        histogram = _histogram(scaled[finite], size)
+        squares = np.square(scaled)
+        if not finite.all():
+            squares = np.where(finite, squares, math.inf)
+            scaled = scaled[finite]
+        groups = _groups(actual.ndim)
+        if len(groups) > 1:  # of images, which no map tells apart
+            squares = squares.mean(axis=0, dtype=np.float64, keepdims=True)
+        maps = tuple(_heat_map(squares, size, actual.shape, rows, columns) for rows, columns in groups)
+        histogram = _histogram(scaled.reshape(-1), size)
     return ErrorPicture(int(difference.size), histogram, maps)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from parfocal.backends.vocabulary.kinds import ACTIVATIONS
 from parfocal.judge import limits
@@ -132,18 +133,18 @@ def run_after(trace: Trace, first: Node, paired: Container[int]) -> Iterator[Nod
     """The next few calls without a partner, each fed by the one before."""
     last = first
     for _ in range(FUSED_STEPS):
-        following = next(
-            (node for node in trace.nodes[last.order + 1 :] if node.is_leaf and _feeds(last, node)), None
-        )
+        given = {id(value.data) for value in last.outputs.values()}
+        later = islice(trace.nodes, last.order + 1, None)
+        following = next((node for node in later if _takes(node, given) and node.is_leaf), None)
         if following is None or following.order in paired:
             return
         yield following
         last = following
 
 
-def _feeds(producer: Node, consumer: Node) -> bool:
-    given = [value.data for value in producer.outputs.values()]
-    return any(value.data is data for value in consumer.inputs.values() for data in given)
+def _takes(node: Node, given: set[int]) -> bool:
+    """Whether a call takes one of the tensors with these identities."""
+    return any(id(value.data) in given for value in node.inputs.values())
 
 
 def healed_calls(table: PairTable, reference: Trace, port: Trace) -> set[int]:

@@ -8,6 +8,7 @@ earlier) are wrapped while a watch is on, and put back exactly when the last one
 from __future__ import annotations
 
 import functools
+import operator
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -104,6 +105,7 @@ FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescript
 _lock = threading.Lock()
 _reporters: list[OpReporter] = []
 _replaced: list[tuple[Any, dict[str, Any]]] = []  # owners, and what they had
+_exchanged: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # the same and what was put there, by owner
 
 
 @contextmanager
@@ -126,12 +128,23 @@ def watch_ops(tracker: CallTracker, on_op: OnOp) -> Iterator[None]:
 def _install() -> None:
     try:
         for owner, natives in _targets():
-            before = {name: vars(owner)[name] for name in natives}
+            before, instead = _exchange(owner, natives)
             _replaced.append((owner, before))
-            _put(owner, {name: _replacement(natives[name], before[name]) for name in natives})
+            _put(owner, instead)
     except BaseException:
         _restore()
         raise
+
+
+def _exchange(owner: Any, natives: dict[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What an owner has, and what takes its place; mostly it has what it had when it was last asked."""
+    before, instead = _exchanged.get(id(owner), ({}, {}))
+    now = map(vars(owner).__getitem__, natives)
+    if before.keys() != natives.keys() or not all(map(operator.is_, before.values(), now)):
+        before = {name: vars(owner)[name] for name in natives}
+        instead = {name: _replacement(natives[name], before[name]) for name in natives}
+        _exchanged[id(owner)] = before, instead
+    return before, instead
 
 
 def _restore() -> None:

@@ -40,22 +40,30 @@ def users_frames(is_users: Callable[[str], bool]) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def standing(frame: FrameType) -> UserFrame:
+Common = dict[type, dict[str, Any]]  # plain values that classes say of all their objects
+
+
+def standing(frame: FrameType, common: Common) -> UserFrame:
+    """``common``: of classes that were looked at before; there are many names, and few classes."""
     names = {name: value for name, value in frame.f_locals.items() if is_plain(value)}
-    for name, value in _attributes(frame.f_locals.get("self")):
+    for name, value in _attributes(frame.f_locals.get("self"), common):
         if is_plain(value):
             names[f"self.{name}"] = value
         elif not hasattr(value, "forward"):  # a namespace of settings
-            inner = (each for each in _attributes(value) if is_plain(each[1]))
+            inner = (each for each in _attributes(value, common) if is_plain(each[1]))
             names |= {f"self.{name}.{word}": item for word, item in inner}
     return UserFrame(frame.f_code.co_filename, span_of(frame), names)
 
 
-def _attributes(owner: Any) -> Iterator[tuple[str, Any]]:
+def _attributes(owner: Any, common: Common) -> Iterator[tuple[str, Any]]:
     """What an object has for its own, and what its classes say of all of them."""
-    kinds = reversed(type(owner).__mro__) if hasattr(owner, "__dict__") else ()
-    common = {name: value for kind in kinds for name, value in vars(kind).items() if is_plain(value)}
-    for name, value in {**common, **getattr(owner, "__dict__", {})}.items():
+    kind = type(owner)
+    if kind not in common:
+        kinds = reversed(kind.__mro__) if hasattr(owner, "__dict__") else ()
+        common[kind] = {
+            name: value for each in kinds for name, value in vars(each).items() if is_plain(value)
+        }
+    for name, value in {**common[kind], **getattr(owner, "__dict__", {})}.items():
         if not name.startswith("_") and name != FLAG:
             yield name, value
 

@@ -18,7 +18,7 @@ from parfocal.capture.sites import Site, Sites
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
-from parfocal.explain.fixes.frames import LONGEST, span_of, standing, users_frames
+from parfocal.explain.fixes.frames import LONGEST, Common, span_of, standing, users_frames
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.kept import KEPT, is_kept
 from parfocal.explain.ops.log import Key, Maker, Op, OpLog, Return, key_of
@@ -91,6 +91,7 @@ class Watcher:
         self._waiting: dict[int, tuple[dict[str, Key], dict[str, Maker], Site]] = {}
         self._calls: list[int] = []  # under way
         self._makers: dict[int, tuple[Any, Maker]] = {}  # by identity, each tensor kept alive
+        self._common: Common = {}
         self._sees_returns = False
 
     def __call__(self, op: OpCall) -> None:
@@ -149,7 +150,7 @@ class Watcher:
         frames = list(islice(users_frames(self._sites.is_users), MOST_FRAMES))
         if not frames:
             return {}
-        inner, *_ = stand = tuple(map(standing, frames))
+        inner, *_ = stand = tuple(standing(frame, self._common) for frame in frames)
         return {"span": inner.span, "around": self._tensors(frames[0]), "frames": stand}
 
     def _tensors(self, frame: FrameType) -> dict[str, Any]:

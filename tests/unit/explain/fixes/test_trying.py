@@ -116,3 +116,34 @@ def test_arguments_are_left_out_and_passed(model: Any) -> None:
         line(passing(spot, {"2": "mask", "bias": "b"})) == "return self.layer(x, None, mask, scale=2, bias=b)"
     )
     assert line(passing(spot, {"4": "mask"})) is None
+
+
+FUTURE = """from __future__ import annotations
+
+broken = 1
+
+
+class Model:
+    @staticmethod
+    def plain(x):
+        return x
+
+    def forward(self, x):
+        def inner(y: Unknown):
+            return y + 1
+        return inner(x)
+"""
+
+
+def test_a_file_is_compiled_as_it_says(tmp_path: Path) -> None:
+    file = tmp_path / "future.py"
+    file.write_text(FUTURE)
+    names: dict[str, Any] = {}
+    exec(compile(FUTURE, str(file), "exec", dont_inherit=True), names)
+    model = names["Model"]()
+    with patched([model], Patch(str(file), 14, "return inner(x)", "return inner(2 * x)")):
+        assert model.forward(3) == 7  # what is not known is not looked for
+    with patched([model], Patch(str(file), 9, "return x", "return 5 * x")) as functions:
+        assert [function.__name__ for function in functions] == ["plain"]
+        assert model.plain(2) == 10
+    assert (model.forward(3), model.plain(2)) == (4, 2)

@@ -85,3 +85,19 @@ def test_a_line_of_which_nothing_comes_is_led_along_each_time(tried):
     case.checks = []
     assert [judge([0, 0, 1]), judge([0, 0, 1])] == [BETTER, BETTER]
     assert case.led == 2
+
+
+@pytest.mark.parametrize(
+    ("others", "found", "asked"), [(True, rewriting.RIGHT, 0), (False, rewriting.MENDED, 1)]
+)
+def test_a_right_line_is_all_there_is_where_another_mistake_is_inside(tried, others, found, asked):
+    case, judge = tried
+    drifts = []
+    case.has_others_inside = others
+    case.score = lambda repeated: 100.0 if repeated.free and not drifts else 0.0
+    case.run = lambda *, inside=True, listener=None: SimpleNamespace(
+        places={PLACE: case.given}, free=not inside
+    )
+    case.with_drift = lambda: drifts.append(1) or case
+    assert judge([0, 0, 1]) == found
+    assert len(drifts) == asked
