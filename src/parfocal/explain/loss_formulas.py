@@ -16,6 +16,7 @@ from parfocal.phrases import phrase
 CLOSE = limits.causes.FITTED.value
 CLOSE_FIT = limits.causes.LOSS_FITTED.value
 FEW_ROWS = limits.causes.LOSS_ROWS.value
+SOLVED_FROM = limits.causes.LOSS_SOLVED_FROM.value
 Arrays = tuple[Array, ...]
 Evaluate = Callable[[Arrays], Array | None]  # None: it cannot be had of these inputs
 Valued = Sequence[tuple[Arrays, Array]]  # inputs and the loss of them
@@ -60,7 +61,7 @@ def identify_smoothing(valued: Valued) -> float | None:
                 break
         else:
             return None
-    if not found or np.ptp(found) > 1e-3:
+    if len(found) < SOLVED_FROM or np.ptp(found) > 1e-3:
         return None
     middle = float(np.median(found))
     return 0.0 if abs(middle) < 1e-3 else middle
@@ -144,6 +145,8 @@ def identify_distance(valued: Valued) -> Distance | None:
         for name, formula in PLAIN.items():
             if all(_close(float(reduce(formula(d))), value) for d, value in pairs):
                 return Distance(name, reduction)
+    if len(pairs) < SOLVED_FROM:
+        return None
     for reduction, reduce in (("mean", np.mean), ("sum", np.sum)):
         for name, curved in CURVED.items():
             turning = _turning(lambda t, c=curved, r=reduce: float(r(c(pairs[0][0], t))), *pairs[0])  # type: ignore[misc]

@@ -95,8 +95,8 @@ def _span(curve: Array) -> str:
 
 
 def _shifted(rates: RatePair, limit: float) -> Iterator[Cause]:
-    """The same curve some steps earlier or later."""
-    for by in range(1, min(FURTHEST, rates.steps - FEW) + 1):
+    """The same curve some steps earlier or later; of a shorter part than half any curve finds its like."""
+    for by in range(1, min(FURTHEST, rates.steps - FEW, rates.steps // 2) + 1):
         for early in (True, False):
             ours = rates.reference[by:] if early else rates.reference[:-by]
             theirs = rates.port[:-by] if early else rates.port[by:]
@@ -192,9 +192,13 @@ def _ending(rates: RatePair, limit: float) -> Iterator[Cause]:
                 wrong=wrong,
                 right=right,
             )
-            yield Cause(
-                "lr.end", message, phrase("set the end of the port's schedule to {right}", right=right), score
+            shape = shape_of(rates.reference, distance, limit)  # its end may lie behind the last update
+            fix = (
+                phrase("set the end of the port's schedule to {right}", right=right)
+                if shape is None
+                else phrase("make the port's schedule {shape}", shape=shape.in_words())
             )
+            yield Cause("lr.end", message, fix, score)
             return
 
 

@@ -1,7 +1,8 @@
 """Why two samples of the same thing differ: each hypothesis turns the reference's array into the port's.
 
 Axes in another order, channels reversed, a scale and an offset, a shifted or mirrored crop, another way to
-resize, labels by another numbering. It is the cause only if it fits every pair of samples. Only NumPy.
+resize; ``sample_labels`` has those about whole numbers. It is the cause only if it fits every pair of
+samples. Only NumPy.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.causes import number, rounded
+from parfocal.explain.sample_labels import is_label, label_cause
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
@@ -61,8 +63,14 @@ def apart(ours: Array, theirs: Array) -> float:
     return float(difference.max()) / (ROUNDING * scale)
 
 
-def cause_of(pairs: Pairs, limit: float) -> Cause | None:
-    """The first hypothesis that fits all pairs of one field."""
+def cause_of(pairs: Pairs, limit: float, equal: Pairs = ()) -> Cause | None:
+    """The first hypothesis that fits all pairs of one field; ``equal``: those that do not differ.
+
+    What numbers stand for must hold of all samples; a transform may be applied to some of them only.
+    """
+    numbered = label_cause([*pairs, *equal])
+    if numbered is not None or all(is_label(ours) and is_label(theirs) for ours, theirs in pairs):
+        return numbered
     return next((cause for make in HYPOTHESES for cause in make(pairs, limit)), None)
 
 
@@ -80,7 +88,7 @@ def _turned(pairs: Pairs, limit: float) -> Iterator[Cause]:
             continue
         if _fits(pairs, lambda array, order=order: array.transpose(order), limit):  # type: ignore[misc]
             message = phrase("the port's axes are the reference's in the order {order}", order=list(order))
-            back = list(np.argsort(order))
+            back = np.argsort(order).tolist()
             yield Cause(
                 "layout.permuted", message, phrase("transpose the port's samples by {back}", back=back), 0.0
             )
@@ -156,9 +164,9 @@ def _scaled(pairs: Pairs, limit: float) -> Iterator[Cause]:
         fit = fit_scale(pairs, axis)
         if fit is None:
             continue
-        told = [
-            some([number(rounded(float(f"{x:.6g}"))) for x in each]) for each in (fit.scales, fit.offsets)
-        ]
+        least = ROUNDING * max(float(np.abs(theirs).max(initial=0.0)) for _, theirs in pairs)
+        offsets = [0.0 if abs(each) <= least else each for each in fit.offsets]
+        told = [some([number(rounded(float(f"{x:.6g}"))) for x in each]) for each in (fit.scales, offsets)]
         each = "" if len(fit.scales) == 1 else phrase(" for each channel")
         message = phrase(
             "the port's values are the reference's times {factors} plus {offsets}{each}",
@@ -300,40 +308,8 @@ def _resized(pairs: Pairs, limit: float) -> Iterator[Cause]:
     yield Cause("data.resize", message, fix, 0.0)
 
 
-def _labelled(pairs: Pairs, limit: float) -> Iterator[Cause]:
-    """Whole numbers by another numbering."""
-    if any(a.dtype.kind not in "iub" or b.dtype.kind not in "iub" or a.shape != b.shape for a, b in pairs):
-        return
-    ours, theirs = (
-        np.concatenate([pair[side].reshape(-1) for pair in pairs]).astype(np.int64) for side in (0, 1)
-    )
-    if pairs[0][0].ndim > 1 and len(np.unique(ours)) > 1000:
-        return
-    table: dict[int, int] = {}
-    for a, b in zip(ours.tolist(), theirs.tolist(), strict=True):
-        if table.setdefault(a, b) != b:
-            return
-    if len(set(table.values())) != len(table) or len(table) < 2:
-        return
-    steps = {b - a for a, b in table.items()}
-    if len(steps) == 1:
-        by = steps.pop()
-        if by > 0:
-            message = phrase("the port's labels are the reference's plus {number}", number=by)
-            fix = phrase("subtract {number} from the port's labels", number=by)
-        else:
-            message = phrase("the port's labels are the reference's minus {number}", number=-by)
-            fix = phrase("add {number} to the port's labels", number=-by)
-    else:
-        shown = some([phrase("{a} is {b}", a=a, b=b) for a, b in sorted(table.items()) if a != b], 6)
-        message = phrase("the port numbers the labels otherwise: {labels} in the port", labels=shown)
-        fix = phrase("number the port's labels as the reference's are (classes sorted by name?)")
-    yield Cause("data.label", message, fix, 0.0)
-
-
 Hypothesis = Callable[[Pairs, float], Iterator[Cause]]
 HYPOTHESES: tuple[Hypothesis, ...] = (
-    _labelled,
     _turned,
     _channels,
     _scaled,

@@ -265,7 +265,9 @@ def _values(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list
             (ours[name], theirs[name]) for _, ours, theirs in reading.wrong if name in ours and name in theirs
         ]
         pairs = [(a, b) for a, b in pairs if apart(a, b) > LIMIT]
-        cause = cause_of(pairs, LIMIT) if pairs else None
+        both = ((a[name], b[name]) for a, b in zip(*reading.kept, strict=False) if name in a and name in b)
+        equal = [(a, b) for a, b in both if apart(a, b) <= LIMIT]
+        cause = cause_of(pairs, LIMIT, equal) if pairs else None
         ours, theirs = pairs[0]
         numeric = ours.dtype.kind in "fiub" and theirs.dtype.kind in "fiub" and ours.shape == theirs.shape
         floor = ROUNDING * float(np.abs(ours.astype(np.float64)).max(initial=0.0)) if numeric else 0.0

@@ -38,6 +38,7 @@ from parfocal.workflow.seeding import seed as seed_all
 ALARMS = limits.verdicts.INITIAL_ALARMS.value
 MOST = limits.verdicts.INITIAL_NUMBERS.value
 SAME_NUMBERS = limits.verdicts.INITIAL_SAME.value
+WELL_KNOWN = limits.verdicts.INITIAL_DIGITS.value
 
 # Names of initialisers that a backend may know how to write.
 INITIALISERS = (*FAN_INITIALISERS, "constant", "uniform", "normal", "truncated normal")
@@ -293,9 +294,16 @@ def _fix(tensor: _Tensor, written: Mapping[str, str]) -> str:
         return phrase(
             "initialise {place} as the reference does: {in_words}", place=place, in_words=ours.in_words()
         )
-    low, high = (number(float(f"{edge:.2g}")) for edge in (ours.values.min(), ours.values.max()))
-    mean = 0.0 if abs(ours.mean) < ours.std / 100 else float(f"{ours.mean:.2g}")
-    value = number(float(ours.values[0]))
+    digits = 3 if ours.values.size >= WELL_KNOWN else 2
+
+    def told(value: float) -> str:
+        return number(float(f"{value:.{digits}g}"))
+
     return form.format(
-        tensor=place, value=value, low=low, high=high, mean=number(mean), std=number(float(f"{ours.std:.2g}"))
+        tensor=place,
+        value=number(float(ours.values[0])),
+        low=told(ours.values.min()),
+        high=told(ours.values.max()),
+        mean=told(0.0 if abs(ours.mean) < ours.std / 100 else ours.mean),
+        std=told(ours.std),
     )

@@ -16,7 +16,7 @@ from parfocal.inputs import leaves
 from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Divergence, Site, side_name
+from parfocal.judge.verdict import Cause, Divergence, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
@@ -39,6 +39,12 @@ def compare_metric(reference: Function, port: Function, predictions: Any, labels
             phrase("a metric compared with itself is always the same"), hint=phrase("pass two metrics")
         )
     names = [getattr(each, "__name__", type(each).__name__) for each in (reference, port)]
+    for side, function, name in zip(("reference", "port"), (reference, port), names, strict=True):
+        if not callable(function):
+            raise InputError(
+                phrase("the {side}'s metric, a {name}, cannot be called", side=side_name(side), name=name),
+                hint=phrase("pass a function (predictions, labels) -> number that makes and updates it"),
+            )
     sides = _Metric(reference, "reference", names[0]), _Metric(port, "port", names[1])
     values = [side.of(predictions, labels) for side in sides]
     common = [name for name in values[0] if name in values[1]]
@@ -52,8 +58,20 @@ def compare_metric(reference: Function, port: Function, predictions: Any, labels
         )
     parts = [(predictions, labels), *_parts(predictions, labels)]
     table = [(part, sides[0].tried(*part), sides[1].tried(*part)) for part in parts]
+    unsteady = next(
+        (
+            _unsteady_cause(side, name, before[name], again[name])
+            for side, before in zip(sides, values, strict=True)
+            for again in [side.tried(predictions, labels)]
+            for name in common
+            if again is not None and apart(before[name], again[name]) > LIMIT
+        ),
+        None,
+    )
     divergences = [
-        found for name in common if (found := _difference(name, _probes(name, table), sides)) is not None
+        found
+        for name in common
+        if (found := _difference(name, _probes(name, table), sides, unsteady)) is not None
     ]
     if not divergences:
         _check_alive(common, table)
@@ -161,7 +179,23 @@ def _probes(
     ]
 
 
-def _difference(name: str, probes: list[MetricProbe], sides: tuple[_Metric, _Metric]) -> Divergence | None:
+def _unsteady_cause(side: _Metric, name: str, before: float, again: float) -> Cause:
+    label = phrase("the metric") if name == "value" else name
+    message = phrase(
+        "{label} of the {side} is {before} at the first call and {again} at a later one, with the same "
+        "predictions and labels: it keeps what it was given, or draws numbers",
+        label=label,
+        side=side_name(side.side),
+        before=f"{before:.7g}",
+        again=f"{again:.7g}",
+    )
+    fix = phrase("reset the metric of the {side} at every call", side=side_name(side.side))
+    return Cause("metric.value", message, fix, 0.0)
+
+
+def _difference(
+    name: str, probes: list[MetricProbe], sides: tuple[_Metric, _Metric], unsteady: Cause | None
+) -> Divergence | None:
     scores = [apart(probe.reference, probe.port) for probe in probes]
     worst = max(scores)
     if worst <= LIMIT:
@@ -172,7 +206,7 @@ def _difference(name: str, probes: list[MetricProbe], sides: tuple[_Metric, _Met
     def again(side: _Metric) -> Callable[[Any, Any], float | None]:
         return lambda predictions, labels: (side.tried(predictions, labels) or {}).get(name)
 
-    found = cause_of(MetricPair(probes, again(sides[0]), again(sides[1])), LIMIT)
+    found = unsteady or cause_of(MetricPair(probes, again(sides[0]), again(sides[1])), LIMIT)
     floor = ROUNDING * abs(shown.reference)
     label = phrase("the metric") if name == "value" else name
     return Divergence(

@@ -91,3 +91,21 @@ def test_another_length_of_a_cosine_is_the_cause() -> None:
 def test_a_curve_without_formula_has_no_cause() -> None:
     ours, theirs = (0.1 * np.abs(np.sin(np.arange(60.0) ** 2 + shift)) for shift in (0, 1))
     assert cause_of(RatePair(ours, theirs), LIMIT) is None
+
+
+def test_a_part_of_a_curve_that_comes_back_is_no_offset() -> None:
+    """With restarts the first ten updates come again after thirty: the port has none, and is not ahead."""
+    restarts = np.tile(cosine(10, 0.1, 0.0, 10), 4)
+    waves = np.array([0.05 * (1 + math.cos(math.pi * t / 10)) for t in range(40)])
+    cause = cause_of(RatePair(restarts, waves, False), LIMIT)
+    assert cause is None or cause.code != "lr.offset"
+    ahead = cause_of(RatePair(cosine(40, 0.1, 0.0, 60), cosine(43, 0.1, 0.0, 60)[3:], False), LIMIT)
+    assert ahead is not None
+    assert ahead.code == "lr.offset"
+
+
+def test_the_end_of_a_formula_may_lie_behind_the_last_update() -> None:
+    cause = cause_of(RatePair(cosine(40, 0.1, 1e-4, 40), cosine(40, 0.1, 0.0, 40), False), LIMIT)
+    assert cause is not None
+    assert cause.code == "lr.end"
+    assert cause.fix == "make the port's schedule a cosine from 0.1 to 0.0001 over 40 updates"

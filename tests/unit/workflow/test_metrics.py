@@ -230,3 +230,31 @@ def test_results_that_say_nothing_are_refused() -> None:
         pf.compare_result(76.0, 76.2, within=0)
     with pytest.raises(InputError, match="neither a number"):
         pf.compare_result("high", 76.2, within=0.1)
+
+
+class Counting:
+    """Accuracy of all that it was ever given."""
+
+    def __init__(self) -> None:
+        self.hits = self.count = 0
+
+    def __call__(self, scores: Any, labels: Any) -> float:
+        self.hits += int((scores.argmax(1) == labels).sum())
+        self.count += len(labels)
+        return self.hits / self.count
+
+
+def test_a_metric_that_keeps_what_it_was_given_is_told() -> None:
+    report = pf.compare_metric(accuracy, Counting(), SCORES, LABELS)
+    assert report.first is not None
+    assert report.first.cause is not None
+    assert report.first.cause.code == "metric.value"
+    assert "with the same predictions and labels: it keeps what it was given" in report.first.cause.message
+    assert report.first.cause.fix == "reset the metric of the port at every call"
+    fresh = pf.compare_metric(accuracy, lambda *given: Counting()(*given), SCORES, LABELS)
+    assert fresh.ok
+
+
+def test_what_cannot_be_called_is_an_error() -> None:
+    with pytest.raises(InputError, match="the port's metric, a dict, cannot be called"):
+        pf.compare_metric(accuracy, {}, SCORES, LABELS)

@@ -196,6 +196,15 @@ LOSSES_GROWN = Limit(
     8.0,
     "Times a difference must have grown to be said to grow.",
 )
+LOSS_SOLVED_FROM = Limit(
+    2,
+    "Values of a loss that a number of its formula is told from: it is solved from one, which any loss "
+    "fits, and must hold of another.",
+)
+LABELS_FEWEST = Limit(
+    4,
+    "Labels, or places of one id, from which on a rule about all of them is told: fewer agree by chance.",
+)
 STRETCH_ROUNDING = Limit(
     4.0,
     "Units in the last place that one gradient may be off in a stretch of free steps.",

@@ -83,10 +83,11 @@ def _cause(observed: Array, expected: Array) -> Cause | None:
             "the port's batch has the reference's samples in another order ({order} ...)", order=order[:6]
         )
         return Cause("data.order", message, phrase("give both sides one order of samples"), 0.0)
-    pairs = [
-        (expected[n], observed[n]) for n in range(len(expected)) if apart(expected[n], observed[n]) > LIMIT
-    ]
-    return cause_of(pairs[:SAMPLES], LIMIT) if pairs else None
+    pairs: list[tuple[Array, Array]] = []
+    equal: list[tuple[Array, Array]] = []
+    for pair in zip(expected, observed, strict=True):
+        (pairs if apart(*pair) > LIMIT else equal).append(pair)
+    return cause_of(pairs[:SAMPLES], LIMIT, equal[:SAMPLES]) if pairs else None
 
 
 def _permutation(observed: Array, expected: Array) -> list[int] | None:

@@ -1,0 +1,183 @@
+"""Why labels, ids and masks of two datasets differ: whole numbers that stand for something.
+
+By another numbering, one value for another, as vectors of zeros and a one, given to other samples, or filled
+up at the other end. Each must hold of all samples, also of those that agree. Only NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from parfocal.backends.protocol import Array
+from parfocal.brief import some
+from parfocal.judge import limits
+from parfocal.judge.verdict import Cause, side_name
+from parfocal.phrases import phrase
+
+FEWEST = limits.causes.LABELS_FEWEST.value
+SIDES = "reference", "port"
+Pairs = Sequence[tuple[Array, Array]]  # of the reference and of the port
+
+
+def label_cause(pairs: Pairs) -> Cause | None:
+    """The first hypothesis that fits all pairs of one field."""
+    return next((cause for make in HYPOTHESES for cause in make(pairs)), None)
+
+
+def is_label(array: Array) -> bool:
+    """A single whole number: no picture, of which a transform could be told."""
+    return _whole(array) and array.size == 1
+
+
+def _whole(array: Array) -> bool:
+    return array.dtype.kind in "iub"
+
+
+def _flat(pairs: Pairs) -> tuple[Array, Array] | None:
+    """All numbers of both sides, where they are whole and lie alike."""
+    if any(not _whole(a) or not _whole(b) or a.shape != b.shape for a, b in pairs):
+        return None
+    ours, theirs = (
+        np.concatenate([pair[side].reshape(-1) for pair in pairs]).astype(np.int64) for side in (0, 1)
+    )
+    return ours, theirs
+
+
+def _numbered(pairs: Pairs) -> Iterator[Cause]:
+    """By another numbering."""
+    flat = _flat(pairs)
+    if flat is None or (pairs[0][0].ndim > 1 and len(np.unique(flat[0])) > 1000):
+        return
+    ours, theirs = flat
+    table: dict[int, int] = {}
+    for a, b in zip(ours.tolist(), theirs.tolist(), strict=True):
+        if table.setdefault(a, b) != b:
+            return
+    if len(set(table.values())) != len(table) or len(table) < 2:
+        return
+    steps = {b - a for a, b in table.items()}
+    if len(steps) == 1:
+        by = steps.pop()
+        if by > 0:
+            message = phrase("the port's labels are the reference's plus {number}", number=by)
+            fix = phrase("subtract {number} from the port's labels", number=by)
+        else:
+            message = phrase("the port's labels are the reference's minus {number}", number=-by)
+            fix = phrase("add {number} to the port's labels", number=-by)
+    else:
+        shown = some([phrase("{a} is {b}", a=a, b=b) for a, b in sorted(table.items()) if a != b], 6)
+        message = phrase("the port numbers the labels otherwise: {labels} in the port", labels=shown)
+        fix = phrase("number the port's labels as the reference's are (classes sorted by name?)")
+    yield Cause("data.label", message, fix, 0.0)
+
+
+def _one_value(pairs: Pairs) -> Iterator[Cause]:
+    """One value stands where the reference has another, everywhere; all others agree."""
+    flat = _flat(pairs)
+    if flat is None:
+        return
+    ours, theirs = flat
+    at = ours != theirs
+    if int(at.sum()) < FEWEST:
+        return
+    values = np.unique(ours[at]), np.unique(theirs[at])
+    if len(values[0]) != 1 or len(values[1]) != 1 or not np.array_equal(ours == values[0][0], at):
+        return
+    right, wrong = int(values[0][0]), int(values[1][0])
+    message = phrase(
+        "wherever the reference has {reference} the port has {port}; all other numbers agree",
+        reference=right,
+        port=wrong,
+    )
+    fix = phrase("write {right} for {wrong} there (what fills up, or is ignored?)", right=right, wrong=wrong)
+    yield Cause("data.label", message, fix, 0.0)
+
+
+def _as_vector(pairs: Pairs) -> Iterator[Cause]:
+    """A number on one side, a vector of zeros and a one on the other."""
+    for wide, narrow in ((1, 0), (0, 1)):
+        if all(_is_vector_of(pair[wide], pair[narrow]) for pair in pairs):
+            side, other = (side_name(SIDES[at]) for at in (wide, narrow))
+            message = phrase(
+                "the {side} gives labels as vectors of zeros and a one, the {other} their numbers",
+                side=side,
+                other=other,
+            )
+            fix = (
+                phrase("give the port's labels as numbers: argmax of what it gives")
+                if wide == 1
+                else phrase("give the port's labels as vectors of zeros and a one")
+            )
+            yield Cause("data.label", message, fix, 0.0)
+
+
+def _is_vector_of(wide: Array, narrow: Array) -> bool:
+    if not _whole(narrow) or wide.ndim != narrow.ndim + 1 or wide.shape[:-1] != narrow.shape:
+        return False
+    if not np.isin(wide, (0, 1)).all() or not (wide.sum(axis=-1) == 1).all():
+        return False
+    return bool(np.array_equal(wide.argmax(axis=-1), narrow))
+
+
+def _paired_otherwise(pairs: Pairs) -> Iterator[Cause]:
+    """The same labels, given to other samples."""
+    flat = _flat(pairs)
+    if flat is None or pairs[0][0].size != 1 or len(pairs) < FEWEST:
+        return
+    ours, theirs = flat
+    if np.array_equal(ours, theirs) or not np.array_equal(np.sort(ours), np.sort(theirs)):
+        return
+    wrong = int((ours != theirs).sum())
+    message = phrase(
+        "the port gives the same labels to other samples: {wrong} of {count} samples have another's",
+        wrong=wrong,
+        count=len(ours),
+    )
+    fix = phrase("read the port's labels in the order of its samples")
+    yield Cause("data.label", message, fix, 0.0)
+
+
+def _filled(pairs: Pairs) -> Iterator[Cause]:
+    """Sequences of one length, filled up at the other end."""
+    if any(not _whole(a) or not _whole(b) or a.ndim != 1 or a.shape != b.shape for a, b in pairs):
+        return
+    for turn in (1, -1):  # the reference fills up behind, or in front
+        ends = {int(pair[0][::turn][-1]) for pair in pairs if pair[0].size and not _equal(pair)}
+        if len(ends) != 1:
+            continue
+        fill = ends.pop()
+        if all(_equal(pair) or _moved(pair[0][::turn], pair[1][::turn], fill) for pair in pairs):
+            places = phrase("at the end"), phrase("at the beginning")
+            ours, theirs = places[::turn]
+            message = phrase(
+                "the reference fills up with {fill} {ours}, the port {theirs}",
+                fill=fill,
+                ours=ours,
+                theirs=theirs,
+            )
+            yield Cause("data.crop", message, phrase("fill the port's up {ours}", ours=ours), 0.0)
+            return
+
+
+def _equal(pair: tuple[Array, Array]) -> bool:
+    return bool(np.array_equal(*pair))
+
+
+def _moved(ours: Array, theirs: Array, fill: int) -> bool:
+    """Whether what comes before the fill in the one comes after it in the other."""
+    held = int(np.flatnonzero(ours != fill)[-1]) + 1 if (ours != fill).any() else 0
+    count = len(ours) - held
+    return bool(
+        held and count and np.array_equal(ours[:held], theirs[count:]) and (theirs[:count] == fill).all()
+    )
+
+
+HYPOTHESES: tuple[Callable[[Pairs], Iterator[Cause]], ...] = (
+    _numbered,
+    _one_value,
+    _as_vector,
+    _filled,
+    _paired_otherwise,
+)
