@@ -37,7 +37,8 @@ class Container:
 
 def flatten(value: Any) -> FlatValue:
     """Every leaf of a value under its slot."""
-    if not _is_container_class(type(value)):  # as most outputs are
+    kind: Any = type(value)
+    if not _is_container_class(kind):  # as most outputs are
         return FlatValue({BARE: value}, BARE)
     leaves: dict[str, Any] = {}
     shape = _flatten(value, "", leaves, 0)

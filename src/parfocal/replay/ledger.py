@@ -22,6 +22,7 @@ from parfocal.errors import InputError, StorageError
 from parfocal.native.library import LIBRARY
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData
+from parfocal.run.storage import reserve
 
 # By default, of all that is put aside one part in so many. Half of that is what a run holds by itself
 # until its gradients come back, so with the run of the port and the copies of gradients an alignment
@@ -29,6 +30,7 @@ from parfocal.replay.trace import TensorData
 SHARE = 8
 LEAST = 256 * 2**20  # small models are kept in memory
 _PIECE = 16 * 2**20  # from 32 MB on the C library keeps nothing
+_RESERVED = 64 * 2**20  # room in the file that is asked for at once
 _ALIGNMENT = 64
 _LARGE = 2**20
 _UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -62,6 +64,7 @@ class Ledger:
         self._places: dict[int, tuple[int, np.dtype[np.generic], tuple[int, ...]]] = {}  # in the file
         self._file: IO[bytes] | None = None
         self._end = 0
+        self._room = 0  # how far it was asked for
         self._count = 0
         self._last: tuple[int, Array] | None = None  # the last one read from the file
 
@@ -140,6 +143,9 @@ class Ledger:
                 self._file = tempfile.TemporaryFile(prefix="parfocal-", buffering=0)  # noqa: SIM115
             data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
             position = self._end
+            while self._room < position + array.nbytes:
+                reserve(self._file.fileno(), self._room, _RESERVED)
+                self._room += _RESERVED
             while data:
                 written = os.pwrite(self._file.fileno(), data, position)
                 data, position = data[written:], position + written

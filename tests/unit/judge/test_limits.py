@@ -26,7 +26,7 @@ EXCEPTIONS = {
         judge/parallel.py:THREADED_BLOCKS,SPANS,MAX_WORKERS
         judge/reading.py:BLOCK_BYTES,KEPT_BYTES,_ALIGNMENT judge/reading.py:_WORTH_ALIGNING
         judge/ulp.py:_DIGIT,_LENGTH judge/moments.py:_FARTHEST judge/sketch.py:_CANCELLING
-        replay/ledger.py:SHARE,LEAST,_PIECE,_ALIGNMENT,_LARGE replay/noise_floors.py:HELD_SHARE
+        replay/ledger.py:SHARE,LEAST,_PIECE,_RESERVED,_ALIGNMENT,_LARGE replay/noise_floors.py:HELD_SHARE
         replay/observe.py:RECENT capture/recording.py:SMALL_BYTES weights/copying.py:STRIP,PIECE,THREADS
         weights/fingerprint.py:SMALL weights/checkpoints/tensors.py:MAPPED,CHUNK
         workflow/collecting.py:_NEVER,_YOUNG workflow/training/judging.py:SMALL

@@ -159,6 +159,27 @@ def test_short_writes_and_reads_are_continued(monkeypatch):
         assert [ledger.get(ticket).tolist() for ticket in tickets] == [(array + n).tolist() for n in range(3)]
 
 
+def test_room_is_asked_for_before_it_is_written_to(monkeypatch):
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(module, "reserve", lambda _, offset, nbytes: asked.append((offset, nbytes)))
+    monkeypatch.setattr(module, "_RESERVED", 4096)
+    with Ledger(0) as ledger:
+        ledger.put(np.zeros(100, np.uint8))
+        assert asked == [(0, 4096)]
+        ledger.put(np.zeros(100, np.uint8))  # there is room
+        assert asked == [(0, 4096)]
+        ledger.put(np.zeros(9000, np.uint8))  # more than is asked for at once
+    assert asked == [(0, 4096), (4096, 4096), (8192, 4096)]
+
+
+def test_what_is_kept_in_memory_asks_for_no_room(monkeypatch):
+    asked: list[object] = []
+    monkeypatch.setattr(module, "reserve", lambda *given: asked.append(given))
+    with Ledger(10_000) as ledger:
+        ledger.put(np.zeros(100, np.uint8))
+    assert not asked
+
+
 def test_a_full_disk_is_said_with_the_place_and_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 

@@ -45,7 +45,10 @@ class Models(Tensors, ModuleTree):
     every_modules = _EVERY_MODULE_S
     kinds: ClassVar[Kinds] = kinds
 
-    children = staticmethod(children)
+    @staticmethod
+    def children(module: Any) -> Mapping[str, Any]:
+        named: Mapping[str, Any] = module._sub_layers
+        return named
 
     @staticmethod
     def own_state(module: Any) -> Iterator[OwnTensor]:

@@ -130,14 +130,9 @@ class Tensors:
 
     def to_array(self, tensor: Any, *, copy: bool = True) -> Array:
         on_cpu = tensor.place.is_cpu_place()
-        if (
-            on_cpu
-            and not copy
-            and tensor.dtype is _FLOAT32
-            and tensor.is_dense()
-            and tensor._is_initialized()
-        ):
-            return np.from_dlpack(_Shared(tensor))  # as most are, and asked for many times
+        usual = on_cpu and tensor.dtype is _FLOAT32 and tensor.is_dense() and tensor._is_initialized()
+        if usual and not copy:  # asked for many times
+            return np.from_dlpack(_Shared(tensor))
         plain = self._dense(tensor)
         array = self._view(plain if on_cpu else plain.detach().cpu())
         return np.array(array, copy=True, order="C") if copy and on_cpu else array
