@@ -25,7 +25,7 @@ def copied(value: Any, memo: Memo, other: Copier = copy.deepcopy) -> Any:
     A module is an object with a dozen containers (of hooks, mostly, and empty) and a few numbers and names;
     ``other`` copies what is none of that.
     """
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _ATOMS:
         return value
     found = memo.get(id(value), _NEW)
