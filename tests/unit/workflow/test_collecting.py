@@ -21,7 +21,7 @@ def test_put_off_until_the_end(thresholds):
     with full_collections_put_off():
         young, middle, full = gc.get_threshold()
         assert thresholds[0] < young < 10**5
-        assert middle == thresholds[1]
+        assert middle > 10**6  # what outlived a young collection is kept, as a rule
         assert full > 10**6
     assert gc.get_threshold() == thresholds
 
