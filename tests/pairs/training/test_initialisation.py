@@ -135,9 +135,11 @@ def test_one_wrong_tensor_is_named_and_no_other(name: str) -> None:
     assert report.first.cause.code == code
 
 
-MODELS = [  # one of each kind of network: its larger ones begin by the same lines of code
-    "resnet18", "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small", "shufflenet_v2_x0_5", "densenet121",
-    "mnasnet0_5", "efficientnet_b0", "regnet_y_400mf", "googlenet",
+MODELS = [
+    "resnet18", "resnet34", "squeezenet1_0", "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small",
+    "mobilenet_v3_large", "shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "shufflenet_v2_x1_5", "densenet121",
+    "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "efficientnet_b0", "efficientnet_b1", "regnet_x_400mf",
+    "regnet_y_400mf", "regnet_y_800mf", "googlenet",
 ]  # fmt: skip
 
 

@@ -286,4 +286,10 @@ LIMITS = {
     "follows from 4! = 24.": "由 4! = 24 得出。",
     "{count} pairs of attention, routed MLPs and recurrent cells by hand get the weights that the correct port gets.": "{count} 对手写的注意力、路由 MLP 和循环单元得到与正确移植相同的权重。",
     "the same {count} pairs.": "同样的 {count} 对。",
+    "Units in the last place by which the reference is moved to see whether a value lies on a kink. The two frameworks sum in other orders and are farther apart than one unit; what is smooth moves in proportion and stays below the limit of a whole model.": "为判断某个值是否恰在折点上，把参考模型移动的末位单位数。两个框架的求和次序不同，相差超过一个单位；光滑处按比例变化，仍低于整个模型的界限。",
+    "Share of a jump that may be left once the reference jumps the same way: chance alone does not take away as much of a mistake.": "参考模型以同样方式跳变之后，跳变允许剩下的份额：仅凭偶然不会把一个错误消去这么多。",
+    "First values of a tensor from which on a fix gives their spread to three digits, not two: the spread of so many is known to 1.6 %.": "张量的初始值达到这么多个时，修改建议给出三位而不是两位有效数字的标准差：这么多个数的标准差可知到 1.6 %。",
+    "Values of a loss that a number of its formula is told from: it is solved from one, which any loss fits, and must hold of another.": "推断损失公式中的一个数所需的损失值个数：由一个值求出（任何损失都能满足），并须在另一个值上成立。",
+    "Labels, or places of one id, from which on a rule about all of them is told: fewer agree by chance.": "标签（或同一编号出现的位置）达到这么多时，才说出对全部标签成立的规律：更少则可能是偶然一致。",
+    "Times that a step of the reference is made again, moved, to find the jump of a gradient. Each flips the same value about every second time and costs a step of the reference; the calls of a step cost more.": "为找到梯度的跳变，把参考模型的一步在移动后重做的次数。每次约有一半机会使同一个值翻转，代价是参考模型的一步；逐次调用检查一步的代价更高。",
 }
