@@ -133,3 +133,16 @@ def test_the_rest_is_left_to_another():
     part = Part()
     part.own = Slotted()
     assert copied(part, {}, marked).own == "marked"
+
+
+def test_states_that_are_made_anew_are_not_taken_for_each_other():
+    class Fresh:
+        def __init__(self, number):
+            self.number = number
+
+        def __getstate__(self):
+            return {"held": [self.number, []]}
+
+    copies = copied([Fresh(number) for number in range(100)], {})
+    assert [each.held[0] for each in copies] == list(range(100))
+    assert len({id(each.held) for each in copies}) == 100
