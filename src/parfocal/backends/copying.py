@@ -85,7 +85,7 @@ def _object(value: Any, memo: Memo, other: Copier) -> Any:
     state = value.__getstate__() if hasattr(type(value), "__getstate__") else vars(value)
     if not (state is None or isinstance(state, dict)):
         return other(value, memo)
-    # as long as copies are known by identity, what a ``__getstate__`` made for this must not give its own away
+    # copies are known by identity: what a ``__getstate__`` made for this must live as long as the memo does
     memo.setdefault(id(memo), []).append(state)
     new = memo[id(value)] = object.__new__(type(value))
     attributes = _items(state or {}, memo, other)
