@@ -39,6 +39,7 @@ _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 # Cubes of numbers in this range neither overflow nor lose digits to underflow.
 _SAFE = {_FLOAT32: (1e-7, 1e10), _FLOAT64: (1e-90, 1e90)}
 _SIX = ctypes.c_double * 6
+_LAID_OUT = 1 << 24  # bytes of an array that is copied if it does not lie in order; a larger one is read in blocks
 _FARTHEST = 100  # exponents up to this are far from the ends of float32
 
 
@@ -110,6 +111,8 @@ def working_dtype(array: Array) -> np.dtype[Any]:
 def gather(array: Array, what: Pass) -> Moments:
     """The moments of an array, over the blocks of a pass; a complex one is seen as ``real_view`` does."""
     array = real_view(array)
+    if array.nbytes <= _LAID_OUT:  # a transposed view: its copy is what the compiled loop takes
+        array = np.ascontiguousarray(array).reshape(array.shape)
     loop = _compiled(array, what)
     whole = None if loop is None else loop.over(0, array.size)
     if whole is not None:

@@ -25,7 +25,7 @@ EXCEPTIONS = {
         judge/apart.py:_BLOCK judge/kernels.py:PIECE,_CHUNK,_FEW,_AT_ONCE judge/metrics.py:_SLICE_BYTES
         judge/parallel.py:THREADED_BLOCKS,SPANS,MAX_WORKERS
         judge/reading.py:BLOCK_BYTES,KEPT_BYTES,_ALIGNMENT judge/reading.py:_WORTH_ALIGNING
-        judge/ulp.py:_DIGIT,_LENGTH judge/moments.py:_FARTHEST judge/sketch.py:_CANCELLING
+        judge/ulp.py:_DIGIT,_LENGTH judge/moments.py:_FARTHEST,_LAID_OUT judge/sketch.py:_CANCELLING
         replay/ledger.py:SHARE,LEAST,_PIECE,_RESERVED,_ALIGNMENT,_LARGE replay/noise_floors.py:HELD_SHARE
         replay/observe.py:RECENT capture/recording.py:SMALL_BYTES weights/copying.py:STRIP,PIECE,THREADS
         weights/fingerprint.py:SMALL weights/checkpoints/tensors.py:MAPPED,CHUNK
