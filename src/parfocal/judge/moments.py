@@ -39,9 +39,8 @@ _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 # Cubes of numbers in this range neither overflow nor lose digits to underflow.
 _SAFE = {_FLOAT32: (1e-7, 1e10), _FLOAT64: (1e-90, 1e90)}
 _SIX = ctypes.c_double * 6
-_LAID_OUT = (
-    1 << 24
-)  # bytes: up to this an array that does not lie in order is copied, a larger one read in blocks
+# Bytes: up to this an array that does not lie in order is copied; a larger one is read in blocks.
+_LAID_OUT = 1 << 24
 _FARTHEST = 100  # exponents up to this are far from the ends of float32
 
 
