@@ -11,6 +11,7 @@ import argparse
 import os
 import platform
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
@@ -79,6 +80,8 @@ def environment(name: str, threads: int) -> dict[str, str]:
         "MKL_DYNAMIC": "FALSE",  # else MKL takes no more threads than there are cores
         # more threads than cores must not wait for each other in a busy loop
         "OMP_WAIT_POLICY": "PASSIVE",
+        # what torch.compile made for one processor does not compile for another
+        "TORCHINDUCTOR_CACHE_DIR": os.path.join(tempfile.gettempdir(), f"torchinductor_parfocal_{name}"),
     }
     allowed = PROCESSORS[name].numpy_features
     chosen = frozenset(feature for feature in umath.__cpu_dispatch__ if umath.__cpu_features__[feature])

@@ -6,9 +6,9 @@ such calls cannot be compared one by one; what comes later agrees again.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 
 from parfocal.backends.vocabulary.kinds import ACTIVATIONS
 from parfocal.judge import limits
@@ -134,7 +134,7 @@ def run_after(trace: Trace, first: Node, paired: Container[int]) -> Iterator[Nod
     last = first
     for _ in range(FUSED_STEPS):
         given = {id(value.data) for value in last.outputs.values()}
-        later = islice(trace.nodes, last.order + 1, None)
+        later = (trace.nodes[order] for order in range(last.order + 1, len(trace.nodes)))
         following = next((node for node in later if _takes(node, given) and node.is_leaf), None)
         if following is None or following.order in paired:
             return
@@ -161,9 +161,11 @@ def healed_calls(table: PairTable, reference: Trace, port: Trace) -> set[int]:
     }
     apart = {order: nearest(a.outputs, b.outputs) for order, (a, b) in pairs.items()}
     loose = {order for order, (a, b) in pairs.items() if may_divide_differently(a, b)}
+    strict = [order for order in pairs if order not in loose]
     healed = set()
     for order in loose:
-        later = [other for other in pairs if other > order and other not in loose][:HEALING]
+        first = bisect_right(strict, order)
+        later = strict[first : first + HEALING]
         if CLEARLY < apart[order] < UNLIKE and later and all(apart[other] <= SAME for other in later):
             healed.add(order)
     return healed | _cut_to_size(table, reference, port, apart)
@@ -179,11 +181,8 @@ def _cut_to_size(table: PairTable, reference: Trace, port: Trace, apart: Mapping
     if table.to_port.get(0) != 0 or not all(alike):
         return set()
     unlike = {order for order in apart if apart[order] == UNLIKE and port.nodes[order].outputs}
-    return {
-        order
-        for order in unlike
-        if all(apart[other] <= SAME for other in apart if other > order and other not in unlike)
-    }
+    last_apart = max((order for order in apart if order not in unlike and apart[order] > SAME), default=-1)
+    return {order for order in unlike if order > last_apart}
 
 
 def may_divide_differently(a: Node, b: Node) -> bool:

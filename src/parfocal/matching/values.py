@@ -14,6 +14,7 @@ SAME = limits.pairing.SAME_VALUES.value
 UNLIKE = math.inf
 FAR = limits.pairing.FAR_VALUES.value
 CLOSE = limits.pairing.ROUNDED_VALUES.value
+EQUALLY_NEAR = limits.pairing.EQUALLY_NEAR.value
 
 
 def distance(x: Fingerprint, y: Fingerprint) -> float:
@@ -55,8 +56,11 @@ def _may_tie(a: Value, b: Value) -> bool:
     )
 
 
-def _telling(apart: float) -> float:
-    return 0.0 if apart <= CLOSE else min(apart, FAR)
+def _telling(apart: float, nearest_apart: float) -> float:
+    """How far apart two values are, as far as that tells anything; of equally near ones it is the same."""
+    if apart <= CLOSE:
+        return 0.0
+    return min(nearest_apart if apart <= EQUALLY_NEAR * nearest_apart else apart, FAR)
 
 
 def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict[str, Value]:
@@ -72,9 +76,10 @@ def tie_slots(port: Mapping[str, Value], reference: Mapping[str, Value]) -> dict
     for slot, own in port.items():
         first.setdefault(id(own.data), slot)
     ranks = {slot: rank for rank, slot in enumerate(reference)}
+    near = {slot: nearest({slot: own}, reference) for slot, own in port.items()}
     candidates = sorted(
         (
-            _telling(distance(own.data.fingerprint, other.data.fingerprint)),
+            _telling(distance(own.data.fingerprint, other.data.fingerprint), near[slot]),
             first[id(own.data)] != slot,
             slot != name,
             abs(rank - ranks[name]),

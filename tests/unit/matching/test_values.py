@@ -112,3 +112,20 @@ def test_a_boolean_mask_is_not_tied_to_one_of_floats():
 def test_no_slot_is_used_twice():
     x = noise(9)
     assert len(tied({"0": value(x), "1": value(x)}, {"only": value(x)})) == 1
+
+
+def test_equally_near_values_are_tied_by_name_whatever_their_last_digits():
+    x = noise(9)
+    reference = {"a": value(x * np.float32(1.0010005)), "b": value(x * np.float32(1.001))}
+    for port in ("ab", "ba"):
+        values = {"a": value(x), "b": value(x * np.float32(0.9999))}
+        assert tied({slot: values[slot] for slot in port}, reference) == {"a": "a", "b": "b"}
+
+
+def test_a_nearer_value_comes_before_a_name():
+    x = noise(9)
+    reference = {"a": value(x * np.float32(1.002)), "b": value(x)}
+    assert tied({"a": value(x * np.float32(1.0005)), "b": value(x * np.float32(1.003))}, reference) == {
+        "a": "b",
+        "b": "a",
+    }

@@ -16,6 +16,11 @@ ROUNDED_VALUES = Limit(
     1e-5,
     "Values nearer than this say nothing about which is which either: that is rounding.",
 )
+EQUALLY_NEAR = Limit(
+    1.01,
+    "Times the distance of the nearest value: one as far as that is as near, and its place and name decide. "
+    "Sums in another order differ in their last digits only.",
+)
 WITNESS_ALIKE = Limit(
     1e-4,
     "Relative to the reference's: values this close have one fingerprint for all that calls are paired by.",

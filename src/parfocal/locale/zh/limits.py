@@ -292,4 +292,5 @@ LIMITS = {
     "Values of a loss that a number of its formula is told from: it is solved from one, which any loss fits, and must hold of another.": "推断损失公式中的一个数所需的损失值个数：由一个值求出（任何损失都能满足），并须在另一个值上成立。",
     "Labels, or places of one id, from which on a rule about all of them is told: fewer agree by chance.": "标签（或同一编号出现的位置）达到这么多时，才说出对全部标签成立的规律：更少则可能是偶然一致。",
     "Times that a step of the reference is made again, moved, to find the jump of a gradient. Each flips the same value about every second time and costs a step of the reference; the calls of a step cost more.": "为找到梯度的跳变，把参考模型的一步在移动后重做的次数。每次约有一半机会使同一个值翻转，代价是参考模型的一步；逐次调用检查一步的代价更高。",
+    "Times the distance of the nearest value: one as far as that is as near, and its place and name decide. Sums in another order differ in their last digits only.": "最近值的距离的倍数：距离不超过它的值同样近，由位置和名称决定。求和次序不同只影响最后几位数字。",
 }
