@@ -336,6 +336,57 @@ def test_a_setting_of_some_parameters_is_told_of_these_only() -> None:
     assert message == "the weight decay of 0.bias and 2 more is 0.01 in the reference and 0 in the port"
 
 
+# which parameters are not decayed in the reference, and how the fix picks them
+LEFT_OUT: dict[str, tuple[Callable[[str, Any], bool], str]] = {
+    "those of one dimension": (
+        lambda name, value: value.ndim <= 1,
+        "[p for p in port.parameters() if p.ndim <= 1]",
+    ),
+    "biases": (
+        lambda name, value: name.endswith("bias"),
+        '[p for n, p in port.named_parameters() if n.endswith("bias")]',
+    ),
+    "one": (
+        lambda name, value: name == "1.weight",
+        '[p for n, p in port.named_parameters() if n in {"1.weight"}]',
+    ),
+}
+
+
+@pytest.mark.parametrize("which", LEFT_OUT)
+def test_the_fix_for_some_parameters_is_a_group_that_works(which: str) -> None:
+    """The code that picks them is run as it is printed, and the pair is the same then."""
+    left_out, code = LEFT_OUT[which]
+
+    def grouped(model: Any) -> Any:
+        named = dict(model.named_parameters())
+        few = [value for name, value in named.items() if left_out(name, value)]
+        others = [value for name, value in named.items() if not left_out(name, value)]
+        return torch_optim.AdamW([{"params": others}, {"params": few, "weight_decay": 0.0}], 0.001)
+
+    def plain(port: Any) -> Any:
+        return paddle_optim.AdamW(0.001, parameters=port.parameters(), weight_decay=0.01)
+
+    def mended(port: Any) -> Any:
+        few = eval(code, {"port": port})
+        names = {each.name for each in few}
+        others = [each for each in port.parameters() if each.name not in names]
+        groups = [{"params": others}, {"params": few, "weight_decay": 0.0}]
+        return paddle_optim.AdamW(0.001, parameters=groups, weight_decay=0.01)
+
+    def report(port: Any) -> Any:
+        reference, ours = perceptron(norm=True)
+        data = batches(6, size=4096)
+        return pf.compare_training(reference, ours, data, loss=LOSSES, optimizers=(grouped, port))
+
+    wrong = report(plain)
+    assert wrong.first.cause.code == "optim.weight_decay"
+    assert wrong.first.cause.fix == (
+        f"give {code} a group of its own, set as paddle.optimizer.AdamW(..., weight_decay=0.0)"
+    )
+    assert report(mended).ok
+
+
 def test_large_batches_leave_only_a_note_of_running_variances() -> None:
     report = compare(*momentum(), models=perceptron(norm=True), data=batches(6, size=4096))
     assert report.ok, report

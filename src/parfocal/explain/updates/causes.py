@@ -31,6 +31,21 @@ NAMES = {
     "bias_correction": phrase("whether moments are corrected for their start at zero"),
     "kind": phrase("the rule of update"),
 }
+OF_A_WHOLE_OPTIMIZER = ("kind", "decay", "momentum")  # what names another class, which a group cannot
+# Groups of parameters that people make, and how they are written.
+GROUPS: tuple[tuple[str, Callable[[UpdateEvidence], bool]], ...] = (
+    ("p for p in port.parameters() if p.ndim <= 1", lambda each: each.port.moment.weight.ndim <= 1),
+    ("p for p in port.parameters() if p.ndim > 1", lambda each: each.port.moment.weight.ndim > 1),
+    (
+        'p for n, p in port.named_parameters() if n.endswith("bias")',
+        lambda each: each.path.endswith("bias"),
+    ),
+    (
+        'p for n, p in port.named_parameters() if not n.endswith("bias")',
+        lambda each: not each.path.endswith("bias"),
+    ),
+)
+MOST_NAMES = 6  # that are written out in a line
 
 
 def explain_updates(
@@ -108,7 +123,7 @@ def _by_settings(
             key = f"{name} {ours!r} {theirs!r}"
             if key in effects:
                 groups.setdefault(key, (name, ours, theirs, []))[3].append(each)
-    return [_told(*groups[key], len(every), written) for key in sorted(groups, key=lambda key: -effects[key])]
+    return [_told(*groups[key], every, written) for key in sorted(groups, key=lambda key: -effects[key])]
 
 
 def _said_otherwise(each: UpdateEvidence) -> list[tuple[str, Any, Any]]:
@@ -147,9 +162,15 @@ def _share(then: Array, now: Array, whole: Array) -> float:
 
 
 def _told(
-    name: str, ours: Any, theirs: Any, where: Sequence[UpdateEvidence], of: int, written: Written
+    name: str,
+    ours: Any,
+    theirs: Any,
+    where: Sequence[UpdateEvidence],
+    every: Sequence[UpdateEvidence],
+    written: Written,
 ) -> Cause:
-    few = phrase(" of {places}", places=_places([each.path for each in where])) if len(where) < of else ""
+    some = len(where) < len(every)
+    few = phrase(" of {places}", places=_places([each.path for each in where])) if some else ""
     title = NAMES.get(name, name)
     message = phrase(
         "{title}{few} is {reference} in the reference and {port} in the port",
@@ -164,11 +185,28 @@ def _told(
     fix = phrase("write {line}", line=line)
     if name == "epsilon_place":
         fix = _smaller_epsilon(first, written)
+    elif few and name not in OF_A_WHOLE_OPTIMIZER:
+        fix = phrase(
+            "give {parameters} a group of its own, set as {line}",
+            parameters=_written_parameters([each.path for each in where], every),
+            line=line,
+        )
     elif few:
         fix += phrase(" for {places}", places=_places([each.path for each in where]))
     after = first.reference.score()
     facts = name, _value(ours), _value(theirs)
     return Cause(code_of(name), message, fix, 0.0 if after is None else min(after, LIMIT), facts=facts)
+
+
+def _written_parameters(paths: Sequence[str], every: Sequence[UpdateEvidence]) -> str:
+    """Code that picks these parameters of the port: by what they alone have in common, or by name."""
+    for picked, has in GROUPS:
+        if {each.path for each in every if has(each)} == set(paths):
+            return f"[{picked}]"
+    if len(paths) > MOST_NAMES:
+        return _places(paths)
+    names = ", ".join(f'"{path}"' for path in paths)
+    return f"[p for n, p in port.named_parameters() if n in {{{names}}}]"
 
 
 def _to_write(name: str, ours: Any, settings: Mapping[str, Any]) -> dict[str, Any]:

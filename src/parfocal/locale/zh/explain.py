@@ -235,6 +235,7 @@ TEXTS = {
     ", whatever its optimizer says ({value})": "，而其优化器声明的是 {value}",
     "{places} is not updated in the {side}, and is in the {other}": "{places} 在{side}中未更新，在{other}中有更新",
     " for {places}": "（用于 {places}）",
+    "give {parameters} a group of its own, set as {line}": "将 {parameters} 单独放入一个参数组，按 {line} 设置",
     "give the port's optimizer all parameters that the reference's has": "把参考侧优化器中的全部参数都交给移植侧的优化器",
     "leave {places} out of the port's optimizer": "从移植侧的优化器中去掉 {places}",
 }
