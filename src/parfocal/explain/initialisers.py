@@ -55,10 +55,10 @@ class InitialDraws:
     mean: float
     std: float
     name: str  # the initialiser's, or the family with its numbers
-    by_fans: bool = False  # whether it is the name of an initialiser, which says no numbers
+    exact_std: float | None = None  # of an initialiser that goes by the fans, whose name says no numbers
 
     def in_words(self) -> str:
-        if not self.by_fans:
+        if self.exact_std is None:
             return self.name
         return phrase("{name} (std {std})", name=self.name, std=number(self.std))
 
@@ -73,8 +73,8 @@ def drawn(samples: list[Array], fans: Fans | None) -> InitialDraws:
         if ENOUGH <= values.size < FEW:
             family, known = _likely_initialiser(values, std, fans) or (family, None)
         known = known or _initialiser(family, values, mean, std, fans)
-    if known is not None:
-        return InitialDraws(values, family, mean, std, known, by_fans=True)
+    if fans is not None and known is not None:
+        return InitialDraws(values, family, mean, std, known, _scales(fans)[family, known])
     return InitialDraws(values, family, mean, std, _name(family, values, mean, std))
 
 

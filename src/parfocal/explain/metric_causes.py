@@ -22,7 +22,8 @@ from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 
 ROUNDING = limits.causes.FEW_ROUNDINGS.value * EPSILON["float32"]
-UNITS = {100.0: (phrase("percent"), phrase("a fraction")), 0.01: (phrase("a fraction"), phrase("percent"))}
+UNIT_NAMES = {1.0: phrase("a fraction"), 100.0: phrase("percent")}
+UNITS = {100.0: (UNIT_NAMES[100.0], UNIT_NAMES[1.0]), 0.01: (UNIT_NAMES[1.0], UNIT_NAMES[100.0])}
 IGNORABLE = limits.searches.IGNORED_LABELS.value
 BATCHES = limits.searches.BATCH_SIZES.value
 
@@ -125,23 +126,28 @@ def _factor(metrics: MetricPair, limit: float) -> Iterator[Cause]:
 
 def _formula(metrics: MetricPair, limit: float) -> Iterator[Cause]:
     """Both sides are well-known metrics, and not the same one."""
-    right, wrong = (_name_of(metrics, side, limit) for side in ("reference", "port"))
-    if right is None or wrong is None or right == wrong:
+    ours, theirs = (_known_metric(metrics, side, limit) for side in ("reference", "port"))
+    if ours is None or theirs is None or ours[0] == theirs[0]:
         return
-    code = "metric.topk" if TOP_K.keys() & {right, wrong} else "metric.value"
+    code = "metric.topk" if TOP_K.keys() & {ours[0], theirs[0]} else "metric.value"
+    right, wrong = (
+        name if ours[1] == theirs[1] else phrase("{name} as {unit}", name=name, unit=UNIT_NAMES[unit])
+        for name, unit in (ours, theirs)
+    )
     message = phrase("the reference behaves as {right}, the port as {wrong}", right=right, wrong=wrong)
     yield Cause(code, message, phrase("compute {right} in the port's metric", right=right), 0.0)
 
 
-def _name_of(metrics: MetricPair, side: str, limit: float) -> str | None:
+def _known_metric(metrics: MetricPair, side: str, limit: float) -> tuple[str, float] | None:
+    """The well-known metric that one side is, and what it is multiplied by."""
     for name, formula in FORMULAS.items():
         values = [formula(*_arrays(probe)) for probe in metrics.probes]
-        for unit in (1.0, 100.0):
+        for unit in UNIT_NAMES:
             if all(
                 value is not None and apart(value * unit, getattr(probe, side)) <= limit
                 for value, probe in zip(values, metrics.probes, strict=True)
             ):
-                return name
+                return name, unit
     return None
 
 

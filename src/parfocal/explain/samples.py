@@ -1,15 +1,16 @@
-"""Why two samples of the same thing differ: each hypothesis turns the reference's array into the port's.
+"""Why two samples of the same thing differ: steps that turn the reference's array into the port's.
 
-Axes in another order, channels reversed, a scale and an offset, a shifted or mirrored crop, another way to
-resize; ``sample_labels`` has those about whole numbers. It is the cause only if it fits every pair of
-samples. Only NumPy.
+Axes in another order, channels reversed, mirrored, a shifted crop: these move values. A scale and an offset
+change them; another way to resize blurs them. The fewest steps that fit every pair of samples are the cause;
+``sample_labels`` has those about whole numbers. Only NumPy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from functools import reduce
+from itertools import combinations, permutations
 
 import numpy as np
 
@@ -17,31 +18,30 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.causes import number, rounded
 from parfocal.explain.sample_labels import is_label, label_cause
+from parfocal.explain.sample_values import (
+    CHANNELS,
+    CONSTANT,
+    FITTED,
+    AffineFit,
+    Pairs,
+    channel_axis,
+    fit_scale,
+    known_constants,
+    nearest_scale,
+    undone_by_itself,
+)
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 
-CHANNELS = limits.causes.COLOUR_CHANNELS.value
 FARTHEST = limits.searches.CROP_SHIFTS.value
+MOST_MOVES = limits.searches.SAMPLE_MOVES.value
 PATCH = limits.causes.CROP_PATCH.value
 ALIKE = limits.causes.ALIKE_PICTURES.value
-FITTED = limits.causes.FITTED.value
+GAIN = limits.causes.FURTHER_STEP.value
+RESAMPLED_CONSTANT = limits.causes.RESAMPLED_CONSTANT.value
 ROUNDING = limits.causes.FEW_ROUNDINGS.value * EPSILON["float32"]
-Pairs = Sequence[tuple[Array, Array]]  # of the reference and of the port
-
-# Constants that people normalise by: (mean, std) for values from 0 to 1.
-KNOWN: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
-    phrase("not normalised"): ((0.0,), (1.0,)),
-    phrase("mean 0.5, std 0.5"): ((0.5,), (0.5,)),
-    phrase("ImageNet's mean and std"): ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    phrase("CIFAR's mean and std"): ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
-    phrase("CLIP's mean and std"): (
-        (0.48145466, 0.4578275, 0.40821073),
-        (0.26862954, 0.26130258, 0.27577711),
-    ),
-    phrase("values from 0 to 255"): ((0.0,), (1 / 255,)),
-}
 
 
 def apart(ours: Array, theirs: Array) -> float:
@@ -63,22 +63,157 @@ def apart(ours: Array, theirs: Array) -> float:
     return float(difference.max()) / (ROUNDING * scale)
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that the port does otherwise."""
+
+    code: str
+    message: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Steps that only move values, and the pairs once the reference's samples are moved so."""
+
+    steps: tuple[Step, ...]
+    pairs: Pairs
+
+
 def cause_of(pairs: Pairs, limit: float, equal: Pairs = ()) -> Cause | None:
-    """The first hypothesis that fits all pairs of one field; ``equal``: those that do not differ.
+    """The fewest steps that fit all pairs of one field; ``equal``: those that do not differ.
 
     What numbers stand for must hold of all samples; a transform may be applied to some of them only.
     """
     numbered = label_cause([*pairs, *equal])
     if numbered is not None or all(is_label(ours) and is_label(theirs) for ours, theirs in pairs):
         return numbered
-    return next((cause for make in HYPOTHESES for cause in make(pairs, limit)), None)
+    ways = [list(_ways(pairs, count)) for count in range(MOST_MOVES + 1)]
+    steps = _exact(ways, limit) or _alike(ways)
+    if not steps:
+        return None
+    message = reduce(
+        lambda a, b: phrase("{first}, and {second}", first=a, second=b), _texts(steps, "message")
+    )
+    fix = reduce(lambda a, b: phrase("{first}; {second}", first=a, second=b), _texts(steps, "fix"))
+    return Cause(steps[0].code, message, fix, 0.0)
 
 
-def _fits(pairs: Pairs, change: Callable[[Array], Array], limit: float) -> bool:
-    return all(apart(change(ours), theirs) <= limit for ours, theirs in pairs)
+def _texts(steps: Sequence[Step], part: str) -> list[str]:
+    return [getattr(step, part) for step in steps]
 
 
-def _turned(pairs: Pairs, limit: float) -> Iterator[Cause]:
+def _ways(pairs: Pairs, count: int) -> Iterator[Moved]:
+    """The pairs moved by so many steps, each of another kind."""
+    for kinds in combinations(MOVES, count):
+        moved = [Moved((), pairs)]
+        for kind in kinds:
+            moved = [Moved((*each.steps, step), after) for each in moved for step, after in kind(each.pairs)]
+        yield from moved
+
+
+def _exact(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Step, ...]:
+    """Moves that leave nothing over, alone or with a scale; of as many steps, moves alone come first."""
+    for count in range(1, len(ways) + 1):
+        for moved in ways[count] if count < len(ways) else ():
+            if all(apart(ours, theirs) <= limit for ours, theirs in moved.pairs):
+                return moved.steps
+        for moved in ways[count - 1]:
+            for axis in (None, channel_axis(moved.pairs[0][0])):
+                fit = fit_scale(moved.pairs, axis)
+                if fit is not None:
+                    return _with_scale(moved, fit, CONSTANT)
+    return ()
+
+
+def _alike(ways: Sequence[Sequence[Moved]]) -> tuple[Step, ...]:
+    """The same pictures, almost: another interpolation, and what else brings them much nearer."""
+    best: tuple[float, Moved, AffineFit | None] | None = None
+    for moved in (each for of_a_length in ways for each in of_a_length):
+        if any(a.shape != b.shape or _plane(a) is None for a, b in moved.pairs):
+            continue
+        for fit in (None, nearest_scale(moved.pairs, channel_axis(moved.pairs[0][0]))):
+            left = _left_over(moved.pairs) if fit is None else fit.left
+            if best is None or left < GAIN * best[0]:
+                best = left, moved, fit
+    if best is None:
+        return ()
+    _, moved, fit = best
+    axis = channel_axis(moved.pairs[0][0])
+    pairs = moved.pairs if fit is None else [(fit.applied(a, axis), b) for a, b in moved.pairs]
+    alike = [np.corrcoef(_flat(a), _flat(b))[0, 1] for a, b in pairs]
+    if not min(alike) >= ALIKE:
+        return ()
+    worst = max(float(np.abs(_flat(a) - _flat(b)).max()) for a, b in pairs)
+    resampled = Step(
+        "data.resize",
+        phrase(
+            "the same pictures, resampled otherwise: {share} alike, up to {worst} apart (another "
+            "interpolation, antialiasing, or library: arrays are resized otherwise than images)",
+            share=f"{min(alike):.1%}",
+            worst=f"{worst:.4g}",
+        ),
+        phrase(
+            "resize the port's pictures as the reference's are: the same library, interpolation and "
+            "antialiasing"
+        ),
+    )
+    others = moved.steps if fit is None else _with_scale(moved, fit, RESAMPLED_CONSTANT)
+    return (*others, resampled)
+
+
+def _flat(array: Array) -> Array:
+    return np.asarray(array, dtype=np.float64).reshape(-1)
+
+
+def _left_over(pairs: Pairs) -> float:
+    """The share of the port's variation that is not the reference's."""
+    ours, theirs = (np.concatenate([_flat(pair[side]) for pair in pairs]) for side in (0, 1))
+    return float(np.linalg.norm(theirs - ours)) / max(float(np.linalg.norm(theirs - theirs.mean())), 1e-30)
+
+
+def _with_scale(moved: Moved, fit: AffineFit, tolerance: float) -> tuple[Step, ...]:
+    """Moves and a scale as steps; channels that change places before they are normalised are one."""
+    turned = any(step.code == CHANNELS_BEFORE.code for step in moved.steps)
+    if turned and undone_by_itself(fit, tolerance):
+        return tuple(CHANNELS_BEFORE if step.code == CHANNELS_BEFORE.code else step for step in moved.steps)
+    known = known_constants(fit, tolerance, turned)
+    if known is None and fit.left > FITTED:
+        return moved.steps  # of other pixels a scale may be what resampling does to contrast
+    return (*moved.steps, _scaled(fit, moved.pairs, known))
+
+
+CHANNELS_BEFORE = Step(
+    "data.channel_order",
+    phrase("the channels are reversed in the port before they are normalised (RGB against BGR)"),
+    phrase("reverse the channels of the port's samples before they are normalised"),
+)
+
+
+def _scaled(fit: AffineFit, pairs: Pairs, known: tuple[str, str] | None) -> Step:
+    least = max(ROUNDING, fit.left) * max(float(np.abs(theirs).max(initial=0.0)) for _, theirs in pairs)
+    offsets = [0.0 if abs(each) <= least else each for each in fit.offsets]
+    digits = 6 if fit.left <= FITTED else 2  # of what is fitted to other pixels no more is known
+    told = [some([number(rounded(float(f"{x:.{digits}g}"))) for x in each]) for each in (fit.scales, offsets)]
+    message = phrase(
+        "the port's values are the reference's times {factors} plus {offsets}{each}",
+        factors=told[0],
+        offsets=told[1],
+        each="" if len(fit.scales) == 1 else phrase(" for each channel"),
+    )
+    fix = phrase("normalise the port's samples as the reference's are")
+    if known is not None:
+        message += phrase(
+            ": the reference is {reference}, the port {port}", reference=known[0], port=known[1]
+        )
+        fix = phrase("{fix}: {known}", fix=fix, known=known[0])
+    return Step("data.normalisation", message, fix)
+
+
+Moves = Iterator[tuple[Step, Pairs]]
+
+
+def _axes(pairs: Pairs) -> Moves:
     """Axes in another order: HWC for CHW."""
     ours, theirs = pairs[0]
     if ours.ndim != theirs.ndim or not 2 <= ours.ndim <= 4:
@@ -86,142 +221,33 @@ def _turned(pairs: Pairs, limit: float) -> Iterator[Cause]:
     for order in permutations(range(ours.ndim)):
         if list(order) == sorted(order) or tuple(ours.shape[axis] for axis in order) != theirs.shape:
             continue
-        if _fits(pairs, lambda array, order=order: array.transpose(order), limit):  # type: ignore[misc]
-            message = phrase("the port's axes are the reference's in the order {order}", order=list(order))
-            back = np.argsort(order).tolist()
-            yield Cause(
-                "layout.permuted", message, phrase("transpose the port's samples by {back}", back=back), 0.0
-            )
-            return
-
-
-def channel_axis(array: Array) -> int | None:
-    """Where the colours are: first, or last."""
-    if array.ndim < 3:
-        return None
-    return next((axis for axis in (-3, -1) if 1 < array.shape[axis] <= CHANNELS), None)
-
-
-def _channels(pairs: Pairs, limit: float) -> Iterator[Cause]:
-    axis = channel_axis(pairs[0][0])
-    if axis is None or pairs[0][0].shape != pairs[0][1].shape:
-        return
-    if _fits(pairs, lambda array: np.flip(array, axis), limit):
-        message = phrase(
-            "the {count} channels are reversed in the port (RGB against BGR)", count=pairs[0][0].shape[axis]
-        )
-        yield Cause("data.channel_order", message, phrase("reverse the channels of the port's samples"), 0.0)
-        return
-    flipped = [(np.flip(ours, axis), theirs) for ours, theirs in pairs]
-    if fit_scale(flipped, axis) is not None and fit_scale(pairs, axis) is None:
-        fitted = next(_scaled(flipped, limit))
-        message = phrase("the channels are reversed in the port, and {message}", message=fitted.message)
-        fix = phrase("reverse the channels of the port's samples; {fix}", fix=fitted.fix)
-        yield Cause("data.channel_order", message, fix, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class AffineFit:
-    """The port's values are the reference's times a scale plus an offset, one of each a channel."""
-
-    scales: tuple[float, ...]
-    offsets: tuple[float, ...]
-
-
-def fit_scale(pairs: Pairs, axis: int | None) -> AffineFit | None:
-    """The same scale and offset for all pairs; by channel where ``axis`` says what the channels are."""
-    if any(a.shape != b.shape or a.dtype.kind not in "fiu" or b.dtype.kind not in "fiu" for a, b in pairs):
-        return None
-    count = 1 if axis is None else pairs[0][0].shape[axis]
-    if any((1 if axis is None else a.shape[axis]) != count for a, _ in pairs):
-        return None
-    scales, offsets = [], []
-    for channel in range(count):
-        ours, theirs = (
-            np.concatenate([_channel(pair[side], axis, channel) for pair in pairs]) for side in (0, 1)
-        )
-        spread = ours - ours.mean()
-        power = float(spread @ spread)
-        if not power:
-            return None
-        scale = float(spread @ (theirs - theirs.mean())) / power
-        offset = float(theirs.mean() - scale * ours.mean())
-        left = float(np.linalg.norm(theirs - scale * ours - offset))
-        if not scale or left > FITTED * max(float(np.linalg.norm(theirs - theirs.mean())), 1e-30):
-            return None
-        scales.append(scale)
-        offsets.append(offset)
-    return AffineFit(tuple(scales), tuple(offsets))
-
-
-def _channel(array: Array, axis: int | None, channel: int) -> Array:
-    picked = array if axis is None else np.take(array, channel, axis)
-    return np.asarray(picked, dtype=np.float64).reshape(-1)
-
-
-def _scaled(pairs: Pairs, limit: float) -> Iterator[Cause]:
-    for axis in (None, channel_axis(pairs[0][0])):
-        fit = fit_scale(pairs, axis)
-        if fit is None:
+        if any(ours.ndim != len(order) for ours, _ in pairs):
             continue
-        least = ROUNDING * max(float(np.abs(theirs).max(initial=0.0)) for _, theirs in pairs)
-        offsets = [0.0 if abs(each) <= least else each for each in fit.offsets]
-        told = [some([number(rounded(float(f"{x:.6g}"))) for x in each]) for each in (fit.scales, offsets)]
-        each = "" if len(fit.scales) == 1 else phrase(" for each channel")
-        message = phrase(
-            "the port's values are the reference's times {factors} plus {offsets}{each}",
-            factors=told[0],
-            offsets=told[1],
-            each=each,
-        )
-        known = _known(fit)
-        if known is not None:
-            message += (
-                phrase(": the reference is {reference}, the port {port}", reference=known[0], port=known[1])
-                if known[0] != known[1]
-                else ""
-            )
-        fix = phrase("normalise the port's samples as the reference's are")
-        if known is not None:
-            fix = phrase("{fix}: {known}", fix=fix, known=known[0])
-        yield Cause("data.normalisation", message, fix, 0.0)
+        message = phrase("the port's axes are the reference's in the order {order}", order=list(order))
+        fix = phrase("transpose the port's samples by {back}", back=np.argsort(order).tolist())
+        yield Step("layout.permuted", message, fix), [(a.transpose(order), b) for a, b in pairs]
+
+
+def _channels(pairs: Pairs) -> Moves:
+    axis = channel_axis(pairs[0][0])
+    if axis is None or any(a.ndim != pairs[0][0].ndim or a.shape != b.shape for a, b in pairs):
         return
+    message = phrase(
+        "the {count} channels are reversed in the port (RGB against BGR)", count=pairs[0][0].shape[axis]
+    )
+    step = Step("data.channel_order", message, phrase("reverse the channels of the port's samples"))
+    yield step, [(np.flip(a, axis), b) for a, b in pairs]
 
 
-def _known(fit: AffineFit) -> tuple[str, str] | None:
-    """Which known constants the two sides were normalised by, if that explains the fit."""
-    for ours, (mean, std) in KNOWN.items():
-        for theirs, (other_mean, other_std) in KNOWN.items():
-            if ours == theirs:
-                continue
-            count = max(len(mean), len(other_mean), len(fit.scales))
-            m, s, om, os = (_spread(each, count) for each in (mean, std, other_mean, other_std))
-            scales = s / os  # (x * s + m - om) / os
-            offsets = (m - om) / os
-            if np.allclose(_spread(fit.scales, count), scales, rtol=1e-3) and np.allclose(
-                _spread(fit.offsets, count), offsets, rtol=1e-3, atol=1e-3
-            ):
-                return ours, theirs
-    return None
-
-
-def _spread(values: Sequence[float], count: int) -> Array:
-    return np.asarray(values if len(values) == count else [values[0]] * count, dtype=np.float64)
-
-
-def _mirrored(pairs: Pairs, limit: float) -> Iterator[Cause]:
-    if pairs[0][0].ndim < 2:
+def _mirrors(pairs: Pairs) -> Moves:
+    first = pairs[0][0]
+    if first.ndim < 2 or any(a.ndim != first.ndim for a, _ in pairs):
         return
-    for axis in range(pairs[0][0].ndim):
-        if pairs[0][0].shape[axis] > CHANNELS and _fits(pairs, lambda a, axis=axis: np.flip(a, axis), limit):  # type: ignore[misc]
+    for axis in range(first.ndim):
+        if first.shape[axis] > CHANNELS:
             message = phrase("the port's samples are mirrored along axis {axis}", axis=axis)
-            yield Cause(
-                "data.crop",
-                message,
-                phrase("do not flip the port's samples along axis {axis}", axis=axis),
-                0.0,
-            )
-            return
+            fix = phrase("do not flip the port's samples along axis {axis}", axis=axis)
+            yield Step("data.crop", message, fix), [(np.flip(a, axis), b) for a, b in pairs]
 
 
 def _plane(array: Array) -> tuple[int, int] | None:
@@ -233,22 +259,21 @@ def _plane(array: Array) -> tuple[int, int] | None:
     return (0, 1) if array.shape[-1] <= CHANNELS < array.shape[0] else (1, 2)
 
 
-def _cropped(pairs: Pairs, limit: float) -> Iterator[Cause]:
+def _crops(pairs: Pairs) -> Moves:
     """The same picture, cut out at another place."""
     axes = _plane(pairs[0][0])
     if (
         axes is None
-        or any(a.shape != b.shape for a, b in pairs)
-        or min(pairs[0][0].shape[x] for x in axes) < 8
+        or any(a.shape != b.shape or a.ndim != pairs[0][0].ndim for a, b in pairs)
+        or min(a.shape[x] for a, _ in pairs for x in axes) < 8
     ):
         return
     shift = _shift(*pairs[0], axes)
     if shift == (0, 0) or max(map(abs, shift)) > FARTHEST:
         return
-    for ours, theirs in pairs:
-        mine, other = _overlap(ours, theirs, axes, shift)
-        if not mine.size or apart(mine, other) > limit:
-            return
+    parts = [_overlap(ours, theirs, axes, shift) for ours, theirs in pairs]
+    if any(not mine.size for mine, _ in parts):
+        return
     message = phrase(
         "the port's crop lies {rows} rows down and {columns} columns right of the reference's",
         rows=shift[0],
@@ -259,18 +284,25 @@ def _cropped(pairs: Pairs, limit: float) -> Iterator[Cause]:
         rows=shift[0],
         columns=shift[1],
     )
-    yield Cause("data.crop", message, fix, 0.0)
+    yield Step("data.crop", message, fix), parts
 
 
 def _shift(ours: Array, theirs: Array, axes: tuple[int, int]) -> tuple[int, int]:
-    """How far a picture is moved: where the middle of the port's lies in the reference's."""
+    """How far a picture is moved: where a part of the port's lies in the reference's, however scaled."""
     mine, other = (np.moveaxis(array, axes, (0, 1)) for array in (ours, theirs))
     mine, other = (plane.reshape(*plane.shape[:2], -1)[..., 0].astype(np.float64) for plane in (mine, other))
-    corner = (other.shape[0] - PATCH) // 2, (other.shape[1] - PATCH) // 2
-    patch = other[corner[0] : corner[0] + PATCH, corner[1] : corner[1] + PATCH]
-    windows = np.lib.stride_tricks.sliding_window_view(mine, (PATCH, PATCH))
-    apart_by_place = np.abs(windows - patch).max(axis=(2, 3))
-    row, column = np.unravel_index(int(np.argmin(apart_by_place)), apart_by_place.shape)
+    windows, others = (
+        np.lib.stride_tricks.sliding_window_view(plane, (PATCH, PATCH)) for plane in (mine, other)
+    )
+    rows, columns = (slice(length // 4, length // 4 + (length + 1) // 2) for length in others.shape[:2])
+    inner = others[rows, columns]  # far from the border, where a moved picture has its values, too
+    start = np.unravel_index(int(np.argmax(inner.std(axis=(2, 3)))), inner.shape[:2])
+    corner = int(start[0]) + rows.start, int(start[1]) + columns.start
+    patch = others[corner]
+    patch = patch - patch.mean()
+    spreads = windows.std(axis=(2, 3))
+    alike = np.einsum("ijkl,kl->ij", windows, patch) / np.where(spreads > 0, spreads, np.inf)
+    row, column = np.unravel_index(int(np.argmax(alike)), alike.shape)
     return int(row) - corner[0], int(column) - corner[1]
 
 
@@ -285,35 +317,5 @@ def _overlap(
     return ours[tuple(mine)], theirs[tuple(other)]
 
 
-def _resized(pairs: Pairs, limit: float) -> Iterator[Cause]:
-    """The same pictures, almost: another interpolation."""
-    if any(a.shape != b.shape or _plane(a) is None for a, b in pairs):
-        return
-    alike = [
-        np.corrcoef(a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64))[0, 1]
-        for a, b in pairs
-    ]
-    if min(alike) < ALIKE:
-        return
-    worst = max(float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max()) for a, b in pairs)
-    message = phrase(
-        "the same pictures, resampled otherwise: {share} alike, up to {worst} apart (another "
-        "interpolation, antialiasing, or library: arrays are resized otherwise than images)",
-        share=f"{min(alike):.1%}",
-        worst=f"{worst:.4g}",
-    )
-    fix = phrase(
-        "resize the port's pictures as the reference's are: the same library, interpolation and antialiasing"
-    )
-    yield Cause("data.resize", message, fix, 0.0)
-
-
-Hypothesis = Callable[[Pairs, float], Iterator[Cause]]
-HYPOTHESES: tuple[Hypothesis, ...] = (
-    _turned,
-    _channels,
-    _scaled,
-    _mirrored,
-    _cropped,
-    _resized,
-)
+# Each kind gives the ways in which it may move values, from the reference's samples to the port's.
+MOVES: tuple[Callable[[Pairs], Moves], ...] = (_axes, _channels, _mirrors, _crops)

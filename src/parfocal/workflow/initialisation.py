@@ -6,6 +6,7 @@ put side by side, and each is compared as a sample, with an error rate that is t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -294,7 +295,11 @@ def _fix(tensor: _Tensor, written: Mapping[str, str]) -> str:
         return phrase(
             "initialise {place} as the reference does: {in_words}", place=place, in_words=ours.in_words()
         )
+    low, high, mean, std = ours.values.min(), ours.values.max(), ours.mean, ours.std
     digits = 3 if ours.values.size >= WELL_KNOWN else 2
+    if ours.exact_std is not None:
+        digits, mean, std = 6, 0.0, ours.exact_std
+        low, high = -math.sqrt(3) * std, math.sqrt(3) * std
 
     def told(value: float) -> str:
         return number(float(f"{value:.{digits}g}"))
@@ -302,8 +307,8 @@ def _fix(tensor: _Tensor, written: Mapping[str, str]) -> str:
     return form.format(
         tensor=place,
         value=number(float(ours.values[0])),
-        low=told(ours.values.min()),
-        high=told(ours.values.max()),
-        mean=told(0.0 if abs(ours.mean) < ours.std / 100 else ours.mean),
-        std=told(ours.std),
+        low=told(low),
+        high=told(high),
+        mean=told(0.0 if abs(mean) < std / 100 else mean),
+        std=told(std),
     )

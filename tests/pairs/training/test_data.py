@@ -110,7 +110,12 @@ WRONG: dict[str, tuple[Any, str, str]] = {
     "channels before normalising": (
         {"mean": MEAN[::-1], "std": STD[::-1], "change": lambda x: x[::-1]},
         "data.channel_order",
-        "channels are reversed",
+        "channels are reversed in the port before they are normalised",
+    ),
+    "not divided by 255": (
+        {"mean": MEAN / 255, "std": STD / 255},
+        "data.normalisation",
+        "the port ImageNet's mean and std, applied to values from 0 to 255",
     ),
     "layout": ({"change": lambda x: x.transpose(1, 2, 0)}, "layout.permuted", "in the order [1, 2, 0]"),
     "resize": ({"resample": Image.Resampling.NEAREST}, "data.resize", "resampled otherwise"),
@@ -133,6 +138,68 @@ def test_a_mistake_is_found_and_named(name: str) -> None:
     assert report.first.cause.code == code, report
     assert words in report.first.cause.message
     assert len(report.divergences) == 1
+
+
+BGR_BEFORE = {"mean": MEAN[::-1], "std": STD[::-1], "change": lambda x: x[::-1]}
+# several mistakes at once -> the code of the first, and what is said of each
+SEVERAL: dict[str, tuple[Any, str, list[str]]] = {
+    "channels and interpolation": (
+        {**BGR_BEFORE, "resample": Image.Resampling.BICUBIC},
+        "data.channel_order",
+        ["before they are normalised", "resampled otherwise"],
+    ),
+    "channels after normalising, and interpolation": (
+        {"change": lambda x: x[::-1], "resample": Image.Resampling.BICUBIC},
+        "data.channel_order",
+        ["the 3 channels are reversed in the port (RGB against BGR)", "resampled otherwise"],
+    ),
+    "channels and crop": (
+        {**BGR_BEFORE, "corner": (2, 7)},
+        "data.channel_order",
+        ["before they are normalised", "-2 rows down and 3 columns right"],
+    ),
+    "channels and constants": (
+        {"mean": np.float32(0.5), "std": np.float32(0.5), "change": lambda x: x[::-1]},
+        "data.channel_order",
+        ["channels are reversed", "the reference is ImageNet's mean and std, the port mean 0.5, std 0.5"],
+    ),
+    "constants and interpolation": (
+        {"mean": np.float32(0.5), "std": np.float32(0.5), "resample": Image.Resampling.BICUBIC},
+        "data.normalisation",
+        ["the reference is ImageNet's mean and std, the port mean 0.5, std 0.5", "resampled otherwise"],
+    ),
+    "layout and constants": (
+        {"mean": np.float32(0), "std": np.float32(1), "change": lambda x: x.transpose(1, 2, 0)},
+        "layout.permuted",
+        ["in the order [1, 2, 0]", "the port not normalised"],
+    ),
+    "mirrored and crop": (
+        {"corner": (6, 4), "change": lambda x: x[:, :, ::-1]},
+        "data.crop",
+        ["mirrored along axis 2", "2 rows down and 0 columns right"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_mistakes_are_told_together(name: str) -> None:
+    changes, code, words = SEVERAL[name]
+    report = pf.compare_data(TorchData(), PaddleData(**changes))
+    assert report.first is not None
+    assert report.first.cause is not None, report
+    assert report.first.cause.code == code, report
+    message = report.first.cause.message
+    assert message.count(", and ") == len(words) - 1, message
+    assert [each for each in words if each in message] == words, message
+
+
+def test_other_pictures_have_no_cause() -> None:
+    """Neither steps together nor a scale make one thing of two."""
+    report = pf.compare_data(
+        [(prepared(index), 0) for index in range(8)], [(prepared(index + 8), 0) for index in range(8)]
+    )
+    assert report.first is not None
+    assert report.first.cause is None, report
 
 
 def test_a_dropped_batch() -> None:

@@ -80,6 +80,9 @@ def test_the_defaults_of_both_frameworks_are_told_by_name() -> None:
     assert found["table.weight"].code == "init.distribution"
     assert {found["fc.bias"].code, found["conv.bias"].code} == {"init.bias"}
     assert "KaimingUniform(negative_slope=5**0.5" in found["fc.weight"].fix
+    assert (
+        found["fc.bias"].fix == "paddle.nn.initializer.Uniform(-0.125, 0.125)(port.fc.bias)"
+    )  # 1 / sqrt(64)
 
 
 def test_the_fixes_mend_it() -> None:

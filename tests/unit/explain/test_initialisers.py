@@ -39,7 +39,7 @@ def test_other_scales_are_not_named_after_an_initialiser(scale: float, fans: Fan
     for generator in map(np.random.default_rng, SEEDS):
         normal = drawn([generator.normal(0, scale, 64) for _ in range(8)], fans)
         uniform = drawn([generator.uniform(-scale, scale, 64) for _ in range(8)], fans)
-        assert not normal.by_fans
-        assert not uniform.by_fans
+        assert normal.exact_std is None
+        assert uniform.exact_std is None
         assert normal.family is InitialiserFamily.NORMAL
         assert uniform.family is InitialiserFamily.UNIFORM

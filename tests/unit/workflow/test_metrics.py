@@ -76,6 +76,12 @@ WRONG: dict[str, tuple[Any, Any, str, str]] = {
     "fraction": (lambda s, y: 100 * accuracy(s, y), accuracy, "metric.unit", "the port gives a fraction"),
     "errors": (accuracy, lambda s, y: 1 - accuracy(s, y), "metric.value", "errors for hits"),
     "top 5": (accuracy, top(5), "metric.topk", "as accuracy, the port as top-5 accuracy"),
+    "top 2 in percent": (
+        accuracy,
+        lambda s, y: 100 * top(2)(s, y),
+        "metric.topk",
+        "as accuracy as a fraction, the port as top-2 accuracy as percent",
+    ),
     "top 3 for 5 in percent": (
         lambda s, y: 100 * top(5)(s, y),
         lambda s, y: 100 * top(3)(s, y),

@@ -131,6 +131,19 @@ ALIKE_PICTURES = Limit(
     0.9,
     "Correlation of two pictures of one thing.",
 )
+FURTHER_STEP = Limit(
+    1 / 3,
+    "Share of the difference of two pictures that a further change must leave at most, where no change "
+    "makes them equal: a wrong order of channels leaves a hundredth, a chance improvement most of it.",
+)
+KNOWN_CONSTANT = Limit(
+    1e-3,
+    "Relative difference of a fitted scale or offset from the one that known constants make.",
+)
+RESAMPLED_CONSTANT = Limit(
+    5e-2,
+    "The same where pictures are resampled as well, which changes their contrast by a few percent.",
+)
 COLOUR_CHANNELS = Limit(
     4,
     "Most channels that can be colours.",

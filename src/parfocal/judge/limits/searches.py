@@ -203,6 +203,11 @@ RATE_EPOCHS = Limit(
     1024,
     "Steps between two of a schedule that goes by epochs.",
 )
+SAMPLE_MOVES = Limit(
+    2,
+    "Changes that move the values of a sample, tried together: more than two mistakes of this kind in one "
+    "data set are rare, and every further one multiplies the time.",
+)
 CROP_SHIFTS = Limit(
     48,
     "Pixels that a crop is looked for elsewhere.",
