@@ -33,7 +33,7 @@ from parfocal.explain.sample_values import (
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
-from parfocal.phrases import phrase
+from parfocal.phrases import joined, phrase
 
 FARTHEST = limits.searches.CROP_SHIFTS.value
 MOST_MOVES = limits.searches.SAMPLE_MOVES.value
@@ -93,14 +93,9 @@ def cause_of(pairs: Pairs, limit: float, equal: Pairs = ()) -> Cause | None:
     if not steps:
         return None
     message = reduce(
-        lambda a, b: phrase("{first}, and {second}", first=a, second=b), _texts(steps, "message")
+        lambda a, b: phrase("{first}, and {second}", first=a, second=b), [step.message for step in steps]
     )
-    fix = reduce(lambda a, b: phrase("{first}; {second}", first=a, second=b), _texts(steps, "fix"))
-    return Cause(steps[0].code, message, fix, 0.0)
-
-
-def _texts(steps: Sequence[Step], part: str) -> list[str]:
-    return [getattr(step, part) for step in steps]
+    return Cause(steps[0].code, message, joined("\n", [step.fix for step in steps]), 0.0)
 
 
 def _ways(pairs: Pairs, count: int) -> Iterator[Moved]:

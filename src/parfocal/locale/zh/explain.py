@@ -192,7 +192,6 @@ TEXTS = {
     "reverse the channels of the port's samples before they are normalised": "在归一化之前反转移植侧样本的通道顺序",
     "{first}, and {second}": "{first}，且{second}",
     "{name} as {unit}": "以{unit}表示的{name}",
-    "{first}; {second}": "{first}；{second}",
     "{constants}, applied to values from 0 to 255": "{constants}（作用于 0 到 255 的取值）",
     "the port's values are the reference's times {factors} plus {offsets}{each}": "移植侧的值等于参考侧的值乘以 {factors} 加 {offsets}{each}",
     "normalise the port's samples as the reference's are": "按参考侧的方式归一化移植侧的样本",
