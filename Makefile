@@ -67,7 +67,7 @@ style: $(BIN)/ruff  ## format check and lint, which need no framework
 lint: style $(READY)  ## the same, types, import direction, registers and names
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q tests/unit/test_framework_names.py tests/unit/judge/test_codes.py tests/unit/judge/test_limits.py
+	$(BIN)/python -m pytest -q tests/unit/test_framework_names.py tests/unit/test_facts.py tests/unit/judge/test_codes.py tests/unit/judge/test_limits.py
 
 format: $(READY)  ## format and mend what can be mended by itself
 	$(BIN)/ruff format .

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from string import Formatter
 from typing import Any, SupportsIndex
 
@@ -69,6 +69,20 @@ def joined(separator: str, parts: Iterable[str]) -> str:
         return present[0] if present else ""
     names = [f"{_PART}{number}" for number in range(1, len(present) + 1)]
     return Phrase(separator.join(f"{{{name}}}" for name in names), dict(zip(names, present, strict=True)))
+
+
+def remade(text: str, exchange: Callable[[str], str]) -> str:
+    """The same sentence with other values: ``exchange`` gives what is to stand for each of its parts."""
+    new = exchange(text)
+    if new is not text or not isinstance(text, Phrase):
+        return new
+    return Phrase(text.template, {name: remade(value, exchange) for name, value in text.values.items()})
+
+
+def is_made_with(sentence: str, part: str) -> bool:
+    """Whether a part is one of the values that a sentence was made with, at any depth, or all of it."""
+    values = sentence.values.values() if isinstance(sentence, Phrase) else ()
+    return sentence == part or any(is_made_with(value, part) for value in values)
 
 
 def current_language() -> str:

@@ -25,6 +25,7 @@ PROPERTIES = {
     "test_bench_bars.py": "the table of the benchmarks",
     "test_fault_bench.py": "the fault benchmark",
     "test_framework_names.py": "no framework's name outside of backends",
+    "test_facts.py": "all code: what it knows travels as data, not as sentences",
     "test_import.py": "importing loads no framework",
     "test_mirror.py": "this",
     "test_processors.py": "being held down to an older processor",

@@ -12,10 +12,12 @@ import pytest
 from parfocal.phrases import (
     Phrase,
     current_language,
+    is_made_with,
     joined,
     phrase,
     phrase_table,
     phrases_of,
+    remade,
     translate,
 )
 
@@ -173,3 +175,23 @@ def test_the_language_of_the_terminal(monkeypatch, variables, language):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert current_language() == language
+
+
+def test_a_sentence_is_made_again_with_another_value():
+    inner = phrase(" in {line}", line="a.py:1")
+    said = phrase("{name} is missing{place}: a.py:1", name="relu", place=inner)
+    again = remade(said, lambda part: "a.py:2" if part == "a.py:1" else part)
+    assert again == "relu is missing in a.py:2: a.py:1"  # what the template says stays
+    assert isinstance(again, Phrase)
+    assert remade(said, lambda part: part) == said
+    assert remade("a.py:1", lambda part: part.upper()) == "A.PY:1"
+
+
+def test_what_a_sentence_was_made_with():
+    left = phrase("nothing is left for {name}", name="it")
+    said = phrase("no counterpart: {why}", why=left)
+    assert is_made_with(said, left)
+    assert is_made_with(said, "it")
+    assert is_made_with(left, left)
+    assert not is_made_with(said, "no counterpart")
+    assert not is_made_with("no counterpart: nothing is left for it", left)

@@ -78,6 +78,7 @@ class Proof:
     port: OpLine | None = None
     reference: OpLine | None = None
     facts: tuple[str, ...] = ()  # of a message that names a module: what it says without that
+    also: tuple[OpLine, ...] = ()  # further lines of the port that the fix is about
 
 
 def cause(proofs: list[Proof]) -> Cause:
@@ -96,38 +97,58 @@ def nearer(site: Site | None, where: OpLine | None, nodes: Sequence[Node]) -> Si
     return replace(site, path=path, kind=kind, op=where.op, file=file, line=line)
 
 
-def spelled_path(path: str) -> str:
+def spelled_path(path: str, root: str = "port") -> str:
     """A module's path as Python writes it: ``port.layers[1].norm``."""
     parts = [f"[{part}]" if part.isdigit() else f".{part}" for part in path.split(".") if part]
-    return "port" + "".join(parts)
+    return root + "".join(parts)
+
+
+def spelled_from(path: str, owner: str) -> str:
+    """A path as the code of the module ``owner`` writes it: ``self.layers[1].norm``."""
+    return spelled_path(path[len(owner) + 1 :] if owner else path, "self")
 
 
 class PortChange(Enum):
-    """What a line changes of a module of the port."""
+    """What a line of code changes of the port."""
 
-    LAYER = "another layer in its place"
+    LAYER = "another layer in the place of one"
     MODE = "train or eval"
-    ATTRIBUTE = "something that it holds"
+    ATTRIBUTE = "something that a module holds"
+    WEIGHT = "the numbers of a tensor"
+    ALL_WEIGHTS = "the numbers of every tensor"
+    REMOVAL = "a layer less"
 
 
-class PortLine(str):
-    """A line of code that changes the port from outside: ``port.norm = paddle.nn.LayerNorm(8)``."""
+class PortCode(str):
+    """A line of code that changes the port from outside, in no file of the user's."""
 
-    __slots__ = ("change", "path", "rest")
-    path: str  # of the module that is changed
+    __slots__ = ("change",)
     change: PortChange
-    rest: str  # the line without the module it begins with
 
     @classmethod
-    def _of(cls, path: str, change: PortChange, rest: str) -> PortLine:
+    def of(cls, text: str, change: PortChange) -> PortCode:
+        line = cls(text)
+        line.change = change
+        return line
+
+
+class PortLine(PortCode):
+    """A line that begins with the module that it changes: ``port.norm = paddle.nn.LayerNorm(8)``."""
+
+    __slots__ = ("made", "path", "rest")
+    path: str  # of the module
+    rest: str  # the line without the module
+    made: str  # the code that makes another layer; empty where none is made
+
+    @classmethod
+    def _of(cls, path: str, change: PortChange, rest: str, made: str = "") -> PortLine:
         line = cls(spelled_path(path) + rest)
-        line.path, line.change, line.rest = path, change, rest
+        line.path, line.change, line.rest, line.made = path, change, rest, made
         return line
 
     @classmethod
     def layer(cls, path: str, made: str) -> PortLine:
-        """``made``: the code that makes the layer."""
-        return cls._of(path, PortChange.LAYER, f" = {made}")
+        return cls._of(path, PortChange.LAYER, f" = {made}", made)
 
     @classmethod
     def mode(cls, path: str, name: str) -> PortLine:

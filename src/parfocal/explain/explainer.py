@@ -158,10 +158,11 @@ class Explainer:
                 break
             proofs = [proof for hypothesis in hypotheses for proof in self._asked(hypothesis, case)]
             if proofs:
-                proofs = [self._placed(proofs[0], case), *proofs[1:]]
+                found = proofs[0]
+                proofs = [self._placed(found, case), *proofs[1:]]
                 explained = self._explained(divergence, proofs)
                 if self.reproducing and self.reproduction is None:
-                    self.reproduction = self._reproduction(case, explained)
+                    self.reproduction = self._reproduction(case, explained, found)
                 self._found.setdefault(case.call, []).append(explained)
                 self._left[case.call] = self.attempts.attempt(
                     phrase("what else is wrong"),
@@ -315,14 +316,16 @@ class Explainer:
             divergence, message=message, port=nearer(divergence.port, where, self.precise.port.trace.nodes)
         )
 
-    def _reproduction(self, case: Case, explained: Divergence) -> Reproduction | Rebuilding | None:
+    def _reproduction(
+        self, case: Case, explained: Divergence, proof: Proof
+    ) -> Reproduction | Rebuilding | None:
         """A script that shows the mistake by itself, or one that builds both models."""
         cause_found = explained.cause
         assert cause_found is not None
 
         def taken_out() -> Reproduction | Rebuilding | None:
             apart = reproduction(case, cause_found)
-            return apart or rebuilding(case, explained, self._reference_of, self.entries)
+            return apart or rebuilding(case, explained, proof, self._reference_of, self.entries)
 
         return self.attempts.attempt(phrase("a script"), case.node.path, taken_out, None)
 

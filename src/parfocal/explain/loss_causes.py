@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 
 import numpy as np
@@ -93,19 +94,24 @@ def _reduced(losses: LossPair) -> Iterator[Cause]:
                 return
 
 
-NOT_NEGATIVE = phrase("labels that are not negative")
+class Counted(Enum):
+    """What a loss may be divided by the number of."""
+
+    ELEMENTS = phrase("elements")
+    SAMPLES = phrase("samples")
+    LABELS = phrase("labels")
+    NOT_NEGATIVE = phrase("labels that are not negative")
 
 
-def _counts(sample: LossSample) -> dict[str, float]:
-    """Everything that a loss may be divided by."""
+def _counts(sample: LossSample) -> dict[Counted, float]:
     first, last = sample.inputs[0], sample.inputs[-1]
     counts = {
-        phrase("elements"): float(first.size),
-        phrase("samples"): float(first.shape[0]) if first.ndim else 1.0,
+        Counted.ELEMENTS: float(first.size),
+        Counted.SAMPLES: float(first.shape[0]) if first.ndim else 1.0,
     }
     if last.dtype.kind in "iu":
-        counts[phrase("labels")] = float(last.size)
-        counts[NOT_NEGATIVE] = float((last >= 0).sum())
+        counts[Counted.LABELS] = float(last.size)
+        counts[Counted.NOT_NEGATIVE] = float((last >= 0).sum())
     return counts
 
 
@@ -116,31 +122,37 @@ def _ratio(losses: LossPair) -> Iterator[Cause]:
     names = list(_counts(losses.samples[0]))
     for over in names:
         if _everywhere(losses, lambda sample, over=over: sample.reference * _counts(sample)[over]):  # type: ignore[misc]
-            message = phrase("the port's loss is the sum, the reference's the mean over {over}", over=over)
+            message = phrase(
+                "the port's loss is the sum, the reference's the mean over {over}", over=over.value
+            )
             yield Cause(
                 "loss.reduction",
                 message,
-                phrase("divide the port's loss by the number of {over}", over=over),
+                phrase("divide the port's loss by the number of {over}", over=over.value),
                 0.0,
             )
             return
         if _everywhere(losses, lambda sample, over=over: sample.reference / _counts(sample)[over]):  # type: ignore[misc]
-            message = phrase("the port's loss is the mean over {over}, the reference's the sum", over=over)
+            message = phrase(
+                "the port's loss is the mean over {over}, the reference's the sum", over=over.value
+            )
             yield Cause("loss.reduction", message, phrase('write reduction="sum" in the port\'s loss'), 0.0)
             return
     for mine in names:
         for right in names:
             if mine != right and _everywhere(losses, partial(_other_count, mine, right)):
-                ignored = NOT_NEGATIVE in (mine, right)
+                ignored = Counted.NOT_NEGATIVE in (mine, right)
                 message = phrase(
-                    "the port's mean is over {mine}, the reference's over {right}", mine=mine, right=right
+                    "the port's mean is over {mine}, the reference's over {right}",
+                    mine=mine.value,
+                    right=right.value,
                 )
-                fix = phrase("sum the port's loss and divide by the number of {right}", right=right)
+                fix = phrase("sum the port's loss and divide by the number of {right}", right=right.value)
                 yield Cause("loss.ignore_index" if ignored else "loss.reduction", message, fix, 0.0)
                 return
 
 
-def _other_count(mine: str, right: str, sample: LossSample) -> Array | None:
+def _other_count(mine: Counted, right: Counted, sample: LossSample) -> Array | None:
     counts = _counts(sample)
     return sample.reference * counts[right] / counts[mine] if counts[mine] else None
 
@@ -355,7 +367,7 @@ def _distance(losses: LossPair) -> Iterator[Cause]:
     )
     if right is None or wrong is None or right == wrong:
         return
-    curved = {each.name for each in (right, wrong)} <= {"smooth L1", "Huber"}
+    curved = right.turning is not None and wrong.turning is not None
     message = phrase(
         "the reference is {reference}, the port {port}",
         reference=right.in_words(),

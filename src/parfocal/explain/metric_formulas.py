@@ -65,14 +65,18 @@ def _counts(predictions: Array, labels: Array) -> tuple[Array, Array, Array] | N
     return hits, np.bincount(predicted, minlength=count), np.bincount(labels, minlength=count)
 
 
-OVER_CLASSES = phrase("averaged over classes")
-WEIGHTED = phrase("weighted by class")
-
-
-def _per_class(kind: str, counts: tuple[Array, Array, Array]) -> Array:
-    hits, predicted, right = (each.astype(np.float64) for each in counts)
-    over = {"precision": predicted, "recall": right, "F1": (predicted + right) / 2}[kind]
-    return np.divide(hits, over, out=np.zeros_like(hits), where=over > 0)
+# What the hits of a class are divided by, and how much each class counts: from how often it was predicted,
+# and how often it was right.
+DIVISORS: dict[str, Callable[[Array, Array], Array]] = {
+    phrase("recall"): lambda predicted, right: right,
+    phrase("precision"): lambda predicted, right: predicted,
+    "F1": lambda predicted, right: (predicted + right) / 2,
+}
+WEIGHTS: dict[str, Callable[[Array, Array], Array]] = {
+    phrase("averaged over classes"): lambda predicted, right: (predicted + right) > 0,
+    phrase("averaged over the labels' classes"): lambda predicted, right: right > 0,
+    phrase("weighted by class"): lambda predicted, right: right,
+}
 
 
 def _averaged(kind: str, average: str) -> Formula:
@@ -80,11 +84,10 @@ def _averaged(kind: str, average: str) -> Formula:
         counts = _counts(predictions, labels)
         if counts is None:
             return None
-        values, right = _per_class(kind, counts), counts[2]
-        if average == WEIGHTED:
-            return float((values * right).sum() / right.sum())
-        seen = (counts[1] + right) > 0 if average == OVER_CLASSES else right > 0
-        return float(values[seen].mean())
+        hits, predicted, right = (each.astype(np.float64) for each in counts)
+        over, weights = DIVISORS[kind](predicted, right), WEIGHTS[average](predicted, right)
+        values = np.divide(hits, over, out=np.zeros_like(hits), where=over > 0)
+        return float((values * weights).sum() / weights.sum())
 
     return formula
 
@@ -109,12 +112,8 @@ FORMULAS: dict[str, Formula] = {
     **{name: _top(k) for name, k in TOP_K.items()},
     **{
         phrase("{kind} {average}", kind=kind, average=average): _averaged(kind, average)
-        for kind in (phrase("recall"), phrase("precision"), "F1")
-        for average in (
-            OVER_CLASSES,
-            phrase("averaged over the labels' classes"),
-            WEIGHTED,
-        )
+        for kind in DIVISORS
+        for average in WEIGHTS
     },
     phrase("mean absolute error"): _of_errors(lambda error: float(np.abs(error).mean())),
     phrase("mean squared error"): _of_errors(lambda error: float(np.square(error).mean())),

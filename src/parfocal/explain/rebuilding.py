@@ -8,7 +8,6 @@ tensor that both compute is compared: the output, or the gradient, that shows th
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +17,9 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
+from parfocal.explain.causes import PortCode, Proof
+from parfocal.explain.fixes.fixing import FixLine
+from parfocal.explain.fixes.joining import parts_of
 from parfocal.explain.reproducing import ExtractedLayer
 from parfocal.explain.scripting import Kind, Rebuilding, Watched, is_inside
 from parfocal.judge import limits
@@ -31,14 +33,16 @@ from parfocal.weights import views
 from parfocal.weights.plan import Entry
 
 LIMIT = limits.verdicts.WHOLE_MODEL.value
-_LINE = re.compile(r"(?P<file>[^\s/]+\.py):(?P<line>\d+)")  # of code that a fix is about
 
 
 def rebuilding(
-    case: Case, explained: Divergence, partners: Mapping[int, int], entries: Sequence[Entry]
+    case: Case, explained: Divergence, proof: Proof, partners: Mapping[int, int], entries: Sequence[Entry]
 ) -> Rebuilding | None:
-    """None where the two modules, run by themselves, do not show the mistake or cannot be called."""
-    calls = _calls(case, explained, partners)
+    """None where the two modules, run by themselves, do not show the mistake or cannot be called.
+
+    ``proof``: of the cause, as it was found.
+    """
+    calls = _calls(case, explained, proof, partners)
     if calls is None:
         return None
     sides = {
@@ -62,12 +66,12 @@ def rebuilding(
     return made if made.can_be_called else None
 
 
-def _calls(case: Case, explained: Divergence, partners: Mapping[int, int]) -> tuple[int, int] | None:
+def _calls(
+    case: Case, explained: Divergence, proof: Proof, partners: Mapping[int, int]
+) -> tuple[int, int] | None:
     """The reference's and the port's call to run: the nearest around the code that the fix is about."""
     nodes, bindings = case.precise.port.trace.nodes, case.precise.port.script.ties
-    fix = "" if explained.cause is None else explained.cause.fix
-    lines = [(each["file"], int(each["line"])) for each in _LINE.finditer(fix)]
-    lines = [line for line in lines if not _is_the_references(case, line)]
+    lines = [] if explained.cause is None else list(_lines(explained.cause.fix, proof))
     path = "" if explained.port is None else explained.port.path
     order: int | None = case.call
     while order is not None:
@@ -86,14 +90,20 @@ def _calls(case: Case, explained: Divergence, partners: Mapping[int, int]) -> tu
     return None
 
 
+def _lines(fix: str, proof: Proof) -> Iterator[tuple[str, int]]:
+    """The lines of the port's source that a fix is about, each with its file's name."""
+    for part in parts_of(fix):
+        if isinstance(part, FixLine):
+            yield from ((Path(each.file).name, each.line) for each in (part.patch, *part.patch.also))
+        elif not isinstance(part, PortCode):  # words, about the lines that were blamed
+            for where in (proof.port, *proof.also):
+                if where is not None and where.file is not None and where.line is not None:
+                    yield Path(where.file).name, where.line
+
+
 def _has_the_code(case: Case, node: Node, lines: Sequence[tuple[str, int]]) -> bool:
     """Whether the module and those in it are made of these lines; the whole model runs all."""
     return node.parent is None or all(_has(case.precise.port, node.path, *line) for line in lines)
-
-
-def _is_the_references(case: Case, line: tuple[str, int]) -> bool:
-    """A fix may name the reference's line for comparison."""
-    return _has(case.precise.reference, "", *line) and not _has(case.precise.port, "", *line)
 
 
 def _has(repeater: Repeater, outer: str, file: str, line: int) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,8 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.errors import InputError
-from parfocal.explain.causes import spelled_path
+from parfocal.explain.causes import PortChange, PortCode, spelled_path
+from parfocal.explain.fixes.joining import parts_of
 from parfocal.explain.reproducing import (
     DATA,
     OUTPUT,
@@ -42,8 +41,6 @@ GRADIENT = '''def gradient(framework, leaf, result, seeds):
 UNDROPPED = """def undropped(module, *args, **kwargs):
     with no_dropout(module):
         return module(*args, **kwargs)"""
-_PLACED = re.compile(r"  # [^#/]+\.py:\d+$")
-_MODE = re.compile(r"port\S*\.(train|eval)\(\)")
 
 
 def is_inside(path: str, outer: str) -> bool:
@@ -192,7 +189,7 @@ class Rebuilding:
 
 
 def spelled(side: str, path: str) -> str:
-    return side + spelled_path(path).removeprefix("port")
+    return spelled_path(path, side)
 
 
 def built(side: str, build: str, seed: int) -> list[str]:
@@ -220,22 +217,12 @@ def commented(fixes: Sequence[str]) -> tuple[list[str], list[str]]:
     first: list[str] = []
     last: list[str] = []
     source: list[str] = []
-    for fix in fixes:
-        lines = fix.splitlines()
-        code = [line for line in lines if not _PLACED.search(line)]
-        is_code = _is_about_the_port("\n".join(code))
-        target = last if all(_MODE.fullmatch(line) for line in code) else first
-        target += [f"# {line}  # the fix" for line in code] if is_code else []
-        source += [line for line in lines if not is_code or line not in code]
+    for part in (part for fix in fixes for part in parts_of(fix)):
+        if isinstance(part, PortCode):
+            target = last if part.change is PortChange.MODE else first
+            target.append(f"# {part}  # the fix")
+        else:
+            source += part.splitlines()
     if source:
         last += ["# To be made in the port's source:", *(f"#     {line}" for line in source)]
     return first, last
-
-
-def _is_about_the_port(text: str) -> bool:
-    """Whether a fix is code that can be run here, not words."""
-    try:
-        parsed = ast.parse(text)
-    except SyntaxError:
-        return False
-    return any(isinstance(node, ast.Name) and node.id == "port" for node in ast.walk(parsed))

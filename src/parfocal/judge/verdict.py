@@ -127,6 +127,7 @@ class Finding:
     reference: Site | None = None
     port: Site | None = None
     setting: str = field(default="", kw_only=True)  # that differs, in the words of a divergence
+    diverged: bool = field(default=False, kw_only=True)  # a divergence of the report says the same
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from parfocal.brief import some
 from parfocal.columns import width_of, wrapped
 from parfocal.judge.metrics import Comparison
 from parfocal.judge.verdict import Divergence, InheritanceReason, Site
-from parfocal.phrases import current_language, joined, phrase, translate
+from parfocal.phrases import current_language, is_made_with, joined, phrase, translate
 from parfocal.report.coverage import words_of
 from parfocal.report.mistakes import by_mistake
 from parfocal.report.report import DepthPoint, Report
@@ -134,7 +134,7 @@ def _divergence(first: Divergence, report: Report) -> list[_Line]:
     if report.has_calls and first.port is not None:
         lines.append(phrase("  port       {site}", site=site_words(first.port)))
     lines += [phrase("  settings   {setting}", setting=line) for line in differing_settings(first)]
-    if first.message and (first.cause is None or first.message not in first.cause.message):
+    if first.message and (first.cause is None or not is_made_with(first.cause.message, first.message)):
         lines.append(phrase("  {message}", message=first.message))
     if first.error is not None:
         lines += _error(first.error, first, report)

@@ -200,9 +200,8 @@ def notes_of(report: Report) -> list[str]:
     """What is worth knowing and is not said above already."""
     own = [each for each in report.divergences if not each.inherited]
     settings = {line for each in own for line in differing_settings(each)}
-    told = {each.cause.message for each in own if each.cause is not None} | {each.what for each in own}
     return [
         finding.message
         for finding in report.findings
-        if finding.setting not in settings and finding.message not in told
+        if finding.setting not in settings and not finding.diverged
     ]

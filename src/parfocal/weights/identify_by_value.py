@@ -156,7 +156,7 @@ class ValueFollower:
         return any(self._agrees(reference, inputs) for reference in choice.references)
 
     def _confirm(self, unit: Unit, link: Link) -> None:
-        evidence = link.evidence if BY_VALUES in link.evidence else (*link.evidence, BY_VALUES)
+        evidence = tuple(dict.fromkeys((*link.evidence, BY_VALUES)))
         confidence = max(link.confidence, 0.95)
         self.book.relink(unit.path, replace(link, evidence=evidence, confidence=confidence, decided=True))
         self.book.confirmed[unit.path] = link.reference.path

@@ -23,7 +23,7 @@ from parfocal.weights.names import word_likeness
 from parfocal.weights.plan import Entry, Exchange
 from parfocal.weights.row_parts import orders
 from parfocal.weights.scopes import around, inside
-from parfocal.weights.stacking import StackLayout, copies, layouts
+from parfocal.weights.stacking import Arrangement, StackLayout, copies, layouts
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import Shape
 
@@ -363,7 +363,7 @@ def _laid_out(
 
 def _consistent(cover: Sequence[Filling], chosen: Sequence[StackLayout]) -> bool:
     """Whether the tensors of a layer, its weight and its bias, lie alike where both could lie otherwise."""
-    known: dict[tuple[int, ...], tuple[str, Shape]] = {}
+    known: dict[tuple[int, ...], tuple[Arrangement, Shape]] = {}
     for filling, layout in zip(cover, chosen, strict=True):
         lengths = layout.lengths(filling.slot.shape)
         arrangement, others = known.setdefault(filling.series, (layout.arrangement, lengths))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
@@ -22,13 +23,24 @@ from parfocal.weights.views import Shape, View, index, part, reshape, transpose
 MOST_AXES = limits.transfer.PARTS.value
 
 
+class Arrangement(Enum):
+    """In which order a stack holds the rows of several series."""
+
+    MEMBERS = phrase("one member after the other")
+    SERIES = phrase("one series after the other")
+    IN_TURN = phrase("row by row in turn")
+
+
+_ONE_AFTER_THE_OTHER = [Arrangement.MEMBERS, Arrangement.SERIES]
+
+
 @dataclass(frozen=True, slots=True)
 class StackLayout:
     """One way to lay series into a stack."""
 
     axes: tuple[int, ...]  # the stack's axes as: slabs, rows, the rest of a row
     turned: bool  # the columns of the members are what is counted as rows
-    arrangement: str
+    arrangement: Arrangement
     rest: int  # how many axes a row has
     cost: int  # how unusual it is
 
@@ -39,7 +51,8 @@ class StackLayout:
     @property
     def words(self) -> str:
         turned = self.turned or self.axes[-2:] == (len(self.axes) - 1, len(self.axes) - 2)
-        return joined(", ", (self.arrangement, phrase("transposed"))) if turned else self.arrangement
+        words: str = self.arrangement.value
+        return joined(", ", (words, phrase("transposed"))) if turned else words
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,27 +130,23 @@ def _unusual(axes: Sequence[int], turned: bool) -> int:
     return turned + (1 if list(axes) == swapped else 3 if kept else 6)
 
 
-MEMBERS = phrase("one member after the other")
-SERIES = phrase("one series after the other")
-IN_TURN = phrase("row by row in turn")
-
-
-def _arrangements(shapes: Sequence[Shape], members: int, rows: int) -> list[str]:
+def _arrangements(shapes: Sequence[Shape], members: int, rows: int) -> list[Arrangement]:
     if len(shapes) == 1:
-        return [MEMBERS]
+        return [Arrangement.MEMBERS]
     together = sum(shape[0] for shape in shapes)
-    found = [MEMBERS] if members == 1 or rows == together else [MEMBERS, SERIES]
+    found = [Arrangement.MEMBERS] if members == 1 or rows == together else _ONE_AFTER_THE_OTHER
     equal = len({shape[0] for shape in shapes}) == 1
-    return [*found, IN_TURN] if equal and rows % together == 0 else found
+    return [*found, Arrangement.IN_TURN] if equal and rows % together == 0 else found
 
 
-def _rows_of(heights: Sequence[int], members: int, number: int, place: int, arrangement: str) -> _Rows:
+def _rows_of(
+    heights: Sequence[int], members: int, number: int, place: int, arrangement: Arrangement
+) -> _Rows:
     together, before = sum(heights), sum(heights[:number])
-    if arrangement == IN_TURN:
+    if arrangement is Arrangement.IN_TURN:
         return _Rows(place * together, (place + 1) * together, len(heights), number)
-    start = (
-        place * together + before if arrangement == MEMBERS else before * members + place * heights[number]
-    )
+    by_member = arrangement is Arrangement.MEMBERS
+    start = place * together + before if by_member else before * members + place * heights[number]
     return _Rows(start, start + heights[number])
 
 

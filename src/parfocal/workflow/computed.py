@@ -17,7 +17,7 @@ from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes.registering import registered_at
-from parfocal.explain.layers.weights import CopyLine
+from parfocal.explain.layers.weights import COPY
 from parfocal.explain.ops.values import close
 from parfocal.judge import limits
 from parfocal.judge.verdict import Divergence, Finding, Site
@@ -104,7 +104,7 @@ def _located(divergence: Divergence, reference: ModelSide, port: ModelSide) -> D
     ]
     cause = divergence.cause
     if cause is not None:
-        fix = _computing(sites) if isinstance(cause.fix, CopyLine) else cause.fix
+        fix = _computing(sites) if cause.fix is COPY else cause.fix
         cause = replace(
             cause, message=phrase("{message}: {itself}", message=cause.message, itself=ITSELF), fix=fix
         )

@@ -130,7 +130,7 @@ class Dropping:
 
     def _cause(self, ours: Node, theirs: Node, *, sure: DropCounts) -> Cause | None:
         (_, right), (attribute, wrong) = self.ours[ours.path], self.theirs[theirs.path]
-        where, whose = spelled_path(theirs.path), place(theirs)
+        whose = place(theirs)
         if ours.training != theirs.training and max(right, wrong) > 0:
             message = phrase(
                 "{whose} ({kind}) is in {reference} mode in the reference, in {port} mode in the port",
@@ -139,7 +139,7 @@ class Dropping:
                 reference=WORDS[ours.training],
                 port=WORDS[theirs.training],
             )
-            fix = f"{where}.{WORDS[ours.training]}()"
+            fix = PortLine.mode(theirs.path, WORDS[ours.training])
             return Cause("mode.training", message, fix, 0.0, facts=("is in", WORDS[ours.training]))
         told = sure.every or (sure.at_work and right > 0 and wrong > 0)
         if told and not _same(right, wrong):
@@ -150,7 +150,10 @@ class Dropping:
                 reference=number(right),
                 port=number(wrong),
             )
-            fix, rates = f"{where}.{attribute} = {number(right)}", (number(right), number(wrong))
+            fix, rates = (
+                PortLine.attribute(theirs.path, attribute, number(right)),
+                (number(right), number(wrong)),
+            )
             return Cause("random.dropout", message, fix, 0.0, facts=(theirs.kind, *rates))
         scale, other = self.scales[0].get(ours.path), self.scales[1].get(theirs.path)
         if told and scale is not None and other is not None and not isclose(scale, other, rel_tol=SCALED):
@@ -163,13 +166,13 @@ class Dropping:
                 other=number(other),
                 wrong=number(wrong),
             )
-            fix = phrase(
+            words = phrase(
                 "multiply what {where} keeps by {scale} in train mode",
-                where=where,
+                where=spelled_path(theirs.path),
                 scale=number(scale / other),
             )
             scales = (number(scale), number(other), number(wrong))
-            return Cause("random.dropout", message, fix, 0.0, facts=(theirs.kind, "keeps", *scales))
+            return Cause("random.dropout", message, words, 0.0, facts=(theirs.kind, "keeps", *scales))
         return None
 
 

@@ -108,9 +108,8 @@ def _result(
         wanted=f"{wanted:.6g}",
         within=f"{within:g}",
     )
-    finding = Finding("result", said)
     if abs(mean - wanted) <= within:
-        return None, finding
+        return None, Finding("result", said)
     divergence = Divergence(
         "metric",
         Site("", "published"),
@@ -121,7 +120,7 @@ def _result(
         abs(mean - wanted) / within,
         cause=_unit_of(mean, wanted, within),
     )
-    return divergence, finding
+    return divergence, Finding("result", said, diverged=True)
 
 
 def _unit_of(mean: float, wanted: float, within: float) -> Cause | None:

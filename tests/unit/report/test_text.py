@@ -11,6 +11,7 @@ import pytest
 from parfocal.errors import EmptyComparisonError
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import InheritanceReason
+from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import DepthPoint
 from parfocal.report.text import WIDTH, render
@@ -325,6 +326,12 @@ def test_a_note_that_repeats_the_settings_above_is_left_out():
     assert f"note: {said}" in lines_of(divergence("d", port=site("d"), reference=site("d")), findings=notes)
 
 
+def test_a_note_on_what_diverges_is_left_out():
+    told = dataclasses.replace(NOTE, diverged=True)
+    assert not any(line.startswith("note") for line in lines_of(divergence(), findings=(told,)))
+    assert any(line.startswith("note") for line in lines_of(divergence(), findings=(NOTE,)))
+
+
 def test_recorded_runs_have_no_noise():
     lines = lines_of(divergence(), scale="growth")
     assert lines[2] == "first divergence: forward, blocks.1.norm: output 0, 123x what went in"
@@ -364,8 +371,9 @@ def test_a_layer_that_differs_in_every_call_is_told_once():
 
 
 def test_what_the_cause_says_already_is_not_said_before_it():
-    cause = dataclasses.replace(CAUSE, message="it has no counterpart: nothing is left for it")
-    text = str(report(divergence(cause=cause, message="nothing is left for it")))
+    left = phrase("nothing is left for it")
+    cause = dataclasses.replace(CAUSE, message=phrase("{what}: {left}", what="no counterpart", left=left))
+    text = str(report(divergence(cause=cause, message=left)))
     assert text.count("nothing is left for it") == 1
     assert "  another thing" in str(report(divergence(cause=cause, message="another thing")))
 

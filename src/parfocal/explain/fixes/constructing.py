@@ -16,6 +16,7 @@ from typing import Any
 
 from parfocal.backends.building import LayerBuilder
 from parfocal.explain.case import Case
+from parfocal.explain.causes import PortLine
 from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.imports import dotted_name, imported, last_word
 from parfocal.explain.fixes.literals import written
@@ -52,10 +53,10 @@ def in_the_constructor(case: Case, fix: str) -> str:
 
 def _constructor(case: Case, fix: str) -> Patch | None:
     builder, kind = case.backend, type(case.module)
-    call = _layer_of(fix)
+    call = _call(fix.made) if isinstance(fix, PortLine) else None
     if call is None or not isinstance(builder, LayerBuilder) or not builder.can_build(case.module):
         return None
-    spelled = _layer_of(f"port = {builder.spell(case.node.kind, case.node.settings)}")
+    spelled = _call(builder.spell(case.node.kind, case.node.settings))
     if spelled is None or ast.dump(spelled.func) != ast.dump(call.func):
         return None  # a layer of another class
     defaults, names = _signature(kind)
@@ -86,16 +87,10 @@ def _keeps(spot: SourceSpot, case: Case) -> bool:
     return False
 
 
-def _layer_of(fix: str) -> ast.Call | None:
-    """The constructor call of ``port.a.b = framework.nn.Layer(...)``."""
-    try:
-        (statement,) = ast.parse(fix).body
-    except (SyntaxError, ValueError):
-        return None
-    match statement:
-        case ast.Assign(value=ast.Call() as call):
-            return call
-    return None
+def _call(made: str) -> ast.Call | None:
+    """The code that makes a layer, where that is one call; of nothing None."""
+    expression = ast.parse(made, mode="eval").body if made else None
+    return expression if isinstance(expression, ast.Call) else None
 
 
 def _signature(kind: type[Any]) -> tuple[dict[str, Any], list[str]]:
@@ -175,7 +170,7 @@ def _suits_all(case: Case, made: _Made, defaults: Arguments, names: list[str]) -
     for node in case.precise.port.trace.nodes:
         if type(case.precise.port.modules[node.path]) is not kind:
             continue
-        spelled = _layer_of(f"port = {builder.spell(node.kind, node.settings)}")
+        spelled = _call(builder.spell(node.kind, node.settings))
         if spelled is None or not made.could_make({**defaults, **_arguments(spelled, names)}, defaults):
             continue
         twin = case.counterpart_of(node.order)

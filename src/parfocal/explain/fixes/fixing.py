@@ -15,6 +15,7 @@ from functools import reduce
 from typing import Any
 
 from parfocal.backends import registry
+from parfocal.explain.causes import PortChange, PortCode
 from parfocal.explain.fixes import patching
 from parfocal.explain.fixes.attributes import Way, set_to, value_at, way_to
 from parfocal.explain.fixes.finding import find_layer, find_op, find_return
@@ -33,19 +34,19 @@ from parfocal.explain.ops.log import Op
 class FixLine(str):
     """A line of code to write, the patch that it is, and others that may be right where it is not."""
 
-    __slots__ = ("others", "patch")
+    __slots__ = ("besides", "others", "patch")
     patch: Patch
     others: tuple[Patch, ...]
+    besides: PortCode | None  # what is to be done to the port itself as well
 
     @classmethod
-    def of(cls, patch: Patch, others: Sequence[Patch] = (), besides: str = "") -> FixLine:
-        """``besides``: what is to be done to the port itself as well."""
-        line = cls("\n".join(text for text in (patch.text, besides) if text))
-        line.patch, line.others = patch, tuple(others)
+    def of(cls, patch: Patch, others: Sequence[Patch] = (), besides: PortCode | None = None) -> FixLine:
+        line = cls(patch.text if besides is None else f"{patch.text}\n{besides}")
+        line.patch, line.others, line.besides = patch, tuple(others), besides
         return line
 
 
-class ModuleSetting(str):
+class ModuleSetting(PortCode):
     """What a module is to have for its own, set on the port, and the line that says it instead."""
 
     __slots__ = ("line", "value", "way")
@@ -54,8 +55,9 @@ class ModuleSetting(str):
     line: FixLine | None
 
     @classmethod
-    def of(cls, text: str, way: Way, value: Any, line: FixLine | None) -> ModuleSetting:
+    def to(cls, text: str, way: Way, value: Any, line: FixLine | None) -> ModuleSetting:
         setting = cls(text)
+        setting.change = PortChange.ATTRIBUTE
         setting.way, setting.value, setting.line = way, value, line
         return setting
 
@@ -84,7 +86,7 @@ def told(
     line = FixLine.of(patches[0], patches[1:]) if patches else None
     setting = None if owner is None else _set_in(owner, spot, change, op.frames)
     if setting is not None:
-        return ModuleSetting.of(*setting, line)
+        return ModuleSetting.to(*setting, line)
     return words if line is None else line
 
 
@@ -149,7 +151,7 @@ def called(
     if owner is None or said or not way or not _is_function(value_at(owner[1], way)):
         return _said(patch, words)
     text = f"{owner[0]}{''.join(step.text for step in way)} = {function}"
-    return ModuleSetting.of(text, way, _named(function), None if patch is None else FixLine.of(patch))
+    return ModuleSetting.to(text, way, _named(function), None if patch is None else FixLine.of(patch))
 
 
 def _is_function(value: Any) -> bool:

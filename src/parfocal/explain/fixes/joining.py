@@ -1,13 +1,36 @@
-"""Several lines that mend only together, as one fix."""
+"""Several lines that mend only together, as one fix; and the parts of a fix, each by itself."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.splicing import Patch, changing
+
+
+class SeveralFixes(str):
+    """Fixes in different places that are no patch together, one below the other."""
+
+    __slots__ = ("parts",)
+    parts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[str]) -> SeveralFixes:
+        fix = cls("\n".join(parts))
+        fix.parts = tuple(parts)
+        return fix
+
+
+def parts_of(fix: str) -> Iterator[str]:
+    """Lines for the source, lines that change the port from outside, and words, each by itself."""
+    if isinstance(fix, SeveralFixes):
+        yield from (inner for part in fix.parts for inner in parts_of(part))
+    elif isinstance(fix, FixLine) and fix.besides is not None:
+        yield from (FixLine.of(fix.patch, fix.others), fix.besides)
+    else:
+        yield fix
 
 
 def joined(fixes: Sequence[str]) -> FixLine | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from parfocal.backends import registry
-from parfocal.explain.causes import PortLine, spelled_path
+from parfocal.explain.causes import PortChange, PortCode, PortLine, spelled_from, spelled_path
 from parfocal.explain.fixes.finding import find_layer
 from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.imports import spelled
@@ -42,7 +42,7 @@ def _multiplied(port: Repeater, kept: str, other: str) -> str | None:
     inside = all(not owner or path.startswith(f"{owner}.") for path in (kept, other))
     if spot is None or not inside or not has_self(spot):
         return None
-    weight, bias = (_own(path, owner) for path in (kept, f"{layer}.bias"))
+    weight, bias = (spelled_from(path, owner) for path in (kept, f"{layer}.bias"))
     text = _product(spot, port.backend.name, weight)
     if text is None:
         return None
@@ -52,7 +52,8 @@ def _multiplied(port: Repeater, kept: str, other: str) -> str | None:
     if patch is None:
         return None
     if made is None:  # by other code than a constructor's
-        return FixLine.of(patch, besides="" if biased else f"del {spelled_path(layer)}")
+        removed = None if biased else PortCode.of(f"del {spelled_path(layer)}", PortChange.REMOVAL)
+        return FixLine.of(patch, besides=removed)
     source, statement = made  # nothing else needs the layer
     return FixLine.of(without_statements(patch, source, [statement]))
 
@@ -78,7 +79,3 @@ def _product(spot: SourceSpot, framework: str, weight: str) -> str | None:
             transposed = registry.dialect(framework).transposed_factor.format(weight)
             return None if name is None else f"{name}({spot.source.segment(taken)}, {transposed})"
     return None
-
-
-def _own(path: str, owner: str) -> str:
-    return spelled_path(path[len(owner) + 1 :] if owner else path).replace("port", "self", 1)

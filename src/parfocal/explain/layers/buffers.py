@@ -12,7 +12,7 @@ from parfocal.backends import registry
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
 from parfocal.errors import UnsupportedError
-from parfocal.explain.causes import number, rounded, spelled_path
+from parfocal.explain.causes import PortLine, number, rounded, spelled_path
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause
@@ -122,12 +122,13 @@ def _cause(
 
 
 def _fix(node: Node, backend: Backend | None, settings: Mapping[str, Any], ours: float) -> str:
-    path = spelled_path(node.path)
     try:
         if isinstance(backend, LayerBuilder) and node.framework_layer:
-            return f"{path} = {backend.spell(node.kind, settings, ['momentum'])}"
+            return PortLine.layer(node.path, backend.spell(node.kind, settings, ["momentum"]))
     except UnsupportedError:
         pass  # a layer without a recipe: said in words
     return phrase(
-        "let the new value count {ours} in the running statistics of {path}", ours=number(ours), path=path
+        "let the new value count {ours} in the running statistics of {path}",
+        ours=number(ours),
+        path=spelled_path(node.path),
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array
-from parfocal.explain.causes import number, rounded, spelled_path
+from parfocal.explain.causes import PortChange, PortCode, number, rounded, spelled_path
 from parfocal.explain.layers.rearranging import (
     Rearrangement,
     find_arrangement,
@@ -27,13 +27,7 @@ from parfocal.phrases import joined, phrase
 LONGEST = limits.searches.WEIGHT_OF_A_LINE.value
 
 
-class CopyLine(str):
-    """The line that copies all weights: no advice for what a model computes itself."""
-
-    __slots__ = ()
-
-
-COPY = CopyLine("parfocal.transfer(reference, port)")
+COPY = PortCode.of("parfocal.transfer(reference, port)", PortChange.ALL_WEIGHTS)
 NARROW = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 Others = Iterable[tuple[str, Array]]
 
@@ -183,12 +177,12 @@ def _picked(path: str, framework: str, found: Rearrangement) -> str:
     return _overwritten(path, framework, registry.dialect(framework).overwrite_picked.format(back, axis))
 
 
-def _overwritten(path: str, framework: str, change: str) -> str:
+def _overwritten(path: str, framework: str, change: str) -> PortCode:
     around = registry.dialect(framework).overwrite
     if around is None:
         return COPY
     before, after = around
-    return before.format(spelled_path(path)) + change + after
+    return PortCode.of(before.format(spelled_path(path)) + change + after, PortChange.WEIGHT)
 
 
 def _size(array: Array) -> str:

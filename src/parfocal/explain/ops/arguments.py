@@ -15,6 +15,12 @@ from parfocal.explain.ops.log import Op
 Convert = Callable[[Any], Any]
 
 
+class PlaceName(str):
+    """What an argument is called that has only a place in the call: ``argument 3``."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class PassedArgument:
     """One argument: its value under the common name, and where it stands in the call."""
@@ -246,7 +252,7 @@ def _named(op: Op) -> Iterator[tuple[str | int, str, Any]]:
     if parameters is None:
         words = (FIRST.get(op.name, "tensor"), *POSITIONS.get(op.name, ()))
         for index, value in enumerate(op.args):
-            yield index, words[index] if index < len(words) else f"argument {index}", value
+            yield index, words[index] if index < len(words) else PlaceName(f"argument {index}"), value
         given = {**DEFAULTS.get(op.name, {}), **op.kwargs}
         for word, value in given.items():
             if word in op.kwargs or word not in words[: len(op.args)]:

@@ -15,13 +15,13 @@ from parfocal.explain.ops.hypotheses import HYPOTHESES
 from parfocal.explain.ops.joint_edits import at_several_places
 from parfocal.explain.ops.lengths import lengths_missing
 from parfocal.explain.ops.locating import in_one_function, located
-from parfocal.explain.ops.log import OpLog
+from parfocal.explain.ops.log import LayerName, OpLog
 from parfocal.explain.ops.mismatches import narrowed
 from parfocal.explain.ops.op_comparison import OpComparison, make_comparison
 from parfocal.explain.ops.proofs import chain, line
 from parfocal.explain.ops.rewriting import mended, wrong_with
 from parfocal.explain.ops.subgraphs import between
-from parfocal.phrases import phrase
+from parfocal.phrases import phrase, remade
 from parfocal.replay.repeat import Place
 
 
@@ -36,7 +36,7 @@ def ops(case: Case) -> Iterator[Proof]:
         otherwise,
     ):
         for proof in hypothesis(comparison):
-            yield _in_modules(comparison, _with_facts(comparison, proof))
+            yield _in_modules(comparison, _with_facts(proof))
             return
 
 
@@ -45,7 +45,7 @@ def ways(case: Case) -> Iterator[Proof]:
     comparison = comparison_of(case)
     if comparison is not None:
         proofs = islice(other_ways(comparison), 1)
-        yield from (_in_modules(comparison, _with_facts(comparison, proof)) for proof in proofs)
+        yield from (_in_modules(comparison, _with_facts(proof)) for proof in proofs)
 
 
 def _in_modules(comparison: OpComparison, proof: Proof) -> Proof:
@@ -70,18 +70,12 @@ def _in_module(log: OpLog, where: OpLine) -> OpLine:
     return replace(where, module=likely[0].owner[0], kind=likely[0].owner[1]) if likely else where
 
 
-def _with_facts(comparison: OpComparison, proof: Proof) -> Proof:
+def _with_facts(proof: Proof) -> Proof:
     """What the message says with layers by what they do and not by where they are."""
-    said = proof.message
-    layers = {
-        op.spelled: op.name
-        for log in (comparison.port, comparison.reference)
-        for op in log.ops
-        if op.is_module
-    }
-    for spelled in sorted(layers, key=len, reverse=True):
-        said = said.replace(spelled, layers[spelled])
-    return proof if proof.facts else replace(proof, facts=(said,))
+    if proof.facts:
+        return proof
+    said = remade(proof.message, lambda part: part.values["does"] if isinstance(part, LayerName) else part)
+    return replace(proof, facts=(said,))
 
 
 def _with_line(

@@ -25,6 +25,7 @@ from parfocal.explain.ops.remakes import retelling
 from parfocal.explain.ops.solving import is_number
 from parfocal.explain.ops.values import laid_out
 from parfocal.judge import limits
+from parfocal.phrases import joined
 
 MOST_OPS = limits.searches.FITTED_OPS.value
 MOST_VALUES = limits.searches.FITTED_VALUES.value
@@ -63,7 +64,7 @@ def number_further_back(comparison: OpComparison, mismatch: Mismatch) -> Iterato
             theirs = PassedArgument(argument.name, value, argument.native, argument.back)
             proofs.append(argument_proof(comparison, op, None, argument, theirs, score))
     if proofs:
-        yield replace(proofs[0], message="; or else ".join(proof.message for proof in proofs))
+        yield replace(proofs[0], message=joined("; or else ", (proof.message for proof in proofs)))
 
 
 def _likelihood(own: float, value: float) -> tuple[bool, bool, float]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from parfocal.explain.causes import Proof
+from parfocal.explain.fixes.joining import SeveralFixes
 from parfocal.explain.fixes.joining import joined as joined_fixes
 from parfocal.explain.ops.arguments import said, told
 from parfocal.explain.ops.differing import LAST_RULES, RULES
@@ -141,5 +142,6 @@ def _joined(proofs: Sequence[Proof], score: float) -> Proof:
     # two lines to write in one place would undo each other
     apart = len(lines) == len(proofs)
     words = joined("; ", (proof.message for proof in proofs))
-    fix = joined_fixes(fixes) or ("\n".join(fixes) if apart else phrase("all of: {words}", words=words))
-    return replace(first, code=code, message=words, fix=fix)
+    fix = joined_fixes(fixes) or (SeveralFixes.of(fixes) if apart else phrase("all of: {words}", words=words))
+    also = tuple(proof.port for proof in proofs[1:] if proof.port is not None)
+    return replace(first, code=code, message=words, fix=fix, also=also)

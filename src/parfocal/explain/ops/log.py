@@ -17,12 +17,18 @@ from parfocal.explain.causes import OpLine
 from parfocal.explain.fixes.frames import UserFrame
 from parfocal.explain.fixes.sources import Span
 from parfocal.explain.ops.names import DROPPING, LAYOUT
-from parfocal.phrases import phrase
+from parfocal.phrases import Phrase
 
 HANDING = frozenset({"setitem", "cast", "contiguous", "clone"})  # may give what they take
 Key = bytes
 Known = Callable[[Key], bool]
 Maker = tuple[int, str]  # index of an op, slot of its output
+
+
+class LayerName(Phrase):
+    """A layer by where it is and what it does: ``blocks.0.norm (layer_norm)``."""
+
+    __slots__ = ()
 
 
 @dataclass(slots=True)
@@ -59,7 +65,11 @@ class Op:
 
     @property
     def spelled(self) -> str:
-        return self.name if self.path is None else phrase("{path} ({name})", path=self.path, name=self.name)
+        return (
+            self.name
+            if self.path is None
+            else LayerName("{path} ({does})", {"path": self.path, "does": self.name})
+        )
 
     @property
     def is_module(self) -> bool:

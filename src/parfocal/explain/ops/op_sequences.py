@@ -8,7 +8,7 @@ from parfocal.backends.protocol import Backend
 from parfocal.explain.causes import Proof, code_of
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes.literals import indexed
-from parfocal.explain.ops.arguments import told
+from parfocal.explain.ops.arguments import PlaceName, told
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import line, lines
@@ -93,6 +93,8 @@ def _with_words(op: Op, backend: Backend) -> str:
     parts = []
     for name, value in told(op, backend.is_tensor).items():
         text = indexed(value) if name == "index" else words(value)
-        known = not name.startswith("argument ") and name != "index"
-        parts.append(f"{name}={text}" if known else f"[{text}]" if name == "index" else str(text))
+        if name == "index":
+            parts.append(f"[{text}]")
+        else:
+            parts.append(str(text) if isinstance(name, PlaceName) else f"{name}={text}")
     return f"{op.name}({', '.join(parts)})" if parts else op.name

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from parfocal.explain.case import Case
-from parfocal.explain.causes import spelled_path
+from parfocal.explain.causes import spelled_from
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.calls import argument_text, leaving_out, passing, recalling
 from parfocal.explain.fixes.fixing import FixLine
@@ -54,7 +54,7 @@ def calling(case: Case, order: int, path: str) -> FixLine | None:
     own = "" if comparison is None else comparison.case.node.path
     if comparison is None or spot is None or (own and not path.startswith(f"{own}.")) or not has_self(spot):
         return None
-    name = spelled_path(path[len(own) + 1 :] if own else path).replace("port", "self", 1)
+    name = spelled_from(path, own)
     patch = recalling(spot, name)
     return None if patch is None or verdict(comparison, patch) != MENDED else FixLine.of(patch)
 

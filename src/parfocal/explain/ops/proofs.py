@@ -460,8 +460,17 @@ def chain(ops: Sequence[Op]) -> str:
     return joined(", ", dict.fromkeys(op.spelled for op in ops))
 
 
-def line(op: Op | OpLine) -> str:
-    return f"{(op.file or '?').rpartition('/')[2]}:{op.line}"
+class LineName(str):
+    """``model.py:12``, and which line of which file that is."""
+
+    __slots__ = ("where",)
+    where: tuple[str | None, int | None]
+
+
+def line(op: Op | OpLine) -> LineName:
+    name = LineName(f"{(op.file or '?').rpartition('/')[2]}:{op.line}")
+    name.where = op.file, op.line
+    return name
 
 
 def lines(ops: Sequence[Op]) -> str:

@@ -29,9 +29,10 @@ from parfocal.explain.fixes.trying import patched
 from parfocal.explain.ops.log import Key, Op, key_of
 from parfocal.explain.ops.mismatches import Mismatch, narrowed
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.proofs import line
+from parfocal.explain.ops.proofs import LineName, line
 from parfocal.explain.ops.writing import EditPlace, Writer
 from parfocal.judge import limits
+from parfocal.phrases import remade
 from parfocal.replay import repeat
 
 MOST = limits.searches.REWRITTEN_LINES.value
@@ -121,7 +122,12 @@ def _placed(proof: Proof, patch: Patch) -> Proof:
     if where is None:
         return proof
     there = replace(where, file=patch.file, line=patch.line)
-    return replace(proof, port=there, message=proof.message.replace(line(where), line(there)))
+
+    def moved(part: str) -> str:
+        is_here = isinstance(part, LineName) and part.where == (where.file, where.line)
+        return line(there) if is_here else part
+
+    return replace(proof, port=there, message=remade(proof.message, moved))
 
 
 def _candidates(

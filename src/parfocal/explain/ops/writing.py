@@ -14,7 +14,7 @@ from typing import Any
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
-from parfocal.explain.causes import spelled_path
+from parfocal.explain.causes import spelled_from
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.expressions import ExpressionOp, expressed, moved, permuted
 from parfocal.explain.fixes.finding import find_call
@@ -179,7 +179,7 @@ class Writer:
         inside = path is not None and (path.startswith(f"{own}.") if own else bool(path))
         if path is None or not inside or not has_self(self.place.spot):
             return None
-        name = spelled_path(path[len(own) + 1 :] if own else path).replace("port", "self", 1)
+        name = spelled_from(path, own)
         given = [
             text if slot.isdigit() else f"{slot}={text}"
             for slot, text in zip(made.inputs, texts, strict=True)
@@ -246,7 +246,7 @@ def _known(comparison: OpComparison, place: EditPlace) -> Iterator[KnownText]:
     if has_self(spot):
         for entry in backend.state(comparison.case.module):
             array = backend.to_array(entry.value, copy=False)
-            yield KnownText(spelled_path(entry.path).replace("port", "self", 1), array)
+            yield KnownText(spelled_from(entry.path, ""), array)
     for known, statement in expressions:  # of earlier statements, if their names stand for the same still
         stays = not names_in(known.text) & stored_between(spot, statement.lineno, place.begin.lineno)
         if known.op is None and statement not in here and stays:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 TEXTS = {
+    "; or else ": "；或者 ",
     "tell {name} {names} in {line}": "在 {line} 为 {name} 设置 {names}",
     "from the same values on, the port does {port}, the reference {reference}": "从相同的值出发，移植模型执行 {port}，参考模型执行 {reference}",
     "gelu has approximate '{other}' in the reference, '{value}' in the port": "gelu 的 approximate 在参考模型中为 '{other}'，在移植模型中为 '{value}'",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from parfocal.errors import EmptyComparisonError, FileFormatError, InputError, ParfocalError
-from parfocal.phrases import phrase
+from parfocal.phrases import phrase, remade
 from parfocal.run.files import load_arrays
 from parfocal.run.npy import ZIP_ERRORS
 from parfocal.run.storage import storage_errors
@@ -184,7 +184,8 @@ def _read(path: Path, problems: list[FolderProblem], checkpoint: str) -> dict[An
     try:
         values = flattened(load_arrays(path))
     except ParfocalError as error:
-        told = {"file": path.name, "why": error.message.replace(f"{path.parent}{os.sep}", "")}
+        why = remade(error.message, lambda part: path.name if part == str(path) else part)
+        told = {"file": path.name, "why": why}
         problems.append(FolderProblem(Kind.UNREADABLE, told, checkpoint))
         return None
     if not values:

@@ -49,9 +49,8 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
         count=count,
         largest=f"{np.abs(wrong[slot] - right[slot]).max():.3g}",
     )
-    finding = Finding("buffer.running_variance", message)
     if shares[slot] <= TOLD:
-        return None, finding
+        return None, Finding("buffer.running_variance", message)
     fix = (
         phrase(
             "multiply a batch's variance by {count} / {less} before it goes into {layers}",
@@ -81,7 +80,7 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
         cause=cause,
         step=step,
     )
-    return divergence, finding
+    return divergence, Finding("buffer.running_variance", message, diverged=True)
 
 
 def _outputs(side: TrainingSide, batch: Batch) -> Arrays:

@@ -8,8 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from parfocal.explain.causes import OpLine, Proof
+from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops import rewriting
+from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.rewriting import BETTER, WORSE, verdict
+from parfocal.phrases import phrase
 
 PLACE, OTHER = (0, "output", "0", "forward"), (2, "input", "0", "forward")
 RIGHT = np.zeros(3, "float32")
@@ -101,3 +105,14 @@ def test_a_right_line_is_all_there_is_where_another_mistake_is_inside(tried, oth
     case.with_drift = lambda: drifts.append(1) or case
     assert judge([0, 0, 1]) == found
     assert len(drifts) == asked
+
+
+def test_a_message_follows_to_the_line_that_mends():
+    """The reference's line is told as it was, also where both files have one name."""
+    here, there = OpLine("relu", "/port/model.py", 3), OpLine("relu", "/reference/model.py", 3)
+    message = phrase("missing in {line}, not in {there}", line=line(here), there=line(there))
+    proof = Proof("op.missing", message, "words", 0.0, here, there)
+    placed = rewriting._placed(proof, Patch("/port/model.py", 9, "a", "b"))
+    assert placed.message == "missing in model.py:9, not in model.py:3"
+    assert placed.port is not None
+    assert placed.port.line == 9
