@@ -69,7 +69,7 @@ PAIRS = {
         ("Rprop", {"learning_rate": 0.01, "learning_rate_range": (1e-5, 50.0)}),
         {"previous_gradient", "step_size"},
     ),
-    "ASGD": (("ASGD", {"lr": 0.1}), ("ASGD", {"learning_rate": 0.1, "batch_num": 1}), set()),
+    "ASGD": (("ASGD", {"lr": 0.1, "lambd": 0.0}), ("ASGD", {"learning_rate": 0.1, "batch_num": 1}), set()),
     "LBFGS": (("LBFGS", {"lr": 0.5}), ("LBFGS", {"learning_rate": 0.5}), set()),
 }
 # Settings that only one side has.

@@ -83,6 +83,8 @@ STEP_POWERS: dict[str, tuple[str, int, int]] = {
     "NAdam": ("beta2_pow", 1, 0),
     "RAdam": ("beta2_pow", 1, 0),
 }
+# Where it is counted plainly.
+STEP_COUNTS = {"ASGD": "m"}
 SINGLE_NUMBERS = {"momentum_product"}  # kept as a whole tensor of the same number
 
 
@@ -155,6 +157,9 @@ class Training(Watching, OptimizerSteps):
         return np.asarray(values.flat[0]) if name in SINGLE_NUMBERS else values
 
     def _steps(self, kind: str, optimizer: Any, settings: dict[str, Any], name: str) -> int | None:
+        if kind in STEP_COUNTS:
+            counts = optimizer._accumulators.get(STEP_COUNTS[kind], {})
+            return int(counts[name].item()) if name in counts else None
         if kind not in STEP_POWERS:
             return None
         key, which, factors_at_start = STEP_POWERS[kind]

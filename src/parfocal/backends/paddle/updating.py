@@ -11,7 +11,7 @@ import paddle
 
 from parfocal.backends.copying import cloned
 from parfocal.backends.paddle.schedules import Scheduling
-from parfocal.backends.paddle.training import SETTINGS, SLOTS
+from parfocal.backends.paddle.training import SETTINGS, SLOTS, STEP_COUNTS
 from parfocal.backends.protocol import Array
 
 # Everything that an optimizer keeps from one step to the next.
@@ -24,6 +24,7 @@ POWERS: dict[str, tuple[tuple[str, int | float, int], ...]] = {
     "NAdam": (("beta2_pow", 1, 0), ("momentum_decay_pow", 0.96, 0)),
     "RAdam": (("beta1_pow", 0, 0), ("beta2_pow", 1, 0)),
 }
+ARGUMENTS = {"n": "batch_num"}  # attributes of an optimizer that its constructor calls otherwise
 SHARED_SETTINGS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
 CLIPS = {"global_norm": "ClipGradByGlobalNorm", "norm": "ClipGradByNorm", "value": "ClipGradByValue"}
 
@@ -166,7 +167,7 @@ class Updating(Scheduling):
             if isinstance(key, tuple):
                 written += [f"{part}={number!r}" for part, number in zip(key, value, strict=True)]
             elif key is not None:
-                written.append(f"{key}={value!r}")
+                written.append(f"{ARGUMENTS.get(key, key)}={value!r}")
         return f"paddle.optimizer.{name}({', '.join(['...', *written])})"
 
     def written_clearing(self) -> str:
@@ -180,6 +181,9 @@ class Updating(Scheduling):
     ) -> None:
         if self._steps(kind, optimizer, dict(settings), name) in (step, None):
             return
+        if kind in STEP_COUNTS:
+            counter = optimizer._accumulators[STEP_COUNTS[kind]][name]
+            self.write(counter, np.full(self.shape(counter), step, self.dtype(counter)))
         for key, which, factors in POWERS.get(kind, ()):
             accumulator = optimizer._accumulators[key][name]
             base = settings["betas"][which] if isinstance(which, int) else which

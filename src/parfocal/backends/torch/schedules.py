@@ -8,17 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from parfocal.backends.torch.training import Training
+from parfocal.backends.torch.training import Training, rate_of
 
 
 class Scheduling(Training):
     """What ``SchedulingBackend`` asks for. PyTorch's optimizers do not know their schedulers."""
 
     def optimizer_rates(self, optimizer: Any) -> list[float]:
-        return [float(group["lr"]) for group in optimizer.param_groups]
+        kind = self.optimizer_kind(optimizer)
+        return [rate_of(kind, optimizer, group, group["params"][0]) for group in optimizer.param_groups]
 
     def schedule_rates(self, scheduler: Any) -> list[float]:
-        return self.optimizer_rates(scheduler.optimizer)
+        return [float(group["lr"]) for group in scheduler.optimizer.param_groups]
 
     def scheduler_of(self, optimizer: Any) -> Any | None:
         return None

@@ -46,6 +46,11 @@ SETTINGS: dict[str, dict[str, str]] = {
     },
 }
 
+# What decays weights besides ``weight_decay``.
+DECAYS = {"ASGD": "lambd"}
+# Where an optimizer keeps the rate that takes effect, which a group's rate only begins.
+RATES = {"ASGD": "eta"}
+
 # What PyTorch does not offer and always behaves as.
 CONSTANT: dict[str, dict[str, Any]] = {"RMSProp": {"epsilon_place": "outside"}}
 
@@ -98,11 +103,11 @@ class Training(Watching, OptimizerSteps):
     def optimizer_settings(self, optimizer: Any, model: Any) -> dict[str, dict[str, Any]]:
         kind = self.optimizer_kind(optimizer)
         found: dict[str, dict[str, Any]] = {}
-        for path, group, _ in self._parameters(optimizer, model):
+        for path, group, parameter in self._parameters(optimizer, model):
             settings = {name: group[key] for name, key in SETTINGS.get(kind, {}).items() if key in group}
             settings.update(CONSTANT.get(kind, {}))
-            settings["lr"] = float(group["lr"])
-            settings["weight_decay"] = float(group.get("weight_decay", 0.0))
+            settings["lr"] = rate_of(kind, optimizer, group, parameter)
+            settings["weight_decay"] = float(group.get("weight_decay", 0.0) + group.get(DECAYS.get(kind), 0.0))
             decoupled = kind == "AdamW" or group.get("decoupled_weight_decay", False)
             settings["decay"] = "decoupled" if decoupled else "l2"
             found[path] = settings
@@ -147,3 +152,9 @@ class Training(Watching, OptimizerSteps):
         if not known:
             raise not_of_model(len(groups), type(model).__name__)
         return iter(known)
+
+
+def rate_of(kind: str, optimizer: Any, group: dict[str, Any], parameter: Any) -> float:
+    """The rate that the next update of a parameter takes."""
+    kept = optimizer.state.get(parameter, {}).get(RATES[kind]) if kind in RATES else None
+    return float(group["lr"] if kept is None else kept)

@@ -12,7 +12,7 @@ import torch
 from parfocal.backends.copying import cloned
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch.schedules import Scheduling
-from parfocal.backends.torch.training import SETTINGS, SLOTS
+from parfocal.backends.torch.training import DECAYS, SETTINGS, SLOTS
 
 # Common kind -> the class that is written; a kind that is not here is written as it is.
 CLASSES = {"Momentum": "SGD", "RMSProp": "RMSprop"}
@@ -102,6 +102,7 @@ class Updating(Scheduling):
         decoupled = settings.get("decay") == "decoupled" and kind == "Adam"
         name = "AdamW" if decoupled else CLASSES.get(kind, kind)
         known = {**SHARED_SETTINGS, **SETTINGS.get(kind, {})}
+        known["weight_decay"] = DECAYS.get(kind, known["weight_decay"])
         written = [f"{known[each]}={value!r}" for each, value in settings.items() if each in known]
         return f"torch.optim.{name}({', '.join(['...', *written])})"
 

@@ -218,6 +218,23 @@ def _rprop(step: _Step) -> AfterUpdate:
     return AfterUpdate(step.weight - np.sign(gradient) * size, slots)
 
 
+def _averaged(step: _Step) -> AfterUpdate:
+    """ASGD: the mean of the last gradients. PyTorch's has one, and an average that no update reads."""
+    newest, most = step.decayed, int(step.settings.get("batch_num") or 1)
+    if most == 1:
+        return AfterUpdate(step.weight - step.get("lr") * newest, {})
+    recent = np.array(step.slots.get("recent_gradients", np.zeros((most, *newest.shape), newest.dtype)))
+    if len(recent) != most:  # the other side's
+        raise ValueError(f"{len(recent)} gradients are kept, not {most}")
+    place = int(step.count - 1) % most
+    total = step.slot("gradient_sum") - recent[place] + newest
+    recent[place] = newest
+    moved = step.get("lr") * total / min(step.count, step.number(most))
+    return AfterUpdate(
+        step.weight - moved, step.counted({"gradient_sum": total, "recent_gradients": recent})
+    )
+
+
 RULES: dict[str, Callable[[_Step], AfterUpdate]] = {
     "SGD": _momentum,
     "Momentum": _momentum,
@@ -230,6 +247,7 @@ RULES: dict[str, Callable[[_Step], AfterUpdate]] = {
     "Adadelta": _adadelta,
     "RMSProp": _rmsprop,
     "Rprop": _rprop,
+    "ASGD": _averaged,
 }
 # Settings that are numbers, of every rule: what a hidden mistake may have changed.
 NUMBERS: dict[str, tuple[str, ...]] = {
@@ -240,6 +258,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     "Adadelta": ("rho", "epsilon"),
     "RMSProp": ("rho", "epsilon", "momentum"),
     "Rprop": (),
+    "ASGD": (),
 }
 
 

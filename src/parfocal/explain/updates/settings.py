@@ -25,6 +25,11 @@ CODES = {
     "lr": "optim.lr_group",
 }
 OTHER = "optim.update"
+# Rules that are SGD where one of their settings has this value, and what else has no effect then.
+PLAIN: dict[str, tuple[str, float, tuple[str, ...]]] = {
+    "Momentum": ("momentum", 0.0, ("nesterov", "dampening")),
+    "ASGD": ("batch_num", 1, ("lambd", "alpha", "t0")),  # of recent gradients: only the newest
+}
 CLOSE = limits.causes.SAME_SETTING.value
 
 
@@ -35,11 +40,12 @@ def code_of(name: str) -> str:
 def in_effect(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Without what has no effect, so that two ways to say the same are one; with its ``kind``."""
     left = dict(settings)
-    if kind == "Momentum" and not left.get("momentum"):
+    if kind in PLAIN and left.get(PLAIN[kind][0], PLAIN[kind][1]) == PLAIN[kind][1]:
         kind = "SGD"
     if kind == "SGD":
-        for name in ("momentum", "nesterov", "dampening"):
-            left.pop(name, None)
+        for name, _, others in PLAIN.values():
+            for each in (name, *others):
+                left.pop(each, None)
         if left.get("decay") == "decoupled":  # added to the gradient or not is the same without momentum
             left["decay"] = "l2"
     if kind == "AdamW":  # Adam with decay apart from the gradient
@@ -54,11 +60,13 @@ def differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     """Name and both values of every setting that differs in effect; each side a kind and its settings."""
     left, right = in_effect(*ours), in_effect(*theirs)
-    if {left["kind"], right["kind"]} == {"SGD", "Momentum"}:  # the same rule, with a momentum of 0
-        yield "momentum", left.get("momentum", 0.0), right.get("momentum", 0.0)
+    other = {left["kind"], right["kind"]} - {"SGD"}
+    if left["kind"] != right["kind"] and len(other) == 1 and other <= PLAIN.keys():  # the same rule
+        name, nothing, _ = PLAIN[other.pop()]
+        yield name, left.get(name, nothing), right.get(name, nothing)
         names = {"weight_decay", "lr"}
     elif left["kind"] != right["kind"]:
-        yield "kind", left["kind"], right["kind"]
+        yield "kind", ours[0], theirs[0]
         names = {"weight_decay", "lr"}
     else:
         names = (left.keys() & right.keys()) - {"kind"}

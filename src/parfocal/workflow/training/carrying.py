@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from parfocal.weights.plan import Entry, Plan
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
 Get = Callable[[str], Array | None]
+STACKED = frozenset({"recent_gradients"})  # slots that hold several arrays, each as the parameter
 
 
 @dataclass(slots=True)
@@ -85,11 +87,21 @@ class Carrier:
                 if values.ndim == 0 or values.size == 1:
                     own[name] = values
                     continue
-                whole = self.carry(path, lambda source, name=name: slots.get(source, {}).get(name))  # type: ignore[misc]
-                if whole is not None:
-                    own[name] = whole
+                several = range(len(values)) if name in STACKED else (...,)
+                wholes = [self.carry(path, _part_of(slots, name, part)) for part in several]
+                parts = [whole for whole in wholes if whole is not None]
+                if len(parts) == len(wholes):
+                    own[name] = np.stack(parts) if name in STACKED else parts[0]
             found[path] = own
         return found
+
+
+def _part_of(slots: dict[str, Arrays], name: str, part: Any) -> Get:
+    def get(source: str) -> Array | None:
+        values = slots.get(source, {}).get(name)
+        return None if values is None else values[part]
+
+    return get
 
 
 def _of_first(entry: Entry, first: dict[str, str]) -> Entry:
