@@ -19,7 +19,7 @@ from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.overwrites import Overwrites, Sight
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
-from parfocal.judge.sketch import Fingerprint, fingerprint
+from parfocal.judge.moments import Fingerprint, fingerprint
 from parfocal.native.library import address_of
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.stateful_arguments import copies_of
