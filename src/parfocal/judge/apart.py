@@ -15,9 +15,9 @@ import numpy as np
 
 from parfocal.judge.kernels import dot, wide_pieces
 from parfocal.judge.parallel import blocks, run_spans
-from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic
+from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, admitted, arithmetic, memory_of
 from parfocal.judge.tolerance import Tolerance
-from parfocal.native.library import BFLOAT16, LIBRARY, memory_of
+from parfocal.native.library import LIBRARY
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _PLAIN = {_FLOAT32, BFLOAT16}

@@ -30,10 +30,10 @@ from parfocal.judge.projection import (
     turn,
     turns,
 )
-from parfocal.judge.reading import Array, Reader, Scratch, admitted, arithmetic
+from parfocal.judge.reading import Array, Reader, Scratch, address_of, admitted, arithmetic, memory_of
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.totals import ZERO
-from parfocal.native.library import ANY_EXPONENT, LIBRARY, Projection, address_of, memory_of
+from parfocal.native.library import ANY_EXPONENT, LIBRARY, Projection
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 # Cubes of numbers in this range neither overflow nor lose digits to underflow.
