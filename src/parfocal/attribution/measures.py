@@ -15,14 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from parfocal.backends.checks import dtype_name
-from parfocal.backends.protocol import Array
 from parfocal.backends.vocabulary.kinds import LINEAR
 from parfocal.judge import limits
-from parfocal.judge.apart import apart
-from parfocal.judge.floors import NOTHING, Size, coarser, difference, error_of, score, size_of
-from parfocal.judge.metrics import Comparison, compare_arrays
-from parfocal.judge.picture import picture_of
+from parfocal.judge.floors import NOTHING, Size, difference, judge_arrays, judge_fully, score
+from parfocal.judge.metrics import Comparison
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import side_name
 from parfocal.phrases import phrase
@@ -37,10 +33,6 @@ BEYOND_ANY_SUM = limits.verdicts.BEYOND_ANY_SUM.value
 END_LIMIT = limits.verdicts.WHOLE_MODEL.value
 # Accused tensors of a run with a picture of their error: more than a person looks at.
 PICTURES = 64
-# With a fixed tolerance a score above 1 is simply a violation of it, by however many elements.
-_VIOLATION = Size(0.5, 0.5)
-
-
 CHANCE = phrase("on the same values the reference gives something else each time: it draws random numbers")
 
 
@@ -97,54 +89,6 @@ class Measure:
         work_out("unwanted", self.remark is Remark.NO_GRADIENT_IN_REFERENCE)
 
 
-class JudgedArrays(NamedTuple):
-    """An array against another: all figures where they may be needed, the error, and the scale floor."""
-
-    comparison: Comparison | None
-    error: Size
-    floor: Size
-    relative: float
-
-
-def judge_arrays(
-    observed: Array, expected: Array, tolerance: Tolerance | None, *, picture: bool = False
-) -> JudgedArrays:
-    """The port's array against the reference's of the same shape; with a ``picture`` of what differs."""
-    judged = judge_roughly(observed, expected, tolerance)
-    limit = LIMIT if tolerance is None else 1.0
-    if score(judged.error, judged.floor) <= limit:
-        return judged
-    comparison = judged.comparison or compare_arrays(observed, expected, tolerance=tolerance)
-    if picture:
-        comparison = replace(comparison, picture=picture_of(observed, expected))
-    return judged._replace(comparison=comparison)
-
-
-def judge_roughly(observed: Array, expected: Array, tolerance: Tolerance | None) -> JudgedArrays:
-    """Without all the figures, unless it takes those to judge."""
-    found = apart(observed, expected, tolerance)
-    if found is None:
-        return _judge_fully(observed, expected, tolerance)
-    if tolerance is not None:
-        return JudgedArrays(None, NOTHING, _VIOLATION, found.relative)
-    if not found.peak:
-        return JudgedArrays(None, NOTHING, NOTHING, found.relative)
-    epsilon = coarser(dtype_name(observed.dtype), dtype_name(expected.dtype))
-    floor = Size(found.reference_rms * epsilon, found.reference_peak * epsilon)
-    return JudgedArrays(None, Size(found.rms, found.peak), floor, found.relative)
-
-
-def _judge_fully(observed: Array, expected: Array, tolerance: Tolerance | None) -> JudgedArrays:
-    comparison = compare_arrays(observed, expected, tolerance=tolerance)
-    if tolerance is not None:
-        wrong = float(comparison.mismatched)
-        return JudgedArrays(comparison, Size(wrong, wrong), _VIOLATION, comparison.rel_l2)
-    error = error_of(comparison)
-    epsilon = coarser(observed.dtype.name, expected.dtype.name)
-    floor = size_of(expected) * epsilon if error.peak else NOTHING
-    return JudgedArrays(comparison, error, floor, comparison.rel_l2)
-
-
 class MeasuredSighting(NamedTuple):
     """What a sighting comes to."""
 
@@ -196,7 +140,7 @@ class Collector:
             )
             return MeasuredSighting(None, infinite, NOTHING, message)
         if self._beyond:
-            judged = _judge_fully(observed, expected, self.tolerance)
+            judged = judge_fully(observed, expected, self.tolerance)
         else:
             judged = judge_arrays(observed, expected, self.tolerance, picture=self._pictures < PICTURES)
             self._pictures += judged.comparison is not None

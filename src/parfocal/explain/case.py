@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from parfocal.attribution.experiment import Change, Prepare, repeated
-from parfocal.attribution.measures import LARGE, judge_roughly
+from parfocal.attribution.measures import LARGE
 from parfocal.backends.protocol import Array, OnOp
 from parfocal.explain.case_facts import CaseFacts, Check, value_at
 from parfocal.explain.kept import is_kept, kept_by, path_of
-from parfocal.judge.floors import Size, coarser, score
+from parfocal.judge.floors import Size, coarser, judge_roughly, score
 from parfocal.judge.layouts import fit
 from parfocal.replay.follow import Binding, Direction, Listener, Supply
 from parfocal.replay.repeat import Place, Repeater, RepeatResult, ReplayScript
