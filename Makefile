@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 PORTABLE       ?= sse4:1 avx2:3
 PORTABLE_TESTS ?= tests
 # The tests whose figures hang most on the order of sums: quick enough for every change.
-NUMBERS := $(patsubst %,tests/unit/judge/test_%.py,apart floors loops metrics_edges metrics_oracle sketch ulp) \
+NUMBERS := $(patsubst %,tests/unit/judge/test_%.py,floors loops metrics_edges metrics_oracle sketch ulp) \
            tests/compat/padiff/test_single_step.py tests/pairs/align/test_floors.py \
            tests/pairs/workflow/test_noise.py
 

@@ -21,7 +21,7 @@ import ml_dtypes
 import numpy as np
 
 from benchmarks.bars import note
-from parfocal.judge import Tolerance, apart, compare_arrays, kernels, moments, parallel
+from parfocal.judge import Tolerance, compare_arrays, floors, kernels, moments, parallel
 from parfocal.judge.sketch import sketch, stats
 from parfocal.native.library import LIBRARY, NO_PATH, path_in_use, usable_paths, use_path
 
@@ -85,7 +85,7 @@ def arrays(megabytes: int) -> tuple[Any, Any]:
 @contextmanager
 def on_path(name: str) -> Iterator[None]:
     """The loops of one path; ``none``: NumPy's way."""
-    users = (apart, kernels, moments)
+    users = (floors, kernels, moments)
     before = path_in_use()
     try:
         if name == NO_PATH:

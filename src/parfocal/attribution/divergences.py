@@ -2,20 +2,36 @@
 
 A call's own error blames the call; an error at its input (or of the gradient at its output) was
 made by the code around it and blames the call that encloses it. The whole model's results count for
-themselves only when no single call explains them. Why a divergence is inherited is in ``inheritance.py``.
+themselves only when no single call explains them.
+
+Why a difference is inherited is a ladder of reasons for which a call is not to blame. The rungs are tried in
+order for every measure above the limit, in order of execution; the first that holds is the reason. A measure
+for which none holds is the call's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from parfocal.attribution.inheritance import Excused, Ladder, in_backward_order, moment
-from parfocal.attribution.measures import Measure
+from parfocal.attribution.divisions import pieces_of
+from parfocal.attribution.measures import (
+    Measure,
+    TensorUsers,
+    code_that_uses,
+    comes_before,
+    idle_calls,
+    in_backward_order,
+    lacks_a_part,
+    moment,
+    silent_calls,
+    starved_calls,
+)
 from parfocal.attribution.observation import Observation
 from parfocal.attribution.whole_model import WholeModelResult
 from parfocal.judge import limits
 from parfocal.judge.verdict import Divergence, InheritanceReason, made_by_the_code_of, tensor_words
+from parfocal.matching.spans import starts_of_runs
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Trace
 
@@ -30,6 +46,9 @@ _UNEXPLAINED = {
     "forward": phrase("no paired call explains it: look at what was not paired"),
     "loss": phrase("the outputs agree and the losses do not: the two loss functions differ"),
 }
+
+
+Excused = Callable[[Measure], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,3 +299,129 @@ def _end_divergence(
         phase, sites[0], sites[1], what, measure.comparison, measure.floor, measure.score, message
     )
     return _inherited(found, reason)
+
+
+class Ladder:
+    """What is known to be wrong so far (``paths``: modules of the port), and what follows from it."""
+
+    def __init__(
+        self,
+        observation: Observation,
+        traces: tuple[Trace, Trace],
+        limits: tuple[float, float],
+        guilty: Iterable[str],
+        excused: Excused | None,
+    ) -> None:
+        """``excused`` says whether a difference follows from weights that differ."""
+        reference, port = traces
+        measures = observation.measures
+        self.port = port
+        self.paths = set(guilty)
+        self.starts = starts_of_runs(observation.pairing)
+        self.starved = starved_calls(measures)
+        self.by_the_loss = loss_differs_first(observation, limits)
+        self._unfed = observation.unfed
+        self._silent = silent_calls(measures)
+        self._idle = idle_calls(measures, reference)
+        self._pieces = pieces_of(observation.divided)
+        self._users = TensorUsers(port)
+        self._paired = {pair.port for pair in observation.pairing.pairs}
+        wrong = (m for m in measures if m.direction == "forward" and m.score > limits[0])
+        self._unlike = set(_unlike_layers(wrong, reference, port))
+        self._excused = excused
+
+    def guilty(self, measure: Measure) -> str:
+        """The port's module that made the error; of a run of calls that do one work the first."""
+        maker = self.port.around(measure.port, measure.levels)
+        return self.port.nodes[self.starts.get(measure.port, maker)].path
+
+    def reason(self, measure: Measure) -> InheritanceReason | None:
+        """Why the difference is inherited; None for the call's own."""
+        return next((reason for reason, holds in RUNGS if holds(self, measure)), None)
+
+    def was_told(self, measure: Measure) -> bool:
+        """The module that makes it is guilty already."""
+        return self.guilty(measure) in self.paths
+
+    def is_doubtful(self, measure: Measure) -> bool:
+        """Without the reference's inputs a call cannot be told from what came before it."""
+        return measure.own and measure.port in self._unfed and bool(self.paths)
+
+    def is_cut_off(self, measure: Measure) -> bool:
+        """A gradient, or a part of it, is missing because another call sends none."""
+        return (
+            (measure.absent and comes_before(measure, self.starved, self.port))
+            or lacks_a_part(measure, self._silent, self.port)
+            or (measure.own and measure.unwanted and measure.port in self._idle)
+        )
+
+    def comes_from_users(self, measure: Measure) -> bool:
+        """A gradient comes from the code that uses the tensor, and that code is guilty."""
+        if measure.direction != "backward" or measure.own:
+            return False
+        users = self._users.of(measure) | code_that_uses(measure, self.port, self._paired)
+        return bool(users & self.paths) or (measure.port, measure.slot) in self._unlike
+
+    def is_of_one_piece(self, measure: Measure) -> bool:
+        """Going backward, code that is one piece is guilty as one, whichever part of it is wrong."""
+        if measure.direction != "backward":
+            return False
+        piece = _piece_around(self.port.around(measure.port, measure.levels), self._pieces, self.port)
+        return bool({self.port.nodes[order].path for order in piece} & self.paths)
+
+    def is_of_weights(self, measure: Measure) -> bool:
+        """The call is right once its weights are the reference's."""
+        return self._excused is not None and self._excused(measure)
+
+    def is_of_the_loss(self, measure: Measure) -> bool:
+        """Only the losses differ: so does what comes back from them."""
+        return self.by_the_loss and measure.direction == "backward" and measure.given
+
+
+RUNGS: tuple[tuple[InheritanceReason, Callable[[Ladder, Measure], bool]], ...] = (
+    (InheritanceReason.GUILTY_CALL, Ladder.was_told),
+    (InheritanceReason.NOT_FED, Ladder.is_doubtful),
+    (InheritanceReason.CUT_OFF, Ladder.is_cut_off),
+    (InheritanceReason.USED_BY_GUILTY, Ladder.comes_from_users),
+    (InheritanceReason.ONE_PIECE, Ladder.is_of_one_piece),
+    (InheritanceReason.WEIGHTS, Ladder.is_of_weights),
+    (InheritanceReason.LOSS, Ladder.is_of_the_loss),
+)
+
+
+def loss_differs_first(observation: Observation, limits: tuple[float, float]) -> bool:
+    """The outputs agree and the losses do not: what comes back from them differs for that reason."""
+    limit, end_limit = limits
+    off = {end.phase for end in observation.ends if end.measure.score > end_limit}
+    return (
+        "loss" in off
+        and "forward" not in off
+        and not any(m.direction == "forward" and m.score > limit for m in observation.measures)
+    )
+
+
+def _piece_around(order: int, pieces: Mapping[int, frozenset[int]], port: Trace) -> set[int]:
+    """The calls whose code is one piece with a call or with one around it.
+
+    What comes back to those comes through a border that is not compared.
+    """
+    found: set[int] = set()
+    at: int | None = order
+    while at is not None and port.nodes[at].parent is not None:  # the whole model is around everything
+        found |= pieces.get(at, frozenset())
+        at = port.nodes[at].parent
+    return found or set(pieces.get(order, ()))
+
+
+def _unlike_layers(wrong: Iterable[Measure], ours: Trace, theirs: Trace) -> Iterator[tuple[int, str]]:
+    """What calls give that are no plain layers on both sides: one may do more than the other.
+
+    What comes back to such a value is of another value then.
+    """
+    for measure in wrong:
+        plain = all(
+            node.framework_layer and node.is_leaf
+            for node in (theirs.nodes[measure.port], ours.nodes[measure.reference])
+        )
+        if measure.side == "output" and measure.own and not plain:
+            yield measure.port, measure.slot

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parfocal.attribution.measures import LIMIT, judge_arrays
+from parfocal.attribution.measures import LIMIT
 from parfocal.backends.protocol import Array, OnOp
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.judge import limits
-from parfocal.judge.floors import Size, difference, score
+from parfocal.judge.floors import Size, difference, judge_arrays, score
 from parfocal.replay.follow import Listener, Supply
 from parfocal.replay.repeat import Place, Repeater, RepeatResult
 

@@ -13,9 +13,10 @@ from math import inf, isclose
 import numpy as np
 
 from parfocal.attribution.experiment import Change, repeated
-from parfocal.attribution.measures import LIMIT, Measure, judge_arrays
+from parfocal.attribution.measures import LIMIT, Measure
 from parfocal.backends.protocol import Array
 from parfocal.judge import limits
+from parfocal.judge.floors import judge_arrays
 from parfocal.judge.layouts import MaskEncoding, fitted
 from parfocal.matching.values import SAME
 from parfocal.replay.follow import InputOrOutput

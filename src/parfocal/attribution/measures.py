@@ -1,47 +1,40 @@
-"""Turn what a followed run shows into measured errors, and measured errors into scores.
+"""Turn what a followed run shows into measured errors.
 
 Every sighting is measured at once and its arrays are let go; all figures are computed only where the
-scale floor, which is free, would accuse. There the calls are repeated for the other floors.
+scale floor, which is free, would accuse. There ``refining.py`` repeats the calls for the other floors.
+
+``Responsible`` says which calls answer for a measure. The rest is what can be read off measures beside the
+trace: their order, who uses a tensor, and where a gradient is missing. One that is cut off somewhere is
+missing everywhere before it: the last place in order of execution where it is missing is where it was cut.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from parfocal.backends.checks import dtype_name
-from parfocal.backends.protocol import Array
-from parfocal.backends.vocabulary.kinds import LINEAR
 from parfocal.judge import limits
-from parfocal.judge.apart import apart
-from parfocal.judge.floors import NOTHING, Size, coarser, difference, error_of, score, size_of
-from parfocal.judge.metrics import Comparison, compare_arrays
-from parfocal.judge.picture import picture_of
+from parfocal.judge.floors import NOTHING, Size, judge_arrays, judge_fully, score
+from parfocal.judge.metrics import Comparison
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import side_name
 from parfocal.phrases import phrase
 from parfocal.replay.follow import Direction, InputOrOutput, Sighting
-from parfocal.replay.noise_floors import NoiseFloors, Remainder
+from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.repeat import Place, Repeater
-from parfocal.replay.trace import Trace
+from parfocal.replay.trace import Node, Trace
 
 LIMIT = limits.verdicts.CALL.value
 LARGE = limits.verdicts.LARGE.value
-BEYOND_ANY_SUM = limits.verdicts.BEYOND_ANY_SUM.value
 END_LIMIT = limits.verdicts.WHOLE_MODEL.value
 # Accused tensors of a run with a picture of their error: more than a person looks at.
 PICTURES = 64
-# With a fixed tolerance a score above 1 is simply a violation of it, by however many elements.
-_VIOLATION = Size(0.5, 0.5)
-
-
-CHANCE = phrase("on the same values the reference gives something else each time: it draws random numbers")
 
 
 class Remark(Enum):
@@ -97,54 +90,6 @@ class Measure:
         work_out("unwanted", self.remark is Remark.NO_GRADIENT_IN_REFERENCE)
 
 
-class JudgedArrays(NamedTuple):
-    """An array against another: all figures where they may be needed, the error, and the scale floor."""
-
-    comparison: Comparison | None
-    error: Size
-    floor: Size
-    relative: float
-
-
-def judge_arrays(
-    observed: Array, expected: Array, tolerance: Tolerance | None, *, picture: bool = False
-) -> JudgedArrays:
-    """The port's array against the reference's of the same shape; with a ``picture`` of what differs."""
-    judged = judge_roughly(observed, expected, tolerance)
-    limit = LIMIT if tolerance is None else 1.0
-    if score(judged.error, judged.floor) <= limit:
-        return judged
-    comparison = judged.comparison or compare_arrays(observed, expected, tolerance=tolerance)
-    if picture:
-        comparison = replace(comparison, picture=picture_of(observed, expected))
-    return judged._replace(comparison=comparison)
-
-
-def judge_roughly(observed: Array, expected: Array, tolerance: Tolerance | None) -> JudgedArrays:
-    """Without all the figures, unless it takes those to judge."""
-    found = apart(observed, expected, tolerance)
-    if found is None:
-        return _judge_fully(observed, expected, tolerance)
-    if tolerance is not None:
-        return JudgedArrays(None, NOTHING, _VIOLATION, found.relative)
-    if not found.peak:
-        return JudgedArrays(None, NOTHING, NOTHING, found.relative)
-    epsilon = coarser(dtype_name(observed.dtype), dtype_name(expected.dtype))
-    floor = Size(found.reference_rms * epsilon, found.reference_peak * epsilon)
-    return JudgedArrays(None, Size(found.rms, found.peak), floor, found.relative)
-
-
-def _judge_fully(observed: Array, expected: Array, tolerance: Tolerance | None) -> JudgedArrays:
-    comparison = compare_arrays(observed, expected, tolerance=tolerance)
-    if tolerance is not None:
-        wrong = float(comparison.mismatched)
-        return JudgedArrays(comparison, Size(wrong, wrong), _VIOLATION, comparison.rel_l2)
-    error = error_of(comparison)
-    epsilon = coarser(observed.dtype.name, expected.dtype.name)
-    floor = size_of(expected) * epsilon if error.peak else NOTHING
-    return JudgedArrays(comparison, error, floor, comparison.rel_l2)
-
-
 class MeasuredSighting(NamedTuple):
     """What a sighting comes to."""
 
@@ -196,73 +141,12 @@ class Collector:
             )
             return MeasuredSighting(None, infinite, NOTHING, message)
         if self._beyond:
-            judged = _judge_fully(observed, expected, self.tolerance)
+            judged = judge_fully(observed, expected, self.tolerance)
         else:
             judged = judge_arrays(observed, expected, self.tolerance, picture=self._pictures < PICTURES)
             self._pictures += judged.comparison is not None
         self._beyond = self.tolerance is not None and judged.error != NOTHING
         return MeasuredSighting(judged.comparison, judged.error, judged.floor, relative=judged.relative)
-
-
-def with_summed_floors(measures: Sequence[Measure], trace: Trace) -> list[Measure]:
-    """Gradients of one tensor that a call takes several times (query and key, say) are added up.
-
-    So the noise of each is that of the largest.
-    """
-    groups: dict[tuple[int, int], list[int]] = {}
-    for index, measure in enumerate(measures):
-        if measure.side == "input" and measure.direction == "backward":
-            data = trace.nodes[measure.reference].inputs[measure.reference_slot].data
-            groups.setdefault((measure.port, id(data)), []).append(index)
-    summed = list(measures)
-    for indices in groups.values():
-        floor = NOTHING
-        for index in indices:
-            floor |= measures[index].floor
-        for index in indices:
-            if measures[index].score > LIMIT:
-                summed[index] = replace(measures[index], floor=floor)
-    return summed
-
-
-def refined(measure: Measure, precise: NoiseFloors) -> Measure:
-    """One question after the other, the cheap ones first, until the error is accounted for."""
-    if measure.score <= LIMIT or not math.isfinite(measure.error.rms):
-        return measure
-    far = measure.error.rms > LARGE * measure.floor.rms
-    if measure.given and (far or measure.direction == "forward"):  # no call made it, so none can be asked
-        return measure
-    if not measure.outside and not measure.own:
-        measure = replace(measure, outside=handed_on(measure, precise.port.trace))
-    asked = Responsible.about(measure, precise)
-    acquitted = _acquitted(measure, asked, precise)
-    large = acquitted.floor.rms > LARGE * measure.floor.rms
-    if acquitted.score > LIMIT or not large:
-        return acquitted
-    if measure.direction == "backward":
-        return _reconsidered(measure, acquitted, asked, precise)
-    if measure.own and _is_right_alone(measure, asked, precise):  # it was given something else
-        return refined(replace(measure, outside=measure.outside + 1), precise)
-    # what hangs on random numbers is chance, not noise
-    if _repeats_itself(measure, asked, precise) or not precise.draws(asked.calls, asked.place):
-        return acquitted
-    return replace(measure, message=CHANCE, remark=None)
-
-
-def handed_on(measure: Measure, trace: Trace) -> int:
-    """How many enclosing containers only pass the tensor on."""
-    node, levels = trace.nodes[measure.port], 0
-    value = (node.inputs if measure.side == "input" else node.outputs).get(measure.slot)
-    while (
-        value is not None
-        and node.parent is not None
-        and (around := trace.nodes[node.parent]).kind == "Sequential"
-    ):
-        values = around.inputs if measure.side == "input" else around.outputs
-        if all(each.data is not value.data for each in values.values()):
-            break
-        node, levels = around, levels + 1
-    return levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,74 +197,102 @@ def _repeatable(port: Repeater, order: int) -> int:
     return order
 
 
-def _acquitted(measure: Measure, asked: Responsible, precise: NoiseFloors) -> Measure:
-    """The measure with as much of a floor as it takes, if any is enough."""
-    for question in (precise.moved, precise.exact):
-        measure = replace(measure, floor=measure.floor | question(asked.calls, asked.place))
-        if measure.score <= LIMIT or _is_no_rounded_sum(measure, asked, precise):
-            return measure
-    left = _remainder(measure, asked, precise)
-    if left is Remainder.GONE:
-        return replace(measure, floor=measure.floor | measure.error)
-    if left is Remainder.STAYS:
-        return measure
-    return replace(measure, floor=measure.floor | precise.port_floor(asked.port_calls, asked.port_place))
+def in_backward_order(measures: Iterable[Measure], limit: float, port: Trace) -> list[Measure]:
+    """As they came back; those that never came back from the end of the model to its beginning.
 
-
-def _is_no_rounded_sum(measure: Measure, asked: Responsible, precise: NoiseFloors) -> bool:
-    """Whether two sums of products, also when run by themselves, are so far apart that it is no rounding."""
-    bound = BEYOND_ANY_SUM * measure.floor.rms
-    kinds = {
-        precise.reference.trace.nodes[asked.calls[0]].kind,
-        precise.port.trace.nodes[asked.port_calls[0]].kind,
-    }
-    if measure.error.rms <= bound or not kinds <= LINEAR:
-        return False
-    alone = _alone(asked, precise)
-    return alone is not None and alone.rms > bound
-
-
-def _remainder(measure: Measure, asked: Responsible, precise: NoiseFloors) -> Remainder:
-    return precise.remainder(asked.calls, asked.place, asked.port_calls, asked.port_place, measure.error)
-
-
-def _reconsidered(measure: Measure, acquitted: Measure, asked: Responsible, precise: NoiseFloors) -> Measure:
-    """Whether so large a floor is one: the call may not be alone in making it, or a tie was broken.
-
-    A hook on a tensor changes a gradient outside of the call whose gradient it is; such a call,
-    repeated alone, shows another one than was seen.
+    Last come calls in which something sends nothing back: what they send themselves lacks that part.
     """
-    trace = precise.port.trace
-    alone = _alone(asked, precise)
-    stays = alone is None or score(alone, measure.floor) > LIMIT
-    if not (stays and _repeats_itself(measure, asked, precise)):
-        if trace.nodes[asked.port_calls[0]].parent is None:
-            return acquitted
-        return refined(replace(measure, outside=measure.outside + 1), precise)
-    tied = replace(measure, floor=measure.floor | precise.exact(asked.calls, asked.place), tied=True)
-    if tied.score <= LIMIT or _remainder(measure, asked, precise) is Remainder.GONE:
-        return acquitted
-    alike = precise.moved_alike(asked.calls, asked.place, asked.port_calls, asked.port_place)
-    tied = replace(tied, floor=tied.floor | alike)
-    return acquitted if tied.score <= LIMIT else tied
+    backward = [m for m in measures if m.direction == "backward" and m.score > limit]
+    silent = silent_calls(backward)
+    arrived: list[Measure] = []
+    absent: list[Measure] = []
+    lacking: list[Measure] = []
+    for measure in backward:
+        kind = lacking if lacks_a_part(measure, silent, port) else absent if measure.absent else arrived
+        kind.append(measure)
+    return [*arrived, *sorted(absent, key=lambda m: moment(m, port), reverse=True), *lacking]
 
 
-def _repeats_itself(measure: Measure, asked: Responsible, precise: NoiseFloors) -> bool:
-    """Whether the reference's call, repeated as it was, gives what was recorded."""
-    return score(precise.still(asked.calls, asked.place), measure.floor) <= LIMIT
+def moment(measure: Measure, port: Trace) -> tuple[float, int]:
+    """When a tensor was there: an input when its call began, an output when it ended, inner calls first."""
+    node = port.nodes[measure.port]
+    return (node.order, node.depth) if measure.side == "input" else (node.finished - 0.5, -node.depth)
 
 
-def _is_right_alone(measure: Measure, asked: Responsible, precise: NoiseFloors) -> bool:
-    """Whether the port's call gives what the reference's gives when it is given the same."""
-    alone = _alone(asked, precise)
-    return alone is not None and score(alone, measure.floor) <= LIMIT
+def silent_calls(measures: Iterable[Measure]) -> list[int]:
+    """Calls that send nothing back."""
+    return [measure.port for measure in measures if measure.absent and measure.own]
 
 
-def _alone(asked: Responsible, precise: NoiseFloors) -> Size | None:
-    """The error when the port's call runs by itself; None when that cannot be known."""
-    observed = precise.port_result(asked.port_calls, asked.port_place)
-    if observed is None:
-        return None
-    recorded = precise.at(asked.place)
-    layout = precise.port.script.layouts.get(asked.port_place[:3])
-    return difference(observed, recorded if layout is None else layout.apply(recorded))
+def lacks_a_part(measure: Measure, silent: Sequence[int], port: Trace) -> bool:
+    """Whether a call inside of this one sends nothing back."""
+    end = port.nodes[measure.port].finished
+    backward = measure.own and measure.direction == "backward"
+    return backward and any(measure.port < order < end for order in silent)
+
+
+def starved_calls(measures: Iterable[Measure]) -> set[int]:
+    """Calls that no gradient comes back to: what they and all before them do not send on follows."""
+    reached: dict[int, bool] = {}
+    for measure in measures:
+        if measure.direction == "backward" and measure.side == "output":
+            reached[measure.port] = reached.get(measure.port, False) or not measure.absent
+    return {order for order, is_reached in reached.items() if not is_reached}
+
+
+def idle_calls(measures: Sequence[Measure], reference: Trace) -> set[int]:
+    """Calls that no gradient comes back to in the reference: what they send on in the port follows.
+
+    What runs without gradients altogether is to blame on the code around that makes it run so.
+    """
+    unwanted = [measure for measure in measures if measure.unwanted and measure.direction == "backward"]
+    around = {m.port for m in unwanted if m.own and not _is_cut_off(reference.nodes[m.reference])}
+    inside = {m.port for m in unwanted if around and m.own and m.port not in around}
+    return {measure.port for measure in unwanted if measure.side == "output"} | inside
+
+
+def _is_cut_off(node: Node) -> bool:
+    return all(value.gradient is None for value in node.outputs.values())
+
+
+def comes_before(measure: Measure, starved: set[int], port: Trace) -> bool:
+    """Whether a gradient is missing only because this call got none, or one around it or behind it."""
+    if measure.own:
+        return measure.port in starved
+    node = port.nodes[measure.port]
+    around = node.parent
+    while around is not None and around not in starved:
+        around = port.nodes[around].parent
+    return around is not None or any(order >= node.finished for order in starved)
+
+
+def code_that_uses(measure: Measure, port: Trace, paired: Collection[int]) -> set[str]:
+    """The modules whose code uses what a call gives, where it is handed on as it is.
+
+    A module without a partner that gives back what it got from a call leaves it to the code around it.
+    """
+    order = port.around(measure.port, measure.levels)
+    value = port.nodes[measure.port].outputs.get(measure.slot)
+    found = {port.nodes[order].path}
+    while value is not None and order not in paired:
+        node = port.nodes[order]
+        if node.parent is None or not any(each.data is value.data for each in node.outputs.values()):
+            break
+        order = node.parent
+        found.add(port.nodes[order].path)
+    return found
+
+
+class TensorUsers:
+    """Which modules take a tensor as it is: its gradient comes from them."""
+
+    def __init__(self, port: Trace) -> None:
+        self._port = port
+        self._paths: dict[int, set[str]] = {}  # by identity of the data
+        for node in port.nodes:
+            for value in node.inputs.values():
+                self._paths.setdefault(id(value.data), set()).add(node.path)
+
+    def of(self, measure: Measure) -> set[str]:
+        value = self._port.nodes[measure.port].outputs.get(measure.slot)
+        return set() if value is None else self._paths.get(id(value.data), set())

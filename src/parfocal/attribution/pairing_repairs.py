@@ -18,7 +18,7 @@ from parfocal.attribution.gradient_borders import activated_elsewhere
 from parfocal.attribution.mask_encodings import Places, Wording, inputs_of, masked_elsewhere, said_otherwise
 from parfocal.attribution.measures import LIMIT, Measure
 from parfocal.judge.layouts import Layout, crosses, fitted
-from parfocal.judge.sketch import Fingerprint
+from parfocal.judge.moments import Fingerprint
 from parfocal.matching.dividing import may_divide_differently, run_after
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.matching.values import SAME, distance, tie_slots

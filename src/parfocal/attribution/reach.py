@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from math import inf, prod
 from typing import Any
 
-from parfocal.attribution.measures import judge_roughly
 from parfocal.backends.protocol import Array, Backend, Call, OpCall
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.judge import limits
-from parfocal.judge.floors import score
+from parfocal.judge.floors import judge_roughly, score
 from parfocal.judge.layouts import SAME, distance, fit
 from parfocal.replay.follow import Binding, InputOrOutput, Supply
 from parfocal.replay.repeat import Layouts, Place

@@ -17,7 +17,7 @@ from parfocal.capture.determinism import no_dropout
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.layouts import Layout, fit
-from parfocal.judge.sketch import fingerprint
+from parfocal.judge.moments import fingerprint
 from parfocal.judge.verdict import side_name
 from parfocal.matching.values import tie_slots
 from parfocal.phrases import phrase

@@ -16,12 +16,12 @@ from functools import partial
 
 import numpy as np
 
-from parfocal.attribution.measures import END_LIMIT, LARGE, LIMIT, Measure, Remark, judge_roughly
+from parfocal.attribution.measures import END_LIMIT, LARGE, LIMIT, Measure, Remark
 from parfocal.attribution.sides import Arrays, Driving, ModelResults, ModelSide, tied_outputs
 from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array
 from parfocal.judge import limits
-from parfocal.judge.floors import EPSILON, NOTHING, Size, coarser, difference, score, size_of
+from parfocal.judge.floors import EPSILON, NOTHING, Size, coarser, difference, judge_roughly, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.phrases import phrase

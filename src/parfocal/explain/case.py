@@ -11,20 +11,26 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from parfocal.attribution.experiment import Change, Prepare, repeated
-from parfocal.attribution.measures import LARGE, judge_roughly
+from parfocal.attribution.measures import LARGE
 from parfocal.backends.protocol import Array, OnOp
 from parfocal.explain.case_facts import CaseFacts, Check, value_at
-from parfocal.explain.kept import is_kept, kept_by
-from parfocal.judge.floors import Size, coarser, score
-from parfocal.replay.follow import Binding, Direction, Listener
+from parfocal.explain.kept import is_kept, kept_by, path_of
+from parfocal.judge.floors import Size, coarser, judge_roughly, score
+from parfocal.judge.layouts import fit
+from parfocal.replay.follow import Binding, Direction, Listener, Supply
 from parfocal.replay.repeat import Place, Repeater, RepeatResult, ReplayScript
 from parfocal.replay.trace import TensorData
 
 
 @dataclass(slots=True)
 class Case(CaseFacts):
-    """Tries changes: ``tried`` is the score of the port's call with one; it is right up to ``limit``."""
+    """Knows what is right there, and tries changes.
+
+    ``tried`` is the score of the port's call with one; it is right up to ``limit``.
+    """
 
     _baseline: RepeatResult | None = None
 
@@ -69,6 +75,39 @@ class Case(CaseFacts):
     ) -> float:
         """The experiment: the score of the port's call repeated with a change."""
         return self.score(self.run(prepare, on_op=on_op, inside=inside, listener=listener), direction)
+
+    @property
+    def supply(self) -> Supply:
+        """Gives what was recorded of a tensor."""
+        return self.precise.recorded
+
+    def recorded(self, place: Place) -> Array:
+        """What the reference had there."""
+        if place in self.instead:
+            return self.instead[place]
+        if is_kept(place):
+            return self.left[path_of(place, self.precise.reference.trace)]
+        value = value_at(self.precise.reference.trace.nodes[place[0]], place)
+        data = value.data if place[3] == "forward" else value.gradient
+        if data is None:  # no gradient came back there
+            return np.zeros(value.data.shape, value.data.dtype)
+        return self.supply(data)
+
+    def expected(self, check: Check, observed: Array) -> Array | None:
+        """The reference's array in the layout of the port's; None when the shapes do not fit."""
+        recorded = self.recorded(check.reference)
+        layout = self.precise.port.script.layouts.get(check.port[:3])
+        if layout is None or layout.shape != observed.shape:  # a change may bring another shape
+            layout = fit(recorded, observed)
+        if layout is None:
+            return None
+        return layout.apply(recorded)
+
+    def input(self, slot: str) -> Array:
+        """What the port's call is fed with."""
+        value = self.precise.port.script.ties[self.call].inputs[slot]
+        layout = self.precise.port.script.layout(self.call, "input", slot, value)
+        return layout.apply(self.supply(value.data))
 
     def judge(self, observed: Array, expected: Array | None, check: Check) -> float:
         """The score of an array at a place."""

@@ -1,4 +1,4 @@
-"""The data of one divergence under investigation: whose call it is, where it shows, what is right there."""
+"""The data of one divergence under investigation: whose call it is, and where it shows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import numpy as np
 from parfocal.attribution.divisions import NOT_DIVIDED, DividedWork
 from parfocal.backends.protocol import Array, Backend
 from parfocal.explain.allowance import Allowance
-from parfocal.explain.kept import is_kept, path_of
 from parfocal.judge.floors import Size
-from parfocal.judge.layouts import fit
 from parfocal.judge.verdict import Divergence, tensor_words
 from parfocal.phrases import phrase
-from parfocal.replay.follow import Direction, Supply
+from parfocal.replay.follow import Direction
 from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.repeat import Place
 from parfocal.replay.trace import Node, Value
@@ -120,39 +118,6 @@ class CaseFacts:
     def looked_at(self) -> list[Place]:
         """Every place of either side where something is compared."""
         return [place for check in self.checks for place in (check.port, check.reference)]
-
-    @property
-    def supply(self) -> Supply:
-        """Gives what was recorded of a tensor."""
-        return self.precise.recorded
-
-    def recorded(self, place: Place) -> Array:
-        """What the reference had there."""
-        if place in self.instead:
-            return self.instead[place]
-        if is_kept(place):
-            return self.left[path_of(place, self.precise.reference.trace)]
-        value = value_at(self.precise.reference.trace.nodes[place[0]], place)
-        data = value.data if place[3] == "forward" else value.gradient
-        if data is None:  # no gradient came back there
-            return np.zeros(value.data.shape, value.data.dtype)
-        return self.supply(data)
-
-    def expected(self, check: Check, observed: Array) -> Array | None:
-        """The reference's array in the layout of the port's; None when the shapes do not fit."""
-        recorded = self.recorded(check.reference)
-        layout = self.precise.port.script.layouts.get(check.port[:3])
-        if layout is None or layout.shape != observed.shape:  # a change may bring another shape
-            layout = fit(recorded, observed)
-        if layout is None:
-            return None
-        return layout.apply(recorded)
-
-    def input(self, slot: str) -> Array:
-        """What the port's call is fed with."""
-        value = self.precise.port.script.ties[self.call].inputs[slot]
-        layout = self.precise.port.script.layout(self.call, "input", slot, value)
-        return layout.apply(self.supply(value.data))
 
     @property
     def start(self) -> int:

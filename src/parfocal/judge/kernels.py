@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.judge.reading import Array, Scratch
+from parfocal.judge.reading import Array, Memory, Scratch, address_of
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.totals import SideTotals, Totals
-from parfocal.native.library import LIBRARY, address_of, memory_of
+from parfocal.native.library import LIBRARY
 
 PIECE = 1 << 15  # elements: a few pieces of float64 fit a core's second-level cache
 _CHUNK = 1024
@@ -119,20 +119,20 @@ def quick_block(
     )
 
 
-def quick_whole(x: Array, y: Array, tolerance: Tolerance) -> Totals | None:
-    """``quick_block`` of whole arrays, by the compiled loop on several threads.
+def quick_whole(x: Memory | None, y: Memory | None, size: int, tolerance: Tolerance) -> Totals | None:
+    """``quick_block`` of whole arrays where they lie, by the compiled loop on several threads.
 
     None where there is no compiled loop for arrays like these.
     """
-    if LIBRARY is None or (first := memory_of(x)) is None or (second := memory_of(y)) is None:
+    if LIBRARY is None or x is None or y is None:
         return None
-    return _compiled_block(LIBRARY, first, second, x.size, 0, tolerance, -1.0)
+    return _compiled_block(LIBRARY, x, y, size, 0, tolerance, -1.0)
 
 
 def _compiled_block(
     library: ctypes.CDLL,
-    x: tuple[int, bool],
-    y: tuple[int, bool],
+    x: Memory,
+    y: Memory,
     size: int,
     start: int,
     tolerance: Tolerance,

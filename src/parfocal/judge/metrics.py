@@ -27,6 +27,7 @@ from parfocal.judge.reading import (
     admitted,
     arithmetic,
     block_length,
+    memory_of,
 )
 from parfocal.judge.scaled import cosine
 from parfocal.judge.shape import error_shape, layout_shape
@@ -78,7 +79,7 @@ def compare_arrays(
 def _totals(actual: Array, reference: Array, dtype: np.dtype[Any], tolerance: Tolerance) -> Totals:
     """One pass over both arrays."""
     totals = Totals()
-    whole = quick_whole(actual, reference, tolerance)
+    whole = quick_whole(memory_of(actual), memory_of(reference), actual.size, tolerance)
     if whole is not None:
         totals.merge(whole)
         return totals

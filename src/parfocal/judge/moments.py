@@ -1,4 +1,4 @@
-"""One pass over one array: census, range, sums of powers and, if asked for, the projection.
+"""One pass over one array: census, range, sums of powers (its fingerprint) and, if asked for, the projection.
 
 The pass is shared by ``sketch``, ``fingerprint`` and ``stats``. Ordinary float32 and bfloat16 numbers
 go through the compiled loop if there is one, everything else through NumPy, which sums in float64.
@@ -30,10 +30,10 @@ from parfocal.judge.projection import (
     turn,
     turns,
 )
-from parfocal.judge.reading import Array, Reader, Scratch, arithmetic
+from parfocal.judge.reading import Array, Reader, Scratch, address_of, admitted, arithmetic, memory_of
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.totals import ZERO
-from parfocal.native.library import ANY_EXPONENT, LIBRARY, Projection, address_of, memory_of
+from parfocal.native.library import ANY_EXPONENT, LIBRARY, Projection
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 # Cubes of numbers in this range neither overflow nor lose digits to underflow.
@@ -42,6 +42,19 @@ _SIX = ctypes.c_double * 6
 # Bytes: up to this an array that does not lie in order is copied; a larger one is read in blocks.
 _LAID_OUT = 1 << 24
 _FARTHEST = 100  # exponents up to this are far from the ends of float32
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The same for every order of the same finite values, up to rounding (1e-7 of ``l1``, ``l2``, ...)."""
+
+    size: int
+    sum: float
+    l1: float  # sum of magnitudes
+    l2: float  # root of the sum of squares
+    third: float  # sum of cubes
+    minimum: float | None  # None when there is no finite value
+    maximum: float | None
 
 
 @dataclass(slots=True)
@@ -97,6 +110,9 @@ class Pass:
         return TILES * ROWS * self.width
 
 
+_POWERS = Pass(powers=True)
+
+
 def real_view(array: Array) -> Array:
     """Complex numbers as pairs of reals along a new last axis; other arrays as they are."""
     if array.dtype.kind != "c":
@@ -139,6 +155,29 @@ def gather(array: Array, what: Pass) -> Moments:
     if small:
         moments.buckets = _small_buckets(array, what)
     return moments
+
+
+def fingerprint(array: Any) -> Fingerprint:
+    """The fingerprint alone, for those who need neither statistics nor projection."""
+    return Fingerprint(**fingerprint_fields(gather(admitted(array, "array"), _POWERS)))
+
+
+def finite_range(moments: Moments) -> tuple[float | None, float | None]:
+    return (moments.minimum, moments.maximum) if moments.finite else (None, None)
+
+
+def fingerprint_fields(moments: Moments) -> dict[str, Any]:
+    """The fields of a fingerprint."""
+    low, high = finite_range(moments)
+    return {
+        "size": moments.count,
+        "sum": moments.total,
+        "l1": moments.absolute.over(1),
+        "l2": moments.square.root(),
+        "third": moments.cube.over(1),
+        "minimum": low,
+        "maximum": high,
+    }
 
 
 def _small_buckets(array: Array, what: Pass) -> Array:

@@ -2,23 +2,27 @@
 
 Admission of dtypes, the choice of the arithmetic for a pair of dtypes, and the copy of one
 block into a native, contiguous buffer live here, so that the kernels see plain 1-D arrays only.
-A block that is already native and contiguous is handed out as a view, without a copy.
+A block that is already native and contiguous is handed out as a view, without a copy. The compiled loops read
+an array where it lies (``memory_of``).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from ctypes import c_void_p
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from parfocal.backends.checks import dtype_name
 from parfocal.errors import InputError
-from parfocal.native.library import BFLOAT16
 from parfocal.phrases import phrase
 
 Array = NDArray[Any]
+Memory = tuple[int, bool]  # where numbers lie, and whether they are of bfloat16
 
 # Of one buffer: large enough that threads rarely wait for the interpreter lock, small enough that
 # the few buffers of a block stay in the cache.
@@ -26,6 +30,43 @@ BLOCK_BYTES = 1 << 20
 KEPT_BYTES = 6 * BLOCK_BYTES  # by one worker between two calls
 _ALIGNMENT = 64  # bytes: vector loads that cross a cache line cost twice
 _WORTH_ALIGNING = 4096  # elements
+
+
+# Where NumPy keeps the address of an array's first element: right behind what every object begins with.
+_HEADER = object.__basicsize__
+
+
+def _address_in(array: Any) -> int:
+    address = c_void_p.from_address(id(array) + _HEADER).value
+    return address or 0
+
+
+def _address_asked_for(array: Any) -> int:
+    address: int = array.ctypes.data
+    return address
+
+
+def _reads_addresses(probes: Sequence[Any]) -> bool:
+    """Whether NumPy keeps addresses there, as all its releases have."""
+    return all(_address_in(probe) == _address_asked_for(probe) for probe in probes)
+
+
+# ``array.ctypes.data`` takes longer than the loops do over a small array.
+_PROBES = (np.arange(3.0), np.arange(64, dtype=np.uint8)[7:], np.zeros((2, 3, 5), np.float32).T)
+address_of = _address_in if _reads_addresses(_PROBES) else _address_asked_for
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_FLOAT32 = np.dtype(np.float32)
+
+
+def memory_of(array: Any) -> Memory | None:
+    """Where the compiled loops find an array's numbers, and whether those are of bfloat16.
+
+    None where they cannot read the array as it lies there: only float32 and bfloat16, without gaps.
+    """
+    dtype = array.dtype
+    plain = dtype is _FLOAT32 or (dtype in (_FLOAT32, BFLOAT16) and dtype.isnative)
+    return (address_of(array), dtype == BFLOAT16) if plain and array.flags.c_contiguous else None
 
 
 def is_narrow_float(dtype: np.dtype[Any]) -> bool:

@@ -16,28 +16,23 @@ import numpy as np
 
 from parfocal.errors import FileFormatError, InputError
 from parfocal.judge.comparison import to_plain
-from parfocal.judge.moments import Moments, Pass, gather, real_view, working_dtype
+from parfocal.judge.moments import (
+    Fingerprint,
+    Moments,
+    Pass,
+    fingerprint_fields,
+    finite_range,
+    gather,
+    real_view,
+    working_dtype,
+)
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.reading import Array, Reader, Scratch, admitted, block_length
 from parfocal.judge.scaled import Scaled
 from parfocal.phrases import phrase
 
 _WIDTHS = range(16, 1025, 16)
-_POWERS = Pass(powers=True)
 _CANCELLING = 1e-3  # a variance this small against the squared mean is computed in a second pass
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """The same for every order of the same finite values, up to rounding (1e-7 of ``l1``, ``l2``, ...)."""
-
-    size: int
-    sum: float
-    l1: float  # sum of magnitudes
-    l2: float  # root of the sum of squares
-    third: float  # sum of cubes
-    minimum: float | None  # None when there is no finite value
-    maximum: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,21 +106,16 @@ def sketch_fields(array: Any, *, seed: int = 0, size: int = 256) -> dict[str, An
         "seed": seed,
         **_summary(values, moments),
         "nonfinite_places": moments.places,
-        "fingerprint": _marks(moments),
+        "fingerprint": fingerprint_fields(moments),
         "projection": moments.buckets,
     }
-
-
-def fingerprint(array: Any) -> Fingerprint:
-    """The fingerprint alone, for those who need neither statistics nor projection."""
-    return Fingerprint(**_marks(gather(admitted(array, "array"), _POWERS)))
 
 
 def stats(array: Any) -> dict[str, Any]:
     """Count, mean, standard deviation, range and non-finite counts, as plain JSON values."""
     values = real_view(admitted(array, "array"))
     moments = gather(values, Pass())
-    low, high = _range(moments)
+    low, high = finite_range(moments)
     summary = {"count": moments.count, **_summary(values, moments), "minimum": low, "maximum": high}
     return {name: to_plain(value) for name, value in summary.items()}
 
@@ -168,24 +158,6 @@ def relative_distance(a: Sketch, b: Sketch) -> float:
     if far == 0:
         return 0.0
     return far / b.fingerprint.l2 if b.fingerprint.l2 else math.inf
-
-
-def _range(moments: Moments) -> tuple[float | None, float | None]:
-    return (moments.minimum, moments.maximum) if moments.finite else (None, None)
-
-
-def _marks(moments: Moments) -> dict[str, Any]:
-    """The fields of a fingerprint."""
-    low, high = _range(moments)
-    return {
-        "size": moments.count,
-        "sum": moments.total,
-        "l1": moments.absolute.over(1),
-        "l2": moments.square.root(),
-        "third": moments.cube.over(1),
-        "minimum": low,
-        "maximum": high,
-    }
 
 
 def _summary(values: Array, moments: Moments) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.judge.parallel import blocks, run_spans
-from parfocal.judge.reading import Array, Reader, Scratch
-from parfocal.native.library import BFLOAT16
+from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch
 
 _DIGIT = 16  # bits settled per pass of the selection
 # Fraction bits, coarsest first, of the dtypes that have such a distance.

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from parfocal.judge import limits
-from parfocal.judge.sketch import Fingerprint
+from parfocal.judge.moments import Fingerprint
 from parfocal.matching.values import SAME
 from parfocal.replay.trace import Node
 

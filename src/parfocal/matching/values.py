@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from parfocal.judge import limits
-from parfocal.judge.sketch import Fingerprint
+from parfocal.judge.moments import Fingerprint
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.trace import Value
 

@@ -10,14 +10,10 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Sequence
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import ml_dtypes
-import numpy as np
 
 from parfocal.errors import InputError
 from parfocal.phrases import phrase
@@ -141,43 +137,6 @@ def _chosen(library: ctypes.CDLL | None, wanted: str) -> ctypes.CDLL | None:
 
 
 LIBRARY = _chosen(_load(PATH), os.environ.get(VARIABLE, ""))
-
-
-# Where NumPy keeps the address of an array's first element: right behind what every object begins with.
-_HEADER = object.__basicsize__
-
-
-def _address_in(array: Any) -> int:
-    address = c_void_p.from_address(id(array) + _HEADER).value
-    return address or 0
-
-
-def _address_asked_for(array: Any) -> int:
-    address: int = array.ctypes.data
-    return address
-
-
-def _reads_addresses(probes: Sequence[Any]) -> bool:
-    """Whether NumPy keeps addresses there, as all its releases have."""
-    return all(_address_in(probe) == _address_asked_for(probe) for probe in probes)
-
-
-# ``array.ctypes.data`` takes longer than the loops do over a small array.
-_PROBES = (np.arange(3.0), np.arange(64, dtype=np.uint8)[7:], np.zeros((2, 3, 5), np.float32).T)
-address_of = _address_in if _reads_addresses(_PROBES) else _address_asked_for
-
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-_FLOAT32 = np.dtype(np.float32)
-
-
-def memory_of(array: Any) -> tuple[int, bool] | None:
-    """Where the compiled loops find an array's numbers, and whether those are of bfloat16.
-
-    None where they cannot read the array as it lies there: only float32 and bfloat16, without gaps.
-    """
-    dtype = array.dtype
-    plain = dtype is _FLOAT32 or (dtype in (_FLOAT32, BFLOAT16) and dtype.isnative)
-    return (address_of(array), dtype == BFLOAT16) if plain and array.flags.c_contiguous else None
 
 
 def lend_threads(*openmp: str) -> None:

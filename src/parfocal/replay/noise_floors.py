@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +23,7 @@ from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
-from parfocal.replay.held import HeldArrays, Question, Repetition, What
-from parfocal.replay.ledger import Ledger
+from parfocal.replay.ledger import HeldArrays, Ledger
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.repeat import Place, Repeater, RepeatResult, See
 from parfocal.replay.trace import TensorData, Trace
@@ -34,6 +34,19 @@ TRIALS = limits.verdicts.FLOOR_TRIALS.value
 FEW = limits.verdicts.FEW_NUMBERS.value
 HELD_SHARE = 4  # of the ledger's budget, one part in so many for arrays that must be at hand
 _SIGNS = np.random.Generator(np.random.PCG64(20240229)).choice(np.array([-1.0, 1.0]), 65537 * TRIALS)
+
+What = Place | str  # a place of a call, or the path of a parameter: its gradient
+
+
+class Repetition(NamedTuple):
+    """How calls are repeated."""
+
+    how: str
+    port: bool = False  # the port's calls; otherwise the reference's
+    trial: int = 0  # which of several
+
+
+Question = tuple[Repetition, tuple[int, ...]]  # how what calls are repeated
 
 STILL, PORT_STILL = Repetition("as it was"), Repetition("as it was", port=True)
 EXACT, PORT_EXACT = Repetition("in float64"), Repetition("in float64", port=True)
@@ -71,7 +84,7 @@ class NoiseFloors:
         self.problems: list[str] = []
         self._sizes: dict[Question, dict[What, Size]] = {}
         self._measured: dict[Question, bool] = {}  # and whether with gradients
-        self._held = HeldArrays(ledger.budget // HELD_SHARE)
+        self._held: HeldArrays[Question, What] = HeldArrays(ledger.budget // HELD_SHARE)
         self._refused: set[Question] = set()
         self._missing: set[tuple[Question, What]] = set()  # what a call does not give
         self._left: dict[tuple[Question, Question, What], Size | None] = {}

@@ -19,8 +19,8 @@ from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.overwrites import Overwrites, Sight
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
-from parfocal.judge.sketch import Fingerprint, fingerprint
-from parfocal.native.library import address_of
+from parfocal.judge.moments import Fingerprint, fingerprint
+from parfocal.judge.reading import address_of
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.stateful_arguments import copies_of
 from parfocal.replay.trace import Drop, Node, TensorData, Trace, Value, unmarked

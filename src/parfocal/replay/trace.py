@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parfocal.judge.floors import Size
-from parfocal.judge.sketch import Fingerprint
+from parfocal.judge.moments import Fingerprint
 from parfocal.judge.verdict import Site
 
 

@@ -20,7 +20,7 @@ from parfocal.capture.overwrites import Sight
 from parfocal.capture.tree import flatten, flatten_call
 from parfocal.judge import limits
 from parfocal.judge.layouts import SAME, distance, lay_out
-from parfocal.judge.sketch import Fingerprint
+from parfocal.judge.moments import Fingerprint
 from parfocal.replay.follow import Direction, Sighting
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING, Observer

@@ -14,7 +14,6 @@ from functools import partial
 
 from parfocal.attempts import Attempts
 from parfocal.attribution.divisions import Division, divisions, left_open, places_of
-from parfocal.attribution.excuses import Excuses
 from parfocal.attribution.gradient_borders import without_absorbed
 from parfocal.attribution.ignoring import IgnoredCalls
 from parfocal.attribution.leading import Partners, script_for, weighted
@@ -28,7 +27,7 @@ from parfocal.attribution.pairing_repairs import (
     laid_out_otherwise,
     paired_otherwise,
 )
-from parfocal.attribution.refining import refine
+from parfocal.attribution.refining import Excuses, refine
 from parfocal.attribution.side_by_side import SideComparison, anchored_calls
 from parfocal.attribution.sides import Driving, ModelResults, ModelSide, left_as_it_was
 from parfocal.attribution.whole_model import WholeModelResults

@@ -8,8 +8,8 @@ from functools import partial
 
 from parfocal.attribution.divergences import Questions, divergences
 from parfocal.attribution.divisions import calls_of
-from parfocal.attribution.excuses import Excuses
 from parfocal.attribution.observation import Observation, limits_of
+from parfocal.attribution.refining import Excuses
 from parfocal.attribution.sides import ModelSide
 from parfocal.attribution.whole_model import WholeModelResult
 from parfocal.brief import some

@@ -22,7 +22,7 @@ ROOMS = ("judge", "weights", "capture", "replay", "matching", "attribution", "ex
 # Numbers that decide neither a verdict nor a cause, by what they are for.
 EXCEPTIONS = {
     "sizes of blocks, buffers and batches of work: results are the same with others": """
-        judge/apart.py:_BLOCK judge/kernels.py:PIECE,_CHUNK,_FEW,_AT_ONCE judge/metrics.py:_SLICE_BYTES
+        judge/floors.py:_BLOCK judge/kernels.py:PIECE,_CHUNK,_FEW,_AT_ONCE judge/metrics.py:_SLICE_BYTES
         judge/parallel.py:THREADED_BLOCKS,SPANS,MAX_WORKERS
         judge/reading.py:BLOCK_BYTES,KEPT_BYTES,_ALIGNMENT judge/reading.py:_WORTH_ALIGNING
         judge/ulp.py:_DIGIT,_LENGTH judge/moments.py:_FARTHEST,_LAID_OUT judge/sketch.py:_CANCELLING
@@ -55,7 +55,7 @@ EXCEPTIONS = {
         workflow/training/judging.py:SEED workflow/training/shadows.py:SEED
     """,
     "facts of formats, of NumPy and of arithmetic": """
-        judge/metrics.py:_EXACT_IN_FLOAT64 judge/apart.py:_FIVE judge/moments.py:_SIX
+        judge/metrics.py:_EXACT_IN_FLOAT64 judge/floors.py:_FIVE judge/moments.py:_SIX
         weights/checkpoints/archives.py:LOCAL_HEADER
         weights/checkpoints/writing.py:ALIGNMENT,ZIP64_FIELD,LARGE,EPOCH weights/plan_file.py:VERSION
         workflow/guide/state.py:SCHEMA workflow/guide/judging.py:PERCENT workflow/seeding.py:LARGEST

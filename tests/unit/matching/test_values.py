@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parfocal.judge.sketch import fingerprint
+from parfocal.judge.moments import fingerprint
 from parfocal.matching.values import SAME, UNLIKE, distance, nearest, tie_slots
 from tests.unit.matching.traces import value
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.judge.sketch import fingerprint
+from parfocal.judge.moments import fingerprint
 from parfocal.replay.trace import Node, TensorData, Trace, Value
 
 FRAMEWORK = frozenset({"Linear", "ReLU", "BatchNorm2d", "Dropout", "Identity", "Conv2d", "GELU", "Attention"})

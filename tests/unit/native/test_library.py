@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parfocal.judge.sketch import sketch
-from parfocal.native.library import LIBRARY, _reads_addresses, _team, address_of, lend_threads
+from parfocal.native.library import LIBRARY, _team, lend_threads
 
 needs_library = pytest.mark.skipif(LIBRARY is None, reason="no compiled loops")
 needs_copy = pytest.mark.skipif(
@@ -26,29 +26,6 @@ def copied(source: np.ndarray, before: int) -> tuple[np.ndarray, int]:
     found = LIBRARY.parfocal_copy(target.ctypes.data + 1, source.ctypes.data, source.size, before)
     assert target[0] == target[-1] == 0, "wrote outside"
     return target[1:-1], found
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.ones(()),
-        np.zeros((0, 3)),
-        BYTES[13:],
-        BYTES[:64].reshape(8, 8).T[::-2],
-        np.frombuffer(b"can only be read", np.uint8),
-        np.ma.masked_array(np.ones(5, np.float32), mask=[0, 1, 0, 1, 0]),
-    ],
-)
-def test_the_address_of_an_array_is_what_numpy_says(array: np.ndarray):
-    assert address_of(array) == array.ctypes.data
-
-
-def test_an_address_that_is_kept_elsewhere_is_asked_for():
-    class Elsewhere:
-        ctypes = np.ones(3).ctypes
-
-    assert _reads_addresses([np.ones(3)])
-    assert not _reads_addresses([np.ones(3), Elsewhere()])
 
 
 @needs_copy

@@ -17,7 +17,7 @@ import pytest
 
 from parfocal.errors import InputError
 from parfocal.judge import Tolerance, compare_arrays
-from parfocal.judge.apart import apart
+from parfocal.judge.floors import apart
 from parfocal.judge.sketch import sketch
 from parfocal.native import library
 from parfocal.native.library import LIBRARY

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from parfocal.replay import noise_floors
-from parfocal.replay.held import HeldArrays
+from parfocal.replay.ledger import HeldArrays
 
 
 @pytest.mark.parametrize("trial", [0, 1, 2])

@@ -15,7 +15,7 @@ from parfocal.backends.muting import rate_of
 from parfocal.backends.paddle.exchanging import exchanged
 from parfocal.backends.paddle.models import Models
 from parfocal.backends.paddle.rounding import rounded
-from parfocal.backends.paddle.widening import widened
+from parfocal.backends.paddle.tensors import widened
 
 _DROPPING = (
     *("dropout", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"),

@@ -1,19 +1,23 @@
 """What PaddlePaddle does with one tensor: arrays in and out, other values in the same graph, gradients.
 
 A tensor in main memory is read and written through a NumPy view of its own storage, so
-nothing is copied twice and strides, aliases and ``stop_gradient`` stay as they are.
+nothing is copied twice and strides, aliases and ``stop_gradient`` stay as they are. ``widened`` gives code
+that asks for float32 float64 instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import paddle
+from paddle.base import core
 
 from parfocal.backends.checks import as_native, check_write, dtype_name, no_dtype
+from parfocal.backends.paddle.exchanging import exchanged
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
 from parfocal.phrases import phrase
@@ -255,3 +259,27 @@ class Tensors:
                 hint=phrase("initialise it (or run the model once) before handing it over"),
             )
         return tensor
+
+
+_MAKING = (
+    *("cast", "cast_", "full", "full_", "full_like", "arange", "linspace", "logspace", "eye", "empty"),
+    *("empty_like", "assign_value_"),
+)
+
+
+def widened() -> AbstractContextManager[None]:
+    """For a run in float64: code that asks for float32 is given float64.
+
+    A model's own code says ``x.astype("float32")`` or ``paddle.arange(n, dtype="float32")``; what it computes
+    from that would be rounded as before. What is drawn at random stays as it is.
+    """
+    return exchanged(paddle._C_ops, _MAKING, _called)
+
+
+def _called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return function(*map(_wider, args), **{name: _wider(value) for name, value in kwargs.items()})
+
+
+def _wider(value: Any) -> Any:
+    narrow = isinstance(value, core.DataType) and value == core.DataType.FLOAT32
+    return core.DataType.FLOAT64 if narrow else value

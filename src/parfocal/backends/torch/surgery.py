@@ -13,8 +13,7 @@ from parfocal.backends.calls import drop_own_hooks
 from parfocal.backends.module_copies import ModuleCopies
 from parfocal.backends.muting import rate_of
 from parfocal.backends.torch.models import Models
-from parfocal.backends.torch.tensors import DTYPES
-from parfocal.backends.torch.widening import Widened
+from parfocal.backends.torch.tensors import DTYPES, Widened
 
 _ATTENTION = torch.nn.functional.scaled_dot_product_attention
 _DROPPING = frozenset(

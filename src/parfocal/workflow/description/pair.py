@@ -11,7 +11,7 @@ from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Mode
 from parfocal.backends.vocabulary.kinds import family
 from parfocal.errors import InputError, TransferError
-from parfocal.judge.sketch import Fingerprint
+from parfocal.judge.moments import Fingerprint
 from parfocal.matching.anchors import anchors_of, splits_of
 from parfocal.matching.pairing import pair_calls
 from parfocal.phrases import phrase

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.judge.sketch import Fingerprint, Sketch, fingerprint
+from parfocal.judge.moments import Fingerprint, fingerprint
+from parfocal.judge.sketch import Sketch
 from parfocal.replay.trace import Node, TensorData, Trace, Value
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.tensors import TensorTable

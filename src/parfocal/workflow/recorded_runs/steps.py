@@ -9,7 +9,7 @@ from typing import Any
 
 from parfocal.capture.calls import FOLLOWED
 from parfocal.judge.floors import Size
-from parfocal.judge.sketch import Fingerprint
+from parfocal.judge.moments import Fingerprint
 from parfocal.replay.trace import Node, TensorData, Trace, Value
 from parfocal.run.reader import Run
 from parfocal.run.records import (

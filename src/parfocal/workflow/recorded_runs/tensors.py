@@ -13,8 +13,9 @@ from parfocal.backends.protocol import Array
 from parfocal.errors import InputError
 from parfocal.judge.layouts import fit, same_extents
 from parfocal.judge.metrics import Comparison, compare_arrays
+from parfocal.judge.moments import Fingerprint, fingerprint
 from parfocal.judge.picture import picture_of
-from parfocal.judge.sketch import Fingerprint, Sketch, fingerprint, relative_distance, sketch
+from parfocal.judge.sketch import Sketch, relative_distance, sketch
 from parfocal.judge.tolerance import Tolerance
 from parfocal.matching.values import SAME, distance, tie_slots
 from parfocal.phrases import phrase

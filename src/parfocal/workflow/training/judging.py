@@ -21,12 +21,12 @@ from parfocal.capture.tree import flatten, replace
 from parfocal.errors import ParfocalError
 from parfocal.inputs import arguments, convert
 from parfocal.judge import limits
-from parfocal.judge.apart import apart
 from parfocal.judge.floors import (
     EPSILON,
     NOTHING,
     PEAK_SLACK,
     Size,
+    apart,
     coarser,
     difference,
     error_of,

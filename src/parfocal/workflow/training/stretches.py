@@ -19,8 +19,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.updates.floors import LIMIT
 from parfocal.judge import limits
-from parfocal.judge.apart import apart
-from parfocal.judge.floors import EPSILON
+from parfocal.judge.floors import EPSILON, apart
 from parfocal.workflow.training.buffer_phase import BufferPhase, biased_count
 from parfocal.workflow.training.data_phase import compare_inputs
 from parfocal.workflow.training.dropout import asked_rates
