@@ -318,14 +318,16 @@ class Alignment:
         follower = ReplayFollower(
             *(port.backend, led, ledger.supply, collector),
             gradients=self.backward,
-            listener=kept,
+            kept=kept,
             unmoved=lying.unmoved,
             words=lying.words,
             whole=True,
         )
         try:
             with port.telling(phrase("the forward pass on the reference's values")):
-                follower.run(port.model, *port.inputs(), self.driving.driver(port, results))
+                with follower.following(port.model, *port.inputs()) as output:
+                    self.driving.driver(port, results)(output)
+                del output  # and its graph
             results.buffers = port.buffers()
             self._charge(port)
         finally:
