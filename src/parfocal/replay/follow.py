@@ -286,7 +286,7 @@ class ReplayFollower:
             # a mask in other words has another gradient: it is judged by what the code before makes of it
             if self.gradients and value.differentiable and layout.words is None:
                 alive = self.backend.requires_grad(new)
-                sight = self._overwrites.sight(new) if alive else None
+                sight = self._overwrites.sight(self.backend.changes_behind_hooks(new)) if alive else None
                 if alive or (side == "output" and not self.backend.grad_enabled()):  # no_grad around it
                     self._waiting[order, side, slot] = _Awaited(value, layout, sight)
                 if alive:
