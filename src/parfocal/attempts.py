@@ -8,16 +8,15 @@ parfocal itself set ``PARFOCAL_STRICT``: there an error that nobody foresaw is r
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
 
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.phrases import phrase
 
 STRICT = "PARFOCAL_STRICT"
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +39,20 @@ class Failure:
 
 
 class Attempts:
-    """Runs steps and keeps the failures, each once."""
+    """Keeps the failures of steps, each once."""
 
     def __init__(self) -> None:
         self.failures: list[Failure] = []
 
-    def attempt(self, step: str, path: str, run: Callable[[], Result], otherwise: Result) -> Result:
-        """What ``run`` gives, or ``otherwise`` where it raises."""
+    @contextmanager
+    def attempt(self, step: str, path: str) -> Iterator[None]:
+        """A step: where it raises it is noted, and goes no further."""
         try:
-            return run()
+            yield
         except Exception as error:  # whatever a framework or a user's code raises
             if os.environ.get(STRICT) and not isinstance(error, ParfocalError):
                 raise
             self.note(step, path, error)
-            return otherwise
 
     def note(self, step: str, path: str, error: Exception) -> None:
         reason = error.message if isinstance(error, ParfocalError) else told(error)

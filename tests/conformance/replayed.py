@@ -274,7 +274,8 @@ def followed(kit: Any, model: Any, values: np.ndarray, trace: Trace, ledger: Led
     ties = {node.order: Binding(node.inputs, node.outputs, node.in_place) for node in trace.nodes}
     run = Run(kit, model, values)
     follower = ReplayFollower(kit.backend, ties, lambda data: ledger.get(data.stored), report, gradients=True)
-    follower.run(model, (run.input,), {}, run.drive)
+    with follower.following(model, (run.input,), {}) as output:
+        run.drive(output)
     return sightings
 
 

@@ -223,7 +223,7 @@ class _QuestionBudget:
 
     def answered(self, divergence: Divergence) -> Divergence:
         self._places += 1
-        self._mistakes.add(divergence.mistake or self._places)
+        self._mistakes.add(self._places if divergence.cause is None else divergence.cause.mistake)
         return divergence
 
 
@@ -240,9 +240,13 @@ def _inherited(divergence: Divergence, reason: InheritanceReason | None) -> Dive
 
 def _once(divergence: Divergence, found: Iterable[Divergence]) -> Divergence:
     """Inherited where the same line of the same module was told for the same reason already."""
-    if divergence.mistake is None or divergence.port is None or divergence.port.line is None:
+    if divergence.cause is None or divergence.port is None or divergence.port.line is None:
         return divergence
-    known = [each.port for each in found if each.mistake == divergence.mistake and not each.inherited]
+    known = [
+        each.port
+        for each in found
+        if each.cause is not None and each.cause.mistake == divergence.cause.mistake and not each.inherited
+    ]
     if divergence.inherited or not any(site == divergence.port for site in known):
         return divergence
     return _inherited(divergence, InheritanceReason.SAME_LINE)

@@ -83,9 +83,6 @@ class KeptAttributes:
         """As the first call of a module finds it: what a caller set is there, what it makes itself is not."""
         self.note(call.module)
 
-    def left(self, call: Call, computed: Any, given: Any) -> None:
-        """Whoever follows a model may have this listen to its calls; their ends are of no interest."""
-
     def put_back(self) -> None:
         """Modules that keep other tensors or values now get all they had: a length goes with the table."""
         for module, before, values in self._noted.values():

@@ -134,7 +134,8 @@ class GradientWatch:
             return known
         leaf = self._backend.is_leaf(tensor)
         reference = weakref.ref(tensor, lambda _: self._known.pop(identity, None))
-        watched = _Watched(reference, version, leaf, self._overwrites.sight(tensor))
+        sight = self._overwrites.sight(self._backend.changes_behind_hooks(tensor))
+        watched = _Watched(reference, version, leaf, sight)
         remove = self._backend.watch_gradient(tensor, lambda gradient: self._on_gradient(watched, gradient))
         if remove is None:
             return None

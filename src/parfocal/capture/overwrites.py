@@ -38,9 +38,8 @@ class Overwrites:
         self._backend = backend
         self._sights: list[Sight] = []
 
-    def sight(self, tensor: Any) -> Sight:
-        """To be asked for when a hook is set on the tensor."""
-        count = self._backend.changes_behind_hooks(tensor)
+    def sight(self, count: Callable[[], int] | None) -> Sight:
+        """To be asked for when a hook is set on a tensor; ``count``: its ``changes_behind_hooks``."""
         if count is None:
             return Sight(None)
         sight = Sight(count, count())

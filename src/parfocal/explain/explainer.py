@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from parfocal.attempts import Attempts
 from parfocal.attribution.divisions import NOT_DIVIDED, DividedWork
@@ -141,9 +140,9 @@ class Explainer:
         path = "" if divergence.port is None else divergence.port.path
         if not self.allowance.begin(path):
             return divergence
-        return self.attempts.attempt(
-            phrase("the cause"), path, lambda: self._with_cause(divergence, seen), divergence
-        )
+        with self.attempts.attempt(phrase("the cause"), path):
+            return self._with_cause(divergence, seen)
+        return divergence
 
     def _with_cause(self, divergence: Divergence, seen: Measure) -> Divergence:
         case = self._case(divergence, seen)
@@ -164,12 +163,9 @@ class Explainer:
                 if self.reproducing and self.reproduction is None:
                     self.reproduction = self._reproduction(case, explained, found)
                 self._found.setdefault(case.call, []).append(explained)
-                self._left[case.call] = self.attempts.attempt(
-                    phrase("what else is wrong"),
-                    case.node.path,
-                    partial(still_wrong, case, proofs[0]),
-                    frozenset(),
-                )
+                self._left[case.call] = frozenset()
+                with self.attempts.attempt(phrase("what else is wrong"), case.node.path):
+                    self._left[case.call] = still_wrong(case, proofs[0])
                 if explained.port is not None and explained.port.path != case.node.path:
                     self._callers.add(explained.port.path)
                 return explained
@@ -254,9 +250,9 @@ class Explainer:
         found = [divergence for divergence, _ in updates]
         if not self.allowance.begin(path):
             return found
-        return self.attempts.attempt(
-            phrase("an update"), path, lambda: self._with_updates(updates, right, left), found
-        )
+        with self.attempts.attempt(phrase("an update"), path):
+            return self._with_updates(updates, right, left)
+        return found
 
     def _with_updates(
         self,
@@ -302,15 +298,15 @@ class Explainer:
         """What there is to say without a cause."""
         if divergence.cause is not None:
             return divergence
-        path = case.node.path
-        pieces = partial(fused_layers.place_in_pieces, case)
-        where = self.attempts.attempt(phrase("the pieces"), path, pieces, None) or self._place(case)
-        ways = (
-            ""
-            if where is None
-            else self.attempts.attempt(phrase("both ways"), path, partial(both_ways, case), "")
-        )
-        shape = self.attempts.attempt(phrase("the shape of the error"), path, partial(described, case), "")
+        path, where, ways, shape = case.node.path, None, "", ""
+        with self.attempts.attempt(phrase("the pieces"), path):
+            where = fused_layers.place_in_pieces(case)
+        where = where or self._place(case)
+        if where is not None:
+            with self.attempts.attempt(phrase("both ways"), path):
+                ways = both_ways(case)
+        with self.attempts.attempt(phrase("the shape of the error"), path):
+            shape = described(case)
         message = divergence.message or joined("; ", (part for part in (shape, ways) if part))
         return replace(
             divergence, message=message, port=nearer(divergence.port, where, self.precise.port.trace.nodes)
@@ -320,32 +316,29 @@ class Explainer:
         self, case: Case, explained: Divergence, proof: Proof
     ) -> Reproduction | Rebuilding | None:
         """A script that shows the mistake by itself, or one that builds both models."""
-        cause_found = explained.cause
-        assert cause_found is not None
-
-        def taken_out() -> Reproduction | Rebuilding | None:
-            apart = reproduction(case, cause_found)
+        assert explained.cause is not None
+        with self.attempts.attempt(phrase("a script"), case.node.path):
+            apart = reproduction(case, explained.cause)
             return apart or rebuilding(case, explained, proof, self._reference_of, self.entries)
-
-        return self.attempts.attempt(phrase("a script"), case.node.path, taken_out, None)
+        return None
 
     def _placed(self, proof: Proof, case: Case) -> Proof:
         """With the op's own line, also when the cause was found without looking at ops."""
         for step in (in_shared_code, in_the_constructor):
-            fix = self.attempts.attempt(
-                step.__name__, case.node.path, partial(step, case, proof.fix), proof.fix
-            )
-            proof = replace(proof, fix=fix)
+            with self.attempts.attempt(step.__name__, case.node.path):
+                proof = replace(proof, fix=step(case, proof.fix))
         return proof if proof.port is not None else replace(proof, port=self._place(case))
 
     def _place(self, case: Case) -> OpLine | None:
-        return self.attempts.attempt(phrase("the ops"), case.node.path, partial(place, case), None)
+        with self.attempts.attempt(phrase("the ops"), case.node.path):
+            return place(case)
+        return None
 
     def _asked(self, hypothesis: Hypothesis, case: Case) -> list[Proof]:
         """A hypothesis that cannot be asked is no reason to lose the verdict, nor what it proved before."""
         proofs: list[Proof] = []
-        ask = partial(proofs.extend, _one_by_one(hypothesis, case))
-        self.attempts.attempt(hypothesis.__name__, case.node.path, ask, None)
+        with self.attempts.attempt(hypothesis.__name__, case.node.path):
+            proofs.extend(hypothesis(case))
         return proofs
 
     def _explained(self, divergence: Divergence, proofs: list[Proof]) -> Divergence:
@@ -398,11 +391,6 @@ class Explainer:
         while parent is not None and any(value.data is given for value in nodes[parent].inputs.values()):
             parent = nodes[parent].parent
         return parent
-
-
-def _one_by_one(hypothesis: Hypothesis, case: Case) -> Iterator[Proof]:
-    """Begun only when it is asked for the first proof."""
-    yield from hypothesis(case)
 
 
 def _moment(case: Case) -> tuple[bool, int]:

@@ -72,6 +72,11 @@ class Cause:
         if self.code not in CODES:
             raise ValueError(f"there is no cause code {self.code!r}: add it to parfocal/judge/codes.py")
 
+    @property
+    def mistake(self) -> tuple[str, ...]:
+        """What is wrong, wherever it is: the same for the same mistake in several places."""
+        return self.code, *(self.facts or (self.message,))
+
 
 class InheritanceReason(Enum):
     """Why a divergence is inherited: what it follows from."""
@@ -112,10 +117,8 @@ class Divergence:
 
     @property
     def mistake(self) -> tuple[str, ...] | None:
-        """What is wrong, wherever it is: the same for the same mistake in several places."""
-        if self.cause is None:
-            return None
-        return self.cause.code, *(self.cause.facts or (self.cause.message,))
+        """That of its cause, if it has one."""
+        return None if self.cause is None else self.cause.mistake
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ code's at its inputs.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -17,11 +18,12 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from parfocal.backends.keeping import KeptAttributes
 from parfocal.backends.protocol import Array, Backend, Call, OnOp
 from parfocal.capture.overwrites import Overwrites, Sight
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.judge.layouts import Layout, MaskEncoding, lay_out
-from parfocal.replay.observe import RECENT, Drive
+from parfocal.replay.observe import RECENT
 from parfocal.replay.trace import TensorData, Value
 
 InputOrOutput = Literal["input", "output"]
@@ -97,6 +99,7 @@ class ReplayFollower:
         gradients: bool,
         on_op: OnOp | None = None,
         listener: Listener | None = None,
+        kept: KeptAttributes | None = None,
         unmoved: Collection[int] = (),
         words: Mapping[tuple[int, InputOrOutput, str], MaskEncoding] = MappingProxyType({}),
         whole: bool = False,
@@ -105,12 +108,14 @@ class ReplayFollower:
     ) -> None:
         """``unmoved``: identities of recorded data that lie here as they were recorded.
 
+        ``kept`` notes each module as its first call finds it.
         ``words``: how masks are said here, by place, where not as they were recorded. ``whole``: the
         first call is the whole model, and what that gives is for somebody who knows of no other layout.
         ``own``: the recorded data are the model's own, so none of them was moved.
         Without ``backward`` no gradient is sent back in the end, so none is missing.
         """
         self.listener = listener
+        self.kept = kept
         self.unmoved = unmoved
         self.words = words
         self.whole = whole
@@ -129,11 +134,15 @@ class ReplayFollower:
         self.hidden: list[tuple[int, InputOrOutput, str]] = []  # gradients that could not be observed
         self.layouts: dict[tuple[int, InputOrOutput, str], Layout] = {}  # how each tied tensor lies
 
-    def run(self, model: Any, args: Sequence[Any], kwargs: dict[str, Any], drive: Drive) -> None:
+    @contextmanager
+    def following(self, model: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[Any]:
+        """What the model gives; gradients are sent back meanwhile, and on leaving those that did not come
+        back are reported.
+        """
         self.backend.clear_gradients(model)
         try:
             with self.backend.watch(model, self._enter, self._exit, self.on_op):
-                drive(model(*args, **kwargs))
+                yield model(*args, **kwargs)
         finally:
             self._given.clear()
         for place, awaited in self._waiting.items() if self.backward else ():
@@ -151,6 +160,8 @@ class ReplayFollower:
         return lost
 
     def _enter(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        if self.kept is not None:
+            self.kept.entered(call)
         if self.listener is not None:
             self.listener.entered(call)
         tie = self.script.get(call.order)
@@ -275,7 +286,7 @@ class ReplayFollower:
             # a mask in other words has another gradient: it is judged by what the code before makes of it
             if self.gradients and value.differentiable and layout.words is None:
                 alive = self.backend.requires_grad(new)
-                sight = self._overwrites.sight(new) if alive else None
+                sight = self._overwrites.sight(self.backend.changes_behind_hooks(new)) if alive else None
                 if alive or (side == "output" and not self.backend.grad_enabled()):  # no_grad around it
                     self._waiting[order, side, slot] = _Awaited(value, layout, sight)
                 if alive:

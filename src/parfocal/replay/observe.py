@@ -137,7 +137,7 @@ class Observer:
                 continue
             stand_in = aliases[slot] = self._stand_in(leaf, in_place=node.in_place)
             version = self._remember(stand_in, value.data)
-            sight = self._overwrites.sight(stand_in)
+            sight = self._overwrites.sight(self.backend.changes_behind_hooks(stand_in))
             call.note[slot] = _Given(leaf, stand_in, version, sight, alias=not node.in_place)
             self.backend.watch_gradient(stand_in, partial(self._arrived, value))
         return replace_call(call.args, call.kwargs, aliases) if aliases else None
@@ -271,7 +271,8 @@ class Observer:
                 data = known.get(slot) or self._note(leaf)
                 values[slot] = Value(data, differentiable=self._takes_gradient(leaf))
                 if values[slot].differentiable:
-                    self._sights.append((values[slot], self._overwrites.sight(leaf)))
+                    sight = self._overwrites.sight(self.backend.changes_behind_hooks(leaf))
+                    self._sights.append((values[slot], sight))
                     self.backend.watch_gradient(leaf, partial(self._arrived, values[slot]))
         return values
 

@@ -217,7 +217,9 @@ class Repeater:
             backward=backward,
         )
         args, kwargs = self._arguments(node, own, supply, gradients, follower.give)
-        follower.run(twin, args, kwargs, self._driver(node, own, supply, gradients and backward))
+        with follower.following(twin, args, kwargs) as output:
+            if gradients and backward:
+                self._send_back(output, node, own, supply)
 
     def _arguments(
         self,
@@ -250,30 +252,24 @@ class Repeater:
         objects = copies_of(flatten_call(args, kwargs).leaves, self.backend.is_tensor)
         return replace_call(args, kwargs, {**tensors, **objects})
 
-    def _driver(self, node: Node, own: Binding, supply: Supply, gradients: bool) -> Callable[[Any], None]:
-        def drive(output: Any) -> None:
-            if not gradients:
-                return
-            leaves = flatten(output).leaves
-            slots, seeds = [], []
-            seeded: set[int] = (
-                set()
-            )  # of a tensor that is given twice the recorded gradient is the sum already
-            for slot, value in own.outputs.items():
-                if id(value.data) in seeded:
-                    continue
-                if value.gradient is not None and self.backend.requires_grad(leaves[slot]):
-                    layout = self.script.layout(node.order, "output", slot, value)
-                    seed = self.backend.from_array(layout.apply(supply(value.gradient)))
-                    if self.backend.shape(seed) != self.backend.shape(leaves[slot]):
-                        continue  # an output of another shape: the gradient cannot come in
-                    slots.append(slot)
-                    seeded.add(id(value.data))
-                    seeds.append(self.backend.cast(seed, self.backend.dtype(leaves[slot])))
-            if slots:
-                self.backend.backward([leaves[slot] for slot in slots], seeds)
-
-        return drive
+    def _send_back(self, output: Any, node: Node, own: Binding, supply: Supply) -> None:
+        """The recorded gradients of what the call gives."""
+        leaves = flatten(output).leaves
+        slots, seeds = [], []
+        seeded: set[int] = set()  # of a tensor that is given twice the recorded gradient is the sum already
+        for slot, value in own.outputs.items():
+            if id(value.data) in seeded:
+                continue
+            if value.gradient is not None and self.backend.requires_grad(leaves[slot]):
+                layout = self.script.layout(node.order, "output", slot, value)
+                seed = self.backend.from_array(layout.apply(supply(value.gradient)))
+                if self.backend.shape(seed) != self.backend.shape(leaves[slot]):
+                    continue  # an output of another shape: the gradient cannot come in
+                slots.append(slot)
+                seeded.add(id(value.data))
+                seeds.append(self.backend.cast(seed, self.backend.dtype(leaves[slot])))
+        if slots:
+            self.backend.backward([leaves[slot] for slot in slots], seeds)
 
     def _add_parameter_gradients(self, twin: Any, path: str, repeated: RepeatResult) -> None:
         for entry in self.backend.state(twin):

@@ -150,7 +150,7 @@ class Witness(Outline):
             self._let_go(expected.data)
         value = Value(data, differentiable=self._takes_gradient(tensor))
         if value.differentiable:
-            sight = self._overwrites.sight(tensor)
+            sight = self._overwrites.sight(self.backend.changes_behind_hooks(tensor))
             self._sights.append((value, sight))
             self.backend.watch_gradient(tensor, partial(self._came_back, order, slot, value, expected, sight))
         return value

@@ -23,6 +23,6 @@ def own_mistakes(divergences: Sequence[Divergence]) -> list[list[Divergence]]:
 
 def _mistake(divergence: Divergence) -> object:
     """What is to be mended. Whatever is wrong with weights, copying them is one thing to do."""
-    if divergence.phase == "weights" and divergence.cause is not None:
-        return divergence.cause.fix
-    return divergence.mistake or (divergence.phase, place_of(divergence), divergence.what)
+    if divergence.cause is None:
+        return divergence.phase, place_of(divergence), divergence.what
+    return divergence.cause.fix if divergence.phase == "weights" else divergence.cause.mistake

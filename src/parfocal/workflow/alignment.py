@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 
 from parfocal.attempts import Attempts
 from parfocal.attribution.divisions import Division, divisions, left_open, places_of
@@ -151,7 +150,9 @@ class Alignment:
         start_over()
         for look in (_paired_or_lying_otherwise, _divided_otherwise, _taken_in_another_order):
             spent = self.effort.spent
-            better = self.attempts.attempt(phrase("a second look"), "", partial(look, view, led), view)
+            better = view
+            with self.attempts.attempt(phrase("a second look"), ""):
+                better = look(view, led)
             if self.effort.spent != spent:  # something ran
                 start_over()
             if better is not view:
@@ -318,14 +319,16 @@ class Alignment:
         follower = ReplayFollower(
             *(port.backend, led, ledger.supply, collector),
             gradients=self.backward,
-            listener=kept,
+            kept=kept,
             unmoved=lying.unmoved,
             words=lying.words,
             whole=True,
         )
         try:
             with port.telling(phrase("the forward pass on the reference's values")):
-                follower.run(port.model, *port.inputs(), self.driving.driver(port, results))
+                with follower.following(port.model, *port.inputs()) as output:
+                    self.driving.driver(port, results)(output)
+                del output  # and its graph
             results.buffers = port.buffers()
             self._charge(port)
         finally:

@@ -87,14 +87,13 @@ def report_of(
         observation.pairing, alignment.reference.trace, alignment.port.trace
     )
     guilty = {each.port.path for each in found if each.port is not None and not each.inherited}
-    attempt = alignment.attempts.attempt
     weights, statistics = None, None
     if reproducing:
-        weights = attempt(phrase("a script"), "", partial(wrong_weights, alignment, differing), None)
+        with alignment.attempts.attempt(phrase("a script"), ""):
+            weights = wrong_weights(alignment, differing)
     if reproducing and not fixed:
-        statistics = attempt(
-            phrase("a script"), "", partial(wrong_statistics, alignment, observation, buffers), None
-        )
+        with alignment.attempts.attempt(phrase("a script"), ""):
+            statistics = wrong_statistics(alignment, observation, buffers)
     told = {each.port.path for each in (*found, *buffers) if each.port is not None}
     told |= dropping.ours.keys() | dropping.theirs.keys()
     reference, port = alignment.reference, alignment.port
@@ -154,12 +153,9 @@ def report_of(
 def _settings_unseen(
     alignment: Alignment, observation: Observation, told: Collection[str]
 ) -> Sequence[Finding]:
-    return alignment.attempts.attempt(
-        phrase("settings without effect"),
-        "",
-        lambda: tuple(unseen(observation.precise, observation.pairing, told)),
-        (),
-    )
+    with alignment.attempts.attempt(phrase("settings without effect"), ""):
+        return tuple(unseen(observation.precise, observation.pairing, told))
+    return ()
 
 
 def _excuses(alignment: Alignment, observation: Observation, made: Sequence[Entry]) -> Excuses:
@@ -177,20 +173,10 @@ def _leftovers(
     ours, theirs = (
         (side.backend, side.backend.modules(side.model)) for side in (alignment.reference, alignment.port)
     )
-    unexplained: tuple[list[Divergence], frozenset[str]] = (left, frozenset())
-    explained, owners = alignment.attempts.attempt(
-        phrase("weights left over"),
-        "",
-        partial(
-            explained_leftovers,
-            left,
-            ours,
-            theirs,
-            alignment.plan.entries,
-            {doubt.targets[0] for doubt in alignment.plan.ambiguous},
-        ),
-        unexplained,
-    )
+    explained, owners = left, frozenset[str]()
+    with alignment.attempts.attempt(phrase("weights left over"), ""):
+        doubted = {doubt.targets[0] for doubt in alignment.plan.ambiguous}
+        explained, owners = explained_leftovers(left, ours, theirs, alignment.plan.entries, doubted)
     inside = [
         replace(each, inherited=True, reason=InheritanceReason.MADE_OTHERWISE)
         if each.port is not None and any(f"{each.port.path}.".startswith(f"{owner}.") for owner in owners)

@@ -88,7 +88,9 @@ def _by_mistake(divergences: list[tuple[Divergence, str]]) -> list[list[tuple[Di
     groups: dict[object, list[tuple[Divergence, str]]] = {}
     for number, (each, name) in enumerate(divergences):
         path = each.port.path if each.port is not None else ""
-        groups.setdefault((path, each.mistake) if each.mistake else number, []).append((each, name))
+        groups.setdefault((path, each.cause.mistake) if each.cause is not None else number, []).append(
+            (each, name)
+        )
     return list(groups.values())
 
 

@@ -59,18 +59,17 @@ class ParameterExplainer:
         self, divergence: Divergence, entry: Entry, floor: Size, known: Collection[str] = ()
     ) -> Divergence:
         """The divergence at the call that makes it, with its cause; none if it is ``known`` to be guilty."""
-        return self.attempts.attempt(
-            phrase("the gradient"),
-            entry.target,
-            partial(self._with_cause, divergence, entry, floor, known),
-            divergence,
-        )
+        with self.attempts.attempt(phrase("the gradient"), entry.target):
+            return self._with_cause(divergence, entry, floor, known)
+        return divergence
 
     def _with_cause(
         self, divergence: Divergence, entry: Entry, floor: Size, known: Collection[str]
     ) -> Divergence:
         for step, hypothesis in (("frozen", self._frozen), ("untied", self._untied), ("set", self._set)):
-            plain = self.attempts.attempt(step, entry.target, partial(_first, hypothesis, entry, floor), None)
+            plain = None
+            with self.attempts.attempt(step, entry.target):
+                plain = next(hypothesis(entry, floor), None)
             if plain is not None:
                 return self._told(divergence, [plain], "")
         gradients = self.precise.gradients.get(entry.source), self.gradients.get(entry.target)
@@ -268,10 +267,6 @@ class ParameterExplainer:
             )
         ]
         return replace(divergence, reference=sides[0], port=sides[1])
-
-
-def _first(hypothesis: Callable[[Entry, Size], Iterator[Proof]], entry: Entry, floor: Size) -> Proof | None:
-    return next(hypothesis(entry, floor), None)
 
 
 def _owned(side: Repeater, module: Any, name: str) -> Iterator[StateTensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from parfocal.judge.verdict import Cause, Divergence, Finding
 
@@ -39,7 +39,7 @@ class FoundDivergences:
     def told(self, cause: Cause | None) -> bool:
         """Whether this very mistake was told of other places."""
         return cause is not None and any(
-            each.cause is not None and each.mistake == replace(each, cause=cause).mistake
+            each.cause is not None and each.cause.mistake == cause.mistake
             for each in self.divergences.values()
         )
 
