@@ -15,7 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from parfocal.backends.protocol import LaunchingBackend, Mode
+from parfocal.backends.protocol import Mode
+from parfocal.backends.training_protocol import LaunchingBackend
 from parfocal.capture.determinism import no_dropout
 from parfocal.capture.recording import record
 from parfocal.errors import InputError, ParfocalError
