@@ -9,6 +9,9 @@
 #include "vectors.h"
 
 enum { CHUNK = 16 * LANES, STRIP = 4 / PARTS /* words of flips: four vectors fit the registers */ };
+/* Rows that are read once for their moments and once more, from the nearest cache, for the projection. So few that
+   memory, which is idle meanwhile, goes on with what follows: eight were fastest of 1 to 64. */
+enum { BAND = 8 };
 
 typedef uint32_t Word __attribute__((may_alias));
 
@@ -125,7 +128,7 @@ INLINE void add_moments(Range *found, const float *from, int64_t size, float sca
     }
 }
 
-/* Adds up, with signs, ``words`` times LANES neighbouring columns of every row of a tile. */
+/* Adds to the sums, with signs, ``words`` times LANES neighbouring columns of some rows of a tile. */
 INLINE void add_strip(float *sums, const float *tile, const uint16_t *flips, int rows, int columns, int words) {
     /* times this, the bit of a column becomes the highest of the upper half of its lane: the sign */
     Halves to_sign[PARTS];
@@ -133,7 +136,8 @@ INLINE void add_strip(float *sums, const float *tile, const uint16_t *flips, int
         to_sign[place / PER][place % PER * 2] = 0;
         to_sign[place / PER][place % PER * 2 + 1] = (uint16_t)(1 << (LANES - 1 - place));
     }
-    Floats strip[STRIP][PARTS] = {{{0}}};
+    Floats strip[STRIP][PARTS];
+    memcpy(strip, sums, (size_t)(words * LANES) * sizeof(float));
     for (int row = 0; row < rows; row++, tile += columns, flips += columns / LANES)
         for (int word = 0; word < words; word++)
             for (int part = 0; part < PARTS; part++) {
@@ -149,17 +153,21 @@ INLINE void add_turned(double *sums, const float *values, int columns, int64_t t
         sums[column] += sign * values[column + turn - columns];
 }
 
-INLINE void project_tile(const Projection *by, int64_t number, const float *tile, int rows, int columns,
-                         double *buckets) {
-    float mixed[MOST_COLUMNS];
-    const int64_t place = number % TILES, block = number / TILES;
-    const uint16_t *flips = by->flips + place * ROWS * (columns / LANES);
+/* Some rows of a tile, from a place in the array on: added to the columns of the tile, and those to the buckets
+   when it is complete. */
+INLINE void project_band(const Projection *by, int64_t start, const float *band, int rows, int columns, int last,
+                         float *mixed, double *buckets) {
+    const int64_t row = start / columns, first = row % ROWS, tile = row / ROWS;
+    const int64_t place = tile % TILES, block = tile / TILES;
+    const uint16_t *flips = by->flips + (place * ROWS + first) * (columns / LANES);
     int column = 0;
+    if (first == 0) memset(mixed, 0, (size_t)columns * sizeof(float));
     for (; column + STRIP * LANES <= columns; column += STRIP * LANES)
-        add_strip(mixed + column, tile + column, flips + column / LANES, rows, columns, STRIP);
+        add_strip(mixed + column, band + column, flips + column / LANES, rows, columns, STRIP);
     for (; column < columns; column += LANES)
-        add_strip(mixed + column, tile + column, flips + column / LANES, rows, columns, 1);
-    add_turned(buckets, mixed, columns, (by->angles[place] + by->turns[block]) % columns, by->signs[block]);
+        add_strip(mixed + column, band + column, flips + column / LANES, rows, columns, 1);
+    if (first + rows == ROWS || last)
+        add_turned(buckets, mixed, columns, (by->angles[place] + by->turns[block]) % columns, by->signs[block]);
 }
 
 INLINE void project_rows(const Projection *by, int64_t start, const float *tile, int64_t size, int columns,
@@ -174,30 +182,31 @@ INLINE void project_rows(const Projection *by, int64_t start, const float *tile,
 
 static void piece_of_moments(void *about, int64_t number) {
     const Moments *all_of = about;
-    const int columns = all_of->columns, tile_size = ROWS * columns;
+    const int columns = all_of->columns;
+    const int band_size = BAND * columns % CHUNK ? 2 * BAND * columns : BAND * columns; /* whole chunks */
     const Projection *by = all_of->by;
     double *buckets = all_of->buckets + number * columns;
     int64_t start = number * all_of->size;
     const int64_t end = end_of(start, all_of->size, all_of->count);
     const float infinity = __builtin_inff();
-    float room[ROWS * MOST_COLUMNS];
+    float room[2 * BAND * MOST_COLUMNS], mixed[MOST_COLUMNS];
     Range found = {{{0}}, {0}, all(infinity), all(-infinity), infinity, -infinity};
-    for (; start < end; start += tile_size) {
-        const int64_t size = end - start < tile_size ? end - start : tile_size;
+    for (; start < end; start += band_size) {
+        const int64_t size = end - start < band_size ? end - start : band_size;
         const int rows = (int)((size + columns - 1) / columns);
-        const float *tile = read_numbers(&all_of->from, start, size, room);
-        add_moments(&found, tile, size, all_of->scale);
+        const float *band = read_numbers(&all_of->from, start, size, room);
+        add_moments(&found, band, size, all_of->scale);
         if (by == NULL) continue;
         if (by->elements) {
-            project_rows(by, start, tile, size, columns, buckets);
+            project_rows(by, start, band, size, columns, buckets);
             continue;
         }
         if (size < rows * columns) { /* fill up the last row with zeros */
-            if (tile != room) memcpy(room, tile, (size_t)size * sizeof(float));
+            if (band != room) memcpy(room, band, (size_t)size * sizeof(float));
             memset(room + size, 0, (size_t)(rows * columns - size) * sizeof(float));
-            tile = room;
+            band = room;
         }
-        project_tile(by, start / tile_size, tile, rows, columns, buckets);
+        project_band(by, start, band, rows, columns, start + size == end, mixed, buckets);
     }
     all_of->sums[number] = (Sums){total(found.lanes[0]) + found.rest[0],
                                   total(found.lanes[1]) + found.rest[1],
