@@ -1,8 +1,8 @@
 """Why two samples of the same thing differ: each hypothesis turns the reference's array into the port's.
 
 Axes in another order, channels reversed, a scale and an offset, a shifted or mirrored crop, another way to
-resize; ``sample_labels`` has those about whole numbers. It is the cause only if it fits every pair of
-samples. Only NumPy.
+resize; ``sample_labels`` has those about whole numbers, ``sample_values`` those about single values. It is
+the cause only if it fits every pair of samples. Only NumPy.
 """
 
 from __future__ import annotations
@@ -17,18 +17,24 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.causes import number, rounded
 from parfocal.explain.sample_labels import is_label, label_cause
+from parfocal.explain.sample_values import (
+    CHANNELS,
+    ROUNDING,
+    Pairs,
+    apart,
+    bit_patterns,
+    channel_axis,
+    colours,
+    plane_of,
+)
 from parfocal.judge import limits
-from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import phrase
 
-CHANNELS = limits.causes.COLOUR_CHANNELS.value
 FARTHEST = limits.searches.CROP_SHIFTS.value
 PATCH = limits.causes.CROP_PATCH.value
 ALIKE = limits.causes.ALIKE_PICTURES.value
 FITTED = limits.causes.FITTED.value
-ROUNDING = limits.causes.FEW_ROUNDINGS.value * EPSILON["float32"]
-Pairs = Sequence[tuple[Array, Array]]  # of the reference and of the port
 
 # Constants that people normalise by: (mean, std) for values from 0 to 1.
 KNOWN: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -42,25 +48,6 @@ KNOWN: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     ),
     phrase("values from 0 to 255"): ((0.0,), (1 / 255,)),
 }
-
-
-def apart(ours: Array, theirs: Array) -> float:
-    """The largest difference in units of rounding; infinite for other shapes."""
-    if ours.shape != theirs.shape:
-        return np.inf
-    if not ours.size:
-        return 0.0
-    if ours.dtype.kind in "iub" and theirs.dtype.kind in "iub":
-        return 0.0 if np.array_equal(ours, theirs) else np.inf
-    if ours.dtype.kind not in "fiub" or theirs.dtype.kind not in "fiub":
-        return 0.0 if np.array_equal(ours, theirs) else np.inf
-    wide = ours.astype(np.float64), theirs.astype(np.float64)
-    scale = max(float(np.abs(wide[0]).max()), float(np.abs(wide[1]).max())) or 1.0
-    difference = np.abs(wide[0] - wide[1])
-    if np.isnan(wide[0]).any() or np.isnan(wide[1]).any():
-        same = np.isnan(wide[0]) == np.isnan(wide[1])
-        return float(np.nanmax(difference, initial=0.0)) / (ROUNDING * scale) if same.all() else np.inf
-    return float(difference.max()) / (ROUNDING * scale)
 
 
 def cause_of(pairs: Pairs, limit: float, equal: Pairs = ()) -> Cause | None:
@@ -93,13 +80,6 @@ def _turned(pairs: Pairs, limit: float) -> Iterator[Cause]:
                 "layout.permuted", message, phrase("transpose the port's samples by {back}", back=back), 0.0
             )
             return
-
-
-def channel_axis(array: Array) -> int | None:
-    """Where the colours are: first, or last."""
-    if array.ndim < 3:
-        return None
-    return next((axis for axis in (-3, -1) if 1 < array.shape[axis] <= CHANNELS), None)
 
 
 def _channels(pairs: Pairs, limit: float) -> Iterator[Cause]:
@@ -224,18 +204,9 @@ def _mirrored(pairs: Pairs, limit: float) -> Iterator[Cause]:
             return
 
 
-def _plane(array: Array) -> tuple[int, int] | None:
-    """The two axes of a picture."""
-    if array.ndim == 2:
-        return 0, 1
-    if array.ndim != 3:
-        return None
-    return (0, 1) if array.shape[-1] <= CHANNELS < array.shape[0] else (1, 2)
-
-
 def _cropped(pairs: Pairs, limit: float) -> Iterator[Cause]:
     """The same picture, cut out at another place."""
-    axes = _plane(pairs[0][0])
+    axes = plane_of(pairs[0][0])
     if (
         axes is None
         or any(a.shape != b.shape for a, b in pairs)
@@ -287,7 +258,7 @@ def _overlap(
 
 def _resized(pairs: Pairs, limit: float) -> Iterator[Cause]:
     """The same pictures, almost: another interpolation."""
-    if any(a.shape != b.shape or _plane(a) is None for a, b in pairs):
+    if any(a.shape != b.shape or plane_of(a) is None for a, b in pairs):
         return
     alike = [
         np.corrcoef(a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64))[0, 1]
@@ -310,10 +281,12 @@ def _resized(pairs: Pairs, limit: float) -> Iterator[Cause]:
 
 Hypothesis = Callable[[Pairs, float], Iterator[Cause]]
 HYPOTHESES: tuple[Hypothesis, ...] = (
+    bit_patterns,
     _turned,
     _channels,
     _scaled,
     _mirrored,
     _cropped,
+    colours,
     _resized,
 )

@@ -13,7 +13,7 @@ import numpy as np
 import scipy  # loads its parts when they are first used
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.samples import channel_axis
+from parfocal.explain.sample_values import channel_axis
 from parfocal.judge import limits
 from parfocal.phrases import phrase
 from parfocal.workflow.sample_streams import Sample

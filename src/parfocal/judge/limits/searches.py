@@ -203,6 +203,10 @@ RATE_EPOCHS = Limit(
     1024,
     "Steps between two of a schedule that goes by epochs.",
 )
+COLOUR_NEIGHBOURS = Limit(
+    32,
+    "Pixels of the nearest brightness among which those of the same colour are looked for.",
+)
 CROP_SHIFTS = Limit(
     48,
     "Pixels that a crop is looked for elsewhere.",
