@@ -72,7 +72,7 @@ def convert(value: Any, backend: Backend) -> Any:
         return [convert(item, backend) for item in value]
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
         return value
-    owner = _owner(value)
+    owner = owner_of(value)
     return backend.from_array(owner.to_array(value)) if owner else value
 
 
@@ -91,7 +91,7 @@ def leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _owner(value: Any) -> Backend | None:
+def owner_of(value: Any) -> Backend | None:
     """The backend whose tensor this is; None for an object that is nobody's."""
     try:
         backend = registry.of(value)

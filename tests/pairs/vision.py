@@ -35,3 +35,4 @@ def _models() -> Any:
 
 
 torchvision_models = _models()
+torchvision_transforms = importlib.import_module("torchvision.transforms")

@@ -72,6 +72,7 @@ class Dialect:
     splits_by_length: frozenset[str] = frozenset()  # functions whose number is a length, not a count
     lengths_word: str | None = None  # what a recurrent layer takes the lengths of sequences by
     frozen: tuple[str, bool] = ("requires_grad", False)  # attribute and value of a parameter not trained
+    rate_in_use: str = ""  # what a script reads the learning rate from
     momentum_of_old: bool = False  # a norm's momentum is the weight of the old value
     overwrite: tuple[str, str] | None = None  # a parameter's code, what it is overwritten with, the end
     overwrite_transposed: str = ""

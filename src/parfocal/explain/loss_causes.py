@@ -18,6 +18,7 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import brief
 from parfocal.explain.causes import number, rounded
 from parfocal.explain.loss_formulas import (
+    Distance,
     class_losses,
     identify_distance,
     identify_smoothing,
@@ -359,12 +360,24 @@ def nothing_counted(inputs: Arrays, reference: Array, port: Array) -> Cause | No
     )
 
 
-def _distance(losses: LossPair) -> Iterator[Cause]:
-    """Losses of the difference of two arrays: L1, L2, smooth L1, Huber."""
-    right, wrong = (
+def _curved(losses: LossPair) -> Iterator[Cause]:
+    """Smooth L1 and Huber of one number differ by a factor, which says less than what they are."""
+    right, wrong = _distances(losses)
+    if right is not None and wrong is not None and right.reduction == wrong.reduction:
+        yield from (cause for cause in _distance(losses) if cause.code == "loss.beta")
+
+
+def _distances(losses: LossPair) -> tuple[Distance | None, Distance | None]:
+    ours, theirs = (
         identify_distance([(s.inputs, getattr(s, side)) for s in losses.samples])
         for side in ("reference", "port")
     )
+    return ours, theirs
+
+
+def _distance(losses: LossPair) -> Iterator[Cause]:
+    """Losses of the difference of two arrays: L1, L2, smooth L1, Huber."""
+    right, wrong = _distances(losses)
     if right is None or wrong is None or right == wrong:
         return
     curved = right.turning is not None and wrong.turning is not None
@@ -400,6 +413,7 @@ def _factor(losses: LossPair) -> Iterator[Cause]:
 HYPOTHESES: tuple[Hypothesis, ...] = (
     _shaped,
     _reduced,
+    _curved,
     _ratio,
     _factor,
     _labels,

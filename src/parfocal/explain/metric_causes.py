@@ -16,9 +16,10 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number
 from parfocal.explain.metric_formulas import FORMULAS, TOP_K
+from parfocal.explain.sample_values import bits_of
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, side_name
 from parfocal.phrases import phrase
 
 ROUNDING = limits.causes.FEW_ROUNDINGS.value * EPSILON["float32"]
@@ -205,6 +206,77 @@ def _fits_reference(metrics: MetricPair, label: int, limit: float) -> bool:
     )
 
 
+def _bits(metrics: MetricPair, limit: float) -> Iterator[Cause]:
+    """The port's metric is that of bit patterns."""
+    if not _of_scores(metrics):
+        return
+    named = _known_metric(metrics, "reference", limit)
+    known = [] if named is None else [lambda *given: FORMULAS[named[0]](*given)]
+    for metric in (metrics.reference, *known):
+        for unit in (1.0,) if metric is metrics.reference else (1.0, 100.0):
+            if _fits(metrics, partial(_of_changed, metric, _as_bits, unit), limit):
+                message = phrase(
+                    "the port's metric is that of the predictions' bit patterns as bfloat16, taken for "
+                    "numbers"
+                )
+                fix = phrase("cast to float32 before .numpy() in the {side}", side=side_name("port"))
+                yield Cause("dtype.bits", message, fix, 0.0)
+                return
+
+
+def _of_scores(metrics: MetricPair) -> bool:
+    return all(np.asarray(probe.predictions).dtype.kind == "f" for probe in metrics.probes)
+
+
+def _as_bits(predictions: Array) -> Array:
+    return bits_of(predictions).astype(np.float32)
+
+
+def _of_changed(
+    metric: Metric, change: Callable[[Array], Array], unit: float, probe: MetricProbe
+) -> float | None:
+    predictions, labels = _arrays(probe)
+    value = metric(change(predictions), labels)
+    return None if value is None else unit * value
+
+
+def _tied(metrics: MetricPair, limit: float) -> Iterator[Cause]:
+    """Equal scores of one sample in another order: told apart, whichever is higher, they give one value."""
+    if not _of_scores(metrics) or not any(_has_ties(np.asarray(each.predictions)) for each in metrics.probes):
+        return
+    for last_wins in (False, True):
+        apart_now = partial(_told_apart, last_wins)
+        for probe in metrics.probes:
+            ours, theirs = (
+                _of_changed(side, apart_now, 1.0, probe) for side in (metrics.reference, metrics.port)
+            )
+            if ours is None or theirs is None or apart(ours, theirs) > limit:
+                return
+    message = phrase(
+        "the two put classes with equal scores in another order; with equal scores told apart they agree"
+    )
+    fix = phrase("put equal scores in the reference's order in the port's metric")
+    yield Cause("metric.tie", message, fix, 0.0)
+
+
+def _has_ties(scores: Array) -> bool:
+    return scores.ndim == 2 and bool((np.diff(np.sort(scores, axis=1), axis=1) == 0).any())
+
+
+def _told_apart(last_wins: bool, scores: Array) -> Array:
+    """Scores of which none are equal: the last, or the first, are a unit in the last place higher."""
+    if not last_wins:
+        return np.ascontiguousarray(_told_apart(True, scores[..., ::-1])[..., ::-1])
+    order = np.argsort(scores, axis=-1, kind="stable")
+    ranked = np.take_along_axis(scores, order, axis=-1)
+    for place in range(1, ranked.shape[-1]):
+        above = np.nextafter(ranked[..., place - 1], np.asarray(np.inf, scores.dtype))
+        ranked[..., place] = np.maximum(ranked[..., place], above)
+    found = np.empty_like(scores)
+    np.put_along_axis(found, order, ranked, axis=-1)
+    return found
+
+
 def _batched(metrics: MetricPair, limit: float) -> Iterator[Cause]:
     """The mean over batches, each with the same weight; or the last batch left out."""
     for size in BATCHES:
@@ -243,4 +315,7 @@ def _full_batches(metric: Metric, size: int, probe: MetricProbe) -> float | None
 
 
 Hypothesis = Callable[[MetricPair, float], Iterator[Cause]]
-HYPOTHESES: tuple[Hypothesis, ...] = (_unit, _complement, _formula, _ignoring, _batched, _factor)
+HYPOTHESES: tuple[Hypothesis, ...] = (
+    *(_unit, _complement, _formula, _bits, _tied),
+    *(_ignoring, _batched, _factor),
+)

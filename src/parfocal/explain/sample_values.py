@@ -1,43 +1,48 @@
-"""How values of samples were scaled: a factor and an offset, and the constants behind them. Only NumPy."""
+"""How far two samples are apart, and why where every value or pixel differs by itself.
+
+A number can be read as its bits, and a colour can be changed by a rule that looks at no other pixel.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
+import ml_dtypes
 import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.judge import limits
+from parfocal.judge.floors import EPSILON
+from parfocal.judge.verdict import Cause, side_name
 from parfocal.phrases import phrase
 
 CHANNELS = limits.causes.COLOUR_CHANNELS.value
-FITTED = limits.causes.FITTED.value
-CONSTANT = limits.causes.KNOWN_CONSTANT.value
+NEAR_PIXELS = limits.causes.NEAR_PIXELS.value
+ONE_COLOUR = limits.causes.ONE_COLOUR.value
+ALIKE = limits.causes.ALIKE_PIXELS.value
+NEIGHBOURS = limits.searches.COLOUR_NEIGHBOURS.value
+PATCH = limits.causes.CROP_PATCH.value
+ROUNDING = limits.causes.FEW_ROUNDINGS.value * EPSILON["float32"]
 Pairs = Sequence[tuple[Array, Array]]  # of the reference and of the port
 
-# Constants that people normalise by: (mean, std) for values from 0 to 1.
-NORMALISED: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
-    phrase("mean 0.5, std 0.5"): ((0.5,), (0.5,)),
-    phrase("ImageNet's mean and std"): ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    phrase("CIFAR's mean and std"): ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
-    phrase("CLIP's mean and std"): (
-        (0.48145466, 0.4578275, 0.40821073),
-        (0.26862954, 0.26130258, 0.27577711),
-    ),
-}
-KNOWN = {
-    phrase("not normalised"): ((0.0,), (1.0,)),
-    phrase("values from 0 to 255"): ((0.0,), (1 / 255,)),
-    **NORMALISED,
-    **{
-        phrase("{constants}, applied to values from 0 to 255", constants=name): (
-            tuple(each / 255 for each in mean),
-            tuple(each / 255 for each in std),
-        )
-        for name, (mean, std) in NORMALISED.items()
-    },
-}
+
+def apart(ours: Array, theirs: Array) -> float:
+    """The largest difference in units of rounding; infinite for other shapes."""
+    if ours.shape != theirs.shape:
+        return np.inf
+    if not ours.size:
+        return 0.0
+    if ours.dtype.kind in "iub" and theirs.dtype.kind in "iub":
+        return 0.0 if np.array_equal(ours, theirs) else np.inf
+    if ours.dtype.kind not in "fiub" or theirs.dtype.kind not in "fiub":
+        return 0.0 if np.array_equal(ours, theirs) else np.inf
+    wide = ours.astype(np.float64), theirs.astype(np.float64)
+    scale = max(float(np.abs(wide[0]).max()), float(np.abs(wide[1]).max())) or 1.0
+    difference = np.abs(wide[0] - wide[1])
+    if np.isnan(wide[0]).any() or np.isnan(wide[1]).any():
+        same = np.isnan(wide[0]) == np.isnan(wide[1])
+        return float(np.nanmax(difference, initial=0.0)) / (ROUNDING * scale) if same.all() else np.inf
+    return float(difference.max()) / (ROUNDING * scale)
 
 
 def channel_axis(array: Array) -> int | None:
@@ -47,94 +52,100 @@ def channel_axis(array: Array) -> int | None:
     return next((axis for axis in (-3, -1) if 1 < array.shape[axis] <= CHANNELS), None)
 
 
-@dataclass(frozen=True, slots=True)
-class AffineFit:
-    """The port's values are the reference's times a scale plus an offset, one of each a channel."""
-
-    scales: tuple[float, ...]
-    offsets: tuple[float, ...]
-    left: float = 0.0  # the share of the port's variation that the fit leaves over
-
-    def applied(self, array: Array, axis: int | None) -> Array:
-        """An array of the reference as the port would have it."""
-        shape = [1] * array.ndim
-        if axis is not None:
-            shape[axis] = len(self.scales)
-        scales, offsets = np.reshape(self.scales, shape), np.reshape(self.offsets, shape)
-        return np.asarray(np.asarray(array, np.float64) * scales + offsets)
-
-
-def nearest_scale(pairs: Pairs, axis: int | None) -> AffineFit | None:
-    """The scale and offset that leave least over all pairs; by channel where ``axis`` says what these are."""
-    if any(a.shape != b.shape or a.dtype.kind not in "fiu" or b.dtype.kind not in "fiu" for a, b in pairs):
+def plane_of(array: Array) -> tuple[int, int] | None:
+    """The two axes of a picture."""
+    if array.ndim == 2:
+        return 0, 1
+    if array.ndim != 3:
         return None
-    count = 1 if axis is None else pairs[0][0].shape[axis]
-    if any((1 if axis is None else a.shape[axis]) != count for a, _ in pairs):
-        return None
-    scales, offsets, left = [], [], 0.0
-    for channel in range(count):
-        ours, theirs = (
-            np.concatenate([_channel(pair[side], axis, channel) for pair in pairs]) for side in (0, 1)
-        )
-        spread = ours - ours.mean()
-        power = float(spread @ spread)
-        if not power:
-            return None
-        scale = float(spread @ (theirs - theirs.mean())) / power
-        offset = float(theirs.mean() - scale * ours.mean())
-        over = float(np.linalg.norm(theirs - scale * ours - offset))
-        if not scale:
-            return None
-        left = max(left, over / max(float(np.linalg.norm(theirs - theirs.mean())), 1e-30))
-        scales.append(scale)
-        offsets.append(offset)
-    return AffineFit(tuple(scales), tuple(offsets), left)
+    return (0, 1) if array.shape[-1] <= CHANNELS < array.shape[0] else (1, 2)
 
 
-def fit_scale(pairs: Pairs, axis: int | None) -> AffineFit | None:
-    """The same scale and offset for all pairs, if they leave nothing over but rounding."""
-    fit = nearest_scale(pairs, axis)
-    return fit if fit is not None and fit.left <= FITTED else None
+def bits_of(array: Array) -> Array:
+    """The bits of values as bfloat16, as whole numbers."""
+    return np.asarray(array, dtype=ml_dtypes.bfloat16).view(np.uint16)
 
 
-def _channel(array: Array, axis: int | None, channel: int) -> Array:
-    picked = array if axis is None else np.take(array, channel, axis)
-    return np.asarray(picked, dtype=np.float64).reshape(-1)
+def _is_float(array: Array) -> bool:
+    return array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16
 
 
-def undone_by_itself(fit: AffineFit, tolerance: float = CONSTANT) -> bool:
-    """Whether a fit between reversed channels is that of one normalisation applied to both orders.
+def bit_patterns(pairs: Pairs, limit: float) -> Iterator[Cause]:
+    """The bits of bfloat16 numbers, taken for whole numbers."""
+    for side, other, order in (("port", "reference", 1), ("reference", "port", -1)):
+        sided = [pair[::order] for pair in pairs]
+        if all(
+            theirs.dtype == np.uint16 and _is_float(ours) and np.array_equal(bits_of(ours), theirs)
+            for ours, theirs in sided
+        ):
+            ours, theirs = sided[0]
+            message = phrase(
+                "the values of the {side} are the bit patterns of the {other}'s as bfloat16 ({bits} for "
+                "{value})",
+                side=side_name(side),
+                other=side_name(other),
+                bits=int(theirs.reshape(-1)[0]),
+                value=f"{float(ours.reshape(-1)[0]):.4g}",
+            )
+            fix = phrase("cast to float32 before .numpy() in the {side}", side=side_name(side))
+            yield Cause("dtype.bits", message, fix, 0.0)
+            return
 
-    The constants belong to places, so the pair of a channel and its opposite is scaled there and back.
+
+def colours(pairs: Pairs, limit: float) -> Iterator[Cause]:
+    """The same pictures in other colours: pixels of one colour in the reference have one colour in the port.
+
+    Resampled pixels do not: what becomes of them depends on those around.
     """
-    scales, offsets = np.asarray(fit.scales), np.asarray(fit.offsets)
-    back = np.allclose(scales * scales[::-1], 1.0, rtol=tolerance)
-    return bool(back and np.allclose(offsets + scales * offsets[::-1], 0.0, atol=tolerance))
+    if any(a.shape != b.shape or plane_of(a) is None or not a.size for a, b in pairs):
+        return
+    told = [_near_pixels(ours, theirs, limit) for ours, theirs in pairs]
+    alike, count = (sum(each[which] for each in told) for which in (0, 1))
+    if count < NEAR_PIXELS or alike < ONE_COLOUR * count:
+        return
+    worst = max(float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max()) for a, b in pairs)
+    message = phrase(
+        "the same pictures in other colours, up to {worst} apart: pixels that are alike in the reference are "
+        "alike in the port ({share} of {count} pairs)",
+        worst=f"{worst:.4g}",
+        share=f"{alike / count:.1%}",
+        count=count,
+    )
+    fix = phrase(
+        "adjust the colours of the port's pictures as the reference's are: the same library, factors and "
+        "rounding (arrays are adjusted otherwise than images)"
+    )
+    yield Cause("data.colour", message, fix, 0.0)
 
 
-def known_constants(
-    fit: AffineFit, tolerance: float = CONSTANT, turned: bool = False
-) -> tuple[str, str] | None:
-    """Which known constants the two sides were normalised by, if that explains the fit.
-
-    ``turned``: the reference's channels were reversed for the fit, and its constants with them.
+def _near_pixels(ours: Array, theirs: Array, limit: float) -> tuple[int, int]:
+    """Of pairs of changed pixels far from each other whose colours are alike in the reference: those that are
+    alike in the port, and all. Alike is what is small beside the change of a pixel.
     """
-    for ours, (mean, std) in KNOWN.items():
-        for theirs, (other_mean, other_std) in KNOWN.items():
-            if ours == theirs:
-                continue
-            count = max(len(mean), len(other_mean), len(fit.scales))
-            m, s, om, os = (_spread(each, count) for each in (mean, std, other_mean, other_std))
-            if turned:
-                m, s = m[::-1], s[::-1]
-            scales = s / os  # (x * s + m - om) / os
-            offsets = (m - om) / os
-            if np.allclose(_spread(fit.scales, count), scales, rtol=tolerance) and np.allclose(
-                _spread(fit.offsets, count), offsets, rtol=tolerance, atol=tolerance
-            ):
-                return ours, theirs
-    return None
+    mine, other = (_pixels(each) for each in (ours, theirs))
+    width = ours.shape[(plane_of(ours) or (0, 1))[1]]
+    places = np.stack(np.divmod(np.arange(len(mine)), width), axis=1)
+    changes = np.abs(other - mine).max(axis=1)
+    differs = changes > limit * ROUNDING * max(float(np.abs(other).max()), float(np.abs(mine).max()))
+    if not differs.any():
+        return 0, 0
+    typical = float(np.median(changes[differs]))
+    if float(np.ptp(mine[differs], axis=0).max()) <= typical:  # too plain a picture to show a rule
+        return 0, 0
+    order = np.argsort(mine.mean(axis=1), kind="stable")
+    alike = count = 0
+    for step in range(1, min(NEIGHBOURS, len(order) - 1) + 1):
+        first, second = order[:-step], order[step:]
+        near = np.abs(mine[first] - mine[second]).max(axis=1) <= typical * ALIKE[0]
+        near &= (np.abs(places[first] - places[second]).max(axis=1) >= PATCH) & differs[first]
+        apart_now = np.abs(other[first[near]] - other[second[near]]).max(axis=1, initial=0.0)
+        alike += int((apart_now <= typical * ALIKE[1]).sum())
+        count += int(near.sum())
+    return alike, count
 
 
-def _spread(values: Sequence[float], count: int) -> Array:
-    return np.asarray(values if len(values) == count else [values[0]] * count, dtype=np.float64)
+def _pixels(array: Array) -> Array:
+    """One row a pixel, with its channels."""
+    axis = channel_axis(array)
+    wide = array.astype(np.float64)
+    return wide.reshape(-1, 1) if axis is None else np.moveaxis(wide, axis, -1).reshape(-1, array.shape[axis])

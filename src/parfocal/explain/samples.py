@@ -18,20 +18,26 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.causes import number, rounded
 from parfocal.explain.sample_labels import is_label, label_cause
-from parfocal.explain.sample_values import (
-    CHANNELS,
+from parfocal.explain.sample_scales import (
     CONSTANT,
     FITTED,
     AffineFit,
-    Pairs,
-    channel_axis,
     fit_scale,
     known_constants,
     nearest_scale,
     undone_by_itself,
 )
+from parfocal.explain.sample_values import (
+    CHANNELS,
+    ROUNDING,
+    Pairs,
+    apart,
+    bit_patterns,
+    channel_axis,
+    colours,
+    plane_of,
+)
 from parfocal.judge import limits
-from parfocal.judge.floors import EPSILON
 from parfocal.judge.verdict import Cause
 from parfocal.phrases import joined, phrase
 
@@ -41,26 +47,6 @@ PATCH = limits.causes.CROP_PATCH.value
 ALIKE = limits.causes.ALIKE_PICTURES.value
 GAIN = limits.causes.FURTHER_STEP.value
 RESAMPLED_CONSTANT = limits.causes.RESAMPLED_CONSTANT.value
-ROUNDING = limits.causes.FEW_ROUNDINGS.value * EPSILON["float32"]
-
-
-def apart(ours: Array, theirs: Array) -> float:
-    """The largest difference in units of rounding; infinite for other shapes."""
-    if ours.shape != theirs.shape:
-        return np.inf
-    if not ours.size:
-        return 0.0
-    if ours.dtype.kind in "iub" and theirs.dtype.kind in "iub":
-        return 0.0 if np.array_equal(ours, theirs) else np.inf
-    if ours.dtype.kind not in "fiub" or theirs.dtype.kind not in "fiub":
-        return 0.0 if np.array_equal(ours, theirs) else np.inf
-    wide = ours.astype(np.float64), theirs.astype(np.float64)
-    scale = max(float(np.abs(wide[0]).max()), float(np.abs(wide[1]).max())) or 1.0
-    difference = np.abs(wide[0] - wide[1])
-    if np.isnan(wide[0]).any() or np.isnan(wide[1]).any():
-        same = np.isnan(wide[0]) == np.isnan(wide[1])
-        return float(np.nanmax(difference, initial=0.0)) / (ROUNDING * scale) if same.all() else np.inf
-    return float(difference.max()) / (ROUNDING * scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +60,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Steps that only move values, and the pairs once the reference's samples are moved so."""
+    """Steps, and the pairs once the reference's samples are changed so."""
 
     steps: tuple[Step, ...]
     pairs: Pairs
@@ -89,7 +75,10 @@ def cause_of(pairs: Pairs, limit: float, equal: Pairs = ()) -> Cause | None:
     if numbered is not None or all(is_label(ours) and is_label(theirs) for ours, theirs in pairs):
         return numbered
     ways = [list(_ways(pairs, count)) for count in range(MOST_MOVES + 1)]
-    steps = _exact(ways, limit) or _alike(ways)
+    return next(bit_patterns(pairs, limit), None) or _told(_exact(ways, limit)) or _told(_alike(ways, limit))
+
+
+def _told(steps: Sequence[Step]) -> Cause | None:
     if not steps:
         return None
     message = reduce(
@@ -117,44 +106,43 @@ def _exact(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Step, ...]:
             for axis in (None, channel_axis(moved.pairs[0][0])):
                 fit = fit_scale(moved.pairs, axis)
                 if fit is not None:
-                    return _with_scale(moved, fit, CONSTANT)
+                    return _scaled(moved, fit, CONSTANT).steps
     return ()
 
 
-def _alike(ways: Sequence[Sequence[Moved]]) -> tuple[Step, ...]:
-    """The same pictures, almost: another interpolation, and what else brings them much nearer."""
-    best: tuple[float, Moved, AffineFit | None] | None = None
+def _alike(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Step, ...]:
+    """The same pictures, almost: other colours or pixels, and what else brings them much nearer."""
+    best, least = None, np.inf
     for moved in (each for of_a_length in ways for each in of_a_length):
-        if any(a.shape != b.shape or _plane(a) is None for a, b in moved.pairs):
+        if any(a.shape != b.shape or plane_of(a) is None for a, b in moved.pairs):
             continue
-        for fit in (None, nearest_scale(moved.pairs, channel_axis(moved.pairs[0][0]))):
-            left = _left_over(moved.pairs) if fit is None else fit.left
-            if best is None or left < GAIN * best[0]:
-                best = left, moved, fit
+        fit = nearest_scale(moved.pairs, channel_axis(moved.pairs[0][0]))
+        scaled = () if fit is None else (_scaled(moved, fit, RESAMPLED_CONSTANT),)
+        for each in (moved, *scaled):
+            left = _left_over(each.pairs)
+            if best is None or left < GAIN * least:
+                best, least = each, left
     if best is None:
         return ()
-    _, moved, fit = best
-    axis = channel_axis(moved.pairs[0][0])
-    pairs = moved.pairs if fit is None else [(fit.applied(a, axis), b) for a, b in moved.pairs]
+    changed = next(colours(best.pairs, limit), None)
+    last = _resampled(best.pairs) if changed is None else Step(changed.code, changed.message, changed.fix)
+    return () if last is None else (*best.steps, last)
+
+
+def _resampled(pairs: Pairs) -> Step | None:
     alike = [np.corrcoef(_flat(a), _flat(b))[0, 1] for a, b in pairs]
     if not min(alike) >= ALIKE:
-        return ()
-    worst = max(float(np.abs(_flat(a) - _flat(b)).max()) for a, b in pairs)
-    resampled = Step(
-        "data.resize",
-        phrase(
-            "the same pictures, resampled otherwise: {share} alike, up to {worst} apart (another "
-            "interpolation, antialiasing, or library: arrays are resized otherwise than images)",
-            share=f"{min(alike):.1%}",
-            worst=f"{worst:.4g}",
-        ),
-        phrase(
-            "resize the port's pictures as the reference's are: the same library, interpolation and "
-            "antialiasing"
-        ),
+        return None
+    message = phrase(
+        "the same pictures, resampled otherwise: {share} alike, up to {worst} apart (another "
+        "interpolation, antialiasing, or library: arrays are resized otherwise than images)",
+        share=f"{min(alike):.1%}",
+        worst=f"{max(float(np.abs(_flat(a) - _flat(b)).max()) for a, b in pairs):.4g}",
     )
-    others = moved.steps if fit is None else _with_scale(moved, fit, RESAMPLED_CONSTANT)
-    return (*others, resampled)
+    fix = phrase(
+        "resize the port's pictures as the reference's are: the same library, interpolation and antialiasing"
+    )
+    return Step("data.resize", message, fix)
 
 
 def _flat(array: Array) -> Array:
@@ -167,15 +155,23 @@ def _left_over(pairs: Pairs) -> float:
     return float(np.linalg.norm(theirs - ours)) / max(float(np.linalg.norm(theirs - theirs.mean())), 1e-30)
 
 
-def _with_scale(moved: Moved, fit: AffineFit, tolerance: float) -> tuple[Step, ...]:
-    """Moves and a scale as steps; channels that change places before they are normalised are one."""
+def _scaled(moved: Moved, fit: AffineFit, tolerance: float) -> Moved:
+    """Moved values that are scaled, too; a scale that is not exact must be that of known constants.
+
+    Of other pixels, any other may be what resampling does to contrast. Channels that change places before
+    they are normalised are one step.
+    """
     turned = any(step.code == CHANNELS_BEFORE.code for step in moved.steps)
+    steps = moved.steps
     if turned and undone_by_itself(fit, tolerance):
-        return tuple(CHANNELS_BEFORE if step.code == CHANNELS_BEFORE.code else step for step in moved.steps)
-    known = known_constants(fit, tolerance, turned)
-    if known is None and fit.left > FITTED:
-        return moved.steps  # of other pixels a scale may be what resampling does to contrast
-    return (*moved.steps, _scaled(fit, moved.pairs, known))
+        steps = tuple(CHANNELS_BEFORE if step.code == CHANNELS_BEFORE.code else step for step in steps)
+    else:
+        known = known_constants(fit, tolerance, turned)
+        if known is None and fit.left > FITTED:
+            return moved
+        steps = (*steps, _scale(fit, moved.pairs, known))
+    axis = None if len(fit.scales) == 1 else channel_axis(moved.pairs[0][0])
+    return Moved(steps, [(fit.applied(ours, axis), theirs) for ours, theirs in moved.pairs])
 
 
 CHANNELS_BEFORE = Step(
@@ -185,7 +181,7 @@ CHANNELS_BEFORE = Step(
 )
 
 
-def _scaled(fit: AffineFit, pairs: Pairs, known: tuple[str, str] | None) -> Step:
+def _scale(fit: AffineFit, pairs: Pairs, known: tuple[str, str] | None) -> Step:
     least = max(ROUNDING, fit.left) * max(float(np.abs(theirs).max(initial=0.0)) for _, theirs in pairs)
     offsets = [0.0 if abs(each) <= least else each for each in fit.offsets]
     digits = 6 if fit.left <= FITTED else 2  # of what is fitted to other pixels no more is known
@@ -245,18 +241,9 @@ def _mirrors(pairs: Pairs) -> Moves:
             yield Step("data.crop", message, fix), [(np.flip(a, axis), b) for a, b in pairs]
 
 
-def _plane(array: Array) -> tuple[int, int] | None:
-    """The two axes of a picture."""
-    if array.ndim == 2:
-        return 0, 1
-    if array.ndim != 3:
-        return None
-    return (0, 1) if array.shape[-1] <= CHANNELS < array.shape[0] else (1, 2)
-
-
 def _crops(pairs: Pairs) -> Moves:
     """The same picture, cut out at another place."""
-    axes = _plane(pairs[0][0])
+    axes = plane_of(pairs[0][0])
     if (
         axes is None
         or any(a.shape != b.shape or a.ndim != pairs[0][0].ndim for a, b in pairs)

@@ -233,6 +233,11 @@ GUIDES: dict[str, CodeGuide] = {
         REPLAYED,
         phrase("Compute in the reference's dtype."),
     ),
+    "dtype.bits": CodeGuide(
+        phrase("Values are whole numbers from 0 to 65535 that have nothing to do with the reference's."),
+        SAMPLES,
+        phrase("Cast to float32 before the values become an array."),
+    ),
     "layout.permuted": CodeGuide(
         phrase("The same values lie at other places."),
         REPLAYED,
@@ -388,6 +393,11 @@ GUIDES: dict[str, CodeGuide] = {
         SAMPLES,
         phrase("Resize with the reference's library, interpolation and antialiasing."),
     ),
+    "data.colour": CodeGuide(
+        phrase("Inputs show the same things in other colours."),
+        phrase("Pixels that are alike in the reference are alike in the port, and their colour differs."),
+        phrase("Adjust colours with the reference's library, factors and rounding."),
+    ),
     "data.crop": CodeGuide(
         phrase("Inputs are shifted or mirrored."),
         SAMPLES,
@@ -405,6 +415,11 @@ GUIDES: dict[str, CodeGuide] = {
         phrase("The metric is higher or lower on the same predictions."),
         FORMULA,
         phrase("Pass the reference's k."),
+    ),
+    "metric.tie": CodeGuide(
+        phrase("The metric differs where scores are equal, as those of low precision often are."),
+        phrase("With equal scores told apart, whichever is higher, both metrics give one value."),
+        phrase("Order equal scores as the reference does: by a stable sort, or by the same function."),
     ),
     "metric.value": CodeGuide(
         phrase("The metric differs on the same predictions."),

@@ -158,6 +158,11 @@ CODES: dict[str, Code] = {
         ("forward", "backward"),
         phrase("a softmax in float16"),
     ),
+    "dtype.bits": Code(
+        phrase("Bit patterns are taken for numbers."),
+        ("data", "metric"),
+        phrase("bfloat16 read as uint16"),
+    ),
     "layout.permuted": Code(
         phrase("The same values with their axes in another order."),
         ("forward", "data"),
@@ -269,6 +274,9 @@ CODES: dict[str, Code] = {
     "data.resize": Code(
         phrase("Pictures are resampled otherwise."), ("data",), phrase("antialiasing on one side")
     ),
+    "data.colour": Code(
+        phrase("Colours are adjusted otherwise."), ("data",), phrase("a hue that another library turns")
+    ),
     "data.crop": Code(
         phrase("Pictures are cut out elsewhere or mirrored."), ("data",), phrase("a corner for the centre")
     ),
@@ -280,6 +288,9 @@ CODES: dict[str, Code] = {
     ),
     "metric.topk": Code(
         phrase("Hits are counted among another number."), ("metric",), phrase("top 5 for top 1")
+    ),
+    "metric.tie": Code(
+        phrase("Equal scores are put in another order."), ("metric",), phrase("the last of equal scores wins")
     ),
     "metric.value": Code(
         phrase("The metric differs in another way."), ("metric",), phrase("batches weighed alike")

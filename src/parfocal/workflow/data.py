@@ -14,7 +14,8 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.errors import EmptyComparisonError, InputError
-from parfocal.explain.samples import ROUNDING, apart, cause_of
+from parfocal.explain.sample_values import ROUNDING, apart
+from parfocal.explain.samples import cause_of
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.metrics import compare_arrays

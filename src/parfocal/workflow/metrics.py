@@ -12,7 +12,7 @@ from parfocal.brief import brief, some, told
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.causes import number
 from parfocal.explain.metric_causes import ROUNDING, MetricPair, MetricProbe, apart, cause_of
-from parfocal.inputs import leaves
+from parfocal.inputs import leaves, owner_of
 from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
@@ -143,9 +143,11 @@ def named_numbers(value: Any) -> Named:
 
 
 def plain_values(value: Any) -> Any:
-    """A tensor's values without naming its framework."""
-    detached = value.detach() if hasattr(value, "detach") else value
-    return detached.numpy() if hasattr(detached, "numpy") else detached
+    """A tensor's values without naming its framework; of what knows how to make an array, that."""
+    owner = owner_of(value)
+    if owner is not None:  # which keeps bfloat16 what it is
+        return owner.to_array(value)
+    return value.numpy() if hasattr(value, "numpy") else value
 
 
 def number_of(value: Any) -> float:

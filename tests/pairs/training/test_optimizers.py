@@ -8,7 +8,7 @@ from typing import Any
 import paddle
 import pytest
 
-from tests.pairs.training.tools import compare, paddle_optim, perceptron, torch_optim
+from tests.pairs.training.tools import LOSSES, compare, paddle_optim, perceptron, torch_optim
 
 pytestmark = pytest.mark.filterwarnings("ignore:When training, we now always track global mean:UserWarning")
 
@@ -72,6 +72,10 @@ CORRECT: dict[str, tuple[Make, Make]] = {
         lambda p: torch_optim.Rprop(p, 0.01, step_sizes=(1e-6, 50.0)),
         lambda p: paddle_optim.Rprop(0.01, (1e-6, 50.0), parameters=p),
     ),
+    "ASGD": (
+        lambda p: torch_optim.ASGD(p, 0.1, lambd=0.0, weight_decay=0.01),
+        lambda p: paddle_optim.ASGD(0.1, parameters=p, weight_decay=0.01),
+    ),
 }
 
 
@@ -82,6 +86,38 @@ def test_matching_settings_are_the_same_for_50_steps(name: str) -> None:
     assert report.coverage.count("steps") == 50
     freely = report.coverage.count("steps run freely")
     assert report.coverage.count("updates of parameters") >= 4 * (50 - freely)
+
+
+@pytest.mark.parametrize("lambd", [1e-4, 0.1])
+@pytest.mark.parametrize("kind", [paddle_optim.ASGD, paddle_optim.SGD])
+def test_the_falling_rate_and_the_decay_of_averaged_descent_can_be_written(kind: Any, lambd: float) -> None:
+    """torch's ASGD is SGD with them; the rate is the one that takes effect, not the one of the group."""
+    rate = paddle_optim.lr.LambdaDecay(0.1, lambda step: (1 + lambd * 0.1 * step) ** -0.75)
+    report = compare(
+        lambda p: torch_optim.ASGD(p, 0.1, lambd=lambd),
+        lambda p: kind(rate, parameters=p, weight_decay=lambd),
+        steps=50,
+        schedulers=(None, rate),
+    )
+    assert report.ok, report
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_averaged_gradients_are_a_rule_that_is_known(most: int) -> None:
+    """Also where the reference has them: every kept gradient lies as the parameter does."""
+    models, losses = (perceptron()[1], perceptron()[1]), (LOSSES[1], LOSSES[1])
+    optimizers = [
+        lambda p: paddle_optim.ASGD(0.1, 3, parameters=p),
+        lambda p: paddle_optim.ASGD(0.1, most, p),
+    ]
+    report = compare(*optimizers, steps=8, models=models, loss=losses)
+    if most == 3:
+        assert report.ok, report
+    else:
+        first = report.first
+        assert (first.phase, first.step, first.cause.code) == ("optimizer", 1, "optim.update")
+        assert first.cause.message == "batch_num is 3 in the reference and 1 in the port"
+        assert first.cause.fix == "write paddle.optimizer.ASGD(..., batch_num=3)"
 
 
 def test_a_normalised_model_is_the_same_for_50_steps() -> None:

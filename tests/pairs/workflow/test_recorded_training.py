@@ -390,6 +390,30 @@ def test_logged_values_are_compared(tmp_path: Path, tensors: str, wrong: bool) -
         return
     assert report.first is not None
     assert (report.first.phase, report.first.what) == ("metric", "logged value accuracy")
+    assert report.first.cause is None  # it is no learning rate
+
+
+@pytest.mark.parametrize(
+    ("rate", "logged", "code"), [(0.1, 0.1, None), (0.1, 0.09, "metric.value"), (0.09, 0.09, "lr.value")]
+)
+def test_another_number_logged_as_the_rate_is_told(
+    tmp_path: Path, rate: float, logged: float, code: str | None
+) -> None:
+    reference, port = pair(sgd(), paddle_sgd(learning_rate=rate))
+    reference = replace(reference, log=lambda output, target: {"rate": 0.1})
+    port = replace(port, log=lambda output, target: {"rate": logged})
+    report = compare_sides(tmp_path, reference, port, BATCHES)
+    if code is None:
+        assert report.ok, str(report)
+        return
+    first = report.first
+    assert first is not None
+    assert first.cause is not None
+    assert first.cause.code == code
+    told = [each for each in report.divergences if each.phase == "metric" and each.cause is not None]
+    assert bool(told) == (code == "metric.value")
+    if told:
+        assert told[0].cause.fix == "log the rate that the optimizer uses: optimizer.get_lr()"
 
 
 # Elements whose gradient is nothing but rounding.

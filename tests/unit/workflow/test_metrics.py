@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -264,3 +265,46 @@ def test_a_metric_that_keeps_what_it_was_given_is_told() -> None:
 def test_what_cannot_be_called_is_an_error() -> None:
     with pytest.raises(InputError, match="the port's metric, a dict, cannot be called"):
         pf.compare_metric(accuracy, {}, SCORES, LABELS)
+
+
+FEW = np.rint(SCORES)  # of which many are equal
+
+
+def first_of_equals(scores: Any, labels: Any) -> float:
+    return float((scores.argmax(1) == labels).mean())
+
+
+def last_of_equals(scores: Any, labels: Any) -> float:
+    return float((scores.shape[1] - 1 - scores[:, ::-1].argmax(1) == labels).mean())
+
+
+def test_equal_scores_in_another_order_are_told() -> None:
+    for ours, theirs in ((first_of_equals, last_of_equals), (last_of_equals, first_of_equals)):
+        first = pf.compare_metric(ours, theirs, FEW, LABELS).first
+        assert first is not None
+        assert first.cause is not None
+        assert first.cause.code == "metric.tie"
+
+
+def test_another_difference_among_equal_scores_is_no_matter_of_ties() -> None:
+    first = pf.compare_metric(top(1), top(2), FEW, LABELS).first
+    assert first is not None
+    assert first.cause is None or first.cause.code != "metric.tie"
+    assert pf.compare_metric(first_of_equals, last_of_equals, SCORES, LABELS).ok  # none are equal
+
+
+def test_a_metric_of_bit_patterns_is_told() -> None:
+    def read(scores: Any) -> Any:
+        return scores.astype(ml_dtypes.bfloat16).view(np.uint16)
+
+    first = pf.compare_metric(accuracy, lambda s, y: accuracy(read(s), y), SCORES, LABELS).first
+    assert first is not None
+    assert first.cause is not None
+    assert first.cause.code == "dtype.bits"
+    rounded = pf.compare_metric(
+        lambda s, y: float(s.astype(ml_dtypes.bfloat16).astype("float32").mean()),
+        lambda s, y: float(s.mean()),
+        *(SCORES, LABELS),
+    ).first
+    assert rounded is not None
+    assert rounded.cause is None or rounded.cause.code != "dtype.bits"

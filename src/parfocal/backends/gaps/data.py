@@ -45,7 +45,9 @@ GAPS: tuple[Gap, ...] = (
         Wording(
             "Colours of arrays are adjusted by OpenCV",
             "PIL adjusts hue and contrast.",
-            "PIL images go through PIL, arrays through OpenCV.",
+            "PIL images go through PIL. Arrays go through OpenCV: their channels are taken for blue, green"
+            " and red, so that the hue turns the other way, and contrast is adjusted around 74 and not around"
+            " the mean.",
             "Pixels differ by up to 254 (hue) and 16 (contrast).",
             "Give PIL images to the functions.",
         ),
@@ -83,16 +85,16 @@ GAPS: tuple[Gap, ...] = (
     Gap(
         "distributed-sampler-shuffling",
         Family.DATA,
-        Status.READ,
+        Status.VERIFIED,
         (Symptom.DATA, Symptom.TRAINING),
         ("torch.utils.data.distributed.DistributedSampler",),
         ("paddle.io.DistributedBatchSampler",),
         Wording(
             "The distributed sampler does not shuffle by default",
-            "shuffle is True by default.",
-            "shuffle is False by default.",
+            "shuffle is True by default. Samples are dealt out to the ranks one by one.",
+            "shuffle is False by default. Ranks are given whole batches in turn.",
             "The port sees its samples in the same order in every epoch.",
-            "Pass shuffle explicitly.",
+            "Pass shuffle explicitly. Compare what all ranks together are given in a step.",
         ),
     ),
     Gap(
@@ -110,5 +112,50 @@ GAPS: tuple[Gap, ...] = (
             "Multiply by 100, or divide.",
         ),
         absent=("paddle.metric.Accuracy", "paddle.metric.accuracy"),
+    ),
+    Gap(
+        "sorting-ties",
+        Family.DATA,
+        Status.VERIFIED,
+        (Symptom.METRIC,),
+        ("torch.argsort", "torch.topk"),
+        ("paddle.argsort", "paddle.topk"),
+        Wording(
+            "The order of ties is not fixed",
+            "argsort and topk are not stable by default.",
+            "argsort and topk are not stable by default. Both agreed on a CPU; on a GPU they may not.",
+            "Indices differ where values are equal.",
+            "Pass stable=True to argsort.",
+        ),
+    ),
+    Gap(
+        "float-of-tensor",
+        Family.DATA,
+        Status.VERIFIED,
+        (Symptom.ERROR,),
+        ("torch.Tensor.__float__", "torch.Tensor.item"),
+        ("paddle.Tensor.__float__", "paddle.Tensor.item"),
+        Wording(
+            "float() of a tensor with one element raises",
+            "float(tensor) works for every tensor with one element.",
+            "float(tensor) raises TypeError for the shape [1] with recent NumPy.",
+            "Logging a loss of the shape [1] raises.",
+            "Write tensor.item().",
+        ),
+    ),
+    Gap(
+        "bfloat16-to-numpy",
+        Family.DATA,
+        Status.VERIFIED,
+        (Symptom.LOADING, Symptom.METRIC),
+        ("torch.Tensor.numpy",),
+        ("paddle.Tensor.numpy",),
+        Wording(
+            "bfloat16 becomes bit patterns in NumPy",
+            "numpy() of a bfloat16 tensor raises TypeError.",
+            "numpy() of a bfloat16 tensor gives its bits as uint16: 1.0 becomes 16256.",
+            "Numbers are nonsense without an error.",
+            "Cast to float32 first.",
+        ),
     ),
 )

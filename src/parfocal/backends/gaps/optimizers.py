@@ -91,8 +91,8 @@ GAPS: tuple[Gap, ...] = (
             "A parameter can carry its own rate and decay",
             "A parameter has no settings of its own.",
             "ParamAttr.learning_rate multiplies the rate. Its regularizer replaces the weight_decay of the"
-            " optimizer, but AdamW ignores it.",
-            "Single parameters move at another rate or without decay.",
+            " optimizer; in AdamW it is added to the gradient besides the optimizer's own decay.",
+            "Single parameters move at another rate or with another decay.",
             "Look for ParamAttr in the port, and use parameter groups instead.",
         ),
     ),
@@ -159,17 +159,20 @@ GAPS: tuple[Gap, ...] = (
     Gap(
         "asgd-rprop-defaults",
         Family.OPTIMIZERS,
-        Status.READ,
+        Status.VERIFIED,
         (Symptom.UPDATE,),
         ("torch.optim.ASGD", "torch.optim.Rprop"),
         ("paddle.optimizer.ASGD", "paddle.optimizer.Rprop"),
         Wording(
             "ASGD is another algorithm, and Rprop has other defaults",
-            "ASGD averages parameters. Rprop has the rate 0.01 and step sizes from 1e-6 to 50.",
-            "ASGD averages recent gradients, with batch_num of them. Rprop has the rate 0.001 and step sizes"
-            " from 1e-5 to 50.",
+            "ASGD is SGD with a decay of lambd, by default 1e-4, and a rate that falls, lr / (1 + lambd * lr"
+            " * step) ** alpha; the average of the parameters takes part in no update. Rprop has the rate"
+            " 0.01 and step sizes from 1e-6 to 50.",
+            "ASGD averages recent gradients, batch_num of them, and with the default of 1 is SGD. Rprop has"
+            " the rate 0.001 and step sizes from 1e-5 to 50.",
             "The parameters of ASGD drift apart a little at every step.",
-            "Pass the arguments of Rprop explicitly. ASGD cannot be matched exactly.",
+            "Pass weight_decay=lambd and a LambdaDecay with the falling rate to ASGD, or lambd=0 in torch."
+            " Pass the arguments of Rprop explicitly.",
         ),
     ),
     Gap(

@@ -88,7 +88,7 @@ GAPS: tuple[Gap, ...] = (
     Gap(
         "gradient-accumulation",
         Family.SCHEDULES,
-        Status.READ,
+        Status.VERIFIED,
         (Symptom.UPDATE,),
         ("torch.optim.lr_scheduler.LRScheduler", "torch.optim.Optimizer.step"),
         ("paddle.optimizer.lr.LRScheduler", "paddle.optimizer.Optimizer.step"),

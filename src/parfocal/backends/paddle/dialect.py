@@ -36,6 +36,7 @@ DIALECT = Dialect(
     pad_formats={3: "NCL", 5: "NCDHW"},
     lengths_word="sequence_length",
     frozen=("stop_gradient", True),
+    rate_in_use="optimizer.get_lr()",
     momentum_of_old=True,
     overwrite=("{0}.set_value({0}.", ")"),
     overwrite_transposed="transpose({0}).clone()",

@@ -6,6 +6,7 @@ from parfocal.backends.dialects import Dialect, Scripting, functions
 
 DIALECT = Dialect(
     name="torch",
+    rate_in_use="scheduler.get_last_lr()[0]",
     functions=functions("torch", log_sigmoid="torch.nn.functional.logsigmoid"),
     words={
         "axis": "dim",

@@ -107,7 +107,9 @@ class Training(Watching, OptimizerSteps):
             settings = {name: group[key] for name, key in SETTINGS.get(kind, {}).items() if key in group}
             settings.update(CONSTANT.get(kind, {}))
             settings["lr"] = rate_of(kind, optimizer, group, parameter)
-            settings["weight_decay"] = float(group.get("weight_decay", 0.0) + group.get(DECAYS.get(kind), 0.0))
+            settings["weight_decay"] = float(
+                group.get("weight_decay", 0.0) + group.get(DECAYS.get(kind), 0.0)
+            )
             decoupled = kind == "AdamW" or group.get("decoupled_weight_decay", False)
             settings["decay"] = "decoupled" if decoupled else "l2"
             found[path] = settings

@@ -230,9 +230,7 @@ def _averaged(step: _Step) -> AfterUpdate:
     total = step.slot("gradient_sum") - recent[place] + newest
     recent[place] = newest
     moved = step.get("lr") * total / min(step.count, step.number(most))
-    return AfterUpdate(
-        step.weight - moved, step.counted({"gradient_sum": total, "recent_gradients": recent})
-    )
+    return AfterUpdate(step.weight - moved, step.counted({"gradient_sum": total, "recent_gradients": recent}))
 
 
 RULES: dict[str, Callable[[_Step], AfterUpdate]] = {

@@ -144,6 +144,20 @@ RESAMPLED_CONSTANT = Limit(
     5e-2,
     "The same where pictures are resampled as well, which changes their contrast by a few percent.",
 )
+NEAR_PIXELS = Limit(
+    64,
+    "Pairs of changed pixels of one colour that must be seen before a change of colours is told.",
+)
+ONE_COLOUR = Limit(
+    0.98,
+    "Share of pairs of pixels of one colour that must have one colour in the port, too.",
+    "1.000 in 20 sets of pictures with adjusted colours, at most 0.948 in 35 that were resampled.",
+)
+ALIKE_PIXELS = Limit(
+    (0.125, 0.5),
+    "Shares of the typical change of a pixel: two pixels are alike within the first in the reference, within "
+    "the second in the port.",
+)
 COLOUR_CHANNELS = Limit(
     4,
     "Most channels that can be colours.",

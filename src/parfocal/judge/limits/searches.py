@@ -208,6 +208,10 @@ SAMPLE_MOVES = Limit(
     "Changes that move the values of a sample, tried together: more than two mistakes of this kind in one "
     "data set are rare, and every further one multiplies the time.",
 )
+COLOUR_NEIGHBOURS = Limit(
+    32,
+    "Pixels of the nearest brightness among which those of the same colour are looked for.",
+)
 CROP_SHIFTS = Limit(
     48,
     "Pixels that a crop is looked for elsewhere.",

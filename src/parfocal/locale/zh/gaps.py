@@ -538,8 +538,8 @@ GAPS = {
     "parameter-attributes": (
         "参数可以自带学习率和衰减",
         "参数没有自己的设置。",
-        "ParamAttr.learning_rate 与学习率相乘。其 regularizer 替代优化器的 weight_decay，但 AdamW 忽略它。",
-        "个别参数以不同的学习率更新，或没有衰减。",
+        "ParamAttr.learning_rate 与学习率相乘。其 regularizer 替代优化器的 weight_decay；在 AdamW 中则加到梯度上，与优化器自身的衰减并存。",
+        "个别参数以不同的学习率或衰减更新。",
         "在移植代码中查找 ParamAttr，改用参数组。",
     ),
     "rmsprop-formula": (
@@ -572,10 +572,10 @@ GAPS = {
     ),
     "asgd-rprop-defaults": (
         "ASGD 是另一种算法，Rprop 的默认值不同",
-        "ASGD 对参数取平均。Rprop 的学习率为 0.01，步长 1e-6 到 50。",
-        "ASGD 对最近 batch_num 个梯度取平均。Rprop 的学习率为 0.001，步长 1e-5 到 50。",
+        "ASGD 就是 SGD，带有衰减 lambd（默认 1e-4）和逐步下降的学习率 lr / (1 + lambd * lr * step) ** alpha；参数的平均值不参与任何更新。Rprop 的学习率为 0.01，步长 1e-6 到 50。",
+        "ASGD 对最近 batch_num 个梯度取平均，默认为 1，即 SGD。Rprop 的学习率为 0.001，步长 1e-5 到 50。",
         "ASGD 的参数每一步都偏离一点。",
-        "显式传入 Rprop 的参数。ASGD 无法完全对齐。",
+        "给 ASGD 传入 weight_decay=lambd 和表示下降学习率的 LambdaDecay，或在 torch 中设 lambd=0。显式传入 Rprop 的参数。",
     ),
     "cleared-gradients": (
         "清除后的梯度为零",
@@ -734,7 +734,7 @@ GAPS = {
     "colour-adjustment-backend": (
         "数组的颜色由 OpenCV 调整",
         "PIL 调整色相和对比度。",
-        "PIL 图像由 PIL 处理，数组由 OpenCV 处理。",
+        "PIL 图像由 PIL 处理。数组由 OpenCV 处理：其通道被当作蓝、绿、红，因此色相朝相反方向旋转；对比度围绕 74 而不是围绕均值调整。",
         "像素最多相差 254（色相）和 16（对比度）。",
         "向这些函数传入 PIL 图像。",
     ),
@@ -754,10 +754,10 @@ GAPS = {
     ),
     "distributed-sampler-shuffling": (
         "分布式采样器默认不打乱",
-        "shuffle 默认为 True。",
-        "shuffle 默认为 False。",
+        "shuffle 默认为 True。样本逐个分给各进程。",
+        "shuffle 默认为 False。各进程轮流得到整个批次。",
         "移植模型每个 epoch 看到的样本顺序相同。",
-        "显式传入 shuffle。",
+        "显式传入 shuffle。比较所有进程在一步中合起来得到的样本。",
     ),
     "accuracy-unit": (
         "准确率在一侧是小数",

@@ -44,6 +44,8 @@ TEXTS = {
     "ranks of the {name}": "{name}的各进程",
     "they do not call the same layers as rank 0": "它们调用的层与进程 0 不同",
     "logged value {name}": "日志值 {name}",
+    "the reference logs its learning rate as {name}: {ours}; the port's learning rate is the same, and what it logs is another number: {own}": "参考侧以 {name} 记录其学习率：{ours}；移植侧的学习率相同，记录的却是另一个数：{own}",
+    "log the rate that the optimizer uses{line}": "记录优化器实际使用的学习率{line}",
     "a tensor of {shape}": "形状为 {shape} 的张量",
     "the gradient that enters the port is {factor} times that of the reference, the loss is the same": "传入移植模型的梯度是参考模型的 {factor} 倍，损失相同",
     "the loss of the port and its gradient are {ratio} times the reference's": "移植模型的损失及其梯度是参考模型的 {ratio} 倍",

@@ -11,7 +11,8 @@ from itertools import islice
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.sample_values import CHANNELS, FITTED, AffineFit, fit_scale
+from parfocal.explain.sample_scales import FITTED, AffineFit, fit_scale
+from parfocal.explain.sample_values import CHANNELS
 from parfocal.judge import limits
 from parfocal.judge.layouts import distance as sample_distance
 from parfocal.judge.shape import error_shape

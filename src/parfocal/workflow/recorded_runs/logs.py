@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 
+from parfocal.backends import registry
 from parfocal.capture.calls import FOLLOWED
 from parfocal.capture.recorder import PROOF
+from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
-from parfocal.judge.verdict import Divergence
+from parfocal.judge.verdict import Cause, Divergence
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.run.records import Leaf, TensorValue, ValueRecord
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.pair import StageOutcome, StepPair
+from parfocal.workflow.recorded_runs.rate import rates_of
 from parfocal.workflow.recorded_runs.steps import RecordedStep
+
+SAME = limits.causes.SAME_SETTING.value
 
 
 def compare_logs(pair: StepPair, diverged: bool) -> StageOutcome:
@@ -50,7 +55,7 @@ def _logged(side: RecordedStep) -> dict[str, list[ValueRecord]]:
 
 
 def _judge(pair: StepPair, name: str, own: Leaf, other: Leaf) -> Divergence | None:
-    message, comparison = "", None
+    message, comparison, cause = "", None, None
     given = max(pair.unit, _finite(pair.output_error))
     if isinstance(own, TensorValue) and isinstance(other, TensorValue):
         error, comparison, unit = _of_tensors(pair, own, other)
@@ -58,6 +63,7 @@ def _judge(pair: StepPair, name: str, own: Leaf, other: Leaf) -> Divergence | No
     elif _is_number(own) and _is_number(other):
         error = _relative(float(own), float(other))  # type: ignore[arg-type]
         message = phrase("{reference} in the reference, {port} in the port", reference=other, port=own)
+        cause = _misread(pair, name, float(own), float(other))  # type: ignore[arg-type]
     elif own == other:
         return None
     else:
@@ -79,9 +85,34 @@ def _judge(pair: StepPair, name: str, own: Leaf, other: Leaf) -> Divergence | No
         noise,
         error / given,
         message,
+        cause=cause,
         step=pair.step,
         rank=pair.rank,
     )
+
+
+def _misread(pair: StepPair, name: str, own: float, other: float) -> Cause | None:
+    """The reference logs its learning rate; the port's is the same, and what it logs is not.
+
+    Scripts log after an update, which ends a step, or after the schedule has moved on: the rate may be that
+    of the step before or of the next one.
+    """
+    rates = [rates_of(side) for side in (pair.reference, pair.port)]
+    for step in (pair.step, pair.step - 1, pair.step + 1):
+        ours, theirs = (each.get(step) for each in rates)
+        if ours is None or theirs is None or max(_relative(theirs, ours), _relative(other, ours)) > SAME:
+            continue
+        message = phrase(
+            "the reference logs its learning rate as {name}: {ours}; the port's learning rate is the same, "
+            "and what it logs is another number: {own}",
+            name=name,
+            ours=f"{other:.6g}",
+            own=f"{own:.6g}",
+        )
+        line = registry.dialect(pair.port.run.header.framework).rate_in_use
+        fix = phrase("log the rate that the optimizer uses{line}", line=f": {line}" if line else "")
+        return Cause("metric.value", message, fix, 0.0)
+    return None
 
 
 def _of_tensors(

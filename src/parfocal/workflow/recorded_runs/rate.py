@@ -95,7 +95,7 @@ def compare_rate(pair: StepPair, diverged: bool) -> StageOutcome:
 
 def _explain(pair: StepPair, ours: float, theirs: float) -> Cause:
     """One that stands still, the same schedule earlier or later, or another value."""
-    left, right = _rates(pair.reference), _rates(pair.port)
+    left, right = rates_of(pair.reference), rates_of(pair.port)
     common = sorted(left.keys() & right.keys())
     if len({right[step] for step in common}) == 1 and len({left[step] for step in common}) > 1:
         message = phrase(
@@ -126,7 +126,7 @@ def _explain(pair: StepPair, ours: float, theirs: float) -> Cause:
     )
 
 
-def _rates(side: RecordedStep) -> dict[int, float]:
+def rates_of(side: RecordedStep) -> dict[int, float]:
     """Of every step of the run."""
     return {
         each.step: each.learning_rate for each in side.run.steps(side.rank) if each.learning_rate is not None

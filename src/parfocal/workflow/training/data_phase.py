@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.samples import apart, cause_of
+from parfocal.explain.sample_values import apart
+from parfocal.explain.samples import cause_of
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.layouts import fit
