@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-from parfocal.backends import tree
 from parfocal.backends.calls import CallTracker, ModulePosition
-from parfocal.backends.module_tree import ModuleTree
+from parfocal.backends.module_tree import ModuleTree, first_paths
 from parfocal.backends.protocol import OnEnter, OnExit, OnOp
 from parfocal.native.library import lend_threads
 
@@ -46,7 +45,7 @@ class ModuleCalls(ModuleTree):
         on_op: OnOp | None = None,
     ) -> Iterator[None]:
         lend_threads(*self.openmp)
-        modules = tree.first_paths(model, self.watched_children)
+        modules = first_paths(model, self.watched_children)
         places = {
             id(module): ModulePosition(path, self.runs_framework_code(module))
             for path, module in modules.items()

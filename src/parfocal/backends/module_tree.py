@@ -1,19 +1,21 @@
 """What every framework answers in the same way about a tree of modules that stand still.
 
 A backend says how to get at one module's children and tensors; paths, ties, modes and settings follow.
+Walks are in registration order with the root first.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 
-from parfocal.backends import reading, tree
+from parfocal.backends import reading
 from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Mode, Role, StateTensor
 
+Children = Callable[[Any], Mapping[str, Any]]
 OwnTensor = tuple[str, Role, bool, Any]  # local name, role, whether it is saved, the tensor
 
 
@@ -59,7 +61,7 @@ class ModuleTree(ABC):
         return isinstance(value, self.module_class)
 
     def modules(self, model: Any) -> dict[str, Any]:
-        return tree.first_paths(model, self.children)
+        return first_paths(model, self.children)
 
     def kind(self, module: Any) -> str:
         return self.kinds.kind_of(type(module)) or type(module).__name__
@@ -83,7 +85,7 @@ class ModuleTree(ABC):
     def state(self, model: Any) -> list[StateTensor]:
         first: dict[int, str] = {}
         found: list[StateTensor] = []
-        for path, module in tree.every_path(model, self.children):
+        for path, module in every_path(model, self.children):
             start = f"{path}." if path else ""
             for name, role, persistent, value in self.own_state(module):
                 whole = start + name
@@ -95,8 +97,8 @@ class ModuleTree(ABC):
 
     def buffers(self, model: Any) -> list[tuple[str, Any]]:
         return [
-            (tree.join(path, name), value)
-            for path, module in tree.every_path(model, self.children)
+            (join(path, name), value)
+            for path, module in every_path(model, self.children)
             for name, value in self.own_buffers(module)
         ]
 
@@ -120,3 +122,39 @@ class ModuleTree(ABC):
         # a module takes long to say that it does not have something
         says = "inplace" in vars(module) or hasattr(type(module), "inplace")
         return says and bool(module.inplace)
+
+
+def every_path(root: Any, children: Children) -> list[tuple[str, Any]]:
+    """Every path to every module: a module that is registered twice comes twice."""
+    found = [("", root)]
+    stack = [(iter(children(root).items()), "", frozenset({id(root)}))]
+    while stack:
+        siblings, start, above = stack[-1]
+        for name, module in siblings:
+            if module is None or id(module) in above:  # a child may hold its own parent
+                continue
+            path = start + name
+            found.append((path, module))
+            named = children(module)
+            if named:
+                stack.append((iter(named.items()), f"{path}.", above | {id(module)}))
+                break
+        else:
+            stack.pop()
+    return found
+
+
+def first_paths(root: Any, children: Children) -> dict[str, Any]:
+    """Path -> module, each module once, under the first path that leads to it."""
+    paths: dict[int, str] = {}
+    every = every_path(root, children)
+    for path, module in every:
+        paths.setdefault(id(module), path)
+    if len(paths) == len(every):  # as in most models: none is registered twice
+        return dict(every)
+    return {path: module for path, module in every if paths[id(module)] == path}
+
+
+def join(path: str, name: str) -> str:
+    """``path.name``, and just the name at the root."""
+    return f"{path}.{name}" if path else name

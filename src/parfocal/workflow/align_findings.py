@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 
+from parfocal.attribution.divisions import Division
 from parfocal.attribution.measures import Measure, Remark
 from parfocal.attribution.observation import Observation
+from parfocal.brief import some
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Finding, PairResult, RelativeError, Site
+from parfocal.judge.verdict import Finding, PairResult, RelativeError, Site, side_name, tensor_words
 from parfocal.matching.values import distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Trace
 from parfocal.report.report import DepthPoint
 from parfocal.weights.plan import Plan, presumptions
 from parfocal.workflow.alignment import Alignment
-from parfocal.workflow.division_findings import division_findings
 from parfocal.workflow.weight_verdicts import idle_findings
+
+SHOWN = 3  # modules that are named
 
 
 def pair_results(alignment: Alignment, observation: Observation) -> Iterator[PairResult]:
@@ -120,7 +124,7 @@ def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding
                 spelling=measure.message,
             )
             yield Finding("input.spelling", message, other.site, own.site)
-    yield from division_findings(observation.divided, alignment.reference.trace, alignment.port.trace)
+    yield from _divided(observation.divided, alignment.reference.trace, alignment.port.trace)
     extra = len(alignment.port.natural.outputs) - len(alignment.reference.natural.outputs)
     if extra > 0:
         words = phrase("1 more output") if extra == 1 else phrase("{extra} more outputs", extra=extra)
@@ -146,3 +150,39 @@ def leaves(alignment: Alignment, observation: Observation) -> tuple[int, int]:
 
 def unpaired(trace: Trace, orders: Iterable[int]) -> tuple[Site, ...]:
     return tuple(trace.nodes[order].site for order in orders)
+
+
+def _divided(divided: Iterable[Division], reference: Trace, port: Trace) -> Iterator[Finding]:
+    """One for every line of code that does what the other side's module does, with all such modules."""
+    groups: dict[tuple[object, ...], list[Division]] = {}
+    for each in divided:
+        known = each.meeting
+        line = None if known is None else (known.op, known.file, known.line)
+        groups.setdefault((each.is_given, each.made_by_port, line), []).append(each)
+    for group in groups.values():
+        first = group[0]
+        own, other = port.nodes[first.spots[0][0]], reference.nodes[first.references[0]]
+        yield Finding("work.divided", _division_message(group, port), other.site, own.site)
+
+
+def _division_message(group: list[Division], port: Trace) -> str:
+    first = group[0]
+    _, side, slot = next(spot for spot in first.spots if (spot[1] == "output") == first.is_given)
+    paths = list(dict.fromkeys(port.nodes[each[0]].path for division in group for each in division.spots))
+    what = phrase("{tensor} of {whose}", tensor=tensor_words(side, slot), whose=some(paths, SHOWN))
+    if first.meeting is None:
+        return phrase(
+            "{what} differs, and the code behind it makes up for it: compared where the two meet again",
+            what=what,
+        )
+    has, across = ("reference", "port") if first.made_by_port else ("port", "reference")
+    known = first.meeting
+    line = "" if known.file is None else f" ({PurePath(known.file).name}:{known.line})"
+    return phrase(
+        "{what}: what the {has} has there the {across} has after {op}{line}; compared behind it",
+        what=what,
+        has=side_name(has),
+        across=side_name(across),
+        op=known.op,
+        line=line,
+    )

@@ -30,7 +30,8 @@ def loaded_after(code):
 
 def test_importing_and_asking_loads_no_framework():
     code = """
-        from parfocal.backends import calls, checks, opcalls, protocol, reading, registry, tree, vocabulary
+        from parfocal.backends import calls, checks, module_tree, opcalls, protocol
+        from parfocal.backends import reading, registry, vocabulary
         registry.available()
         registry.names()
         try:

@@ -37,7 +37,7 @@ EXCEPTIONS = {
         judge/picture.py:SAMPLE,BINS,CELLS,DECADES,LEVELS attribution/measures.py:PICTURES
         attribution/sides.py:NAMED explain/describing.py:SHOWN explain/layers/rearranging.py:SHOWN
         explain/ops/lengths.py:SHOWN explain/ops/solving.py:SHOWN workflow/alignment.py:SUSPECTS
-        workflow/data_cards.py:SHAPES workflow/division_findings.py:SHOWN workflow/guide/checking.py:COUNTS
+        workflow/data_cards.py:SHAPES workflow/align_findings.py:SHOWN workflow/guide/checking.py:COUNTS
         workflow/guide/processes.py:LAST_LINES workflow/pictures.py:PICTURES explain/ops/modules.py:MANY
         workflow/recorded_runs/tensors.py:PICTURES,ACCUSED judge/picture.py:FEWEST
         workflow/training/rate_phase.py:NAMED weights/convert.py:SHOWN weights/diagnose.py:NEAREST,COMPARED

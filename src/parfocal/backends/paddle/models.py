@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 import paddle
 
-from parfocal.backends import reading, tree
-from parfocal.backends.module_tree import Kinds, ModuleTree, OwnTensor
+from parfocal.backends import reading
+from parfocal.backends.module_tree import Kinds, ModuleTree, OwnTensor, every_path
 from parfocal.backends.paddle import kinds
 from parfocal.backends.paddle.tensors import Tensors, has_memory
 from parfocal.backends.protocol import Array
@@ -78,7 +78,7 @@ class Models(Tensors, ModuleTree):
         return dense
 
     def clear_gradients(self, model: Any) -> None:
-        for _, module in tree.every_path(model, children):
+        for _, module in every_path(model, children):
             for value in module._parameters.values():
                 if value is not None:
                     value.clear_gradient(False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -14,12 +15,24 @@ from parfocal.backends.module_copies import ModuleCopies
 from parfocal.backends.muting import rate_of
 from parfocal.backends.paddle.exchanging import exchanged
 from parfocal.backends.paddle.models import Models
-from parfocal.backends.paddle.rounding import rounded
 from parfocal.backends.paddle.tensors import widened
 
 _DROPPING = (
     *("dropout", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"),
     "scaled_dot_product_attention",
+)
+
+
+# Kernels that paddle.amp lowers at both levels ...
+PRODUCTS = (
+    *("matmul", "linear", "bmm", "addmm", "einsum", "mv"),
+    *("conv2d", "conv3d", "depthwise_conv2d", "conv2d_transpose", "conv3d_transpose"),
+    "depthwise_conv2d_transpose",
+)
+# ... and some of those that it lowers at O2 alone: what follows products in most models.
+FOLLOWING = (
+    *("add", "subtract", "multiply", "divide", "relu", "relu6", "leaky_relu", "gelu", "silu", "hardswish"),
+    *("sigmoid", "tanh", "softmax", "pool2d", "pad3d"),
 )
 
 
@@ -59,7 +72,7 @@ class Surgery(Models, ModuleCopies):
         if self.lowers(model, dtype):
             found: AbstractContextManager[Any] = paddle.amp.auto_cast(level=level, dtype=dtype)
             return found
-        return rounded(level, dtype)
+        return _rounded(level, dtype)
 
     def lowers(self, model: Any, dtype: str) -> bool:
         # on a CPU auto_cast warns and does nothing, and hardly a kernel takes bfloat16
@@ -92,3 +105,27 @@ class Surgery(Models, ModuleCopies):
     def convert(self, twin: Any, dtype: str) -> Any:
         twin._to_impl(dtype=dtype, floating_only=True)  # Layer.to makes floats of indices and masks too
         return twin
+
+
+def _rounded(level: str, dtype: str) -> AbstractContextManager[None]:
+    """Mixed precision on a CPU, where paddle has none: what it would lower is rounded to lower precision.
+
+    Operands and results have the values that they would have; sums inside of a product are longer, as those
+    of kernels for lower precision are. Gradients are rounded on their way back in the same places.
+    """
+    names = PRODUCTS + (FOLLOWING if level == "O2" else ())
+    there = [name for name in names if hasattr(paddle._C_ops, name)]
+    return exchanged(paddle._C_ops, there, partial(_called, dtype))
+
+
+def _called(dtype: str, kernel: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    given = [_lowered(value, dtype) for value in args]
+    return _lowered(kernel(*given, **{name: _lowered(value, dtype) for name, value in kwargs.items()}), dtype)
+
+
+def _lowered(value: Any, dtype: str) -> Any:
+    if isinstance(value, paddle.Tensor):
+        return value.astype(dtype).astype("float32") if value.dtype == paddle.float32 else value
+    if isinstance(value, (list, tuple)):
+        return type(value)(_lowered(each, dtype) for each in value)
+    return value

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 
 from parfocal.backends.files import complete_or_absent, no_such_file
+from parfocal.backends.module_tree import join
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch.tensors import Tensors
-from parfocal.backends.tree import join
 from parfocal.errors import FileFormatError, StorageError, UnsafeFileError, UnsupportedError
 from parfocal.phrases import phrase
 

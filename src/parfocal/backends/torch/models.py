@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from parfocal.backends import tree
-from parfocal.backends.module_tree import Kinds, ModuleTree, OwnTensor
+from parfocal.backends.module_tree import Kinds, ModuleTree, OwnTensor, every_path
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch import kinds
 from parfocal.backends.torch.tensors import Tensors
@@ -71,7 +70,7 @@ class Models(Tensors, ModuleTree):
         return self.to_array(dense, copy=copy)
 
     def clear_gradients(self, model: Any) -> None:
-        for _, module in tree.every_path(model, children):
+        for _, module in every_path(model, children):
             for value in (*module._parameters.values(), *module._buffers.values()):
                 if value is not None:
                     value.grad = None

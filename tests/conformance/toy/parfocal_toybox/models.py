@@ -13,12 +13,12 @@ from parfocal_toybox import kinds, ops
 from parfocal_toybox.tensors import Tensors
 from toybox import tape
 
-from parfocal.backends import tree
 from parfocal.backends.building import RecipeBuilder
 from parfocal.backends.calls import CallTracker, own_hook
 from parfocal.backends.checks import check_backward
 from parfocal.backends.files import complete_or_absent
 from parfocal.backends.module_calls import ModuleCalls, backward_watched
+from parfocal.backends.module_tree import every_path
 from parfocal.backends.protocol import OnOp
 
 
@@ -85,7 +85,7 @@ class Models(Tensors, ModuleCalls, RecipeBuilder):
         return tensor.grad
 
     def clear_gradients(self, model: Any) -> None:
-        for _, module in tree.every_path(model, self.children):
+        for _, module in every_path(model, self.children):
             for _, _, _, value in self.own_state(module):
                 value.grad = None
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
+
+import numpy as np
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Backend
@@ -14,7 +18,6 @@ from parfocal.compat.padiff.abstracts import ProxyModel
 from parfocal.compat.padiff.abstracts.tree import route
 from parfocal.compat.padiff.checker import check_grads, check_report, check_weights
 from parfocal.compat.padiff.interfaces.options import Options
-from parfocal.compat.padiff.interfaces.undisturbed import undisturbed
 from parfocal.compat.padiff.partners import Partners
 from parfocal.compat.padiff.report.following import BaseFollower
 from parfocal.compat.padiff.report.report import Report
@@ -111,7 +114,7 @@ def _tell_opinion(
 def _rehearsal(model: ProxyModel, inputs: Mapping[str, Any]) -> Report:
     """The calls a model makes, found out by running it without leaving a trace."""
     model.clear_report()
-    with undisturbed(model.backend, model.model):
+    with _undisturbed(model.backend, model.model):
         model(**inputs)
     report = model.report
     report.release()
@@ -212,3 +215,22 @@ def _backend_of(value: Any) -> Backend | None:
     except InputError:
         return None
     return backend if backend.is_optimizer(value) else None
+
+
+@contextmanager
+def _undisturbed(backend: Backend, model: Any) -> Iterator[None]:
+    """Whatever the model does meanwhile to its buffers and to random generators is undone."""
+    buffers = [
+        (tensor.value, backend.to_array(tensor.value))
+        for tensor in backend.state(model)
+        if tensor.role == "buffer" and tensor.tied_to is None
+    ]
+    states = backend.rng_state(), random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        for value, array in buffers:
+            backend.write(value, array)
+        backend.set_rng_state(states[0])
+        random.setstate(states[1])
+        np.random.set_state(states[2])
