@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from parfocal.backends.protocol import Array
+from parfocal.backends.tree import join
 from parfocal.replay.repeat import Place, Repeater
 from parfocal.replay.trace import Trace
 
@@ -23,7 +24,7 @@ def is_kept(place: Place) -> bool:
 
 def path_of(place: Place, trace: Trace) -> str:
     """Of the buffer, as seen from the whole model."""
-    return _joined(trace.nodes[place[0]].path, place[2].removeprefix(KEPT))
+    return join(trace.nodes[place[0]].path, place[2].removeprefix(KEPT))
 
 
 def kept_by(repeater: Repeater, call: int, twin: Any, places: Iterable[Place]) -> dict[Place, Array]:
@@ -32,10 +33,6 @@ def kept_by(repeater: Repeater, call: int, twin: Any, places: Iterable[Place]) -
     if not wanted:
         return {}
     start, backend = repeater.trace.nodes[call].path, repeater.backend
-    held = {_joined(start, entry.path): entry.value for entry in backend.state(twin)}
+    held = {join(start, entry.path): entry.value for entry in backend.state(twin)}
     paths = {place: path_of(place, repeater.trace) for place in wanted}
     return {place: backend.to_array(held[path]) for place, path in paths.items() if path in held}
-
-
-def _joined(module: str, name: str) -> str:
-    return f"{module}.{name}" if module else name

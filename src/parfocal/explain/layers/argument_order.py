@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, code_of, place, said
+from parfocal.explain.causes import Proof, code_of, place, said, two_values
 from parfocal.explain.layers.argument_count import line_of, score_with, where_called
 from parfocal.explain.ops.passing import as_the_reference, in_order
 from parfocal.phrases import joined, phrase
@@ -117,18 +117,7 @@ def _with_values(case: Case, binding: Binding, ours: _Passed, changed: Mapping[s
     score = score_with(case, replace(node, arguments=(tuple(args), kwargs)), binding)
     if score > case.limit:
         return None
-    listed = joined(
-        ", ",
-        (
-            phrase(
-                "{name} is {reference} in the reference, {port} in the port",
-                name=name,
-                reference=said(value),
-                port=said(ours.values[name]),
-            )
-            for name, value in changed.items()
-        ),
-    )
+    listed = joined(", ", (two_values(name, value, ours.values[name]) for name, value in changed.items()))
     message = phrase("{place} is given other values: {listed}", place=place(node), listed=listed)
     spelled = ", ".join(f"{name}={said(value)}" for name, value in changed.items())
     words = phrase(

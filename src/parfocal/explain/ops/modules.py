@@ -13,8 +13,7 @@ from typing import Any
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.errors import UnsupportedError
-from parfocal.explain.causes import OpLine, PortLine, Proof, code_of, place, spelled_path
-from parfocal.explain.causes import said as in_words
+from parfocal.explain.causes import OpLine, PortLine, Proof, code_of, place, spelled_path, two_values
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Op
@@ -76,7 +75,7 @@ def _set_otherwise(
         settings = {**node.settings, **{name: words[name] for name in names}}
         score = _built(comparison, mine, node.kind, settings)
         if score <= comparison.case.limit:
-            values = joined("; ", (_both(name, words[name], node.settings[name]) for name in names))
+            values = joined("; ", (two_values(name, words[name], node.settings[name]) for name in names))
             message = phrase(
                 "{values} ({kind} {path}, {spelled} in {line})",
                 values=values,
@@ -107,15 +106,6 @@ def _another(comparison: OpComparison, mine: Op, theirs: Op, words: Mapping[str,
             proof = _proof(comparison, mine, theirs, code, message, _spelt(comparison, kind, words), score)
             yield replace(proof, facts=(node.kind, theirs.name, line(theirs)))
             return
-
-
-def _both(name: str, theirs: Any, mine: Any) -> str:
-    return phrase(
-        "{name} is {reference} in the reference, {port} in the port",
-        name=name,
-        reference=in_words(theirs),
-        port=in_words(mine),
-    )
 
 
 def layer_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:

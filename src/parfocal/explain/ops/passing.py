@@ -91,7 +91,7 @@ def as_the_reference(case: Case, slots: Mapping[str, str], values: Mapping[str, 
     texts = {slots[name]: text for name, text in spelled.items() if text is not None}
     if len(texts) == len(slots):
         line = _tried(comparison, passing(spot, texts), words)
-        if line != words:
+        if isinstance(line, FixLine):
             return line
     patch = passing(spot, {slots[name]: written(value) for name, value in values.items()})
     return words if patch is None or verdict(comparison, patch) != MENDED else FixLine.of(patch)

@@ -34,8 +34,9 @@ class UpdateFloor:
         return UpdateFloor(self.weight | other.weight, slots)
 
 
-def scale_floor(before: Array, outcome: AfterUpdate, epsilon: float = EPSILON["float32"]) -> UpdateFloor:
+def scale_floor(before: Array, outcome: AfterUpdate) -> UpdateFloor:
     """By the sizes alone: a unit in the last place of the weight, and some of what is added to it."""
+    epsilon = EPSILON["float32"]
     step = difference(outcome.weight, before) * (4 * epsilon)
     return UpdateFloor(
         (size_of(outcome.weight) | size_of(before)) * epsilon | step,
