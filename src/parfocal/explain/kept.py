@@ -1,4 +1,4 @@
-"""What a call leaves in a buffer, looked at as if it were one more output of the call."""
+"""The values that a call leaves in its buffers, compared as if they were further outputs of the call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def path_of(place: Place, trace: Trace) -> str:
 
 
 def kept_by(repeater: Repeater, call: int, twin: Any, places: Iterable[Place]) -> dict[Place, Array]:
-    """What the buffers among the places hold now that the twin has made its call."""
+    """The values of the buffers among the places, after the twin has made its call."""
     wanted = [place for place in places if is_kept(place)]
     if not wanted:
         return {}

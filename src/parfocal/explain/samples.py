@@ -1,4 +1,4 @@
-"""Why two samples of the same thing differ: each hypothesis turns the reference's array into the port's.
+"""Why two versions of a sample differ: each hypothesis turns the reference's array into the port's.
 
 Axes in another order, channels reversed, a scale and an offset, a shifted or mirrored crop, another way to
 resize; ``sample_labels`` has those about whole numbers. It is the cause only if it fits every pair of

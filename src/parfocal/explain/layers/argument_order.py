@@ -1,8 +1,8 @@
-"""Calls that are right and are handed the wrong things: tensors in another order, or other plain values.
+"""Correct calls that are given wrong arguments: tensors in another order, or other plain values.
 
-Tensors of a call are led along by their values, so a call that gets two of them the wrong way round
-seems to compute something else. Given both where the reference gives them, it is right; then the
-code that makes the call is at fault. The same goes for numbers and words that are passed.
+A led call is given the reference's tensors by value, so one that takes two of them in the wrong order
+seems to compute something else. If it is right with the reference's order, the code that makes the call
+is to blame. The same holds for numbers and strings that are passed.
 """
 
 from __future__ import annotations

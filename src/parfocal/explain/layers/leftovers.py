@@ -1,4 +1,4 @@
-"""Why weights have no counterpart: their layer was made in another size, or they are not there at all."""
+"""Why weights have no counterpart: their layer was made in another size, or one side lacks them."""
 
 from __future__ import annotations
 

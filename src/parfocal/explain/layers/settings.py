@@ -117,7 +117,7 @@ def training_flag(case: Case) -> Iterator[Proof]:
 
 
 def other_mode(case: Case) -> Iterator[Proof]:
-    """Code that does in the one mode what the reference does in the other: the flag is asked wrongly."""
+    """Code that does in one mode what the reference does in the other: it tests the flag the wrong way."""
     other = case.reference_node
     if other is None or other.training != case.node.training or case.node.framework_layer:
         return

@@ -30,7 +30,7 @@ SCALAR_OPS = frozenset({"add", "sub", "rsub", "mul", "div", "rdiv", "pow"})
 
 
 def other_arguments(comparison: OpComparison) -> Iterator[Proof]:
-    """An op on the same values as one of the reference, but told something else."""
+    """An op on the same values as one of the reference, with other arguments."""
     backend, reference_backend = comparison.case.backend, comparison.case.reference_backend
     for op in comparison.suspects:
         told = said(op, backend.is_tensor)
@@ -83,7 +83,7 @@ def _is_one_more(comparison: OpComparison, name: str) -> bool:
 
 
 def another_axis(comparison: OpComparison) -> Iterator[Proof]:
-    """A reduction along another axis, where nothing can be read off the reference's."""
+    """A reduction along another axis, where the reference's ops do not show which."""
     for op in comparison.suspects:
         argument = said(op, comparison.case.backend.is_tensor).get("axis")
         if (
@@ -194,7 +194,7 @@ def other_approximation(comparison: OpComparison) -> Iterator[Proof]:
 
 
 def flipped_argument(comparison: OpComparison) -> Iterator[Proof]:
-    """A yes that should be a no, where the reference does by other means what the op does."""
+    """A boolean argument that should be negated, where the reference uses another op for the same."""
     for op in comparison.suspects:
         for name, argument in said(op, comparison.case.backend.is_tensor).items():
             if not isinstance(argument.value, bool):

@@ -202,7 +202,7 @@ def _by_solving(
 
 
 def _differing(changed: Mapping[str, Any], evidence: UpdateEvidence) -> list[tuple[str, Any]]:
-    """Of a solution, what is not as in the reference."""
+    """The settings of a solution that differ from the reference's."""
     right = evidence.reference.settings
     kept = {**changed}
     if kept.get("decay") == right.get("decay", "l2") or not kept.get("weight_decay", True):
