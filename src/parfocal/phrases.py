@@ -108,6 +108,11 @@ def translate(text: str, language: str) -> str:
     return made
 
 
+def said(text: str) -> str:
+    """A phrase in the language of the terminal."""
+    return translate(text, current_language())
+
+
 def _beside(left: str, right: str) -> str:
     """Two parts of a sentence: a space between Chinese and Latin characters, none between Chinese ones."""
     if not left or not right:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from parfocal.phrases import current_language, phrase, translate
+from parfocal.phrases import phrase, said
 
 if TYPE_CHECKING:
     from parfocal.report.report import Report
@@ -81,7 +81,7 @@ def _seeds(marker: pytest.Mark, test: str) -> int:
             test=test,
             marker=f"@pytest.mark.{MARKER}({given})",
         )
-        pytest.fail(translate(told, current_language()), pytrace=False)  # not a mistake of the test's code
+        pytest.fail(said(told), pytrace=False)  # not a mistake of the test's code
     return count
 
 
@@ -117,7 +117,7 @@ def assert_same(report: Report) -> Report:
     kept = _keep(report)
     if not report.ok:
         where = "" if kept is None else phrase("\n\nthe whole report: {page}", page=kept / "report.html")
-        raise AssertionError(f"{report}{translate(where, current_language())}")
+        raise AssertionError(f"{report}{said(where)}")
     return report
 
 

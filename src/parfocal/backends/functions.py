@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 
 @runtime_checkable
@@ -20,6 +20,34 @@ class OwnFunctions(Protocol):
 
         None where nothing comes back.
         """
+
+
+class FunctionClass:
+    """The same for a framework whose functions are subclasses of one class."""
+
+    function_class: ClassVar[type]
+    grad: ClassVar[
+        Callable[..., Any]
+    ]  # of outputs with respect to inputs, given the gradients of the outputs
+
+    def functions(self) -> list[type]:
+        return subclasses(self.function_class)
+
+    def derivative(
+        self: Any, function: Callable[..., Any], args: Sequence[Any], gradients: Sequence[Any]
+    ) -> list[Any]:
+        leaves, wanted = [], []
+        for arg in args:
+            leaf = arg
+            if self.is_tensor(arg) and arg.is_floating_point():
+                leaf = arg.detach()
+                self.require_grad(leaf)
+                wanted.append(leaf)
+            leaves.append(leaf)
+        with self.with_grad():
+            output = function(*leaves)
+        outputs = output if isinstance(output, (list, tuple)) else [output]
+        return list(self.grad(outputs, wanted, list(gradients), allow_unused=True))
 
 
 def subclasses(of: type) -> list[type]:

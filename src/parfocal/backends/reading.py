@@ -63,11 +63,11 @@ def spread(value: Any, rank: int) -> Any:
     return value
 
 
-def stride_of(kernel: str, rank: int, attribute: str = "stride") -> Callable[[Any], Any]:
+def stride_of(kernel: str, rank: int) -> Callable[[Any], Any]:
     """A pool's stride; absent means that windows do not overlap."""
 
     def reader(module: Any) -> Any:
-        stride = getattr(module, attribute)
+        stride = module.stride
         return spread(getattr(module, kernel) if stride is None else stride, rank)
 
     return reader

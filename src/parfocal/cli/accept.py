@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from parfocal.cli.check import PROJECT
-from parfocal.cli.console import said
-from parfocal.phrases import phrase
+from parfocal.phrases import phrase, said
 from parfocal.workflow.acceptance.layout import Spelling
 
 if TYPE_CHECKING:

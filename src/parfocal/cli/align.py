@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from parfocal.cli.console import print_report, said
+from parfocal.cli.console import print_report
 from parfocal.errors import InputError, UnsupportedError
-from parfocal.phrases import joined, phrase
+from parfocal.phrases import joined, phrase, said
 
 
 def align(

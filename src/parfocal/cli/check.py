@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from parfocal.cli.console import make_console, said
-from parfocal.phrases import phrase
+from parfocal.cli.console import make_console
+from parfocal.phrases import phrase, said
 
 if TYPE_CHECKING:
     from rich.console import Console

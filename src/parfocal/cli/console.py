@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from parfocal.columns import wrapped
-from parfocal.phrases import current_language, translate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 160
 NARROWEST = 40
-
-
-def said(text: str) -> str:
-    """A phrase in the language of the terminal."""
-    return translate(text, current_language())
 
 
 def make_console(*, stderr: bool = False, pipe_width: int = PIPE_WIDTH) -> Console:

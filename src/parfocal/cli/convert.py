@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from parfocal.cli.console import said
 from parfocal.errors import InputError, StorageError, TransferError
-from parfocal.phrases import current_language, phrase
+from parfocal.phrases import current_language, phrase, said
 
 
 def convert(

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parfocal.cli.console import said
 from parfocal.columns import width_of
-from parfocal.phrases import joined, phrase
+from parfocal.phrases import joined, phrase, said
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod

@@ -110,7 +110,8 @@ def _print_table(
     from rich.console import Console
     from rich.table import Table
 
-    from parfocal.cli.console import make_console, said
+    from parfocal.cli.console import make_console
+    from parfocal.phrases import said
 
     console: Console = make_console()
     methods = tuple(rows[0].verdicts)

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from parfocal import __version__
-from parfocal.cli.console import print_wrapped, said
+from parfocal.cli.console import print_wrapped
 from parfocal.columns import padded
-from parfocal.phrases import joined, phrase
+from parfocal.phrases import joined, phrase, said
 
 # what is asked for -> the distributions that can provide it, and how to get it
 PACKAGES = {

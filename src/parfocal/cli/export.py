@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from parfocal.cli.accept import SPELLING, print_verification, write_difference_log
-from parfocal.cli.console import said
-from parfocal.phrases import phrase
+from parfocal.phrases import phrase, said
 from parfocal.workflow.acceptance.layout import Spelling
 
 

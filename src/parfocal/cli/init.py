@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from parfocal.cli.console import said
-from parfocal.phrases import phrase
+from parfocal.phrases import phrase, said
 
 
 def init(

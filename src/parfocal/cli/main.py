@@ -37,7 +37,7 @@ from parfocal.cli import map as mapping
 from parfocal.cli.help import translate_help
 from parfocal.cli.wide_text import wide_text_wrapped
 from parfocal.errors import ParfocalError
-from parfocal.phrases import current_language, phrase, translate
+from parfocal.phrases import current_language, phrase, said
 
 WRONG_INPUT = 2
 OUR_MISTAKE = 3
@@ -106,13 +106,13 @@ def main() -> None:
         if not is_script and _is_full(error):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still to be printed
             told = phrase("cannot print the result: {error}", error=error)
-            typer.echo(f"parfocal: {translate(told, current_language())}", err=True)
+            typer.echo(f"parfocal: {said(told)}", err=True)
             sys.exit(WRONG_INPUT)
         traceback.print_exception(error)
         if is_script:
             sys.exit(1)  # as Python ends it
         ours = phrase("a mistake of parfocal's own; please report it with the lines above")
-        typer.echo(f"parfocal: {translate(ours, current_language())}", err=True)
+        typer.echo(f"parfocal: {said(ours)}", err=True)
         sys.exit(OUR_MISTAKE)
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from parfocal.cli.console import said
-from parfocal.phrases import current_language, joined, phrase
+from parfocal.phrases import current_language, joined, phrase, said
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parfocal.cli.console import said
 from parfocal.errors import InputError, MissingFrameworkError, TransferError
-from parfocal.phrases import joined, phrase
+from parfocal.phrases import joined, phrase, said
 
 if TYPE_CHECKING:
     from parfocal.run.reader import Run

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from parfocal.cli.console import said
 from parfocal.errors import InputError, StorageError
-from parfocal.phrases import joined, phrase
+from parfocal.phrases import joined, phrase, said
 
 if TYPE_CHECKING:
     from parfocal.report.report import Report

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from parfocal.cli.check import PROJECT, print_checked
-from parfocal.cli.console import said
-from parfocal.phrases import joined, phrase
+from parfocal.phrases import joined, phrase, said
 
 
 def status(

@@ -1,8 +1,7 @@
-"""How long causes are searched for: so many times as much work as the alignment was.
+"""How long causes are searched for, in multiples of the work of the alignment itself.
 
-Work is counted in calls (``replay.effort``), so that what is found does not depend on the machine. Up to the
-first share lines are tried that mend a cause better than the first that was found; up to the second, causes
-are searched for.
+Work is counted in calls (``replay.effort``), so that the result does not depend on the machine. Two shares
+limit it: past the first, no better fix is sought for a cause that has one; past the second, the search stops.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ SEARCH = limits.searches.READING_WORK.value
 
 
 class Allowance:
-    """Of one open alignment whose ``effort`` goes on counting; ``thorough`` lifts it."""
+    """The limit for one open alignment, by its counter ``effort``; with ``thorough`` there is none."""
 
     def __init__(self, effort: Effort, *, thorough: bool = False) -> None:
         self.thorough = thorough
@@ -26,7 +25,7 @@ class Allowance:
 
     @property
     def share(self) -> float:
-        """What was spent on the search, in times of the alignment's own work."""
+        """The work of the search so far, as a multiple of the alignment's own."""
         return (self.effort.spent - self.own) / self.own if self.own else 0.0
 
     def begin(self, path: str) -> bool:

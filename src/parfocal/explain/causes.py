@@ -184,3 +184,13 @@ def _powers(value: float) -> list[float]:
 
 def said(value: Any) -> str:
     return number(value) if isinstance(value, float) else brief(value)
+
+
+def two_values(name: str, reference: Any, port: Any) -> str:
+    """A setting or an argument with the values that the two sides have for it."""
+    return phrase(
+        "{name} is {reference} in the reference, {port} in the port",
+        name=name,
+        reference=said(reference),
+        port=said(port),
+    )

@@ -1,4 +1,4 @@
-"""How gradients were clipped, seen from what they were before and after."""
+"""How gradients were clipped, found from their values before and after."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Clip:
 
 
 def clip_of(before: Sequence[Array], after: Sequence[Array]) -> Clip:
-    """Of one step: gradients that are small enough are left alone by every kind."""
+    """How the gradients of one step were clipped; small ones are left unchanged by every kind of clipping."""
     norms = [(_norm(a), _norm(b)) for a, b in zip(before, after, strict=True)]
     shares = [b / a for a, b in norms if a]
     if not shares or all(abs(share - 1) <= CLOSE for share in shares):

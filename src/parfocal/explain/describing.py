@@ -1,4 +1,4 @@
-"""What an error looks like, in words, for when no hypothesis fits."""
+"""The pattern of an error in words, for the case that no hypothesis fits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOWN = 6
 
 
 def described(case: Case) -> str:
-    """The error's shape at the place of the divergence; empty when it has none that is known."""
+    """The pattern of the error at the divergence's place; empty where it has no known pattern."""
     observed = case.observed()
     expected = None if observed is None else case.expected(case.checks[0], observed)
     if observed is None or expected is None or observed.shape != expected.shape:

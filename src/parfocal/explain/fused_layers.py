@@ -1,8 +1,8 @@
-"""A layer that does in one what the other side does in two: looked at piece by piece.
+"""A fused layer, which does in one call what the other side does in two: examined piece by piece.
 
 A norm that also activates is compared as a whole with a norm and the activation after it. Where that
-whole is wrong, the code of both sides is looked at with the fused layer opened: what comes out of its
-first half is one of the values that its code makes, so the half that is wrong is told from the other.
+whole is wrong, the ops of both sides are compared with the fused layer opened: the result of its first
+half is then one of the values to compare, and shows which half is wrong.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def piece_by_piece(case: Case) -> Iterator[Proof]:
 
 
 def other_activation(case: Case) -> Iterator[Proof]:
-    """A layer of the framework that is told its activation, where the reference has another one after it."""
+    """A layer with an activation as a setting, where the reference applies another one after it."""
     other = _activation_behind(case)
     builder = case.backend
     if other is None or not isinstance(builder, LayerBuilder) or not builder.can_build(case.module):
@@ -135,7 +135,7 @@ def _activation_behind(case: Case) -> Node | None:
 
 
 def first_half(case: Case) -> Iterator[Proof]:
-    """A layer that does the first half alone, judged by the value that the other side's code makes there."""
+    """The layer that does the first half alone, compared with the other side's value there."""
     comparison = comparison_of(opened_case(case) or case)
     halves = dict(case.unjudged)
     if case.group is not None:

@@ -1,10 +1,11 @@
-"""What a call leaves in a buffer, looked at as if it were one more output of the call."""
+"""The values that a call leaves in its buffers, compared as if they were further outputs of the call."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from parfocal.backends.module_tree import join
 from parfocal.backends.protocol import Array
 from parfocal.replay.repeat import Place, Repeater
 from parfocal.replay.trace import Trace
@@ -23,19 +24,15 @@ def is_kept(place: Place) -> bool:
 
 def path_of(place: Place, trace: Trace) -> str:
     """Of the buffer, as seen from the whole model."""
-    return _joined(trace.nodes[place[0]].path, place[2].removeprefix(KEPT))
+    return join(trace.nodes[place[0]].path, place[2].removeprefix(KEPT))
 
 
 def kept_by(repeater: Repeater, call: int, twin: Any, places: Iterable[Place]) -> dict[Place, Array]:
-    """What the buffers among the places hold now that the twin has made its call."""
+    """The values of the buffers among the places, after the twin has made its call."""
     wanted = [place for place in places if is_kept(place)]
     if not wanted:
         return {}
     start, backend = repeater.trace.nodes[call].path, repeater.backend
-    held = {_joined(start, entry.path): entry.value for entry in backend.state(twin)}
+    held = {join(start, entry.path): entry.value for entry in backend.state(twin)}
     paths = {place: path_of(place, repeater.trace) for place in wanted}
     return {place: backend.to_array(held[path]) for place, path in paths.items() if path in held}
-
-
-def _joined(module: str, name: str) -> str:
-    return f"{module}.{name}" if module else name

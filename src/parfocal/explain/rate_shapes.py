@@ -27,7 +27,7 @@ Far = Callable[[Array, Array], float]  # how far a curve is from another, in uni
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """How a rate goes down: in words, with the curve that these give."""
+    """How a rate decreases: a description, and the curve that it gives."""
 
     words: str
     curve: Array

@@ -165,7 +165,7 @@ def _seeds(case: Case, calls: tuple[int, int]) -> dict[str, Array]:
 
 
 def _shown_most(case: Case, calls: tuple[int, int], entries: Sequence[Entry]) -> Watched | None:
-    """The tensor that is furthest from the reference's when nothing is led along; None when none is far."""
+    """The tensor furthest from the reference's when the call runs freely; None if none is far."""
     ours, theirs = (_alone(repeater, call, case) for _, repeater, call in _both(case, calls))
     reference, port = case.repeat(ours, calls[0]), case.repeat(theirs, calls[1])
     if reference is None or port is None:
@@ -178,7 +178,7 @@ def _shown_most(case: Case, calls: tuple[int, int], entries: Sequence[Entry]) ->
 
 
 def _alone(repeater: Repeater, call: int, case: Case) -> Repeater:
-    """A repeater of the call alone: nothing is led along inside, and inputs have gradients if they can."""
+    """A repeater of the call alone, with nothing led inside; its inputs have gradients where they can."""
     binding, backward = repeater.script.ties[call], case.direction == "backward"
     inputs = {
         slot: Value(value.data, None, backward and value.data.dtype in FLOATING)

@@ -1,7 +1,7 @@
 """Why labels, ids and masks of two datasets differ: whole numbers that stand for something.
 
-By another numbering, one value for another, as vectors of zeros and a one, given to other samples, or filled
-up at the other end. Each must hold of all samples, also of those that agree. Only NumPy.
+Another numbering, one value for another, one-hot vectors, labels of other samples, or padding at the other
+end. A hypothesis must hold for all samples, also for those that agree. Only NumPy.
 """
 
 from __future__ import annotations

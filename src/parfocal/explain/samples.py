@@ -1,4 +1,4 @@
-"""Why two samples of the same thing differ: steps that turn the reference's array into the port's.
+"""Why two versions of a sample differ: steps that turn the reference's array into the port's.
 
 Axes in another order, channels reversed, mirrored, a shifted crop: these move values. A scale and an offset
 change them; another way to resize blurs them. The fewest steps that fit every pair of samples are the cause;

@@ -60,7 +60,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilding:
-    """Everything that a script needs but the functions that build the models, and the fixes."""
+    """Everything that a script needs, except the functions that build the models and the fixes."""
 
     taken: Mapping[str, ExtractedLayer]
     modes: Mapping[str, Mapping[str, bool]]  # the flags for training by path, the module's own first

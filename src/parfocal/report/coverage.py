@@ -134,21 +134,3 @@ class Coverage:
     def of(self, what: str) -> int:
         """How many of a kind there are, as far as that is known."""
         return sum(each.of or 0 for each in self.compared if each.what == what)
-
-
-def joined(parts: tuple[Coverage, ...]) -> Coverage:
-    """The coverage of several comparisons together, such as the steps of a run."""
-    kinds = dict.fromkeys(each.what for part in parts for each in part.compared)
-    return Coverage(
-        tuple(
-            Compared(
-                kind,
-                sum(part.count(kind) for part in parts),
-                sum(part.of(kind) for part in parts) or None,
-            )
-            for kind in kinds
-        ),
-        tuple(dict.fromkeys(each for part in parts for each in part.left_out)),
-        max((part.directions for part in parts), key=len, default=()),
-        next((part.mode for part in parts if part.mode), ""),
-    )

@@ -17,6 +17,7 @@ from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import spelled_path
 from parfocal.explain.fixes.registering import registered_at
+from parfocal.explain.layers.leftovers import owner_of
 from parfocal.explain.layers.weights import COPY
 from parfocal.explain.ops.values import close
 from parfocal.judge import limits
@@ -43,7 +44,7 @@ class ComputedBuffers:
         guilty = {each.port.path for each in found if each.port is not None}
         mattering, harmless = [], []
         for each in self.differences:
-            if each.port is not None and _owner(each.port.path) in guilty:
+            if each.port is not None and owner_of(each.port.path) in guilty:
                 mattering.append(each)
             else:
                 said = each.cause.message if each.cause is not None else each.what
@@ -69,14 +70,14 @@ def _differing(plan: Plan, reference: ModelSide, port: ModelSide) -> Iterator[En
     """Of modules that have the same weights, by the same name; else by the same path."""
     owners: dict[str, str] = {}
     for entry in plan.entries:
-        owners.setdefault(_owner(entry.source), _owner(entry.target))
+        owners.setdefault(owner_of(entry.source), owner_of(entry.target))
     known = {entry.source for entry in plan.entries}, {entry.target for entry in plan.entries}
     ours, theirs = (
         {path: array for path, array in model_side.buffers().items() if path not in done}
         for model_side, done in zip((reference, port), known, strict=True)
     )
     for path, array in ours.items():
-        owner, name = _owner(path), path.rpartition(".")[2]
+        owner, name = owner_of(path), path.rpartition(".")[2]
         candidates = (f"{owners.get(owner, owner)}.{name}".lstrip("."), path)
         target = next((each for each in candidates if each in theirs), None)
         if target is None or theirs[target].size != array.size:
@@ -85,10 +86,6 @@ def _differing(plan: Plan, reference: ModelSide, port: ModelSide) -> Iterator[En
         if not _are_alike(theirs[target], array.reshape(shape)):
             view = () if shape == array.shape else (reshape(*shape),)
             yield Entry(path, target, view, source_shape=array.shape, target_shape=shape)
-
-
-def _owner(path: str) -> str:
-    return path.rpartition(".")[0]
 
 
 def _are_alike(observed: Array, expected: Array) -> bool:

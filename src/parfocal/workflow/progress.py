@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from parfocal.phrases import current_language, phrase, translate
+from parfocal.phrases import phrase, said
 
 Tell = Callable[[str], None]
 
@@ -23,7 +23,7 @@ def telling_progress(wanted: bool | None) -> Iterator[Tell]:
     cell = None if wanted is False else _cell()
     if cell is not None:
         try:
-            yield lambda stage: cell(f"{_said(stage)} ...")
+            yield lambda stage: cell(f"{said(stage)} ...")
         finally:
             cell("")
         return
@@ -32,12 +32,8 @@ def telling_progress(wanted: bool | None) -> Iterator[Tell]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(_said(phrase("starting"))) as status:
-        yield lambda stage: status.update(f"{_said(stage)} ...")
-
-
-def _said(stage: str) -> str:
-    return translate(stage, current_language())
+    with Console(stderr=True).status(said(phrase("starting"))) as status:
+        yield lambda stage: status.update(f"{said(stage)} ...")
 
 
 def _cell() -> Tell | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from parfocal.backends import shared_tables
 from parfocal.backends.building import Argument, Recipe, absent, channel_format, recipe, short
 from parfocal.backends.paddle.losses import RECIPES as LOSSES
+from parfocal.backends.shared_tables import ranked, resize
 
 _FIRST = {1: "NCL", 2: "NCHW", 3: "NCDHW"}
 _LAST = {1: "NLC", 2: "NHWC", 3: "NDHWC"}
@@ -83,10 +84,6 @@ def _transformer_layer(name: str) -> Recipe:
     )
 
 
-def _ranked(make: Callable[[int], Recipe], name: str) -> dict[str, Recipe]:
-    return {f"{name}{rank}d": make(rank) for rank in (1, 2, 3)}
-
-
 def _pads(rank: int) -> dict[str, Recipe]:
     """Classes that have their mode by name, and the one that takes it."""
     layout = _layout(rank)
@@ -112,27 +109,20 @@ def _cell(name: str, *more: str) -> Recipe:
     return recipe(name, "input_size", "hidden_size", *more, bias=absent("bias_ih_attr", "bias_hh_attr"))
 
 
-def _resize(name: str, mode: str, *, align_corners: bool) -> Recipe:
-    return recipe(name, "size", "scale_factor", fixed={"mode": mode, "align_corners": align_corners})
-
-
 _WINDOW: dict[str, Any] = {
     "kernel_size": "kernel_sizes",
     "stride": "strides",
     "padding": "paddings",
     "dilation": "dilations",
 }
-_PLAIN = (
-    *("ReLU", "ReLU6", "Sigmoid", "LogSigmoid", "Tanh", "Tanhshrink", "Mish", "Softsign"),
-    *("Hardsigmoid", "Hardswish", "Identity"),
-)
 
 RECIPES: dict[str, Recipe] = {
+    **shared_tables.RECIPES,
     "Linear": recipe("Linear", "in_features", "out_features", bias=absent("bias_attr")),
     "Bilinear": recipe("Bilinear", "in1_features", "in2_features", "out_features", bias=absent("bias_attr")),
-    **_ranked(lambda rank: _convolution(rank, f"Conv{rank}D", "padding_mode"), "Conv"),
-    **_ranked(lambda rank: _convolution(rank, f"Conv{rank}DTranspose", "output_padding"), "ConvTranspose"),
-    **_ranked(_batch_norm, "BatchNorm"),
+    **ranked("Conv", lambda rank: _convolution(rank, f"Conv{rank}D", "padding_mode")),
+    **ranked("ConvTranspose", lambda rank: _convolution(rank, f"Conv{rank}DTranspose", "output_padding")),
+    **ranked("BatchNorm", _batch_norm),
     "BatchNorm": recipe(
         "BatchNorm",
         "epsilon",
@@ -142,7 +132,8 @@ RECIPES: dict[str, Recipe] = {
         channels_last=channel_format("NCHW", "NHWC", "data_layout"),
         use_global_stats=Argument("use_global_stats", only=bool),
     ),
-    **_ranked(
+    **ranked(
+        "InstanceNorm",
         lambda rank: recipe(
             f"InstanceNorm{rank}D",
             *("num_features", "epsilon"),
@@ -150,7 +141,6 @@ RECIPES: dict[str, Recipe] = {
             momentum=_MOMENTUM,
             fixed={"track_running_stats": False},
         ),
-        "InstanceNorm",
     ),
     "GroupNorm": recipe(
         "GroupNorm",
@@ -167,55 +157,43 @@ RECIPES: dict[str, Recipe] = {
     "LocalResponseNorm": recipe(
         "LocalResponseNorm", "size", "alpha", "beta", "k", channels_last=channel_format("NCHW", "NHWC")
     ),
-    **_ranked(
+    **ranked(
+        "MaxPool",
         lambda rank: recipe(
             f"MaxPool{rank}D",
             *("kernel_size", "stride", "padding", "ceil_mode"),
             return_indices="return_mask",
             fixed={"dilation": (1,) * rank},
         ),
-        "MaxPool",
     ),
-    **_ranked(_average_pool, "AvgPool"),
+    **ranked("AvgPool", _average_pool),
     **{
         f"LPPool{rank}d": recipe(
             f"LPPool{rank}D", "norm_type", "kernel_size", "stride", "padding", "ceil_mode"
         )
         for rank in (1, 2)
     },
-    **_ranked(lambda rank: recipe(f"MaxUnPool{rank}D", "kernel_size", "stride", "padding"), "MaxUnpool"),
-    **_ranked(lambda rank: recipe(f"AdaptiveAvgPool{rank}D", "output_size"), "AdaptiveAvgPool"),
-    **_ranked(
-        lambda rank: recipe(f"AdaptiveMaxPool{rank}D", "output_size", return_indices="return_mask"),
+    **ranked("MaxUnpool", lambda rank: recipe(f"MaxUnPool{rank}D", "kernel_size", "stride", "padding")),
+    **ranked("AdaptiveAvgPool", lambda rank: recipe(f"AdaptiveAvgPool{rank}D", "output_size")),
+    **ranked(
         "AdaptiveMaxPool",
+        lambda rank: recipe(f"AdaptiveMaxPool{rank}D", "output_size", return_indices="return_mask"),
     ),
-    **{name: recipe(name) for name in _PLAIN},
     "SiLU": recipe("Silu"),
     "Softmax2d": recipe("Softmax2D"),
     "PReLU": recipe("PReLU", "num_parameters", channels_last=_layout(2)),
-    "RReLU": recipe("RReLU", "lower", "upper"),
     "Maxout": recipe("Maxout", "groups", "axis"),
     "SELU": recipe("SELU", "scale", "alpha"),
-    "ELU": recipe("ELU", "alpha"),
-    "CELU": recipe("CELU", "alpha"),
     "GELU": recipe("GELU", approximate=Argument("approximate", lambda value: value == "tanh")),
     "GLU": recipe("GLU", "axis"),
-    "LeakyReLU": recipe("LeakyReLU", "negative_slope"),
     "Threshold": recipe("ThresholdedReLU", "threshold", "value"),
     "Hardshrink": recipe("Hardshrink", "threshold"),
     "Softshrink": recipe("Softshrink", "threshold"),
     "Hardtanh": recipe("Hardtanh", minimum="min", maximum="max"),
-    "Softplus": recipe("Softplus", "beta", "threshold"),
     "Softmax": recipe("Softmax", "axis"),
     "LogSoftmax": recipe("LogSoftmax", "axis"),
     "Dropout": recipe("Dropout", "p", "mode", axis=Argument("axis", only=lambda value: value is not None)),
     **{f"Dropout{rank}d": recipe(f"Dropout{rank}D", "p") for rank in (2, 3)},
-    "AlphaDropout": recipe("AlphaDropout", "p"),
-    "FeatureAlphaDropout": recipe("FeatureAlphaDropout", "p"),
-    "Embedding": recipe(
-        "Embedding",
-        *("num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq"),
-    ),
     "LSTM": _recurrent("LSTM", projection_size="proj_size"),
     "GRU": _recurrent("GRU"),
     "RNN": _recurrent("SimpleRNN", activation="activation"),
@@ -242,8 +220,8 @@ RECIPES: dict[str, Recipe] = {
     "Fold": recipe("Fold", output_size="output_sizes", **_WINDOW),
     "CosineSimilarity": recipe("CosineSimilarity", "axis", epsilon="eps"),
     "PairwiseDistance": recipe("PairwiseDistance", "p", "epsilon", "keepdim"),
-    "UpsamplingNearest2d": _resize("UpsamplingNearest2D", "nearest", align_corners=False),
-    "UpsamplingBilinear2d": _resize("UpsamplingBilinear2D", "bilinear", align_corners=True),
+    "UpsamplingNearest2d": resize("UpsamplingNearest2D", "nearest", align_corners=False),
+    "UpsamplingBilinear2d": resize("UpsamplingBilinear2D", "bilinear", align_corners=True),
     **{kind: made for rank in (1, 2, 3) for kind, made in _pads(rank).items()},
     **LOSSES,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from parfocal.backends import shared_tables
 from parfocal.backends.paddle.losses import LOSSES
 from parfocal.backends.reading import (
     Table,
@@ -22,6 +23,7 @@ from parfocal.backends.reading import (
     spread,
     stride_of,
 )
+from parfocal.backends.shared_tables import ranked
 
 
 def _convolution(rank: int) -> Table:
@@ -199,10 +201,6 @@ def _transformer_layer() -> Table:
     }
 
 
-def _ranked(name: str, table: Callable[[int], Table]) -> dict[str, Table]:
-    return {f"{name}{rank}d": table(rank) for rank in (1, 2, 3)}
-
-
 WINDOW: Table = {
     "kernel_size": ints("kernel_sizes", 2),
     "stride": ints("strides", 2),
@@ -211,6 +209,7 @@ WINDOW: Table = {
 }
 
 SETTINGS: dict[str, Table] = {
+    **shared_tables.SETTINGS,
     "Linear": {
         "in_features": lambda module: _from_weight(module, 0),
         "out_features": lambda module: _from_weight(module, 1),
@@ -223,12 +222,12 @@ SETTINGS: dict[str, Table] = {
         "out_features": "_out_features",
         "bias": present("bias"),
     },
-    **_ranked("Conv", _convolution),
-    **_ranked("ConvTranspose", _transposed),
-    **_ranked("BatchNorm", lambda rank: BATCH_NORM),
+    **ranked("Conv", _convolution),
+    **ranked("ConvTranspose", _transposed),
+    **ranked("BatchNorm", lambda rank: BATCH_NORM),
     "BatchNorm": BATCH_NORM,
     "SyncBatchNorm": BATCH_NORM,
-    **_ranked("InstanceNorm", lambda rank: INSTANCE_NORM),
+    **ranked("InstanceNorm", lambda rank: INSTANCE_NORM),
     "GroupNorm": {
         "num_groups": "_num_groups",
         "num_channels": "_num_channels",
@@ -250,13 +249,13 @@ SETTINGS: dict[str, Table] = {
         "channels_last": channels_last,
     },
     "SpectralNorm": {"power_iterations": "_power_iters", "epsilon": "_eps", "axis": "_dim"},
-    **_ranked("MaxPool", _max_pool),
-    **_ranked("AvgPool", _average_pool),
+    **ranked("MaxPool", _max_pool),
+    **ranked("AvgPool", _average_pool),
     "LPPool1d": _power_pool(1),
     "LPPool2d": _power_pool(2),
-    **_ranked("MaxUnpool", _unpool),
-    **_ranked("AdaptiveAvgPool", lambda rank: {"output_size": _output_size(rank)}),
-    **_ranked(
+    **ranked("MaxUnpool", _unpool),
+    **ranked("AdaptiveAvgPool", lambda rank: {"output_size": _output_size(rank)}),
+    **ranked(
         "AdaptiveMaxPool",
         lambda rank: {
             "output_size": _output_size(rank),
@@ -265,14 +264,6 @@ SETTINGS: dict[str, Table] = {
     ),
     "FractionalMaxPool2d": _fractional_pool(2),
     "FractionalMaxPool3d": _fractional_pool(3),
-    **{
-        name: {}
-        for name in (
-            *("ReLU", "ReLU6", "Sigmoid", "LogSigmoid", "Tanh", "Tanhshrink", "SiLU", "Mish", "Softsign"),
-            *("Hardsigmoid", "Hardswish", "Softmax2d", "Identity"),
-            *("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"),
-        )
-    },
     "SELU": {"scale": "_scale", "alpha": "_alpha"},
     "ELU": {"alpha": "_alpha"},
     "CELU": {"alpha": "_alpha"},
@@ -295,8 +286,6 @@ SETTINGS: dict[str, Table] = {
     "Dropout": {"p": "p", "mode": "mode", "axis": "axis"},
     "Dropout2d": {"p": "p"},
     "Dropout3d": {"p": "p"},
-    "AlphaDropout": {"p": "p"},
-    "FeatureAlphaDropout": {"p": "p"},
     "Embedding": {
         "num_embeddings": "_num_embeddings",
         "embedding_dim": "_embedding_dim",
@@ -331,12 +320,12 @@ SETTINGS: dict[str, Table] = {
     "TransformerDecoder": {"layers": "num_layers", "boolean_mask": constant("keep")},
     "TransformerEncoderLayer": _transformer_layer(),
     "TransformerDecoderLayer": _transformer_layer(),
-    **_ranked("Pad", _pad),
-    **_ranked("ConstantPad", _pad),
-    **_ranked("ZeroPad", _pad),
-    **_ranked("ReflectionPad", _pad),
-    **_ranked("ReplicationPad", _pad),
-    **_ranked("CircularPad", _pad),
+    **ranked("Pad", _pad),
+    **ranked("ConstantPad", _pad),
+    **ranked("ZeroPad", _pad),
+    **ranked("ReflectionPad", _pad),
+    **ranked("ReplicationPad", _pad),
+    **ranked("CircularPad", _pad),
     "Upsample": {
         "size": "size",
         "scale_factor": _scale_factor,
@@ -377,7 +366,7 @@ COMPAT_SETTINGS: dict[str, Table] = {
         "bias": present("bias"),
         "weight_layout": constant("out,in"),
     },
-    **_ranked("AvgPool", _compat_average_pool),
+    **ranked("AvgPool", _compat_average_pool),
     "Softmax": {"axis": "_dim"},
     "MultiheadAttention": {
         **SETTINGS["MultiheadAttention"],

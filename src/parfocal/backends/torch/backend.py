@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import torch
+
+from parfocal.backends.functions import FunctionClass
 from parfocal.backends.torch.building import Building
 from parfocal.backends.torch.checkpoints import Checkpoints
-from parfocal.backends.torch.functions import Functions
 from parfocal.backends.torch.initialisers import Initialisers
 from parfocal.backends.torch.launching import Launching
 from parfocal.backends.torch.recording import Recording
@@ -12,5 +14,10 @@ from parfocal.backends.torch.surgery import Surgery
 from parfocal.backends.torch.updating import Updating
 
 
-class TorchBackend(Updating, Checkpoints, Recording, Surgery, Functions, Building, Initialisers, Launching):
+class TorchBackend(
+    Updating, Checkpoints, Recording, Surgery, FunctionClass, Building, Initialisers, Launching
+):
     """PyTorch, as ``protocol.py`` wants it."""
+
+    function_class = torch.autograd.Function
+    grad = staticmethod(torch.autograd.grad)

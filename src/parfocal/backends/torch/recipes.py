@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from parfocal.backends import shared_tables
 from parfocal.backends.building import Argument, Recipe, recipe, short
+from parfocal.backends.shared_tables import ranked, resize
 from parfocal.backends.torch.losses import RECIPES as LOSSES
 
 _CHANNELS_FIRST = {"channels_last": False}
@@ -51,10 +53,6 @@ def _transformer_layer(name: str) -> Recipe:
     )
 
 
-def _ranked(make: Callable[[int], Recipe], name: str) -> dict[str, Recipe]:
-    return {f"{name}{rank}d": make(rank) for rank in (1, 2, 3)}
-
-
 def _pad(rank: int, mode: str) -> dict[str, Recipe]:
     kind = f"{_PADS[mode]}{rank}d"
     if mode == "constant":
@@ -68,10 +66,6 @@ def _cell(name: str, **more: Any) -> Recipe:
     return recipe(name, "input_size", "hidden_size", "bias", **more)
 
 
-def _resize(name: str, mode: str, *, align_corners: bool) -> Recipe:
-    return recipe(name, "size", "scale_factor", fixed={"mode": mode, "align_corners": align_corners})
-
-
 _PADS = {
     "constant": "ConstantPad",
     "reflect": "ReflectionPad",
@@ -79,34 +73,32 @@ _PADS = {
     "circular": "CircularPad",
 }
 _WINDOW = ("kernel_size", "stride", "padding", "dilation")
-_PLAIN = (
-    *("ReLU", "ReLU6", "Sigmoid", "LogSigmoid", "Tanh", "Tanhshrink", "SiLU", "Mish", "Softsign"),
-    *("Hardsigmoid", "Hardswish", "Identity", "SELU", "Softmax2d"),
-)
 
 RECIPES: dict[str, Recipe] = {
+    **shared_tables.RECIPES,
     "Linear": recipe("Linear", "in_features", "out_features", "bias"),
     "Bilinear": recipe("Bilinear", "in1_features", "in2_features", "out_features", "bias"),
-    **_ranked(lambda rank: _convolution(rank, "Conv", "padding_mode"), "Conv"),
-    **_ranked(lambda rank: _convolution(rank, "ConvTranspose", "output_padding"), "ConvTranspose"),
-    **_ranked(
-        lambda rank: _running_norm(rank, "BatchNorm", {"activation": None, "use_global_stats": False}),
+    **ranked("Conv", lambda rank: _convolution(rank, "Conv", "padding_mode")),
+    **ranked("ConvTranspose", lambda rank: _convolution(rank, "ConvTranspose", "output_padding")),
+    **ranked(
         "BatchNorm",
+        lambda rank: _running_norm(rank, "BatchNorm", {"activation": None, "use_global_stats": False}),
     ),
-    **_ranked(lambda rank: _running_norm(rank, "InstanceNorm", {}), "InstanceNorm"),
+    **ranked("InstanceNorm", lambda rank: _running_norm(rank, "InstanceNorm", {})),
     "GroupNorm": recipe("GroupNorm", "num_groups", "num_channels", "affine", epsilon="eps"),
     "LayerNorm": recipe("LayerNorm", "normalized_shape", "bias", epsilon="eps", affine="elementwise_affine"),
     "RMSNorm": recipe("RMSNorm", "normalized_shape", epsilon="eps", affine="elementwise_affine"),
     "LocalResponseNorm": recipe("LocalResponseNorm", "size", "alpha", "beta", "k"),
-    **_ranked(
+    **ranked(
+        "MaxPool",
         lambda rank: recipe(
             f"MaxPool{rank}d",
             *("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices"),
         ),
-        "MaxPool",
     ),
-    **_ranked(_average_pool, "AvgPool"),
-    **_ranked(
+    **ranked("AvgPool", _average_pool),
+    **ranked(
+        "LPPool",
         lambda rank: recipe(
             f"LPPool{rank}d",
             *("norm_type", "ceil_mode"),
@@ -115,37 +107,25 @@ RECIPES: dict[str, Recipe] = {
             stride=Argument("stride", short),
             fixed={"padding": (0,) * rank},
         ),
-        "LPPool",
     ),
-    **_ranked(lambda rank: recipe(f"MaxUnpool{rank}d", "kernel_size", "stride", "padding"), "MaxUnpool"),
-    **_ranked(lambda rank: recipe(f"AdaptiveAvgPool{rank}d", "output_size"), "AdaptiveAvgPool"),
-    **_ranked(
-        lambda rank: recipe(f"AdaptiveMaxPool{rank}d", "output_size", "return_indices"), "AdaptiveMaxPool"
+    **ranked("MaxUnpool", lambda rank: recipe(f"MaxUnpool{rank}d", "kernel_size", "stride", "padding")),
+    **ranked("AdaptiveAvgPool", lambda rank: recipe(f"AdaptiveAvgPool{rank}d", "output_size")),
+    **ranked(
+        "AdaptiveMaxPool", lambda rank: recipe(f"AdaptiveMaxPool{rank}d", "output_size", "return_indices")
     ),
-    **{name: recipe(name) for name in _PLAIN},
-    "ELU": recipe("ELU", "alpha"),
-    "CELU": recipe("CELU", "alpha"),
+    **{name: recipe(name) for name in ("SiLU", "SELU", "Softmax2d")},
     "GELU": recipe("GELU", "approximate"),
     "GLU": recipe("GLU", axis="dim"),
-    "LeakyReLU": recipe("LeakyReLU", "negative_slope"),
     "PReLU": recipe("PReLU", "num_parameters", fixed=_CHANNELS_FIRST),
-    "RReLU": recipe("RReLU", "lower", "upper"),
     "Threshold": recipe("Threshold", "threshold", "value"),
     "Hardshrink": recipe("Hardshrink", threshold="lambd"),
     "Softshrink": recipe("Softshrink", threshold="lambd"),
     "Hardtanh": recipe("Hardtanh", minimum="min_val", maximum="max_val"),
-    "Softplus": recipe("Softplus", "beta", "threshold"),
     "Softmax": recipe("Softmax", axis="dim"),
     "Softmin": recipe("Softmin", axis="dim"),
     "LogSoftmax": recipe("LogSoftmax", axis="dim"),
     "Dropout": recipe("Dropout", "p", fixed={"mode": "upscale_in_train", "axis": None}),
-    **_ranked(lambda rank: recipe(f"Dropout{rank}d", "p"), "Dropout"),
-    "AlphaDropout": recipe("AlphaDropout", "p"),
-    "FeatureAlphaDropout": recipe("FeatureAlphaDropout", "p"),
-    "Embedding": recipe(
-        "Embedding",
-        *("num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq"),
-    ),
+    **ranked("Dropout", lambda rank: recipe(f"Dropout{rank}d", "p")),
     "LSTM": _recurrent("LSTM", projection_size="proj_size"),
     "GRU": _recurrent("GRU"),
     "RNN": _recurrent("RNN", activation="nonlinearity"),
@@ -177,8 +157,8 @@ RECIPES: dict[str, Recipe] = {
     "Fold": recipe("Fold", "output_size", *_WINDOW),
     "CosineSimilarity": recipe("CosineSimilarity", axis="dim", epsilon="eps"),
     "PairwiseDistance": recipe("PairwiseDistance", "p", "keepdim", epsilon="eps"),
-    "UpsamplingNearest2d": _resize("UpsamplingNearest2d", "nearest", align_corners=False),
-    "UpsamplingBilinear2d": _resize("UpsamplingBilinear2d", "bilinear", align_corners=True),
+    "UpsamplingNearest2d": resize("UpsamplingNearest2d", "nearest", align_corners=False),
+    "UpsamplingBilinear2d": resize("UpsamplingBilinear2d", "bilinear", align_corners=True),
     **{kind: made for rank in (1, 2, 3) for mode in _PADS for kind, made in _pad(rank, mode).items()},
     **LOSSES,
 }

@@ -6,9 +6,9 @@ entry converts where PyTorch means something else by the same word.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from parfocal.backends import shared_tables
 from parfocal.backends.reading import (
     Table,
     constant,
@@ -20,6 +20,7 @@ from parfocal.backends.reading import (
     spread,
     stride_of,
 )
+from parfocal.backends.shared_tables import ranked
 from parfocal.backends.torch.losses import LOSSES
 
 
@@ -160,10 +161,6 @@ def _transformer_layer() -> Table:
     }
 
 
-def _ranked(name: str, table: Callable[[int], Table]) -> dict[str, Table]:
-    return {f"{name}{rank}d": table(rank) for rank in (1, 2, 3)}
-
-
 WINDOW: Table = {
     "kernel_size": ints("kernel_size", 2),
     "stride": ints("stride", 2),
@@ -172,6 +169,7 @@ WINDOW: Table = {
 }
 
 SETTINGS: dict[str, Table] = {
+    **shared_tables.SETTINGS,
     "Linear": {
         "in_features": "in_features",
         "out_features": "out_features",
@@ -184,11 +182,11 @@ SETTINGS: dict[str, Table] = {
         "out_features": "out_features",
         "bias": present("bias"),
     },
-    **_ranked("Conv", _convolution),
-    **_ranked("ConvTranspose", _transposed),
-    **_ranked("BatchNorm", lambda rank: BATCH_NORM),
+    **ranked("Conv", _convolution),
+    **ranked("ConvTranspose", _transposed),
+    **ranked("BatchNorm", lambda rank: BATCH_NORM),
     "SyncBatchNorm": BATCH_NORM,
-    **_ranked("InstanceNorm", lambda rank: _running_norm({})),
+    **ranked("InstanceNorm", lambda rank: _running_norm({})),
     "GroupNorm": {
         "num_groups": "num_groups",
         "num_channels": "num_channels",
@@ -214,25 +212,17 @@ SETTINGS: dict[str, Table] = {
         "k": lambda module: float(module.k),
         "channels_last": constant(False),
     },
-    **_ranked("MaxPool", _max_pool),
-    **_ranked("AvgPool", _average_pool),
-    **_ranked("LPPool", _power_pool),
-    **_ranked("MaxUnpool", _unpool),
-    **_ranked("AdaptiveAvgPool", lambda rank: {"output_size": ints("output_size", rank)}),
-    **_ranked(
+    **ranked("MaxPool", _max_pool),
+    **ranked("AvgPool", _average_pool),
+    **ranked("LPPool", _power_pool),
+    **ranked("MaxUnpool", _unpool),
+    **ranked("AdaptiveAvgPool", lambda rank: {"output_size": ints("output_size", rank)}),
+    **ranked(
         "AdaptiveMaxPool",
         lambda rank: {"output_size": ints("output_size", rank), "return_indices": "return_indices"},
     ),
     "FractionalMaxPool2d": _fractional_pool(2),
     "FractionalMaxPool3d": _fractional_pool(3),
-    **{
-        name: {}
-        for name in (
-            *("ReLU", "ReLU6", "Sigmoid", "LogSigmoid", "Tanh", "Tanhshrink", "SiLU", "Mish", "Softsign"),
-            *("Hardsigmoid", "Hardswish", "Softmax2d", "Identity"),
-            *("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"),
-        )
-    },
     "SELU": {"scale": constant(1.0507009873554805), "alpha": constant(1.6732632423543772)},
     "ELU": {"alpha": "alpha"},
     "CELU": {"alpha": "alpha"},
@@ -250,9 +240,7 @@ SETTINGS: dict[str, Table] = {
     "Softmin": {"axis": "dim"},
     "LogSoftmax": {"axis": "dim"},
     "Dropout": {"p": "p", "mode": constant("upscale_in_train"), "axis": constant(None)},
-    **_ranked("Dropout", lambda rank: {"p": "p"}),
-    "AlphaDropout": {"p": "p"},
-    "FeatureAlphaDropout": {"p": "p"},
+    **ranked("Dropout", lambda rank: {"p": "p"}),
     "Embedding": {
         "num_embeddings": "num_embeddings",
         "embedding_dim": "embedding_dim",
@@ -288,11 +276,11 @@ SETTINGS: dict[str, Table] = {
     "TransformerDecoder": {"layers": "num_layers", "boolean_mask": constant("drop")},
     "TransformerEncoderLayer": _transformer_layer(),
     "TransformerDecoderLayer": _transformer_layer(),
-    **_ranked("ConstantPad", lambda rank: _pad("constant")),
-    **_ranked("ZeroPad", lambda rank: _pad("constant")),
-    **_ranked("ReflectionPad", lambda rank: _pad("reflect")),
-    **_ranked("ReplicationPad", lambda rank: _pad("replicate")),
-    **_ranked("CircularPad", lambda rank: _pad("circular")),
+    **ranked("ConstantPad", lambda rank: _pad("constant")),
+    **ranked("ZeroPad", lambda rank: _pad("constant")),
+    **ranked("ReflectionPad", lambda rank: _pad("reflect")),
+    **ranked("ReplicationPad", lambda rank: _pad("replicate")),
+    **ranked("CircularPad", lambda rank: _pad("circular")),
     "Upsample": {
         "size": "size",
         "scale_factor": _scale_factor,

@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 from parfocal.compat.reprod_log.values import Value, to_value
-from parfocal.phrases import current_language, phrase, translate
+from parfocal.phrases import phrase, said
 from parfocal.run.files import save_reprod_log
 from parfocal.run.storage import storage_errors
 
@@ -36,7 +36,7 @@ class ReprodLogger:
         value = to_value(val, key)
         if key in self._data:
             told = phrase("{key} was added before: its earlier value is replaced", key=repr(key))
-            warnings.warn(translate(told, current_language()), stacklevel=2)
+            warnings.warn(said(told), stacklevel=2)
         self._data[key] = value
 
     def remove(self, key: str) -> None:

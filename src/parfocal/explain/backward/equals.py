@@ -1,4 +1,4 @@
-"""Gradients that differ only where values are equal: frameworks send those of a tie different ways."""
+"""Gradients that differ only at ties: where values are equal, frameworks choose different gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from parfocal.judge import limits
 from parfocal.phrases import phrase
 
 FEW = limits.pairing.AGREE_BY_CHANCE.value
-# Ops whose gradient is a matter of choice somewhere: at a kink, or between equals.
+# Ops whose gradient is not unique: at a kink, or between equal values.
 KINKED = frozenset(
     {
         *("relu", "relu6", "leaky_relu", "prelu", "rrelu", "hardtanh", "hardsigmoid", "hardswish", "abs"),
@@ -32,7 +32,7 @@ KINKED = frozenset(
 
 
 def ties(case: Case) -> Iterator[Proof]:
-    """The gradient of a tensor differs only where its value comes more than once or is at a kink."""
+    """The gradient differs only at elements whose value occurs more than once, or lies at a kink."""
     for check in case.checks:
         if check.port[3] != "backward":
             continue
@@ -62,7 +62,7 @@ def _values(case: Case, check: Check) -> Array:
 
 
 def _single(values: Array, apart: Array) -> Array:
-    """Values that have no equal and are at no kink: neither zero, nor the one value where all errors are."""
+    """Elements whose value is unique and at no kink: not zero, and not the one value where all errors are."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     single: Array = (counts == 1)[inverse].reshape(values.shape) & (values != 0)
     where = np.unique(values[apart])
@@ -70,7 +70,7 @@ def _single(values: Array, apart: Array) -> Array:
 
 
 def _proofs(case: Case, check: Check, values: Array, apart: Array, score: float) -> Iterator[Proof]:
-    """None where neither side's code has to choose: something else happens to values that are equal."""
+    """None where no op of either side has a choice at ties: then something else acts on equal values."""
     kinks = np.unique(values[apart])
     one = (
         phrase("is exactly {value}", value=f"{kinks[0]:g}")
@@ -103,7 +103,7 @@ def _proofs(case: Case, check: Check, values: Array, apart: Array, score: float)
 
 
 def _op_on(case: Case, values: Array, *, own: bool) -> OpLine | None:
-    """The first op of the call's own code that has to choose, and takes this tensor or a view of it."""
+    """The first op of the call's code with a choice at ties that takes this tensor or a view of it."""
     node = case.node if own else case.reference_node
     if node is not None and node.framework_layer and name_of_kind(node.kind) in KINKED:
         return OpLine(name_of_kind(node.kind), node.file, node.line)

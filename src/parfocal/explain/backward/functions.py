@@ -1,8 +1,8 @@
-"""Functions with a backward of their own, on either side: what they send back is heard and exchanged.
+"""Custom autograd functions, on either side: the gradients they return are recorded and exchanged.
 
-A backward that sends something else than its counterpart's for the same gradient is wrong if the gradients
-are right with what the counterpart's sends; one without a counterpart, if they are right with the
-derivative of its forward.
+A custom backward is wrong if its counterpart returns another gradient for the same input, and the result is
+right with the counterpart's. One without a counterpart is wrong if the result is right with the derivative
+of its own forward.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class BackwardRun:
 
 
 class _Context:
-    """In place of what a function keeps for its backward: nothing is kept."""
+    """A stand-in for the context in which a function saves tensors for its backward; it saves nothing."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *args, **kwargs: None
@@ -60,7 +60,7 @@ class _Context:
 
 @dataclass(slots=True)
 class BackwardListener:
-    """Hears the users' functions send gradients back; ``instead``: what the n-th of them sends."""
+    """Records the runs of custom backwards; ``instead``: what the n-th of them is made to return."""
 
     backend: Backend
     instead: Mapping[int, Arrays] = field(default_factory=dict)
@@ -115,7 +115,7 @@ _BOTH = ("forward", "backward")
 
 
 def own_functions(backend: Backend) -> list[type]:
-    """The users' functions that bring a backward of their own."""
+    """The custom functions of the user's code."""
     if not isinstance(backend, OwnFunctions):
         return []
     sites = Sites((backend.name,))
@@ -132,7 +132,7 @@ def _code(function: type) -> Any:
 
 
 def other_backward(case: Case) -> Iterator[Proof]:
-    """A function of the port or of the reference whose own backward makes the difference."""
+    """A custom backward, of the port or of the reference, that makes the difference."""
     mine, theirs = own_functions(case.backend), own_functions(case.reference_backend)
     if not mine and not theirs:
         return
@@ -174,7 +174,7 @@ def _unlike_its_counterpart(
 
 
 def _counterpart(each: BackwardRun, others: list[BackwardRun]) -> BackwardRun | None:
-    """A function of the reference that got the same gradient, and sends back as much."""
+    """A custom backward of the reference that was given the same gradient and returns as many."""
     fitting = (
         other
         for other in others
@@ -190,7 +190,7 @@ def _alike(mine: BackwardRun, theirs: BackwardRun) -> bool:
 
 
 def _compared(mine: BackwardRun, theirs: BackwardRun) -> tuple[str, str]:
-    """The code, and how what one sends is to what the other does."""
+    """The code of the cause, and how the gradients of the two backwards are related."""
     for observed, expected in zip(mine.given, theirs.given, strict=True):
         expected = expected.reshape(observed.shape)
         factor = factor_between(observed, expected)
@@ -248,7 +248,7 @@ def _only_in_the_reference(case: Case, sent: list[BackwardRun], others: list[Bac
 
 
 def _derivatives(backend: Backend, sent: Sequence[BackwardRun], function: type) -> dict[int, Arrays]:
-    """What would be sent back by a function without a backward of its own; nothing if one is not known."""
+    """The gradients that autograd itself would compute; empty if one of them is not known."""
     assert isinstance(backend, OwnFunctions)
     forward = function.__dict__["forward"].__func__
     found: dict[int, Arrays] = {}

@@ -1,4 +1,4 @@
-"""Backward differences of calls whose forward result is right: a cut, a hook, a factor, a clip, a tie."""
+"""Gradients that are wrong though the forward result is right: a detach, a hook, a factor, a clip, a tie."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ STOPPED: dict[str, tuple[Told, Told]] = {  # how: what is said of it, and what t
 
 @dataclass(frozen=True, slots=True)
 class GradientTrials:
-    """How to run what is under question, on either side, and how wrong the gradient is then.
+    """How to run the call under investigation, on either side, and how wrong its gradient is then.
 
-    ``run`` and ``run_reference`` take a watcher (see ``stopping``) and give a score: of the port's call
-    so run against the reference's as it is, and of the port's as it is against the reference's so run.
+    Both take a watcher (see ``stopping``) and return a score. ``run`` changes the port's call and compares
+    it with the unchanged reference; ``run_reference`` changes the reference's call instead.
     """
 
     backend: Backend
@@ -177,7 +177,7 @@ def _proof(trials: GradientTrials, group: tuple[Stop, ...], score: float, *, own
 
 
 def _placed(where: OpLine, path: str) -> OpLine:
-    """With the whole path of the module whose code it is, where that is known."""
+    """The stop with the full path of the module whose code it is, where that is known."""
     if where.module is None:
         return where
     return replace(where, module=".".join(part for part in (path, where.module) if part))
@@ -202,7 +202,7 @@ def changed_by_hook(before: Array | None, after: Array | None) -> tuple[str, str
 
 
 def clip_bounds(clipped: Array, whole: Array) -> str | None:
-    """The interval that one gradient is the other cut off at, in words; None when it is not."""
+    """The interval to which one gradient is the other clipped, in words; None if it is not."""
     low, high = float(clipped.min()), float(clipped.max())
     if not (low < high or (low == high and low != 0)):
         return None
@@ -255,7 +255,7 @@ def gradient_factor(case: Case) -> Iterator[Proof]:
 
 
 def clipped(case: Case) -> Iterator[Proof]:
-    """The port's gradient is the reference's, cut off at a bound; or the other way round."""
+    """One side's gradient is the other's, clipped at a bound."""
     for check, observed, expected in _pairs(case):
         for own, whole, cut in ((True, expected, observed), (False, observed, expected)):
             bounds = clip_bounds(cut, whole)

@@ -1,7 +1,7 @@
-"""What to write so that gradients go the reference's way where values are equal or at a kink.
+"""What to write so that gradients at ties and kinks are the reference's.
 
-The reference's function is written in the port's words; where the port's framework has another
-gradient for it there, by other functions that choose as they are told. Every line is tried.
+The reference's function is written in the port's framework. Where that framework chooses another gradient
+for it, other functions are written that make the choice explicit. Every line is tried.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _is_right(case: Case, patch: Patch) -> bool:
 
 
 def _candidates(comparison: OpComparison, op: Op) -> Iterator[Patch]:
-    """For the op or one that only moves what it gives: the first whose value the reference's op gives."""
+    """For the op, or one that only rearranges its result: the first that gives the reference's value."""
     last: Op | None = op
     for _ in range(MOST_STEPS):
         spot = None if last is None else fixing.spot_of(last)
@@ -115,7 +115,7 @@ def _positive(words: OpWording) -> str:
 
 
 def _within(words: OpWording) -> str:
-    """What is clipped passes nothing, the bounds themselves do."""
+    """Clipped elements pass no gradient; elements exactly at a bound do."""
     (x,) = words.tensors
     low, high = (_bound(words.arguments, name) for name in ("min", "max"))
     inside = " & ".join(
@@ -134,7 +134,7 @@ def _bound(arguments: Mapping[str, Any], name: str) -> float | None:
 
 
 def _half_each(sign: str) -> Callable[[OpWording], str]:
-    """Equals share the gradient."""
+    """Equal elements share the gradient."""
 
     def choose(words: OpWording) -> str:
         a, b = words.tensors

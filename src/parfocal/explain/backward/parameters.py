@@ -1,8 +1,8 @@
-"""Gradients of parameters that are wrong although no call's own gradients are: who uses the weight besides?
+"""Gradients of parameters that are wrong although every call's own gradients are right.
 
-A layer whose calls, repeated alone, give the right gradient is not to blame; the next call around
-it whose repetition gives a wrong one uses the weight itself, and its code is put to the
-hypotheses. Where every repetition is right, something acts on the parameter from outside.
+If the calls of the owning layer, repeated alone, give the right gradient, another user of the weight is to
+blame: the nearest enclosing call whose repetition gives a wrong one, and its code is put to the hypotheses.
+Where every repetition is right, something acts on the parameter from outside of the model.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from parfocal.weights.settings import differing_names
 
 @dataclass(frozen=True, slots=True)
 class ParameterUsers:
-    """The calls of the port that are asked for a parameter's gradient, and the reference's like them."""
+    """The port's calls whose repetition gives a parameter's gradient, and their counterparts."""
 
     port: tuple[int, ...]
     reference: tuple[int, ...]
@@ -143,7 +143,7 @@ class ParameterExplainer:
         return _judged(gradients[0], gradients[1], entry, floor)
 
     def _set(self, entry: Entry, floor: Size) -> Iterator[Proof]:
-        """The owner has another setting, which only its gradient shows."""
+        """The owner has another setting, which shows only in the gradient."""
         ours, theirs = self.precise.reference, self.precise.port
         paths = [path.rpartition(".")[0] for path in (entry.source, entry.target)]
         calls = [
@@ -280,7 +280,7 @@ def _is_frozen(side: Repeater, path: str) -> bool:
 
 
 def _thawing(side: Repeater, call: int, path: str) -> Callable[[Any], None]:
-    """Lets the twin of a parameter's owner, or of a module around it, train the parameter."""
+    """Makes the parameter trainable in the twin of its owner, or of an enclosing module."""
     outer = side.trace.nodes[call].path
     name = path.removeprefix(f"{outer}.") if outer else path
 
@@ -314,7 +314,7 @@ def _seen(ours: Array, theirs: Array, entry: Entry) -> tuple[Array, Array]:
 def _relations(
     what: str, entry: Entry, floor: Size, gradients: tuple[Array | None, Array | None], limit: float
 ) -> Iterator[Proof]:
-    """What one gradient is of the other, by the numbers alone."""
+    """How the two gradients are related numerically: a factor, or a clip."""
     ours, theirs = gradients
     if ours is None or theirs is None:
         return

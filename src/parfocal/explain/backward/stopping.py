@@ -1,7 +1,7 @@
-"""Where a call's own code stops or changes a gradient, and how to run it again as if it did not.
+"""Where a call's own code stops or changes a gradient, and how to run it again without that.
 
 A gradient is stopped by ``detach``, by a ``no_grad`` block or by a flag on a tensor: either way an op
-gives a tensor without a gradient though it was made from one with. It is changed on its way
+returns a tensor without a gradient though one of its inputs has one. It is changed on its way
 by a hook. Both are found by watching the ops of one run, and undone in another.
 """
 
@@ -45,7 +45,7 @@ class Stop:
 
 
 class GradientTracker:
-    """Knows the tensors that had a gradient when they were made; base of the watchers below."""
+    """Remembers the tensors that had a gradient when they were made; base of the watchers below."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -89,7 +89,7 @@ class GradientTracker:
         }
 
     def _copied(self, copy: Any) -> dict[str, Any]:
-        """The tensor with a gradient whose very numbers these are, the latest first."""
+        """The latest tensor with a gradient that holds exactly these numbers."""
         if not self._floats(copy):
             return {}
         numbers = self.backend.to_array(copy)
@@ -266,7 +266,7 @@ def owner_among(
 
 
 def by_line(stops: Collection[Stop]) -> Iterator[tuple[Stop, ...]]:
-    """What one line stops, and at last all of it together."""
+    """The stops of each line, and last all stops together."""
     lines: dict[tuple[str | None, int | None], list[Stop]] = {}
     for stop in stops:
         lines.setdefault((stop.where.file, stop.where.line), []).append(stop)

@@ -1,4 +1,4 @@
-"""What code takes from its module, ``self.eps`` or ``self.config["slope"]``, and how it is set there."""
+"""Values that code reads from its module, ``self.eps`` or ``self.config["slope"]``, and how to set them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def value_at(module: Any, way: Way) -> Any:
 
 @contextmanager
 def set_to(module: Any, way: Way, value: Any) -> Iterator[bool]:
-    """While inside, another value stands there; it gives whether that is possible."""
+    """Sets another value for a while; yields whether that is possible."""
     owner, last = value_at(module, way[:-1]), way[-1]
     old = last.of(owner)
     possible = old is not MISSING and _set(owner, last, value)

@@ -26,14 +26,14 @@ def by_axis(pad: Sequence[int], rank: int, axes: Sequence[int]) -> Borders:
 
 
 def listed(borders: Borders, axes: Sequence[int], framework: str) -> list[int]:
-    """The list that says so in a framework, of these axes if it can be."""
+    """The list of paddings as a framework takes it, over these axes where possible."""
     if any(any(pair) and axis not in axes for axis, pair in enumerate(borders)):
         axes = axes_of(len(borders), len(borders), framework, {})
     return [value for axis in axes for value in borders[axis]]
 
 
 def shortest(borders: Borders, framework: str) -> list[int]:
-    """The same, of as few axes as are padded."""
+    """The same list, over as few axes as are padded."""
     rank = len(borders)
     first = next((axis for axis, pair in enumerate(borders) if any(pair)), rank - 1)
     count = max(rank - first, registry.dialect(framework).fewest_padded(rank))

@@ -10,7 +10,7 @@ from parfocal.explain.fixes.splicing import Patch, changing, keyword_text
 
 
 def leaving_out(spot: SourceSpot, names: Collection[str]) -> Patch | None:
-    """A call without some arguments, by position or keyword; None takes the place of one in the middle."""
+    """A call without some arguments, by position or keyword; ``None`` is written for one in the middle."""
     call = spot.node
     if not isinstance(call, ast.Call) or any(isinstance(each, ast.Starred) for each in call.args):
         return None

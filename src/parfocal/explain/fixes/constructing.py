@@ -1,9 +1,9 @@
 """Where in the user's source a layer was made, and what that line should be.
 
 A fix of a layer's setting is tried on the running model: ``port.norm = LayerNorm(8, epsilon=1e-05)``.
-The constructor call to change for good is the one in the files of the user's modules that is spelled like the
-layer: of its class, with nothing written that the layer contradicts. Only if there is exactly one, or
-one alone that gives the layer its name, and it made no layer that is right as it is, is it told.
+The line to change for good is the constructor call in the files of the user's modules that may have made the
+layer: of its class, with no argument that contradicts the layer's settings. It is named only if it is the
+only one, or the only one that assigns the layer's name, and if every layer it made needs the same change.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Made:
     said: Mapping[str, ast.expr]
 
     def could_make(self, arguments: Arguments, defaults: Arguments) -> bool:
-        """Whether nothing is written there, or left to its default, that a layer contradicts."""
+        """Whether no written argument, and no default, contradicts a layer's settings."""
         for name, value in arguments.items():
             said = _value(self.said[name]) if name in self.said else defaults.get(name, _UNKNOWN)
             if said is not _UNKNOWN and not _alike(said, value):
@@ -72,7 +72,7 @@ def _constructor(case: Case, fix: str) -> Patch | None:
 
 
 def _keeps(spot: SourceSpot, case: Case) -> bool:
-    """Whether the statement gives the layer the name that it has in the user's module around it."""
+    """Whether the statement assigns the attribute under which the user's module holds the layer."""
     parts = case.node.path.split(".")
     for length in reversed(range(len(parts))):
         module = case.precise.port.modules[".".join(parts[:length])]
@@ -88,7 +88,7 @@ def _keeps(spot: SourceSpot, case: Case) -> bool:
 
 
 def _call(made: str) -> ast.Call | None:
-    """The code that makes a layer, where that is one call; of nothing None."""
+    """The code that makes a layer as a call; None where it is no single call."""
     expression = ast.parse(made, mode="eval").body if made else None
     return expression if isinstance(expression, ast.Call) else None
 
@@ -120,7 +120,7 @@ def _value(node: ast.expr) -> Any:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Equal, or one number for all axes against a row of it."""
+    """Equal, or one number on one side and a sequence of that number on the other."""
     if isinstance(one, (list, tuple)) != isinstance(other, (list, tuple)):
         row, single = (one, other) if isinstance(one, (list, tuple)) else (other, one)
         return bool(row) and all(item == single for item in row)
@@ -146,7 +146,7 @@ def _words_for(name: str, source: Source) -> set[str]:
 
 
 def _sources(case: Case) -> Iterable[Source]:
-    """Each file once in which the class of a module of the port stands that is not the framework's."""
+    """The files that define the classes of the port's own modules, each once."""
     found: dict[str, Source] = {}
     modules = {type(module): module for module in case.precise.port.modules.values()}
     for kind, module in modules.items():

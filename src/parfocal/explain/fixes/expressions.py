@@ -1,7 +1,7 @@
-"""How each framework writes an op on tensors that have names: the op of one model in the other's words.
+"""How each framework writes an op on named tensors: an op of one model, written for the other framework.
 
-What moves values about is written by the shapes before and after, so it does not matter by which
-of many functions the other side did it.
+Ops that only rearrange values are written from the shapes before and after, so it does not matter which
+of many functions the other side used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CREATED = frozenset({"full", "zeros", "ones", "full_like", "zeros_like", "ones_l
 
 @dataclass(frozen=True, slots=True)
 class ExpressionOp:
-    """An op: what it takes, as text and as values, what it was told, and what it gives."""
+    """An op: its inputs as text and as values, its arguments, and its result."""
 
     name: str
     operands: Sequence[str]
@@ -52,7 +52,7 @@ class ExpressionOp:
 
 
 def expressed(step: ExpressionOp, framework: str, spell: Spell) -> str | None:
-    """The op in a framework's words; None where they are not known."""
+    """The op as code of a framework; None where that is not known."""
     if step.name in BETWEEN or step.name in REVERSED:
         return _between(step)
     writer = WRITERS.get(step.name)

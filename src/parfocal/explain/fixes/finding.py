@@ -1,4 +1,4 @@
-"""Finds in a user's source the very expression that made an op, called a layer or is returned.
+"""Finds the expression in a user's source that made an op, called a layer or is returned.
 
 A statement is found by its line; the expression in it by the columns that Python 3.11 and later
 keep, or else by its name if only one in the statement has it. What is not certain is not found.

@@ -1,7 +1,7 @@
 """What to write for a proven change of an op: the new line of the user's code, or else words.
 
-The proofs know ops and values; where an op stands in the source, and how the port's framework
-spells the change, is found here. Every function gives ``words`` back when there is no patch.
+Proofs are about ops and values. This module finds where an op stands in the source and how the port's
+framework writes the change. Every function returns ``words`` where it finds no patch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from parfocal.explain.ops.log import Op
 
 
 class FixLine(str):
-    """A line of code to write, the patch that it is, and others that may be right where it is not."""
+    """A line of code to write, with its patch and alternative patches in case it is not right."""
 
     __slots__ = ("besides", "others", "patch")
     patch: Patch
@@ -47,7 +47,7 @@ class FixLine(str):
 
 
 class ModuleSetting(PortCode):
-    """What a module is to have for its own, set on the port, and the line that says it instead."""
+    """An attribute of a module to set on the port, and the source line that would say the same."""
 
     __slots__ = ("line", "value", "way")
     way: Way
@@ -93,7 +93,7 @@ def told(
 def _set_in(
     owner: tuple[str, Any], spot: SourceSpot, change: FunctionArgument, frames: Sequence[UserFrame]
 ) -> tuple[str, Way, Any] | None:
-    """What the module has for its own, where an argument is taken from that and has the very value."""
+    """The attribute of the module that an argument is read from, if it has exactly the argument's value."""
     path, module = owner
     node = spot.node
     sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [said_by(spot, change)]
@@ -111,7 +111,7 @@ def _set_in(
 
 
 def dropped(last: Op, first: Op, slot: str, words: str) -> str:
-    """Without a row of ops: what goes into the first at this slot instead of what the last gives."""
+    """Without some consecutive ops: the input of the first, at this slot, replaces the result of the last."""
     begin, end = spot_of(first), spot_of(last)
     if begin is None or end is None:
         return words
@@ -121,7 +121,7 @@ def dropped(last: Op, first: Op, slot: str, words: str) -> str:
 
 
 def not_dropping(op: Op, words: str) -> str:
-    """Dropout as the mode says."""
+    """Dropout only in training mode."""
     training = PassedArgument("training", True, "training", lambda value: value)
     return told(op, training, False, words)
 
@@ -155,12 +155,12 @@ def called(
 
 
 def _is_function(value: Any) -> bool:
-    """Whether a module keeps it as a plain function, which another can take the place of."""
+    """Whether a module holds it as a plain function, which can be replaced by another."""
     return inspect.isroutine(value) and not inspect.ismethod(value)
 
 
 def _named(dotted: str) -> Any:
-    """What a full name stands for, of a package that is there already."""
+    """The object of a dotted name, in a package that is imported already."""
     package, *rest = dotted.split(".")
     return reduce(getattr, rest, sys.modules[package])
 
@@ -172,7 +172,7 @@ def ordered(op: Op, slots: Sequence[str], order: Sequence[int], words: str) -> s
 
 
 def inverted(op: Op, slot: str, words: str) -> str:
-    """The mask at one of its inputs the other way round."""
+    """The mask at one of its inputs, inverted."""
     spot = spot_of(op)
     return _said(None if spot is None else patching.inverting(spot, slot), words)
 
@@ -271,7 +271,7 @@ class TensorMethod:
 
 
 def without(name: str, file: str | None, line: int | None, words: str) -> str:
-    """The statement at a line without a method: its tensor as it is, or nothing if it is all there is."""
+    """The statement at a line without a method call; without the statement, if that is all it does."""
     spot = find_op(TensorMethod(name, file, line))
     if spot is None:
         return words

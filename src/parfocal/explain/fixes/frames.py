@@ -1,4 +1,4 @@
-"""Where the user's code stands while it runs, and what it has names for."""
+"""Frames of the user's code while it runs: their lines, and the plain values they have names for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOUSE = f"{__name__.partition('.')[0]}."
 
 @dataclass(frozen=True, slots=True)
 class UserFrame:
-    """A frame of the user's: where it stands, and the numbers and words in it by how they are written."""
+    """A frame of the user's code: its line, and its numbers and strings by the expressions that give them."""
 
     file: str
     span: Span | None
@@ -56,7 +56,7 @@ def standing(frame: FrameType, common: Common) -> UserFrame:
 
 
 def _attributes(owner: Any, common: Common) -> Iterator[tuple[str, Any]]:
-    """What an object has for its own, and what its classes say of all of them."""
+    """An object's own attributes, and those of its classes."""
     kind = type(owner)
     if kind not in common:
         kinds = reversed(kind.__mro__) if hasattr(owner, "__dict__") else ()
@@ -69,7 +69,7 @@ def _attributes(owner: Any, common: Common) -> Iterator[tuple[str, Any]]:
 
 
 def is_plain(value: Any) -> bool:
-    """A number, a word, or a collection of them; flags are too much alike."""
+    """A number, a string, or a collection of them; booleans are too common to identify anything."""
     if isinstance(value, (list, tuple, dict)):
         items = value.values() if isinstance(value, dict) else value
         return 0 < len(value) <= LONGEST and all(_is_scalar(item) for item in items)

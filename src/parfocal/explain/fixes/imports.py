@@ -41,7 +41,7 @@ def _given_by(statements: Iterable[ast.stmt]) -> dict[str, str]:
 
 
 def spelled(source: Source, statement: ast.stmt, dotted: str) -> str | None:
-    """A function's full name in the words that the file's imports allow there, the shortest of them."""
+    """The shortest spelling of a function's full name that the file's imports allow at a statement."""
     found = [
         name + dotted[len(whole) :]
         for name, whole in imported(source, statement).items()

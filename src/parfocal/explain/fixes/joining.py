@@ -34,7 +34,7 @@ def parts_of(fix: str) -> Iterator[str]:
 
 
 def joined(fixes: Sequence[str]) -> FixLine | None:
-    """None where one of them is no line, or two of them want the same expression to be different things."""
+    """All fixes as one; None where one is no line of source, or two change one expression differently."""
     by_statement: dict[tuple[str, int], list[FixLine]] = {}
     for fix in fixes:
         if not isinstance(fix, FixLine) or fix.patch.also:
@@ -50,7 +50,7 @@ def joined(fixes: Sequence[str]) -> FixLine | None:
 
 
 def _of_one_statement(lines: Sequence[FixLine]) -> FixLine | None:
-    """A line that each of them offers, or else all their changes in one."""
+    """A line that all of them offer, or else one line with all their changes."""
     offered = [(line.patch, *line.others) for line in lines]
     common = [patch for patch in offered[0] if all(patch in others for others in offered[1:])]
     merged = _merged([line.patch for line in lines])

@@ -1,4 +1,4 @@
-"""How code can write a value that is another in every run of its line: by the names that it has there."""
+"""Writes a value that changes from run to run of a line: by the names that the code has for it there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FORMS = (
 
 
 def named(value: Any, names: Mapping[str, Any]) -> list[CodeLiteral]:
-    """Expressions of names that have a value, the plainest first; a flag is no number."""
+    """Expressions of names with a given value, the simplest first; a boolean is no number here."""
     return (
         []
         if isinstance(value, bool)
@@ -40,7 +40,7 @@ def named(value: Any, names: Mapping[str, Any]) -> list[CodeLiteral]:
 
 
 def by_names(patch: Patch, names: Mapping[str, Any]) -> Iterator[Patch]:
-    """The same line, with a number that is new in it said by a name that has it."""
+    """The same line, with a name in place of the number that the patch brings in."""
     before = [node.value for node in _numbers(patch.old)]
     found = _numbers(patch.new)
     for value in dict.fromkeys(node.value for node in found if node.value not in before):

@@ -1,4 +1,4 @@
-"""Which node of an expression is which input of the op that it makes, or says which argument."""
+"""Which node of an expression is which input, or which argument, of the op that it makes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parfocal.explain.fixes.sources import SourceSpot
 
 @dataclass(frozen=True, slots=True)
 class FunctionArgument:
-    """One argument of a function: its name there, its place among all, what it is and should be."""
+    """One argument of a function: its keyword, its position, its value and the value it should have."""
 
     keyword: str | None
     position: int | None  # the tensor that a method belongs to counts as the first

@@ -1,7 +1,7 @@
-"""The lines that give an argument another value: where it is said, or where the code's caller hands it in.
+"""The lines that give an argument another value: where it is written, or where a caller passes it in.
 
-A line that runs more than once with another value each time cannot say a number; then it says a name
-that has the right value, or the caller says what it hands in. Which of the lines mends is tried by others.
+A line that runs several times with different values cannot contain a number; it then uses a name that has
+the right value, or the caller passes the value in. ``ops/rewriting.py`` tries which of the lines is right.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _handed(
     frames: Sequence[UserFrame],
     around: Around,
 ) -> Iterator[tuple[bool, Patch]]:
-    """What the caller can hand in, and whether it hands in something now."""
+    """What the caller can pass, and whether it passes something now."""
     said, parameters = said_by(spot, argument), _parameters(function)
     if not isinstance(said, ast.Name) or said.id not in parameters or _is_stored(function, said.id):
         return
@@ -85,7 +85,7 @@ def _handed(
 
 
 def _parameters(function: Function) -> dict[str, int | None]:
-    """Names of what a caller can say -> its place among what is said by place."""
+    """Names of the parameters that a caller can pass -> their positions."""
     places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     if places and places[0] in ("self", "cls"):
         places = places[1:]

@@ -36,7 +36,7 @@ def telling(spot: SourceSpot, argument: FunctionArgument) -> Patch | None:
 
 
 def _told_besides(spot: SourceSpot, call: ast.Call, argument: FunctionArgument) -> Patch | None:
-    """One keyword more, where nothing that is unpacked may say it already."""
+    """One more keyword argument, unless an unpacked ``**kwargs`` may contain it already."""
     unpacked = any(keyword.arg is None for keyword in call.keywords)
     if argument.keyword is None or unpacked or any(isinstance(each, ast.Starred) for each in call.args):
         return None
@@ -78,7 +78,7 @@ def combining(spot: SourceSpot, sign: str, operand: str, slot: str | None = None
 
 
 def accumulating(spot: SourceSpot, slot: str | None, sign: str) -> Patch | None:
-    """What a loop gives a name, put to what the name had: ``total = part`` becomes ``total + part``."""
+    """An assignment in a loop made to accumulate: ``total = part`` becomes ``total = total + part``."""
     node = _part(spot, slot)
     statement = assigned_in_loop(spot, node.id) if isinstance(node, ast.Name) else None
     if statement is None or not isinstance(node, ast.Name) or not spot.source.stands_alone(statement):
@@ -190,7 +190,7 @@ def exchanging_among(spots: Sequence[SourceSpot], order: Sequence[int]) -> Patch
 
 
 def exchanging_targets(spot: SourceSpot, one: int, other: int) -> Patch | None:
-    """Two names that a statement gives parts of a value to, each for the other: ``b, a = f(x)``."""
+    """Two targets of an unpacking assignment, exchanged: ``b, a = f(x)``."""
     match spot.statement:
         case ast.Assign(targets=[ast.Tuple(elts=names)], value=value) if value is spot.node:
             if max(one, other) < len(names) and not any(isinstance(each, ast.Starred) for each in names):
@@ -205,7 +205,7 @@ def rewritten_node(spot: SourceSpot, slot: str | None) -> ast.AST:
 
 
 def skipping(first: SourceSpot, last: SourceSpot, slot: str = "0") -> Patch | None:
-    """Without a row of calls, one inside the other: what goes into the first for what the last gives."""
+    """Without some nested calls: the input of the innermost in place of the result of the outermost."""
     kept = operand_of(first, slot)
     inside = any(node is first.node for node in ast.walk(last.node))
     if kept is None or not inside or first.statement is not last.statement:
@@ -216,13 +216,13 @@ def skipping(first: SourceSpot, last: SourceSpot, slot: str = "0") -> Patch | No
 
 
 def silencing(spot: SourceSpot) -> Patch | None:
-    """A statement of its own that is not to be there."""
+    """Without a statement."""
     alone = isinstance(spot.statement, ast.Expr) and spot.statement.value is spot.node
     return whole(spot, "pass") if alone else None
 
 
 def inverting(spot: SourceSpot, slot: str) -> Patch | None:
-    """A mask that means the opposite."""
+    """A mask, inverted."""
     node = operand_of(spot, slot)
     if node is None or isinstance(spot.node, ast.AugAssign):
         return None

@@ -1,4 +1,4 @@
-"""What stands around a statement of a source: its function and class, and the names that it can use."""
+"""The scope of a statement in a source: its function and class, and the names that it can use."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def first_line(spot: SourceSpot) -> int:
 
 
 def stored_between(spot: SourceSpot, line: int, end: int | None = None) -> set[str]:
-    """Names that get another value from a line on, before the statement (or another line)."""
+    """Names that are assigned between a line and the statement (or another line)."""
     lines = range(line, spot.statement.lineno if end is None else end)
     return {name for name, stored in spot.source.stores if stored in lines}
 
@@ -71,7 +71,7 @@ def names_in(text: str) -> frozenset[str]:
 
 
 def assigned_name(spot: SourceSpot) -> str | None:
-    """The name that gets what an expression gives: of ``y = f(x)`` the ``y``."""
+    """The name that an expression is assigned to: ``y`` in ``y = f(x)``."""
     match spot.statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is spot.node:
             return name

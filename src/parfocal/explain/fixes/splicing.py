@@ -35,7 +35,7 @@ class Patch:
 
     @property
     def text(self) -> str:
-        """Lines of code that say where they belong, the one that mends first."""
+        """Lines of code with the places where they belong, the decisive one first."""
         own = f"{self.new}  # {self.place}"
         return "\n".join((own, *(each.text for each in self.also)))
 
@@ -57,7 +57,7 @@ def changing(spot: SourceSpot, changes: Mapping[ast.expr, str]) -> Patch | None:
 
 
 def _meant(node: ast.expr, text: str) -> ast.expr:
-    """What a text stands for in the place of a node: read there, or stored to."""
+    """The tree of a text that replaces a node, as a value to read or as a target to assign to."""
     body = ast.parse(f"({text})", mode="eval").body
     context = getattr(node, "ctx", None)
     if context is not None and isinstance(body, (ast.Name, ast.Attribute, ast.Subscript)):
@@ -70,7 +70,7 @@ def whole(spot: SourceSpot, new: str) -> Patch:
 
 
 def without_statements(patch: Patch, source: Source, statements: Sequence[ast.stmt]) -> Patch:
-    """The same, and some statements before it are not to be there."""
+    """The same patch, which also removes some statements before it."""
     gone = [Patch(source.file, each.lineno, source.segment(each), "pass") for each in statements]
     return replace(patch, also=tuple(gone))
 

@@ -22,7 +22,7 @@ from parfocal.explain.fixes.splicing import Patch
 
 @contextmanager
 def patched(modules: Iterable[Any], patch: Patch) -> Iterator[list[FunctionType]]:
-    """While inside, the functions that the patch is in run as patched; it gives them (none: not possible)."""
+    """Runs the functions that contain the patch as patched, for a while; yields them (none: not possible)."""
     source = read(patch.file)
     compiled = None if source is None else _compiled(patch, source)
     functions = [] if compiled is None else list(_functions(modules, patch.file))

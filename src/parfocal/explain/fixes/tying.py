@@ -1,4 +1,4 @@
-"""What to write where one tensor of the reference is two in the port: one of them for both."""
+"""What to write where one tensor of the reference is two in the port: the port is to use one for both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from parfocal.weights.plan import Entry
 
 
 def tied(port: Repeater, parts: Sequence[Entry], words: str) -> str:
-    """The first tensor in the place of the second; one that lies transposed is used where it is called."""
+    """The first tensor in place of the second; a transposed one is used in the line that calls the layer."""
     if len(parts) != 2:
         return words
     kept, other = sorted(parts, key=lambda part: part.source_view != part.target_view)

@@ -1,4 +1,4 @@
-"""Calls that are right and are given more than the reference's, or less: the code around them is at fault."""
+"""Correct calls that are given more or fewer arguments than the reference's: their caller is to blame."""
 
 from __future__ import annotations
 

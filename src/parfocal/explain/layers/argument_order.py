@@ -1,8 +1,8 @@
-"""Calls that are right and are handed the wrong things: tensors in another order, or other plain values.
+"""Correct calls that are given wrong arguments: tensors in another order, or other plain values.
 
-Tensors of a call are led along by their values, so a call that gets two of them the wrong way round
-seems to compute something else. Given both where the reference gives them, it is right; then the
-code that makes the call is at fault. The same goes for numbers and words that are passed.
+A led call is given the reference's tensors by value, so one that takes two of them in the wrong order
+seems to compute something else. If it is right with the reference's order, the code that makes the call
+is to blame. The same holds for numbers and strings that are passed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, code_of, place, said
+from parfocal.explain.causes import Proof, code_of, place, said, two_values
 from parfocal.explain.layers.argument_count import line_of, score_with, where_called
 from parfocal.explain.ops.passing import as_the_reference, in_order
 from parfocal.phrases import joined, phrase
@@ -117,18 +117,7 @@ def _with_values(case: Case, binding: Binding, ours: _Passed, changed: Mapping[s
     score = score_with(case, replace(node, arguments=(tuple(args), kwargs)), binding)
     if score > case.limit:
         return None
-    listed = joined(
-        ", ",
-        (
-            phrase(
-                "{name} is {reference} in the reference, {port} in the port",
-                name=name,
-                reference=said(value),
-                port=said(ours.values[name]),
-            )
-            for name, value in changed.items()
-        ),
-    )
+    listed = joined(", ", (two_values(name, value, ours.values[name]) for name, value in changed.items()))
     message = phrase("{place} is given other values: {listed}", place=place(node), listed=listed)
     spelled = ", ".join(f"{name}={said(value)}" for name, value in changed.items())
     words = phrase(

@@ -1,4 +1,4 @@
-"""Why weights have no counterpart: their layer was made in another size, or they are not there at all."""
+"""Why weights have no counterpart: their layer was made in another size, or one side lacks them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Backend
 from parfocal.backends.vocabulary import family
 from parfocal.errors import ParfocalError
-from parfocal.explain.causes import PortLine, code_of, said, spelled_path
+from parfocal.explain.causes import PortLine, code_of, said, spelled_path, two_values
 from parfocal.judge.verdict import Cause, Divergence, InheritanceReason
 from parfocal.phrases import joined, phrase
 from parfocal.weights.plan import Entry
@@ -32,7 +32,7 @@ def explained_leftovers(
     Where one layer is to blame for several, the first has the cause and the rest follow. ``entries``: weights
     that do have a counterpart. ``ambiguous``: of the port, which could have several.
     """
-    partners = {_owner(entry.target): _owner(entry.source) for entry in entries}
+    partners = {owner_of(entry.target): owner_of(entry.source) for entry in entries}
     known: set[str] = set()
     explained: list[Divergence] = []
     for each in divergences:
@@ -42,8 +42,8 @@ def explained_leftovers(
             explained.append(replace(each, inherited=True, reason=InheritanceReason.MADE_OTHERWISE))
             continue
         found = next(((o, c) for o in owners if (c := _made_otherwise(o, reference, port))), None)
-        if found is None and each.port is not None and _owner(each.port.path) in partners:
-            owner = _owner(each.port.path)
+        if found is None and each.port is not None and owner_of(each.port.path) in partners:
+            owner = owner_of(each.port.path)
             kind = _another_kind(owner, partners[owner], reference, port)
             found = None if kind is None else (owner, kind)
         if found is not None:
@@ -77,18 +77,7 @@ def _made_otherwise(path: str, reference: Modules, port: Modules) -> Cause | Non
         line = builder.spell(kind, settings, names)
     except ParfocalError:
         return None  # it cannot be made so, or the weights do not fit all the same
-    values = joined(
-        "; ",
-        (
-            phrase(
-                "{name} is {reference} in the reference, {port} in the port",
-                name=n,
-                reference=said(right[n]),
-                port=said(wrong[n]),
-            )
-            for n in names
-        ),
-    )
+    values = joined("; ", (two_values(name, right[name], wrong[name]) for name in names))
     message, fix = (
         phrase("{values} ({kind} {path})", values=values, kind=kind, path=path),
         PortLine.layer(path, line),
@@ -127,7 +116,7 @@ def _another_kind(path: str, partner: str, reference: Modules, port: Modules) ->
     return Cause("op.kind", message, fix, 0.0, facts=(ours, theirs))
 
 
-def _owner(path: str) -> str:
+def owner_of(path: str) -> str:
     return path.rpartition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""What the port's result is to the reference's: a multiple, off by a bias, an activation away.
+"""How the port's result is related to the reference's: by a factor, a bias, an activation, an order.
 
 These are solved in closed form from the two arrays and accepted only if undoing the relation
 leaves nothing but rounding.
@@ -132,7 +132,7 @@ def permuted(case: Case) -> Iterator[Proof]:
 
 
 def lower_precision(case: Case) -> Iterator[Proof]:
-    """Every value of the port is one that a narrower type can hold, and close to that type's rounding."""
+    """Every value of the port fits a narrower type, and the error is about that type's rounding."""
     pairs = _pairs(case)
     if not pairs or any(observed.dtype != np.float32 for _, observed, _ in pairs):
         return

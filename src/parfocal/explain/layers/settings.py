@@ -15,7 +15,7 @@ from parfocal.backends.protocol import Backend
 from parfocal.backends.vocabulary import ACTIVATIONS, family
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
-from parfocal.explain.causes import PortLine, Proof, code_of, place, said, spelled_path
+from parfocal.explain.causes import PortLine, Proof, code_of, place, said, spelled_path, two_values
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 from parfocal.weights.settings import differing_names
@@ -44,15 +44,7 @@ def differences(ours: tuple[Backend, Any], theirs: tuple[Backend, Any]) -> list[
     if None in kinds or family(str(kinds[0])) != family(str(kinds[1])):
         return []
     mine, yours = (backend.settings(module) for backend, module in (ours, theirs))
-    return [
-        phrase(
-            "{name} is {reference} in the reference, {port} in the port",
-            name=name,
-            reference=said(mine[name]),
-            port=said(yours[name]),
-        )
-        for name in differing_names(mine, yours)
-    ]
+    return [two_values(name, mine[name], yours[name]) for name in differing_names(mine, yours)]
 
 
 def another_kind(case: Case) -> Iterator[Proof]:
@@ -125,7 +117,7 @@ def training_flag(case: Case) -> Iterator[Proof]:
 
 
 def other_mode(case: Case) -> Iterator[Proof]:
-    """Code that does in the one mode what the reference does in the other: the flag is asked wrongly."""
+    """Code that does in one mode what the reference does in the other: it tests the flag the wrong way."""
     other = case.reference_node
     if other is None or other.training != case.node.training or case.node.framework_layer:
         return
@@ -221,18 +213,7 @@ def _tried(case: Case, changed: Mapping[str, Any]) -> Proof | None:
     measured = judged.score(judged.run(made, inside=node.is_leaf), "forward")
     if measured > case.limit:
         return None
-    values = joined(
-        "; ",
-        (
-            phrase(
-                "{name} is {reference} in the reference, {port} in the port",
-                name=name,
-                reference=said(value),
-                port=said(node.settings[name]),
-            )
-            for name, value in changed.items()
-        ),
-    )
+    values = joined("; ", (two_values(name, value, node.settings[name]) for name, value in changed.items()))
     values = joined(": ", (values, joined(", ", other_shapes))) if other_shapes else values
     line = backend.spell(node.kind, settings, list(changed))
     code = code_of(next(iter(changed)), node.kind)

@@ -1,4 +1,4 @@
-"""Layers that are set otherwise and agree on these inputs all the same: would they on others?
+"""Layers whose settings differ although they agree on these inputs: would they agree on others?
 
 A ReLU for a ReLU6 shows only where values are large, a size that is rounded up only where it is odd, a
 momentum only in training. Whether it is a difference is tried on inputs made from those at hand; it is worth

@@ -105,7 +105,7 @@ def _arranged(
 
 
 def _mismatched(path: str, observed: Array, expected: Array) -> Cause:
-    """Other numbers altogether, or a few that are: copying is the cure either way."""
+    """All numbers differ, or some: copying the weights mends both."""
     apart = int(np.count_nonzero(observed != expected))
     cosine = float(observed.ravel() @ expected.ravel())
     sizes = float(np.linalg.norm(observed) * np.linalg.norm(expected))

@@ -1,4 +1,4 @@
-"""A layer that is called in the place of another one of the same shape: its weights tell which."""
+"""A layer called in place of another one of the same shape: the weights show which was meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an op was told besides tensors, under common names, and how to tell it something else."""
+"""The arguments of an op besides tensors, under common names, and how to pass other values for them."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def said(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, PassedArgumen
 
 
 def _by_axis(op: Op, pad: Any) -> Reading:
-    """A list of paddings, which stands for other axes in another framework."""
+    """A list of paddings, whose order of axes depends on the framework."""
     rank = len(_shape(op))
     if not isinstance(pad, (list, tuple)) or len(pad) % 2 or not 2 <= len(pad) <= 2 * rank:
         return "pad", _same, _same
@@ -197,14 +197,14 @@ READINGS: dict[tuple[str, str], Callable[[Op, Any], Reading]] = {
 
 
 def told(op: Op, is_tensor: Callable[[object], bool]) -> dict[str, Any]:
-    """The same as plain values, also of a module."""
+    """The plain values of these arguments; of a module, its settings."""
     if op.is_module:
         return dict(op.bound)
     return {name: argument.value for name, argument in said(op, is_tensor).items()}
 
 
 def unsaid(op: Op) -> list[str]:
-    """What could be handed to an op besides: arguments that are nothing by default."""
+    """Optional arguments that were not passed: their default is None."""
     parameters = None if op.function is None else _parameters(op.function)
     return [
         parameter.name
@@ -217,13 +217,13 @@ def unsaid(op: Op) -> list[str]:
 
 
 def left_out(op: Op) -> dict[str, PassedArgument]:
-    """The same under common names, as arguments that are nothing."""
+    """The same arguments under common names, with None as their value."""
     words = ((word, *WORDS.get(word, (word, _same, _same))) for word in unsaid(op))
     return {name: PassedArgument(name, None, word, back) for word, name, _, back in words}
 
 
 def default_of(op: Op, argument: PassedArgument) -> Any:
-    """What an argument is when it is not said, under the common name; None where that is not known."""
+    """The default of an argument, under the common name; None where that is not known."""
     parameters = None if op.function is None else _parameters(op.function)
     for index, parameter in enumerate(parameters or ()):
         if argument.native in (index, parameter.name) and parameter.default is not inspect.Parameter.empty:
@@ -272,7 +272,7 @@ def _named(op: Op) -> Iterator[tuple[str | int, str, Any]]:
 
 
 def _of_a_range(op: Op) -> Iterator[tuple[str | int, str, Any]]:
-    """A single number is where a range ends; what is not said of it is said here."""
+    """The arguments of ``arange``: a single number is the end; start and step have defaults."""
     numbers = list(takewhile(lambda value: isinstance(value, (int, float)), op.args))
     words = ("end",) if len(numbers) == 1 and "end" not in op.kwargs else ("start", "end", "step")
     given: dict[str, tuple[str | int, Any]] = {

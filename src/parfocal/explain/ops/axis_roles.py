@@ -1,4 +1,4 @@
-"""Ops whose axes have fixed roles, and that are given tensors with these axes in another order."""
+"""Ops whose axes have fixed roles, called on tensors with these axes in another order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from parfocal.explain.ops.remakes import turning
 from parfocal.judge import limits
 from parfocal.phrases import phrase
 
-# Every tensor of as many axes as the first is laid out like it, the result too.
+# All inputs with as many axes as the first, and the result, share one order of axes.
 ALL_ALIKE = frozenset({"scaled_dot_product_attention", "flash_attention", "memory_efficient_attention"})
-# The first alone is, and the result.
+# Only the first input and the result do.
 FIRST_ALONE = frozenset(
     {
         *("linear", "layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm", "interpolate"),
@@ -34,7 +34,7 @@ FEWEST, MOST = limits.searches.AXES_WITH_ROLES.value
 
 
 def other_axes(comparison: OpComparison) -> Iterator[Proof]:
-    """The op is right when two axes of what it takes, and of what it gives, change places."""
+    """The op is right if two axes of its inputs and of its result are exchanged."""
     for op in comparison.suspects:
         if op.function is None or op.name not in ALL_ALIKE | FIRST_ALONE or not op.inputs:
             continue

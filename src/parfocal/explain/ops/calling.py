@@ -1,4 +1,4 @@
-"""The code around a call: of the module that makes it."""
+"""The code that makes a call: that of the enclosing module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that do several things at once, taken apart: what they compute on the way, step by step.
+"""Composite ops, taken apart into the steps that they compute.
 
 A port may write by hand what the reference leaves to one function. With the steps of that function
 known, its mistakes are found like any other.

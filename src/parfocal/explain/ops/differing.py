@@ -1,7 +1,8 @@
-"""What the smallest difference between two ways is called, and the proof that it is all there is.
+"""Rules that name the smallest difference between two computations, each with its proof.
 
-Every rule looks at one mismatch: the port's ops and the reference's between values that both have and the
-two that should be one. A rule speaks only of what it can put right in a repetition of the port's call.
+Every rule looks at one mismatch: the ops of both sides between the last values that they share and the two
+values that should be equal. A rule yields a proof only if the port's call is right when repeated with its
+change.
 """
 
 from __future__ import annotations
@@ -62,17 +63,17 @@ MOST_OPS = limits.searches.OPS_IN_A_ROW.value
 
 
 def differences(comparison: OpComparison) -> Iterator[Proof]:
-    """By the size of the edit, and of the innermost mismatches first."""
+    """The rules in order of the size of their edit; the innermost mismatches first."""
     yield from _by(RULES, comparison)
 
 
 def otherwise(comparison: OpComparison) -> Iterator[Proof]:
-    """What can still be said where no op is wrong by itself."""
+    """The rules of last resort, where no single op is wrong."""
     yield from _by(LAST_RULES, comparison)
 
 
 def other_ways(comparison: OpComparison) -> Iterator[Proof]:
-    """What the two do differently on the way, where no setting accounts for it either."""
+    """How the two computations differ, where no setting explains it either."""
     yield from _by(WAYS, comparison)
 
 
@@ -86,7 +87,7 @@ def _by(ranks: tuple[tuple[Rule, ...], ...], comparison: OpComparison) -> Iterat
 
 
 def other_arguments(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The same op, told something else."""
+    """The same op with other arguments."""
     mine, theirs = producers(comparison, mismatch)
     known = comparison.knows(mismatch.port) and not comparison.matches.are_one(
         mismatch.port, mismatch.reference
@@ -138,7 +139,7 @@ def other_arguments(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pr
 
 
 def made_for_others(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """A value that is right elsewhere: the same op, told otherwise, gives the one wanted here."""
+    """A value that is right for other users: the same op with other arguments gives the one needed here."""
     mine, theirs = producers(comparison, mismatch)
     if mine is None or theirs is None or mine.name != theirs.name or not comparison.knows(mismatch.port):
         return
@@ -165,7 +166,7 @@ def made_for_others(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pr
 
 
 def tensor_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The same op with a tensor more in the reference: a bias that is not handed to it."""
+    """The reference passes one more tensor to the same op: a bias, for example."""
     mine, theirs = producers(comparison, mismatch)
     if mine is None or theirs is None or mine.name != theirs.name or comparison.knows(mismatch.port):
         return
@@ -187,7 +188,7 @@ def tensor_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pro
 
 
 def other_factor(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """A number to multiply with or to divide by, which is another one in the reference."""
+    """A factor or divisor that is another number in the reference."""
     mine, theirs = producers(comparison, mismatch)
     if mine is None or theirs is None or mine.function is None:
         return
@@ -210,13 +211,13 @@ def other_factor(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof
 
 
 def op_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The reference does one thing more to a value that the port uses as it is."""
+    """The reference applies one more op to a value that the port uses directly."""
     if len(between(comparison, mismatch)[1]) == 1:
         yield from ops_missing(comparison, mismatch)
 
 
 def op_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The port does one thing more to a value that the reference uses as it is."""
+    """The port applies one more op to a value that the reference uses directly."""
     if len(between(comparison, mismatch)[0]) == 1:
         yield from ops_extra(comparison, mismatch)
 
@@ -228,7 +229,7 @@ def _only_rearranged(comparison: OpComparison, mismatch: Mismatch) -> bool:
 
 
 def ops_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The reference goes on from a value that the port uses as it is."""
+    """The reference applies several more ops to a value that the port uses directly."""
     own, others = between(comparison, mismatch)
     if own or not others or _only_rearranged(comparison, mismatch):
         return
@@ -251,7 +252,7 @@ def ops_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]
 
 
 def ops_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The port goes on from a value that the reference uses as it is."""
+    """The port applies several more ops to a value that the reference uses directly."""
     own, others = between(comparison, mismatch)
     if others or not own or _only_rearranged(comparison, mismatch):
         return
@@ -310,7 +311,7 @@ def another_op(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
 
 
 def another_formula(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """A function written by hand on one side, and another one on the other."""
+    """Two different functions of the same value, each written by hand."""
     own, others = between(comparison, mismatch)
     if not own or not others or len(own) + len(others) < 3:
         return
@@ -329,7 +330,7 @@ def another_formula(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pr
 
 
 def another_way(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """One op on one side and a few on the other, of the same values, or the same ops told otherwise."""
+    """One op on one side and several on the other, of the same values; or other arguments of the same ops."""
     own, others = between(comparison, mismatch)
     if not own or not others or max(len(own), len(others)) > MOST_OPS or min(apart(own, others)) > 1:
         return
@@ -358,12 +359,12 @@ RULES: tuple[tuple[Rule, ...], ...] = (
     (other_number,),
     (ops_missing, ops_extra, ops_in_another_order),
 )
-# What is said only if nothing else fits.
+# Tried only if nothing else fits.
 LAST_RULES: tuple[tuple[Rule, ...], ...] = (
     (number_further_back,),
     (another_formula,),
     (masked_otherwise,),
     (another_value, taken_otherwise),
 )
-# What shows where the two part, and less why.
+# These show where the two sides part rather than why.
 WAYS: tuple[tuple[Rule, ...], ...] = ((another_way,),)

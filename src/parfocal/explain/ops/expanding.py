@@ -1,4 +1,4 @@
-"""A log in which ops that do several things at once are replaced by their steps."""
+"""A log in which composite ops are replaced by their steps."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ def expanded(
     *,
     fills: str | None = None,
 ) -> OpLog:
-    """The same log, or one with more ops in it; those of ``kept`` names stay as they are.
+    """The log with composite ops replaced by their steps; ops with a name in ``kept`` stay as they are.
 
-    So do those of which not one step is among ``parts``. ``fills``: how the port fills in what is hidden
-    before a softmax.
+    So do ops without a step in ``parts``. ``fills``: how the port fills masked places before a softmax.
     """
     if not any(
         (op.name in (*COMPOSITES, *JOINT) and op.name not in kept) or _is_complex(log, op) for op in log.ops
@@ -62,7 +61,7 @@ def expanded(
 
 
 def _parts_of(op: Op) -> Sequence[Op]:
-    """An op that gives several things at once, as ops that give one each."""
+    """An op with several results, as several ops with one result each."""
     names = JOINT.get(op.name, ())
     if len(names) != len(op.outputs):
         return (op,)
@@ -73,7 +72,7 @@ def _parts_of(op: Op) -> Sequence[Op]:
 
 
 def fills_in(log: OpLog) -> str | None:
-    """How places are filled in of what goes into a softmax; None: they are not."""
+    """How the port fills masked places of a softmax's input; None: it does not."""
     for op in log.ops:
         if op.name in FILLING and any(
             user.name == "softmax" for key in op.outputs.values() for user in log.taking(key)

@@ -41,7 +41,7 @@ def ops(case: Case) -> Iterator[Proof]:
 
 
 def ways(case: Case) -> Iterator[Proof]:
-    """How the two sides come to a value otherwise."""
+    """How the two sides compute a value in different ways."""
     comparison = comparison_of(case)
     if comparison is not None:
         proofs = islice(other_ways(comparison), 1)
@@ -49,7 +49,7 @@ def ways(case: Case) -> Iterator[Proof]:
 
 
 def _in_modules(comparison: OpComparison, proof: Proof) -> Proof:
-    """With the modules whose code the lines are, where only the lines are known."""
+    """The proof with the modules whose code its lines are, where only the lines are known."""
     port, reference = proof.port, proof.reference
     return replace(
         proof,
@@ -71,7 +71,7 @@ def _in_module(log: OpLog, where: OpLine) -> OpLine:
 
 
 def _with_facts(proof: Proof) -> Proof:
-    """What the message says with layers by what they do and not by where they are."""
+    """The proof with its facts: the message with layers named by what they do, not by their paths."""
     if proof.facts:
         return proof
     said = remade(proof.message, lambda part: part.values["does"] if isinstance(part, LayerName) else part)
@@ -81,7 +81,7 @@ def _with_facts(proof: Proof) -> Proof:
 def _with_line(
     hypothesis: Callable[[OpComparison], Iterator[Proof]],
 ) -> Callable[[OpComparison], Iterator[Proof]]:
-    """What is found without looking at a single mismatch: with a line that was tried at the outermost."""
+    """A hypothesis that looks at no single mismatch; its proofs get a line tried on the whole call."""
     return lambda comparison: (mended(comparison, None, proof) for proof in hypothesis(comparison))
 
 
@@ -128,9 +128,9 @@ def both_ways(case: Case) -> str:
 
 
 def comparison_of(case: Case) -> OpComparison | None:
-    """What a call's own code does; None for a layer of the framework. Looked at once.
+    """The ops of a call's own code on both sides; None for a layer of the framework. Computed once.
 
-    What makes its layers one after the other is written by the user.
+    A ``Sequential`` counts as the user's code: the user wrote its list of layers.
     """
     if (case.node.framework_layer and case.node.kind != "Sequential") or case.direction != "forward":
         return None

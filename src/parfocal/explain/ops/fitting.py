@@ -1,7 +1,7 @@
-"""A number further back in the port's code, found by trying: all that follows from it is computed anew.
+"""A number earlier in the port's code, found by least squares: everything that depends on it is recomputed.
 
-A reference may keep as a table what the port computes from a few numbers. No op of the two is the same
-then, but with the right number the port comes to the table.
+The reference may hold as a table what the port computes from a few numbers. The two then share no op, but
+with the right number the port computes the same table.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Computed = Callable[[float], "Array | None"]
 
 
 def number_further_back(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The number of an op on the way that makes the wrong value right; of several that do, all."""
+    """The number of an earlier op that makes the wrong value right; all of them, if several do."""
     ops = behind(comparison, mismatch)
     wanted = comparison.reference.values[mismatch.reference]
     sizes = [comparison.port.values[key].size for op in ops for key in op.outputs.values()]
@@ -68,13 +68,13 @@ def number_further_back(comparison: OpComparison, mismatch: Mismatch) -> Iterato
 
 
 def _likelihood(own: float, value: float) -> tuple[bool, bool, float]:
-    """Sooner a number with a point than a size, and no leap."""
+    """A sort key: no leaps first, floats before integers (often sizes), then the smallest change."""
     leap = abs(math.log(value / own))
     return leap > LEAP, isinstance(own, int), leap
 
 
 def _computing(view: OpComparison, op: Op, argument: PassedArgument) -> Computed:
-    """What is there instead of the wrong value, by the number."""
+    """The function from the number to the value that replaces the wrong one."""
 
     def compute(value: float) -> Array | None:
         remake = retelling(op, argument, value)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.proofs import argument_proof, extra_proof, line, order_proof
 from parfocal.explain.ops.queries import can_take, equal, natural_factors, output_shape
 from parfocal.explain.ops.remakes import feeding, picking, reordering, retelling, scaling
+from parfocal.explain.ops.solving import is_number
 from parfocal.phrases import phrase
 
 AXIS_OPS = frozenset(
@@ -30,7 +30,7 @@ SCALAR_OPS = frozenset({"add", "sub", "rsub", "mul", "div", "rdiv", "pow"})
 
 
 def other_arguments(comparison: OpComparison) -> Iterator[Proof]:
-    """An op on the same values as one of the reference, but told something else."""
+    """An op on the same values as one of the reference, with other arguments."""
     backend, reference_backend = comparison.case.backend, comparison.case.reference_backend
     for op in comparison.suspects:
         told = said(op, backend.is_tensor)
@@ -83,7 +83,7 @@ def _is_one_more(comparison: OpComparison, name: str) -> bool:
 
 
 def another_axis(comparison: OpComparison) -> Iterator[Proof]:
-    """A reduction along another axis, where nothing can be read off the reference's."""
+    """A reduction along another axis, where the reference's ops do not show which."""
     for op in comparison.suspects:
         argument = said(op, comparison.case.backend.is_tensor).get("axis")
         if (
@@ -194,7 +194,7 @@ def other_approximation(comparison: OpComparison) -> Iterator[Proof]:
 
 
 def flipped_argument(comparison: OpComparison) -> Iterator[Proof]:
-    """A yes that should be a no, where the reference does by other means what the op does."""
+    """A boolean argument that should be negated, where the reference uses another op for the same."""
     for op in comparison.suspects:
         for name, argument in said(op, comparison.case.backend.is_tensor).items():
             if not isinstance(argument.value, bool):
@@ -224,9 +224,9 @@ def other_scalar(comparison: OpComparison) -> Iterator[Proof]:
     for op in comparison.with_sources():
         told = said(op, case.backend.is_tensor)
         argument = next((told[name] for name in NUMBERS if name in told), None)
-        if argument is None or not _is_number(argument.value):
+        if argument is None or not is_number(argument.value):
             continue
-        candidates = {float(v) for v in (*numbers, *settings) if _is_number(v)}
+        candidates = {float(v) for v in (*numbers, *settings) if is_number(v)}
         if op.name in SCALING:
             candidates |= {1.0 / value for value in candidates if value}
             candidates |= set(natural_factors(comparison, op))
@@ -250,7 +250,3 @@ HYPOTHESES = (
     other_scalar,
     missing_scale,
 )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

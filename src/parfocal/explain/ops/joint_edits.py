@@ -1,8 +1,8 @@
 """Mistakes that no single change puts right: one line that runs several times, or two tensors exchanged.
 
-Every place where the two ways part is explained by itself, judged at the value that is wrong there.
-The explanations count only if all the changes together put the port's call right, and only those
-without which they do not.
+Every place where the two sides part is explained separately, judged at the value that is wrong there.
+The explanations count only if all changes together make the port's call right; those that are not needed
+for that are dropped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_BEHIND = limits.searches.JOINT_BEHIND.value
 
 @dataclass(frozen=True, slots=True)
 class JointEdit:
-    """One explanation, and for every place it holds for the changes to choose from."""
+    """One explanation, with the candidate changes for every place it explains."""
 
     mismatch: Mismatch
     proof: Proof
@@ -40,7 +40,7 @@ class JointEdit:
 
 
 def at_several_places(comparison: OpComparison) -> Iterator[Proof]:
-    """What is wrong at all the places, said once for each line."""
+    """The mistakes of all places together, one explanation per line."""
     for parts in _explanations(comparison):
         if len(parts) > MOST_MISTAKES or sum(len(part.choices) for part in parts) < 2:
             continue
@@ -64,7 +64,7 @@ def _explanations(comparison: OpComparison) -> Iterator[list[JointEdit]]:
 
 
 def _in_itself(comparison: OpComparison, mismatch: Mismatch) -> Iterator[JointEdit]:
-    """An op that is given something wrong, and is another one or told something else besides."""
+    """An op whose input is wrong and which itself is another op, or has other arguments."""
     mine, theirs = producers(comparison, mismatch)
     if mine is None or theirs is None or mine.function is None or mine.is_module or theirs.is_module:
         return
@@ -87,7 +87,7 @@ def _choices(parts: list[JointEdit]) -> list[list[JointEdit]]:
 
 
 def _needed(comparison: OpComparison, parts: list[JointEdit], score: float) -> Proof:
-    """What is said of the parts that all have to be changed."""
+    """The explanations that are all needed."""
     for part in tuple(parts):  # what is not needed is no mistake
         without = [each for each in parts if each is not part]
         if without and (less := _score(comparison, without)) <= comparison.case.limit:
@@ -98,7 +98,7 @@ def _needed(comparison: OpComparison, parts: list[JointEdit], score: float) -> P
 
 
 def _exchanged(comparison: OpComparison, parts: Sequence[JointEdit], score: float) -> Proof | None:
-    """Said of two ops of which each takes what the other should."""
+    """The proof for two ops of which each takes the other's input."""
     one, other = parts[0].mismatch, parts[1].mismatch
     are_one = comparison.matches.are_one
     if one.user is None or other.user is None or not are_one(one.port, other.reference):
@@ -123,7 +123,7 @@ def _parts(comparison: OpComparison, mismatches: Sequence[Mismatch]) -> list[Joi
 
 
 def _score(comparison: OpComparison, parts: Sequence[JointEdit]) -> float:
-    """With the first choice everywhere, which is also made where the same line runs again, or the last."""
+    """The better score: with the first choices, which also cover repeated lines, or with the last ones."""
     everywhere, here = (
         merged(choices[which] for part in parts for choices in part.choices) for which in (0, -1)
     )

@@ -1,4 +1,4 @@
-"""Sequences of several lengths that the reference packs, and that the port's layer runs over to the end."""
+"""Padded sequences: the reference packs them by their lengths, the port's layer also reads the padding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = 6  # lengths that are told
 
 
 def lengths_missing(comparison: OpComparison) -> Iterator[Proof]:
-    """A recurrent layer that would be right if it were told how long each sequence is."""
+    """A recurrent layer that is right once it is passed the length of each sequence."""
     word = registry.dialect(comparison.case.backend.name).lengths_word
     packing = next((op for op in comparison.counterparts if op.name == PACKING), None)
     if word is None or packing is None:
@@ -40,7 +40,7 @@ def lengths_missing(comparison: OpComparison) -> Iterator[Proof]:
 
 
 def _lengths(comparison: OpComparison, op: Op) -> Iterator[Key]:
-    """What may be the lengths: whole numbers, one for each sequence and none longer than there are places."""
+    """Candidates for the lengths: positive integers, one per sequence, none above the padded length."""
     shape = comparison.port.values[next(iter(op.inputs.values()))].shape
     for key, array in comparison.reference.values.items():
         whole = array.dtype.kind in "iu" and array.ndim == 1 and array.size in shape[:2]
@@ -49,7 +49,7 @@ def _lengths(comparison: OpComparison, op: Op) -> Iterator[Key]:
 
 
 def _told(comparison: OpComparison, op: Op, word: str, lengths: Any) -> Prepare:
-    """The layer inside a twin is called with the lengths besides."""
+    """A change that passes the lengths to the layer inside a twin."""
     own, path = comparison.case.node.path, op.path or ""
     inner = path[len(own) + 1 :] if own else path
 

@@ -11,7 +11,7 @@ from parfocal.explain.ops.op_comparison import OpComparison
 
 
 def located(comparison: OpComparison) -> OpLine | None:
-    """The first suspect of the innermost mismatch; otherwise the line that lets a value pass."""
+    """The first suspect of the innermost mismatch; else the line that passes a value on unchanged."""
     for mismatch in narrowed(comparison):
         where = line_of_use(comparison, mismatch)
         if where is not None:
@@ -25,14 +25,14 @@ def behind(comparison: OpComparison, mismatch: Mismatch) -> list[Op]:
 
 
 def _first(comparison: OpComparison, suspects: list[Op]) -> Op:
-    """The first that changes values, or else that arranges them, or else that takes a part."""
+    """The first op that changes values, or else rearranges them, or else takes a part of them."""
     moving = [op for op in suspects if op.name not in SELECTING]
     changing = [op for op in moving if not comparison.port.only_moves(op)]
     return (changing or moving or suspects)[0]
 
 
 def line_of_use(comparison: OpComparison, mismatch: Mismatch) -> OpLine | None:
-    """The first op that makes a value wrong; of a value that was right, the line that does nothing to it."""
+    """The first op that makes a value wrong; for a value that was right, the line that lacks an op on it."""
     suspects = behind(comparison, mismatch)
     if suspects:
         return _first(comparison, suspects).where
@@ -46,7 +46,7 @@ def line_of_use(comparison: OpComparison, mismatch: Mismatch) -> OpLine | None:
 
 
 def line_beside(comparison: OpComparison, mismatch: Mismatch) -> OpLine | None:
-    """The port's line for the rest of what the reference does in the line of an op that the port lacks."""
+    """For an op that the port lacks: the port's line for the other ops of the reference's line."""
     made = mismatch.other_made
     if made is None or (made.function is None and not made.is_module):
         return None  # a step of something larger has no line of its own
@@ -92,7 +92,7 @@ Lines = dict[Key, set[tuple[str | None, int | None]]]
 
 
 def _given_back(comparison: OpComparison, log: OpLog) -> Lines:
-    """What helpers give back that they were not given: where they are called."""
+    """Values that helper functions return and were not given, by the lines that call the helpers."""
     backend = comparison.case.backend if log is comparison.port else comparison.case.reference_backend
     found: Lines = {}
     for each in log.returns:
@@ -103,7 +103,7 @@ def _given_back(comparison: OpComparison, log: OpLog) -> Lines:
 
 
 def _lines(log: OpLog, given_back: Lines) -> Lines:
-    """Where every value comes from: the call of a helper that gives it back, or else the line of its op."""
+    """The line of every value: the call of the helper that returns it, or else the line of its op."""
     found = dict(given_back)
     for op in log.ops:
         for key in op.outputs.values():
@@ -113,7 +113,7 @@ def _lines(log: OpLog, given_back: Lines) -> Lines:
 
 
 def _last_return(comparison: OpComparison, mismatch: Mismatch, made: Op | None) -> OpLine | None:
-    """The last function that gave a value back before it was used, best of all one that was given it."""
+    """The last function that returned a value before its use, preferably one that was also given it."""
     begin = 0 if made is None else made.index
     end = len(comparison.port.ops) if mismatch.user is None else mismatch.user.index
     backend = comparison.case.backend
@@ -136,7 +136,7 @@ def _given_back_too(comparison: OpComparison, key: Key) -> bool:
 
 
 def order_of_making(comparison: OpComparison, mine: Op, order: tuple[int, ...], theirs: Op) -> OpLine | None:
-    """The line that makes values in another order than the reference does; None: it is only their use."""
+    """The line that computes values in another order than the reference; None: only their use differs."""
     slots = list(mine.inputs)
     own = [before_moving(comparison.port, mine, slots[index]) for index in order]
     others = [before_moving(comparison.reference, theirs, slot) for slot in theirs.inputs]
@@ -150,7 +150,7 @@ def order_of_making(comparison: OpComparison, mine: Op, order: tuple[int, ...], 
 
 
 def before_moving(log: OpLog, op: Op, slot: str) -> Op | None:
-    """The op that made what another takes, before it was only moved about."""
+    """The op that computed an input of another, skipping ops that only rearrange it."""
     made = log.maker(op, slot)
     while made is not None and made.name in LAYOUT and len(made.inputs) == 1:
         made = log.maker(made, next(iter(made.inputs)))

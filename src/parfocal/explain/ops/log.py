@@ -1,6 +1,6 @@
-"""What one call's own code does: its ops and the modules it calls, with the values they take and give.
+"""The log of one call's own code: its ops and the modules it calls, with their inputs and results.
 
-Values are told apart by content, so the way from one op to the next needs no tensor identities
+Values are identified by content, so the path from one op to the next needs no tensor identities
 and survives aliases, copies and changes in place.
 """
 
@@ -77,13 +77,13 @@ class Op:
 
     @property
     def repeatable(self) -> bool:
-        """Whether calling the function again leaves what it was given as it is."""
+        """Whether the function can be called again without changing its inputs."""
         return self.function is not None and not works_in_place(self.native, self.kwargs)
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """A function of the user's gave a tensor back, after so many ops."""
+    """A function of the user's code returned a tensor, after ``moment`` ops."""
 
     moment: int
     tensor: Any
@@ -115,7 +115,7 @@ class OpLog:
                 self.producers.setdefault(key, op)
 
     def cone(self, end: Op | None, known: Known) -> list[Op]:
-        """The ops that ``end`` comes from, back to values that are known; in order."""
+        """The ops that ``end`` depends on, back to values that are known; in order."""
         found: dict[int, Op] = {}
         waiting = [end] if end is not None else []
         while waiting:
@@ -141,9 +141,9 @@ class OpLog:
         return self.producers.get(self.results[slot])
 
     def _behind_same(self, op: Op) -> Op | None:
-        """The op itself, or who made what it hands on as it is.
+        """The op itself, or the maker of a value that it only passes on.
 
-        Dropout that is off makes nothing, nor does writing what is there already, a cast to the same, a copy.
+        Dropout that is off, a cast to the same dtype, a copy, or writing equal values make no new value.
         """
         first = next(iter(op.inputs), None)
         same = first is not None and list(op.outputs.values()) == [op.inputs[first]]
@@ -156,7 +156,7 @@ class OpLog:
         return next((op for op in reversed(self.ops) if key in op.outputs.values()), None)
 
     def only_moves(self, op: Op) -> bool:
-        """Whether an op gives what it was given, in another shape or order."""
+        """Whether an op only reshapes or reorders its input."""
         if op.name in LAYOUT:
             return True
         taken, given = list(op.inputs.values()), list(op.outputs.values())
@@ -175,7 +175,7 @@ def key_of(array: Array) -> Key:
 
 
 def hides_where(log: OpLog, op: Op) -> bool:
-    """Whether an op that takes a mask hides what the mask says yes to, or the rest."""
+    """Whether an op hides the places where its mask is true, or the others."""
     if op.name != "where":
         return True
     kept = log.values[list(op.inputs.values())[1]]

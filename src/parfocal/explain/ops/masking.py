@@ -1,4 +1,4 @@
-"""Rules about masks: that cover other places, or that are applied otherwise."""
+"""Rules about masks: of other places, or applied in another way."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _is_mixed(places: Array) -> bool:
 
 
 def _is_one_hot(log: OpLog, key: Key) -> bool:
-    """Whether ones stand for indices: they choose, and hide nothing."""
+    """Whether a value is one-hot: it selects elements and masks none."""
     made = log.producers.get(key)
     while made is not None and made.name in LAYOUT | {"cast"} and len(made.inputs) == 1:
         made = log.maker(made, next(iter(made.inputs)))
@@ -44,7 +44,7 @@ def _is_one_hot(log: OpLog, key: Key) -> bool:
 
 
 def _points(log: OpLog, key: Key) -> bool:
-    """Whether a value says which parts of another are taken: nothing is hidden by it."""
+    """Whether a value is an index into another: it masks nothing."""
     if log.values[key].dtype == np.bool_:
         return False
     waiting, seen = [key], {key}
@@ -68,7 +68,7 @@ def other_mask(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
 
 
 def masked_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The reference hides places of a value that the port uses as it is, and hides otherwise if at all."""
+    """The reference masks a value that the port uses directly; the port masks differently, or not at all."""
     own, others = between(comparison, mismatch)
     hiding = [
         op for op in others if hides(comparison.reference, op) and not _is_a_mask(comparison.reference, op)
@@ -96,14 +96,14 @@ def _is_a_mask(log: OpLog, op: Op) -> bool:
 
 
 def _is_masked(comparison: OpComparison, bare: Key, hidden: Key) -> bool:
-    """Whether the second value is the first with some places hidden: no mask, nor what fills it."""
+    """Whether the second value is the first with some places masked; not a mask, nor its fill value."""
     return comparison.reference.values[bare].shape == comparison.reference.values[hidden].shape
 
 
 def _hiding_earlier(
     comparison: OpComparison, own: list[Op], bare: Key, hidden: Array, covering: list[Op]
 ) -> float:
-    """The score when all take the hidden value instead of the bare one, and none hides anything itself."""
+    """The score if every user takes the masked value, and no later op masks."""
     backend = comparison.case.backend
     value = laid_out(hidden, comparison.port.values[bare].shape, comparison.port.values[bare])
     if value is None:

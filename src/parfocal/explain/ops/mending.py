@@ -1,4 +1,4 @@
-"""The lines to write for what is missing, in another order or in other places among the port's ops."""
+"""The lines to write for ops that are missing, and for values in another order or layout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEAR = limits.causes.MENDED_NEAR.value
 
 
 def missing_fix(comparison: OpComparison, ops: Sequence[Op], mismatch: Mismatch | None, words: str) -> str:
-    """One op more where a value is used; a second tensor must have a name there."""
+    """One more op where a value is used; a second tensor must have a name there."""
     if mismatch is None or len(ops) != 1:
         return words
     (op,) = ops
@@ -42,7 +42,7 @@ def missing_fix(comparison: OpComparison, ops: Sequence[Op], mismatch: Mismatch 
 
 
 def _stored_fix(comparison: OpComparison, op: Op, mismatch: Mismatch, words: str) -> str:
-    """What is computed and kept under a name of its own is written into the tensor that is used."""
+    """A result that is bound to a new name is to be stored into the tensor that is used."""
     value = comparison.matches.to_port.get(list(op.inputs.values())[-1])
     made = None if value is None else comparison.port.producers.get(value)
     use = None if mismatch.user is None else fixing.spot_of(mismatch.user)
@@ -61,13 +61,13 @@ def value_fix(comparison: OpComparison, mismatch: Mismatch, words: str) -> str:
 
 
 def made_fix(comparison: OpComparison, op: Op, order: Sequence[int], words: str) -> str:
-    """What an op takes in another order where it is made: parts of one statement change places."""
+    """Inputs of an op in another order, at the statement that makes them: parts of it are exchanged."""
     makers = [before_moving(comparison.port, op, slot) for slot in op.inputs]
     return fixing.exchanged_among([maker for maker in makers if maker is not None], order, words)
 
 
 def mask_fix(comparison: OpComparison, mismatch: Mismatch, words: str) -> str:
-    """Another argument of what makes the mask, or the mask the other way round."""
+    """Another argument of the op that makes the mask, or the mask inverted."""
     mine, theirs = producers(comparison, mismatch)
     if mine is not None and theirs is not None and mine.name == theirs.name:
         others = told(theirs, comparison.case.reference_backend.is_tensor)

@@ -1,4 +1,4 @@
-"""Where two ways to one result part: from the wrong value back, op by op, as long as both do the same."""
+"""Where two computations part: traced back from the wrong value, op by op, while both sides do the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STEPS = limits.searches.MISMATCH_STEPS.value
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A value of the port and the one that should be in its place, and who uses them."""
+    """A value of the port, the reference's value that it should be, and the ops that use them."""
 
     port: Key
     reference: Key
@@ -42,7 +42,7 @@ class Mismatch:
 
 
 def narrowed(comparison: OpComparison) -> list[Mismatch]:
-    """The mismatches where no step back is left, and after them those they were found from."""
+    """The innermost mismatches, where no further step back is possible, then those that led to them."""
     inner, outer = _walked(comparison)
     seen = {(mismatch.port, mismatch.reference) for mismatch in (*inner, *outer)}
     aside = [mismatch for mismatch in _aside(comparison) if (mismatch.port, mismatch.reference) not in seen]
@@ -50,7 +50,7 @@ def narrowed(comparison: OpComparison) -> list[Mismatch]:
 
 
 def innermost(comparison: OpComparison, *, moved: bool) -> list[Mismatch]:
-    """The mismatches where no step back is left: all that is wrong, where several things are.
+    """The mismatches where no further step back is possible: several, where several things are wrong.
 
     ``moved``: also where one of an op's tensors is only laid out otherwise and another is wrong.
     """
@@ -58,7 +58,7 @@ def innermost(comparison: OpComparison, *, moved: bool) -> list[Mismatch]:
 
 
 def ways_through(comparison: OpComparison) -> tuple[list[Mismatch], list[Mismatch]]:
-    """The innermost mismatches and those they were found from, also through ops that are others there."""
+    """The innermost mismatches and those that led to them, also through ops that differ themselves."""
     return _walked(comparison, through=True)
 
 
@@ -91,7 +91,7 @@ def _walked(
 
 
 def _aside(comparison: OpComparison) -> Iterator[Mismatch]:
-    """Ops of the same name on both sides that differ in one tensor only, wherever they stand."""
+    """Ops of the same name on both sides that differ in one input only, wherever they stand."""
     for mine in comparison.suspects:
         for theirs in comparison.counterparts:
             if mine.name != theirs.name or mine.is_module:
@@ -163,7 +163,7 @@ def _are_steps_alike(mine: Op, theirs: Op, *, through: bool) -> bool:
 
 
 def _scale_alike(comparison: OpComparison, mine: Op, theirs: Op) -> bool:
-    """Whether one op divides by a number and the other multiplies with what that comes to."""
+    """Whether one op divides by a number and the other multiplies by its inverse."""
     if {mine.name, theirs.name} != SCALING:
         return False
     own = told(mine, comparison.case.backend.is_tensor).get("scalar")
@@ -203,7 +203,7 @@ def _are_kin(mine: Op, theirs: Op) -> bool:
 def _without_layout(
     comparison: OpComparison, mismatch: Mismatch, mine: Op | None, theirs: Op | None
 ) -> Iterator[Mismatch]:
-    """One side only moves values about where the other does something: look behind it."""
+    """One side only rearranges values here: compare the value before that."""
     if rearranged(comparison.port.values[mismatch.port], comparison.reference.values[mismatch.reference]):
         return
     for op, is_port in ((mine, True), (theirs, False)):
@@ -229,7 +229,7 @@ def producers(comparison: OpComparison, mismatch: Mismatch) -> tuple[Op | None, 
 
 
 def told_alike(comparison: OpComparison, mine: Op, theirs: Op) -> bool:
-    """Whether two ops were told the same, as far as it is said on both sides."""
+    """Whether the arguments that both ops were given are equal."""
     if mine.name in LAYOUT:
         return True  # said in too many ways; their results tell
     ours = told(mine, comparison.case.backend.is_tensor)

@@ -1,7 +1,7 @@
 """A layer of the framework that the port calls where the reference's code has a function, or nothing.
 
-Such a layer has no partner, so what it is set to is compared with what the function is told. The
-layer is built anew inside the port's call, by the line of code that is then recommended.
+Such a layer has no partner, so its settings are compared with the function's arguments. The layer is
+built anew inside the port's call, by the line of code that is then recommended.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.errors import UnsupportedError
-from parfocal.explain.causes import OpLine, PortLine, Proof, code_of, place, spelled_path
-from parfocal.explain.causes import said as in_words
+from parfocal.explain.causes import OpLine, PortLine, Proof, code_of, place, spelled_path, two_values
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Op
@@ -31,7 +30,7 @@ MANY = 3  # layers in a row that are written as a slice
 
 
 def other_layer(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The layer is set otherwise than the function is told, or is another function."""
+    """The layer's settings differ from the function's arguments, or it is another function."""
     mine, theirs = producers(comparison, mismatch)
     if mine is None or theirs is None or not _can_change(comparison, mine):
         return
@@ -57,7 +56,7 @@ def _can_change(comparison: OpComparison, op: Op) -> bool:
 
 
 def _has_weights(comparison: OpComparison, op: Op) -> bool:
-    """Without, what a layer does is all said by its settings."""
+    """Whether a layer has weights; without, its settings say all that it does."""
     return bool(comparison.case.backend.state(comparison.case.precise.port.modules[op.path or ""]))
 
 
@@ -76,7 +75,7 @@ def _set_otherwise(
         settings = {**node.settings, **{name: words[name] for name in names}}
         score = _built(comparison, mine, node.kind, settings)
         if score <= comparison.case.limit:
-            values = joined("; ", (_both(name, words[name], node.settings[name]) for name in names))
+            values = joined("; ", (two_values(name, words[name], node.settings[name]) for name in names))
             message = phrase(
                 "{values} ({kind} {path}, {spelled} in {line})",
                 values=values,
@@ -109,17 +108,8 @@ def _another(comparison: OpComparison, mine: Op, theirs: Op, words: Mapping[str,
             return
 
 
-def _both(name: str, theirs: Any, mine: Any) -> str:
-    return phrase(
-        "{name} is {reference} in the reference, {port} in the port",
-        name=name,
-        reference=in_words(theirs),
-        port=in_words(mine),
-    )
-
-
 def layer_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The port calls a layer on a value that the reference uses as it is."""
+    """The port calls a layer on a value that the reference uses directly."""
     own, others = between(comparison, mismatch)
     if len(own) != 1 or others or not _can_change(comparison, own[0]) or _has_weights(comparison, own[0]):
         return
@@ -138,7 +128,7 @@ def layer_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]
 
 
 def layer_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The reference does one thing more between two of the layers that the port has one after the other."""
+    """The reference applies one more op between two layers that the port calls in sequence."""
     own, others = between(comparison, mismatch)
     case, builder = comparison.case, comparison.case.backend
     if case.node.kind != "Sequential" or own or len(others) != 1 or not isinstance(builder, LayerBuilder):

@@ -1,8 +1,8 @@
-"""What ops are to each other: groups of common names, and modules that do what an op does."""
+"""Groups of ops by common name, and the layers that do the same as an op."""
 
 from __future__ import annotations
 
-# Ops that move values about without changing them.
+# Ops that rearrange values without changing them.
 LAYOUT = frozenset(
     {
         *("reshape", "transpose", "squeeze", "unsqueeze", "contiguous", "clone", "expand", "detach"),

@@ -1,4 +1,4 @@
-"""Both sides' ops around one divergence, what is the same in them, and how to try a change.
+"""The ops of both sides around one divergence, the values they share, and how to try a change.
 
 The suspects are the port's ops between values that the reference has too and the value that is
 wrong. A change is tried on these ops alone first, and then proven by running the port's call again
@@ -91,13 +91,13 @@ class OpComparison:
                     yield comparison
 
     def apart_from_it(self) -> list[Place]:
-        """Where else something is wrong that what gives the wrong value has no part in."""
+        """Other wrong places, which the op that gives the wrong value does not influence."""
         end = None if self.end is None else self.end.index
         comparisons = (each for each in self.elsewhere() if end not in {op.index for op in each.suspects})
         return [comparison.check.port for comparison in comparisons]
 
     def with_sources(self) -> list[Op]:
-        """The suspects and the ops right before them: a number may be missing in between."""
+        """The suspects and the ops right before them, between which a number may be missing."""
         indices = {op.index for op in self.suspects}
         taken = {key for op in self.suspects for key in op.inputs.values()}
         return [op for op in self.port.ops if op.index in indices or taken & set(op.outputs.values())]
@@ -120,7 +120,7 @@ class OpComparison:
                 yield other
 
     def seen_at(self, wrong: Key, right: Key, end: Op | None, other_end: Op | None) -> OpComparison:
-        """The same code judged at one value on the way: what puts it right is kept and proves nothing yet."""
+        """The same code judged at an intermediate value: changes that mend it are kept as candidates."""
         return replace(
             self, wrong=wrong, right=right, end=end, other_end=other_end, on_the_way=True, accepted=[]
         )
@@ -134,7 +134,7 @@ class OpComparison:
         return self.case.judge(array, self.case.expected(self.check, array), self.check)
 
     def try_remade(self, op: Op, remake: Remake) -> float:
-        """The score when this op, wherever the same line makes it, gives something else."""
+        """The score if this op, wherever the same line makes it, gives another result."""
         return self.try_edits({each.index: remake for each in self.alike(op)}, {op.index: remake})
 
     def try_fed(self, user: Op, slot: str, make: Callable[[], Any]) -> float:
@@ -149,7 +149,7 @@ class OpComparison:
         return score
 
     def try_edits(self, *choices: Edits) -> float:
-        """The best score of changes to ops: tried on the ops in between alone, then on the whole call."""
+        """The best score of changes to ops: tried first on the ops alone, then on the whole call."""
         best = INFINITE
         for edits in choices:
             if best <= self.case.limit:
@@ -189,7 +189,7 @@ class OpComparison:
         return score
 
     def score_at(self, repeated: RepeatResult | None, check: Check) -> float:
-        """Of what is not looked at because it was handed through as it should be: nothing is wrong."""
+        """The score at a place; 0 for a tensor that was rightly passed through and therefore not compared."""
         if repeated is None:
             return INFINITE
         observed = repeated.places.get(check.port)
@@ -314,7 +314,7 @@ def _comparison(case: Case, port: OpLog, reference: OpLog) -> OpComparison | Non
 
 
 def _before(log: OpLog, place: Place) -> dict[Key, Array]:
-    """The values that were there when the one at a place was: what comes later explains nothing."""
+    """The values that existed when the one at a place was made: later ones explain nothing."""
     user = next((op for op in log.ops if op.call == place[0] and place[1] == "input"), None)
     end = log.ended if user is None else user.index
     if end is None or end == len(log.ops):

@@ -1,4 +1,4 @@
-"""What two rows of ops from the same values differ by, in words: other ops, or the same told otherwise."""
+"""How two sequences of ops on the same values differ: by other ops, or by other arguments of the same ops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from parfocal.phrases import joined, phrase
 def way_proof(
     comparison: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float
 ) -> Proof | None:
-    """The same values taken through other ops, or through the same ones told otherwise; None: neither."""
+    """Other ops on the same values, or the same ops with other arguments; None: neither."""
     backends = comparison.case.backend, comparison.case.reference_backend
     while min(len(own), len(others)) > 1 and own[-1].name == others[-1].name:
         if told(own[-1], backends[0].is_tensor) != told(others[-1], backends[1].is_tensor):
@@ -47,7 +47,7 @@ def way_proof(
 def _shaped_otherwise(
     comparison: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float
 ) -> Iterator[Proof]:
-    """Of the first op that is told the same, and takes the same numbers in another shape."""
+    """For the first op with the same arguments that takes the same numbers in another shape."""
     for mine, theirs in zip(own, others, strict=True):
         for key, other in zip(mine.inputs.values(), theirs.inputs.values(), strict=False):
             shape, right = (
@@ -74,7 +74,7 @@ def _shaped_otherwise(
 
 
 def _codes_of_words(comparison: OpComparison, own: Sequence[Op], others: Sequence[Op]) -> Iterator[str]:
-    """Of what ops of the same names are told on both sides, and told otherwise."""
+    """The codes of arguments in which ops of the same name differ."""
     left = list(others)
     for mine in own:
         theirs = next((op for op in left if op.name == mine.name), None)
@@ -89,7 +89,7 @@ def _codes_of_words(comparison: OpComparison, own: Sequence[Op], others: Sequenc
 
 
 def _with_words(op: Op, backend: Backend) -> str:
-    """An op and what it is told."""
+    """An op with its arguments, as a call."""
     parts = []
     for name, value in told(op, backend.is_tensor).items():
         text = indexed(value) if name == "index" else words(value)

@@ -98,7 +98,7 @@ def values_moved(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof
 
 
 def ops_in_another_order(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The same ops, one after the other in another order; or one more or less in a row of several."""
+    """The same ops in another order; or one op more or less in a sequence of several."""
     everything = between(comparison, mismatch)
     own, others = ([op for op in ops if op.name not in SELECTING] for ops in everything)
     if not own or not others or len(own) + len(others) < 3:
@@ -130,7 +130,7 @@ def ops_in_another_order(comparison: OpComparison, mismatch: Mismatch) -> Iterat
 
 
 def _told_otherwise(comparison: OpComparison, own: list[Op], others: list[Op]) -> Iterator[str]:
-    """What ops of the same names are told on both sides, where that differs too."""
+    """Arguments in which ops of the same name differ as well."""
     for op in own:
         alike = [each for each in others if each.name == op.name]
         if len(alike) != 1 or told_alike(comparison, op, alike[0]):
@@ -151,7 +151,7 @@ def _told_otherwise(comparison: OpComparison, own: list[Op], others: list[Op]) -
 
 
 def taken_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """Parts of the same values taken and joined otherwise, in whatever number of steps."""
+    """Parts of the same values, selected and joined differently, in any number of steps."""
     own, others = between(comparison, mismatch)
     if not own or not others or not same_sources(comparison, own, others):
         return
@@ -166,7 +166,7 @@ def taken_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pr
 
 
 def another_value(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """The port takes a value that both sides have, but not here."""
+    """The port uses a value that both sides have, but in the place of another one."""
     if (
         not comparison.knows(mismatch.port)
         or not comparison.known_to_port(mismatch.reference)

@@ -1,4 +1,4 @@
-"""The line to write where a call is given too much or too little: its arguments, in the caller's names."""
+"""The line to write where a call has too many, too few or wrong arguments, in the caller's names."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def calling(case: Case, order: int, path: str) -> FixLine | None:
 def in_order(case: Case, order: Mapping[str, str], words: str) -> str:
     """The call with its own arguments at other positions: ``order`` says whose goes where.
 
-    It is not tried in the caller: there each tensor is led along where it was, and the call itself was
-    tried with them so.
+    It is not tried in the caller, where each tensor would be led to its old position; the call itself was
+    tried with the new order.
     """
     _, op = caller(case)
     spot = None if op is None else fixing.spot_of(op)
@@ -78,8 +78,8 @@ def in_order(case: Case, order: Mapping[str, str], words: str) -> str:
 def as_the_reference(case: Case, slots: Mapping[str, str], values: Mapping[str, Any], words: str) -> str:
     """The call with the expressions of the reference's code for some arguments, or else with their values.
 
-    ``slots``: where each is passed in the port. A value is only told where the line runs right by it as a
-    whole: it may be another every time.
+    ``slots``: where each is passed in the port. A value is written only if the whole call is right with it,
+    since it may differ from run to run of the line.
     """
     comparison, op = caller(case)
     spot = None if op is None else fixing.spot_of(op)
@@ -91,7 +91,7 @@ def as_the_reference(case: Case, slots: Mapping[str, str], values: Mapping[str, 
     texts = {slots[name]: text for name, text in spelled.items() if text is not None}
     if len(texts) == len(slots):
         line = _tried(comparison, passing(spot, texts), words)
-        if line != words:
+        if isinstance(line, FixLine):
             return line
     patch = passing(spot, {slots[name]: written(value) for name, value in values.items()})
     return words if patch is None or verdict(comparison, patch) != MENDED else FixLine.of(patch)

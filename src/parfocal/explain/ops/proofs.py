@@ -1,4 +1,4 @@
-"""What a proven hypothesis about an op says."""
+"""The proofs of hypotheses about ops: the code, the message and the fix of each."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def argument_proof(
 def extra_proof(
     comparison: OpComparison, ops: Sequence[Op], score: float, right: tuple[Op, str] | None = None
 ) -> Proof:
-    """Of one op too many, or of several in a row; ``right``: which of them takes the right value."""
+    """For one extra op, or several in sequence; ``right``: the op and slot that take the right value."""
     codes = {"cast": "dtype.precision"}
     op = next((op for op in ops if op.name in RANDOM), ops[0])
     tensors = {key for each in ops for key in each.inputs.values()}
@@ -113,7 +113,7 @@ def missing_proof(
     score: float,
     mismatch: Mismatch | None = None,
 ) -> Proof:
-    """Of one op of the reference that is missing, or of several in a row."""
+    """For one missing op of the reference, or several in sequence."""
     op = ops[-1]
     scalar = said(op, comparison.case.reference_backend.is_tensor).get("scalar")
     value = phrase(" with {words}", words=words(scalar.value)) if scalar is not None and len(ops) == 1 else ""
@@ -146,7 +146,7 @@ def missing_proof(
 
 
 def lacking_proof(comparison: OpComparison, mine: Op, theirs: Op, key: Key, score: float) -> Proof:
-    """An op that is handed a tensor less than in the reference."""
+    """For an op that is passed one tensor less than in the reference."""
     shape = list(comparison.reference.values[key].shape)
     code = "op.bias" if len(shape) == 1 else "op.missing"
     message = phrase(
@@ -302,7 +302,7 @@ def source_of(comparison: OpComparison, key: Key, made: Op | None) -> str:
 
 
 def early_proof(mine: Op, theirs: Op, where: OpLine, score: float) -> Proof:
-    """An op that both sides have, at another point of the way."""
+    """For an op that both sides have, at different points."""
     message = phrase(
         "{spelled} is applied at another point in the port ({line}) than in the reference ({there})",
         spelled=mine.spelled,
@@ -435,7 +435,7 @@ def split_proof(comparison: OpComparison, mine: Op, theirs: Op, score: float) ->
 
 
 def hides(log: OpLog, op: Op) -> bool:
-    """Whether an op puts one value in some places, or makes them very low."""
+    """Whether an op masks: it fills some places with one value, or makes them very low."""
     if op.name != "where":
         return op.name in MASKING or masks(log, op)
     arrays = [log.values[key] for key in op.inputs.values()]
@@ -443,7 +443,7 @@ def hides(log: OpLog, op: Op) -> bool:
 
 
 def masks(log: OpLog, op: Op) -> bool:
-    """Whether an op hides places by adding or taking away very much."""
+    """Whether an op masks by adding or subtracting very large numbers."""
     if op.name not in ("add", "sub", "mul"):
         return False
     arrays = [log.values[key] for key in (*op.inputs.values(), *op.outputs.values())]

@@ -40,7 +40,7 @@ def equal(name: str, mine: Any, theirs: Any, comparison: OpComparison, op: Op) -
 
 
 def _plain(value: Any) -> Any:
-    """Frameworks say 2, (2,) or (2, 2) for the same."""
+    """A value in one spelling: frameworks write 2, (2,) or (2, 2) for the same."""
     if isinstance(value, (list, tuple)) and value and all(item == value[0] for item in value):
         return value[0]
     return tuple(value) if isinstance(value, list) else value

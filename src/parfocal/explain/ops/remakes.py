@@ -1,4 +1,4 @@
-"""Ways to make an op give something else, as functions of the call under way."""
+"""Changes of an op's result, as functions that are called in place of the op."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reshaping(shape: tuple[int, ...], right: tuple[int, ...]) -> Remake:
 
 
 def retelling_all(op: Op, changes: Mapping[str, tuple[PassedArgument, Any]]) -> Remake:
-    """Told several things otherwise at once."""
+    """The op with several other arguments at once."""
 
     def remake(call: OpCall) -> Any:
         assert call.function is not None
@@ -57,7 +57,7 @@ def _like(before: Any, new: Any) -> Any:
 
 
 def again(op: Op, argument: PassedArgument, value: Any) -> Callable[[], Any]:
-    """What the op gives for the same tensors when it is told something else."""
+    """The op's result for the same tensors with another argument."""
 
     def make() -> Any:
         assert op.function is not None
@@ -93,7 +93,7 @@ def reordering(slots: list[str], order: tuple[int, ...]) -> Remake:
 
 
 def turning(backend: Backend, slots: Sequence[str], order: tuple[int, ...]) -> Remake:
-    """With axes of some tensors in an order that is its own opposite, and back in what it gives."""
+    """The op with axes of some inputs permuted, by an order that is its own inverse, and its result too."""
 
     def turned(tensor: Any) -> Any:
         return backend.from_array(np.ascontiguousarray(backend.to_array(tensor).transpose(order)))
@@ -127,7 +127,7 @@ def feeding(backend: Backend, slot: str, array: Array) -> Remake:
 
 
 def merged(choices: Iterable[Mapping[int, Remake]]) -> dict[int, Remake]:
-    """Several changes at once; of two to one op the first, but tensors in different slots together."""
+    """Several changes at once; of two for one op the first, except that inputs in different slots combine."""
     found: dict[int, Remake] = {}
     for edits in choices:
         for index, remake in edits.items():
@@ -138,7 +138,7 @@ def merged(choices: Iterable[Mapping[int, Remake]]) -> dict[int, Remake]:
 
 
 def handing(backend: Backend, word: str, array: Array) -> Remake:
-    """What it gives with one tensor more."""
+    """The op's result with one more tensor as an argument."""
 
     def remake(call: OpCall) -> Any:
         assert call.function is not None
@@ -148,7 +148,7 @@ def handing(backend: Backend, word: str, array: Array) -> Remake:
 
 
 def giving(backend: Backend, array: Array) -> Remake:
-    """A value, whatever it is given."""
+    """A fixed value."""
     return lambda call: backend.from_array(array)
 
 

@@ -1,7 +1,7 @@
-"""The line to write where a way differs by more than a word: the reference's, in the port's own names.
+"""The line to write where more than one argument differs: the reference's expression in the port's names.
 
-Every line is tried before it is told: the port's call runs with the patched code, led along and free,
-and must give what the reference gives.
+Every line is tried before it is recommended: the port's call runs with the patched code, once led by the
+reference's values and once freely, and must give the reference's results.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def mended(comparison: OpComparison, mismatch: Mismatch | None, proof: Proof) ->
 def _set_or_said(
     comparison: OpComparison, mismatch: Mismatch | None, proof: Proof, setting: ModuleSetting
 ) -> Proof:
-    """A setting of the module, unless that does not mend and a line does: others may use it, too."""
+    """The setting, or a line of source where only that mends: other code may use the setting, too."""
     case = comparison.case.at_outputs()
     with ExitStack() as made:
 
@@ -80,7 +80,7 @@ def _tried(comparison: OpComparison, mismatch: Mismatch | None, proof: Proof) ->
         if mark >= BETTER and allowance is not None and not allowance.has_room:
             break
         if patch.also and mark >= BETTER:
-            break  # what one line leaves wrong elsewhere is another mistake sooner than part of this one
+            break  # what one line leaves wrong elsewhere is more likely another mistake
         found = verdict(comparison, patch)
         if found > mark or (found == MENDED and _is_in(proof, patch)):
             best, mark = patch, found
@@ -101,7 +101,7 @@ def _tried(comparison: OpComparison, mismatch: Mismatch | None, proof: Proof) ->
 
 
 def _may_be_elsewhere(comparison: OpComparison, mismatch: Mismatch, proof: Proof) -> bool:
-    """Whether something is missing, and no helper lets the value pass as it was given it."""
+    """Whether an op is missing, and no helper returns the value just as it was given."""
     if not comparison.knows(mismatch.port) or proof.code != "op.missing":
         return False
     passing = (each.tensor for each in comparison.port.returns if each.given)
@@ -117,7 +117,7 @@ def _is_in(proof: Proof, patch: Patch) -> bool:
 
 
 def _placed(proof: Proof, patch: Patch) -> Proof:
-    """What is missing is missing where it mends."""
+    """The proof with the patched line as the place of what is missing."""
     where = proof.port
     if where is None:
         return proof
@@ -143,7 +143,7 @@ def _candidates(
 
 
 def _with_names(comparison: OpComparison, patches: Iterable[Patch]) -> Iterator[Patch]:
-    """Lines, and where they run more than once also those that say names instead of numbers."""
+    """The patches; for lines that run more than once also variants with names instead of numbers."""
     for patch in patches:
         yield patch
         runs = [
@@ -154,7 +154,7 @@ def _with_names(comparison: OpComparison, patches: Iterable[Patch]) -> Iterator[
 
 
 def _carried(comparison: OpComparison, mismatch: Mismatch | None) -> Iterator[Patch]:
-    """A name that a loop gives the latest value alone, where the reference adds it to the others."""
+    """A loop that overwrites a name with each value, where the reference accumulates them."""
     made = None if mismatch is None else mismatch.other_made
     if mismatch is not None and made is not None and made.name in CARRYING and len(made.inputs) == 2:
         for place in _uses(comparison, mismatch):
@@ -164,9 +164,9 @@ def _carried(comparison: OpComparison, mismatch: Mismatch | None) -> Iterator[Pa
 
 
 def _rewritten(comparison: OpComparison, mismatch: Mismatch | None) -> Iterator[Patch]:
-    """The right value at every place where the wrong one is made, handed on or used.
+    """The right value at every place where the wrong one is computed, returned or used.
 
-    First in one line; then together with statements right before it, which go.
+    First as a change of one line; then together with the removal of statements right before it.
     """
     own = [] if mismatch is None else [(comparison, mismatch)]
     ways = [*own, *((one, at) for one in (comparison, *comparison.elsewhere()) for at in narrowed(one))]
@@ -195,7 +195,7 @@ def _patch(writer: Writer, mismatch: Mismatch) -> Patch | None:
 
 
 def _as_it_lies(comparison: OpComparison, mismatch: Mismatch) -> tuple[Key, Op | None]:
-    """The right value before the reference moves it about, if it lies there as the port has it."""
+    """The right value before the reference rearranges it, if it has the port's shape there."""
     log, shape = comparison.reference, comparison.port.values[mismatch.port].shape
     key, made = mismatch.reference, mismatch.other_made
     while (
@@ -238,7 +238,7 @@ def _uses(comparison: OpComparison, mismatch: Mismatch) -> Iterator[EditPlace]:
 
 
 def verdict(comparison: OpComparison, patch: Patch) -> int:
-    """How right the call is with a patch: as a whole, wherever it is looked at, or where it was wrong."""
+    """How much of the call is right with a patch: all, every compared place, or the wrong place alone."""
     case, whole = comparison.case, comparison.case.at_outputs()
     with patched(case.precise.port.modules.values(), patch) as functions:
         if not functions:
@@ -273,7 +273,7 @@ def _judged(
     calls: CallOrder,
 ) -> int:
     case = comparison.case
-    # values are led along by the order of calls: in another order only the free run tells, rounding and all
+    # leading goes by the order of calls: in another order only the free run tells, with all its rounding
     if led is None or calls.paths != [node.path for node in case.precise.port.trace.subtree(case.start)]:
         return MENDED if whole.with_drift().score(free) <= case.limit else WORSE
     if case.score(led) <= case.limit:
@@ -301,7 +301,7 @@ def wrong_with(comparison: OpComparison, patch: Patch) -> list[repeat.Place] | N
 
 
 class CallOrder:
-    """Hears which modules are called, in order."""
+    """Records which modules are called, in order."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []

@@ -1,7 +1,7 @@
-"""A line that several calls run: a fix for one of them must leave those right that are.
+"""A line that several calls run: a fix for one of them must not break calls that are already correct.
 
-The patched code is tried on the other calls. Where it would spoil one, another line that mends is told if
-it spoils none, or else the new line for those modules alone that an attribute of theirs tells apart.
+The patched code is tried on the other calls. If it breaks one, another line that mends and breaks none is
+taken; or else the new line is written with a condition on an attribute that only the wrong modules have.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def in_shared_code(case: Case, fix: str) -> str:
 def _better(
     case: Case, patches: Sequence[Patch], others: Sequence[Case], spoilt: Sequence[Case], mended: int
 ) -> Patch | None:
-    """Of other lines, the one that mends more calls and leaves right what is."""
+    """The alternative line that mends more calls and breaks none."""
     whole, around = case.at_outputs(), _calling(case, others)
     best = None
     for patch in patches:
@@ -88,7 +88,7 @@ class _Calling:
     checks: Sequence[Sequence[Check]]
 
     def right(self, repeated: RepeatResult | None) -> int:
-        """How many of the calls are right; none if the first is not, which all is about."""
+        """How many of the calls are right; 0 if the first, which the fix is for, is not."""
         right = [self._is_right(repeated, checks) for checks in self.checks]
         return sum(right) if right[0] else 0
 

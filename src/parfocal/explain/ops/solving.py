@@ -1,4 +1,4 @@
-"""Rules about numbers and constants of the port's code, which the reference says otherwise or not at all."""
+"""Rules about numbers and constants of the port's code that the reference has differently, or not at all."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SOLVES: dict[tuple[str, str], Solve] = {
 
 
 def other_number(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """An op that would be right with another number, wherever the reference has it from."""
+    """An op that is right with another number, whatever the reference's source of it."""
     mine, _ = producers(comparison, mismatch)
     if mine is None or mine.function is None or len(mine.inputs) != 1 or comparison.knows(mismatch.port):
         return
@@ -102,7 +102,7 @@ def _roots(value: float) -> Iterator[float]:
 
 
 def other_constant(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
-    """What both sides make of nothing but numbers, and make otherwise."""
+    """Tensors that both sides create from constants, with different values."""
     mine, theirs = producers(comparison, mismatch)
     if mine is None or theirs is None or mine.inputs or theirs.inputs or mine.function is None:
         return

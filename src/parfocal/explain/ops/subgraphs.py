@@ -1,4 +1,4 @@
-"""The two ways of a mismatch: the ops on both sides, what they start from, one value in the other side."""
+"""The two subgraphs of a mismatch: their ops, the values they start from, and transplanting one value."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def moving(comparison: OpComparison, mismatch: Mismatch) -> tuple[list[Op], list
 
 
 def transplanted(comparison: OpComparison, mismatch: Mismatch) -> float:
-    """The score with the reference's value in the place of the port's.
+    """The score with the reference's value in place of the port's.
 
     That shows where the two part. What a rule says of it must follow from the ops on both sides.
     """

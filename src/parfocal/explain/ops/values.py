@@ -1,4 +1,4 @@
-"""Which values of two logs are the same numbers, in whatever layout."""
+"""Which values of two logs hold the same numbers, in any layout."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def one(a: ComparableValue, b: ComparableValue, rounding: float = ROUNDING) -> b
 
 
 def rearranged(a: Array, b: Array) -> bool:
-    """The same numbers up to rounding, in whatever order."""
+    """The same numbers up to rounding, in any order."""
     if a.size != b.size:
         return False
     left, right = ComparableValue(a), ComparableValue(b)
@@ -134,7 +134,7 @@ def laid_out(reference: Array, port_shape: tuple[int, ...], like: Array) -> Arra
 
 
 def is_mask(array: Array) -> bool:
-    """Of two different values only, or additive: nothing but zeros and what is as good as minus infinity."""
+    """Whether an array is a mask: of two values only, or of zeros and very large negative numbers."""
     if array.dtype == np.bool_:
         return True
     if array.dtype.kind not in "fViu" or array.size < 2:

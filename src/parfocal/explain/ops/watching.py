@@ -154,7 +154,7 @@ class Watcher:
         return {"span": inner.span, "around": self._tensors(frames[0]), "frames": stand}
 
     def _tensors(self, frame: FrameType) -> dict[str, Any]:
-        """Of a frame, by how they are written: those with a name, then those in a list with one."""
+        """The tensors of a frame by the expressions for them: names first, then items of named lists."""
         is_tensor, names = self._backend.is_tensor, frame.f_locals
         found = {name: value for name, value in names.items() if is_tensor(value)}
         for name, value in names.items():
@@ -220,7 +220,7 @@ class Watcher:
 
     @contextmanager
     def seeing_returns(self) -> Iterator[None]:
-        """While inside, what functions of the user's give back is noted."""
+        """Records what functions of the user's code return, for a while."""
         before = sys.getprofile()
         sys.setprofile(None)
         self._sees_returns = True
@@ -234,7 +234,7 @@ class Watcher:
 
     @contextmanager
     def _looking_away(self) -> Iterator[None]:
-        """Only the model itself is looked at: what is done to watch it is most of what there is."""
+        """Switches the profiler off in the watcher's own code, which would be most of what it sees."""
         if self._sees_returns:
             sys.setprofile(None)
         try:

@@ -42,7 +42,7 @@ LONGEST = limits.searches.EXPRESSION_LENGTH.value
 
 @dataclass(frozen=True, slots=True)
 class EditPlace:
-    """An expression, or an input of it, that is to be another; what was done before ``moment`` is known."""
+    """An expression, or an input of it, to replace; the ops before ``moment`` are known there."""
 
     spot: SourceSpot
     slot: str | None
@@ -118,7 +118,7 @@ class Writer:
         return all(self.comparison.matches.are_one(mine, theirs) for mine, theirs in pairs)
 
     def computed(self, key: Key, made: Op, depth: int = 0) -> str | None:
-        """The op itself, written, also where its value has a name."""
+        """The op itself as code, also where its value has a name."""
         log = self.comparison.reference
         texts = []
         for slot, each in made.inputs.items():
@@ -263,7 +263,7 @@ def _steps(comparison: OpComparison, place: EditPlace) -> list[Op]:
 
 
 def _locals(place: EditPlace, steps: list[Op]) -> Mapping[str, Any]:
-    """Names that stay what they are from the last step on."""
+    """Names that keep their value from the last step on."""
     if place.around is not None and not place.without:
         return place.around
     lines = range((place.without[-1].end_lineno or 0) + 1) if place.without else None

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.brief import brief
-from parfocal.explain.causes import number
+from parfocal.explain.causes import said as words
 from parfocal.explain.updates.floors import LIMIT, distance
 from parfocal.explain.updates.rules import BeforeUpdate, updated
 from parfocal.explain.updates.settings import code_of, differences, same
@@ -176,8 +175,8 @@ def _told(
         "{title}{few} is {reference} in the reference and {port} in the port",
         title=title,
         few=few,
-        reference=_value(ours),
-        port=_value(theirs),
+        reference=words(ours),
+        port=words(theirs),
     )
     first = where[0]
     kind = first.reference.kind if name in ("kind", "decay", "momentum") else first.port.kind
@@ -194,7 +193,7 @@ def _told(
     elif few:
         fix += phrase(" for {places}", places=_places([each.path for each in where]))
     after = first.reference.score()
-    facts = name, _value(ours), _value(theirs)
+    facts = name, words(ours), words(theirs)
     return Cause(code_of(name), message, fix, 0.0 if after is None else min(after, LIMIT), facts=facts)
 
 
@@ -227,10 +226,6 @@ def _smaller_epsilon(evidence: UpdateEvidence, written: Written) -> str:
     return phrase("write {line}: inside of the root epsilon counts as its square does outside", line=line)
 
 
-def _value(value: Any) -> str:
-    return number(value) if isinstance(value, float) else brief(value)
-
-
 def _by_solving(
     hidden: Sequence[UpdateEvidence], every: Sequence[UpdateEvidence], written: Written
 ) -> list[Cause]:
@@ -245,7 +240,7 @@ def _by_solving(
 
 
 def _differing(changed: Mapping[str, Any], evidence: UpdateEvidence) -> list[tuple[str, Any]]:
-    """Of a solution, what is not as in the reference."""
+    """The settings of a solution that differ from the reference's."""
     right = evidence.reference.settings
     kept = {**changed}
     if kept.get("decay") == right.get("decay", "l2") or not kept.get("weight_decay", True):
@@ -280,13 +275,13 @@ def _shown(name: str, value: Any, where: Sequence[UpdateEvidence], of: int, writ
         "{title}{few} is {reference} in the reference; the port's updates, computed again, show {value}",
         title=NAMES.get(name, name),
         few=few,
-        reference=_value(right),
-        value=_value(value),
+        reference=words(right),
+        value=words(value),
     )
     if name != "lr" and said is not None and not same(said, value):
-        message += phrase(", whatever its optimizer says ({value})", value=_value(said))
+        message += phrase(", whatever its optimizer says ({value})", value=words(said))
     line = written(first.port.kind, _to_write(name, right, first.reference.settings))
     fix = phrase("make the port's update that of {line}", line=line)
     expected = updated(first.port.kind, with_settings(first.port.settings, {name: value}), first.port.moment)
     after = 0.0 if expected is None else distance(first.port.outcome, expected, first.port.floor())
-    return Cause(code_of(name), message, fix, after, facts=(name, _value(right), _value(value)))
+    return Cause(code_of(name), message, fix, after, facts=(name, words(right), words(value)))

@@ -34,8 +34,9 @@ class UpdateFloor:
         return UpdateFloor(self.weight | other.weight, slots)
 
 
-def scale_floor(before: Array, outcome: AfterUpdate, epsilon: float = EPSILON["float32"]) -> UpdateFloor:
-    """By the sizes alone: a unit in the last place of the weight, and some of what is added to it."""
+def scale_floor(before: Array, outcome: AfterUpdate) -> UpdateFloor:
+    """The floor by sizes alone: a unit in the last place of the weight, and a few of the step."""
+    epsilon = EPSILON["float32"]
     step = difference(outcome.weight, before) * (4 * epsilon)
     return UpdateFloor(
         (size_of(outcome.weight) | size_of(before)) * epsilon | step,
@@ -44,7 +45,7 @@ def scale_floor(before: Array, outcome: AfterUpdate, epsilon: float = EPSILON["f
 
 
 def rule_floor(kind: str, settings: Settings, moment: BeforeUpdate) -> UpdateFloor | None:
-    """By the rule: in float32 throughout, with settings one unit up, and with framework's own epsilons."""
+    """The floor by the rule: computed in float32, with settings moved by one unit, with other epsilons."""
     exact = updated(kind, settings, moment)
     if exact is None:
         return None
@@ -63,7 +64,7 @@ def rule_floor(kind: str, settings: Settings, moment: BeforeUpdate) -> UpdateFlo
 
 
 def _apart(other: Array, exact: Array) -> Size:
-    """Where nothing is divided by nothing: without an epsilon some elements have no update."""
+    """The difference where both are finite: without an epsilon some elements are 0 / 0."""
     wide = other.astype(np.float64)
     return difference(np.where(np.isfinite(wide), wide, exact), exact.astype(np.float64))
 

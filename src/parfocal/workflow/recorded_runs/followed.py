@@ -58,7 +58,7 @@ def _divergence(pair: StepPair, errors: CallErrors, found: OwnError) -> Divergen
     what = tensor_words(found.side, found.slot)
     sites = ours.site, theirs.site
     if found.side == "input":  # the enclosing calls, at the lines that call this one
-        ours, theirs = _around(pair.reference.trace, ours), _around(pair.port.trace, theirs)
+        ours, theirs = enclosing(pair.reference.trace, ours), enclosing(pair.port.trace, theirs)
         what = phrase(
             "{what} of {path}, {made_by_the_code_of}",
             what=what,
@@ -83,7 +83,7 @@ def _divergence(pair: StepPair, errors: CallErrors, found: OwnError) -> Divergen
     return at_its_op(pair, divergence, ours, theirs)
 
 
-def _around(trace: Trace, node: Node) -> Node:
+def enclosing(trace: Trace, node: Node) -> Node:
     return trace.nodes[trace.around(node.order, 1)]
 
 

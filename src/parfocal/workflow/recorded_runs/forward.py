@@ -13,7 +13,7 @@ from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node, Trace
 from parfocal.workflow.recorded_runs.batch_statistics import statistics_cause
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, CallErrors, WorstArrival, jump
-from parfocal.workflow.recorded_runs.followed import followed_divergences
+from parfocal.workflow.recorded_runs.followed import enclosing, followed_divergences
 from parfocal.workflow.recorded_runs.ops import at_its_op, stopping_cause
 from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.settings import explain_call
@@ -129,7 +129,7 @@ def blame_around(
 ) -> Divergence:
     """Blames the enclosing calls, at the lines that call the layer whose tensor is wrong."""
     inner = _nodes(pair, errors)
-    outer = [_around(trace, node) for trace, node in zip(_traces(pair), inner, strict=True)]
+    outer = [enclosing(trace, node) for trace, node in zip(_traces(pair), inner, strict=True)]
     sites = [
         Site(around.path, around.kind, None, node.file, node.line)
         for around, node in zip(outer, inner, strict=True)
@@ -161,10 +161,6 @@ def _traces(pair: StepPair) -> Sequence[Trace]:
 def _nodes(pair: StepPair, errors: CallErrors) -> Sequence[Node]:
     orders = errors.pair.reference, errors.pair.port
     return [trace.nodes[order] for trace, order in zip(_traces(pair), orders, strict=True)]
-
-
-def _around(trace: Trace, node: Node) -> Node:
-    return trace.nodes[trace.around(node.order, 1)]
 
 
 def inherited_from(found: Sequence[Divergence], diverged: bool) -> tuple[Divergence, ...]:

@@ -56,7 +56,7 @@ def _logged(side: RecordedStep) -> dict[str, list[ValueRecord]]:
 
 def _judge(pair: StepPair, name: str, own: Leaf, other: Leaf) -> Divergence | None:
     message, comparison, cause = "", None, None
-    given = max(pair.unit, _finite(pair.output_error))
+    given = max(pair.unit, pair.finite_output_error)
     if isinstance(own, TensorValue) and isinstance(other, TensorValue):
         error, comparison, unit = _of_tensors(pair, own, other)
         given = max(given, unit)
@@ -131,10 +131,6 @@ def _relative(own: float, other: float) -> float:
         return 0.0
     error = abs(own - other) / abs(other) if other else math.inf
     return error if math.isfinite(error) else math.inf
-
-
-def _finite(error: float) -> float:
-    return error if math.isfinite(error) else 1.0
 
 
 def _told(value: Leaf) -> str:

@@ -67,11 +67,7 @@ def _unit(pair: StepPair, loss: float) -> float:
         if reference.gradient is not None:
             terms += reference.gradient.fingerprint.l2 * reference.data.fingerprint.l2
     scale = max(abs(loss), terms)
-    return scale * pair.unit + (terms or scale) * _finite(pair.output_error)
-
-
-def _finite(error: float) -> float:
-    return error if math.isfinite(error) else 1.0
+    return scale * pair.unit + (terms or scale) * pair.finite_output_error
 
 
 def _outputs(pair: StepPair) -> Iterator[tuple[Value, Value]]:
@@ -150,7 +146,7 @@ def compare_entering(pair: StepPair, diverged: bool) -> StageOutcome:
         count += 1
         apart = pair.distances.between(own, other, judged=True)
         # where the loss saturates its gradient is a difference of nearly equal numbers
-        unit = max(math.sqrt(pair.unit) / JUMP, _finite(pair.output_error))
+        unit = max(math.sqrt(pair.unit) / JUMP, pair.finite_output_error)
         if apart.error <= (0.0 if pair.tolerance else JUMP * unit):
             continue
         found.append(

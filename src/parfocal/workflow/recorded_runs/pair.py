@@ -144,6 +144,10 @@ class StepPair:
         assert self._calls is not None  # they decide how tensors lie
         return self._measure_outputs()
 
+    @property
+    def finite_output_error(self) -> float:
+        return self.output_error if math.isfinite(self.output_error) else 1.0
+
     def _measure_outputs(self) -> float:
         return max(
             [
