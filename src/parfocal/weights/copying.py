@@ -26,14 +26,28 @@ THREADS = 4
 
 def copy_all(copies: Iterable[Copy]) -> None:
     """``target[...] = source`` for every pair; equal dtypes bit by bit, others converted."""
-    pieces = [piece for copy in copies for piece in _pieces(*_comparable(*copy))]
-    workers = min(THREADS, os.cpu_count() or 1)
-    if workers == 1 or sum(target.size for target, _ in pieces) < PIECE:
-        for piece in pieces:
-            _copy(piece)
+    tasks = list(_tasks(piece for copy in copies for piece in _pieces(*_comparable(*copy))))
+    workers = min(THREADS, os.cpu_count() or 1, len(tasks))
+    if workers <= 1:
+        for task in tasks:
+            _copy_each(task)
         return
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(_copy, pieces))
+        list(pool.map(_copy_each, tasks))
+
+
+def _tasks(pieces: Iterable[Copy]) -> Iterator[list[Copy]]:
+    """Small pieces together, as many as make a large one: each task has a price of its own."""
+    task: list[Copy] = []
+    size = 0
+    for piece in pieces:
+        if task and size + piece[0].size > PIECE:
+            yield task
+            task, size = [], 0
+        task.append(piece)
+        size += piece[0].size
+    if task:
+        yield task
 
 
 def _comparable(target: Array, source: Array) -> Copy:
@@ -57,6 +71,11 @@ def _pieces(target: Array, source: Array) -> Iterator[Copy]:
     for start, stop in itertools.pairwise(edges):
         piece = (*before, slice(start, stop))
         yield target[piece], source[piece]
+
+
+def _copy_each(pieces: Iterable[Copy]) -> None:
+    for piece in pieces:
+        _copy(piece)
 
 
 def _copy(piece: Copy) -> None:

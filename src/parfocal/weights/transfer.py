@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends import registry
+from parfocal.backends.protocol import Array
 from parfocal.brief import words_of
+from parfocal.collecting import full_collections_put_off
 from parfocal.errors import InputError, TransferError
 from parfocal.inputs import arguments, split
 from parfocal.judge import limits
@@ -77,19 +79,19 @@ def transfer(
         raise InputError(
             phrase("the reference and the port are the same object"), hint=phrase("pass two models")
         )
-    sides = _side(reference, "reference"), _side(port, "port")
-    contents = [read_model(side.backend, side.model, side.tensors.values()) for side in sides]
-    work = _Work(*sides, (contents[0], contents[1]), inputs, [])
-    if plan is not None:
-        return _apply_plan(work, plan if isinstance(plan, Plan) else Plan.load(plan), partial)
-    own = checked(rules)
-    before = sides[1].snapshot() if inputs is not None or own else None
-    try:
-        return _carry_out(work, own, layers or {}, partial)
-    except BaseException:
-        if before is not None:
+    with full_collections_put_off():
+        sides = _side(reference, "reference"), _side(port, "port")
+        contents = [read_model(side.backend, side.model, side.tensors.values()) for side in sides]
+        work = _Work(*sides, (contents[0], contents[1]), inputs, [])
+        own = checked(rules) if plan is None else ()
+        before = sides[1].snapshot() if inputs is not None or own else {}
+        try:
+            if plan is not None:
+                return _apply_plan(work, plan if isinstance(plan, Plan) else Plan.load(plan), partial)
+            return _carry_out(work, own, layers or {}, partial, before)
+        except BaseException:
             sides[1].restore(before)
-        raise
+            raise
 
 
 def _side(model: Any, words: str) -> WritableModel:
@@ -101,7 +103,10 @@ def _side(model: Any, words: str) -> WritableModel:
     return WritableModel(backend, model)
 
 
-def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], partial: bool) -> Plan:
+def _carry_out(
+    work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], partial: bool, before: Mapping[str, Array]
+) -> Plan:
+    """``before``: all of the port as it was, where something may have to be taken back."""
     ruled = ruling.pair(work.reference, work.port, rules, layers)
     contents = ruling.without(work.contents, ruled)
     references, ports = (read_units(each) for each in contents)
@@ -109,7 +114,8 @@ def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], pa
     ruling.copy(ruled)
     even = not surplus(references, ports)
     if work.inputs is not None and even:
-        found = _confident(work, references, ports, regions, notes=ruling.notes(ruled))
+        now = {**before, **work.port.changed_since(before)} if ruled else before
+        found = _confident(work, references, ports, regions, now, notes=ruling.notes(ruled))
         if found is not None:
             return found
     # where every unit has one of its like, nothing is fused: what goes in and out need not be known yet
@@ -134,11 +140,16 @@ def _carry_out(work: _Work, rules: Sequence[Rule], layers: Mapping[str, str], pa
 
 
 def _confident(
-    work: _Work, references: Sequence[Unit], ports: Sequence[Unit], regions: Regions, notes: Sequence[str]
+    work: _Work,
+    references: Sequence[Unit],
+    ports: Sequence[Unit],
+    regions: Regions,
+    before: Mapping[str, Array],
+    notes: Sequence[str],
 ) -> Plan | None:
     """A plan that names, shapes and order settle, shown to be right by one run of each side; else None.
 
-    The port is left as it was then.
+    The port is ``before`` again then.
     """
     draft = build(references, ports, None, regions)
     if work.contents[0].framework == work.contents[1].framework:
@@ -149,7 +160,6 @@ def _confident(
     found = _concluded(work, draft, ran=False)
     if not found.complete:
         return None
-    before = work.port.snapshot()
     write(found.entries, work.reference, work.port)
     outputs = [
         _try_port(work, functools.partial(run, side, _arguments(work, number)))

@@ -6,7 +6,7 @@ elsewhere is fetched once, changed and written back whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,13 @@ class WritableModel:
             if self.tensors[path].tied_to is None
         }
 
-    def restore(self, snapshot: dict[str, Array]) -> None:
+    def changed_since(self, snapshot: Mapping[str, Array]) -> dict[str, Array]:
+        """Copies of the tensors of a snapshot that hold other values now."""
+        return self.snapshot(
+            path for path, array in snapshot.items() if self.array(path).tobytes() != array.tobytes()
+        )
+
+    def restore(self, snapshot: Mapping[str, Array]) -> None:
         for path, array in snapshot.items():
             self.backend.write(self.tensors[path].value, array)
 

@@ -20,6 +20,7 @@ from parfocal.brief import brief
 from parfocal.capture.determinism import dropping as dropping_modules
 from parfocal.capture.determinism import kept_scales
 from parfocal.capture.tree import flatten_call, replace_call
+from parfocal.collecting import OF_MANY_CALLS, full_collections_put_off
 from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
 from parfocal.explain.allowance import THOROUGH
 from parfocal.inputs import arguments, split
@@ -34,7 +35,6 @@ from parfocal.weights.correspondence import correspond
 from parfocal.weights.plan import Plan
 from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow.alignment import Alignment
-from parfocal.workflow.collecting import full_collections_put_off
 from parfocal.workflow.computed import computed
 from parfocal.workflow.dropping import Dropping
 from parfocal.workflow.progress import telling_progress
@@ -108,7 +108,7 @@ def align(
     budget = parse_amount(memory)
 
     def aligned(*, reproducing: bool) -> Report:
-        with full_collections_put_off() as resume_collections:
+        with full_collections_put_off(OF_MANY_CALLS) as resume_collections:
             return judged(resume_collections, reproducing=reproducing)
 
     def judged(resume_collections: Callable[[], None], *, reproducing: bool) -> Report:

@@ -29,7 +29,8 @@ EXCEPTIONS = {
         replay/ledger.py:SHARE,LEAST,_PIECE,_RESERVED,_ALIGNMENT,_LARGE replay/noise_floors.py:HELD_SHARE
         replay/observe.py:RECENT capture/recording.py:SMALL_BYTES weights/copying.py:STRIP,PIECE,THREADS
         weights/fingerprint.py:SMALL weights/checkpoints/tensors.py:MAPPED,CHUNK
-        workflow/collecting.py:_NEVER,_YOUNG workflow/training/judging.py:SMALL
+        weights/print_index.py:COMPARED_STRETCHES
+        workflow/training/judging.py:SMALL
         workflow/training/pending.py:HELD workflow/recorded_runs/reading.py:OPEN_STEPS
         judge/speed.py:_ELEMENTS,_ROUNDS workflow/guide/data_files.py:SMALL,READ_AT_MOST
     """,

@@ -38,6 +38,29 @@ def test_many_large_pieces_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         assert target.T.tobytes() == source.tobytes()
 
 
+def tasks_for(count: int, length: int) -> list[int]:
+    """How many copies each task has, of so many arrays of a length."""
+    arrays = [(np.zeros(length, "float32"), np.ones(length, "float32")) for _ in range(count)]
+    return [len(task) for task in copying._tasks(arrays)]
+
+
+def test_small_pieces_share_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "PIECE", 1000)
+    assert tasks_for(1000, 10) == [100] * 10  # by their elements, whatever their number
+    assert tasks_for(4000, 10) == [100] * 40
+    assert tasks_for(3, 600) == [1, 1, 1]  # no task has more than a piece may have
+    assert tasks_for(0, 10) == []
+
+
+def test_small_pieces_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "PIECE", 1000)
+    monkeypatch.setattr(copying.os, "cpu_count", lambda: 4)
+    sources = [np.full((3, 7), number, "float32") for number in range(200)]
+    targets = [np.zeros((7, 3), "float32") for _ in sources]
+    copy_all([(target.T, source) for target, source in zip(targets, sources, strict=True)])
+    assert [float(target[6, 2]) for target in targets] == list(range(200))
+
+
 def test_only_the_view_is_written() -> None:
     target = np.zeros((6, 5), "float32")
     copy_all([(target[2:4, ::2], np.ones((2, 3), "float32"))])

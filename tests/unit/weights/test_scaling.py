@@ -145,6 +145,47 @@ def test_an_index_finds_all_that_are_near() -> None:
     assert {7, 307} <= set(index.nearest(prints[7], 4))
 
 
+@pytest.mark.parametrize("size", [64, 4096])
+def test_a_larger_index_gives_no_more_candidates(size: int) -> None:
+    generator = np.random.default_rng(5)
+
+    def candidates(count: int) -> float:
+        """For each of so many tensors as norms give them, whose moments are much alike."""
+        arrays = generator.standard_normal((count, size))
+        arrays -= arrays.mean(axis=1, keepdims=True)
+        arrays /= arrays.std(axis=1, keepdims=True)
+        prints = [(fingerprint(array.reshape(4, -1)),) for array in arrays]
+        index = PrintIndex(enumerate(prints))
+        return sum(len(index.near(each, 2e-3)) for each in prints) / count
+
+    assert candidates(2000) < 1.2  # itself, and next to no other
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
+def test_an_index_finds_what_is_near_where_one_stretch_outweighs_the_rest(share: float) -> None:
+    generator = np.random.default_rng(6)
+    base = generator.standard_normal((60, 64))
+    base[:, 0] = np.abs(base).sum(axis=1) * share / (1.0 - share)
+    moved = [array * (1.0 + 0.02 * generator.uniform(-1, 1, array.shape)) for array in base for _ in range(4)]
+    prints = [(fingerprint(array),) for array in (*base, *moved)]
+    index = PrintIndex(enumerate(prints))
+    checked = 0
+    for each in prints[:60]:
+        near = {number for number, other in enumerate(prints) if distances(each, other) <= 5e-2}
+        assert near <= set(index.near(each, 5e-2))
+        checked += len(near) - 1
+    assert checked > 60
+
+
+def test_an_index_finds_the_same_values_in_another_shape() -> None:
+    generator = np.random.default_rng(7)
+    arrays = [generator.standard_normal((4, 9)) for _ in range(100)]
+    index = PrintIndex(enumerate((fingerprint(array.T),) for array in arrays))
+    for number, array in enumerate(arrays):
+        assert number in index.near((fingerprint(array),), 2e-3)
+        assert number in index.nearest((fingerprint(array),), 2)
+
+
 def test_an_index_keeps_what_no_number_describes() -> None:
     odd = [(fingerprint(np.full(5, value, "float32")),) for value in (0.0, np.nan, np.inf)]
     index = PrintIndex(enumerate([*odd, (fingerprint(np.arange(5.0)),)]))
