@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from parfocal.judge.sketch import sketch
 from parfocal.native.library import LIBRARY, _reads_addresses, _team, address_of, lend_threads
+from tests.unit.native.presence import needs_library
 
-needs_library = pytest.mark.skipif(LIBRARY is None, reason="no compiled loops")
-needs_copy = pytest.mark.skipif(
-    LIBRARY is None or not LIBRARY.parfocal_can_copy(), reason="no carry-less multiplication here"
+needs_carryless = pytest.mark.skipif(
+    LIBRARY is not None and not LIBRARY.parfocal_can_copy(), reason="no carry-less multiplication here"
 )
 BYTES = np.random.default_rng(0).integers(0, 256, 70 * 2**18, np.uint8)
 
@@ -51,7 +51,8 @@ def test_an_address_that_is_kept_elsewhere_is_asked_for():
     assert not _reads_addresses([np.ones(3), Elsewhere()])
 
 
-@needs_copy
+@needs_library
+@needs_carryless
 @given(st.integers(0, 2**19), st.integers(0, 70), st.integers(0, 2**32 - 1))
 def test_a_copy_has_the_checksum_of_zlib(size: int, offset: int, before: int):
     source = BYTES[offset : offset + size]
@@ -60,7 +61,8 @@ def test_a_copy_has_the_checksum_of_zlib(size: int, offset: int, before: int):
     assert np.array_equal(target, source)
 
 
-@needs_copy
+@needs_library
+@needs_carryless
 def test_many_pieces_are_put_together(tmp_path):
     target, found = copied(BYTES, 0)
     assert found == zlib.crc32(BYTES)
