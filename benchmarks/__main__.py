@@ -2,10 +2,12 @@
 
     python -m benchmarks [--only metrics,growth] [--paths x86-64-v3,x86-64]
 
-Times are those of the processor, on one thread, as far as a bar is a time. ``metrics`` goes through every
-path of the compiled loops that the machine has, and through NumPy's. Aligning and recording have bars where
-vectors have 32 bytes or more, and run once on each such path (``--paths``: on others). Exit status 1: a part
-failed, or a bar does not hold.
+Times are those of the processor, on one thread, as far as a bar is a time. ``metrics``, aligning and
+recording go through every path of the compiled loops that the machine has, and through NumPy's (``none``).
+Aligning and recording have bars where vectors have 32 bytes or more; elsewhere their times are shown, from
+fewer rounds. A path is that of our own loops (``PARFOCAL_CPU``): the frameworks beside them take the best
+instructions that the machine has, so that the bare step is as fast as it can be. ``make bench CPU=avx2``
+holds them down as well (``benchmarks/processors.py``). Exit status 1: a part failed, or a bar does not hold.
 """
 
 from __future__ import annotations
@@ -18,9 +20,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.bars import ROWS, noted, table
-from benchmarks.metrics import NARROW
-from parfocal.native.library import LIBRARY, VARIABLE, path_in_use, usable_paths
+from benchmarks.bars import ROWS, has_time_bars, noted, table
+from parfocal.native.library import LIBRARY, NO_PATH, VARIABLE, usable_paths
 
 # Each part, and what it is told.
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -34,12 +35,12 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "explanation": (),
 }
 ON_EVERY_PATH = ("recording", "alignment")
+BRIEFLY = ("--rounds", "2", "--no-memory")  # where such a part has no bars
 
 
-def wide_paths() -> list[str]:
-    """Those that aligning and recording have bars on; else the one in use."""
-    usable = [] if LIBRARY is None else usable_paths(LIBRARY)
-    return [path for path in usable if path not in NARROW] or [path_in_use()]
+def every_path() -> list[str]:
+    """Those of this machine, the best first, and NumPy's last."""
+    return [*([] if LIBRARY is None else reversed(usable_paths(LIBRARY))), NO_PATH]
 
 
 def run(part: str, path: str | None, rows: Path) -> int:
@@ -47,14 +48,15 @@ def run(part: str, path: str | None, rows: Path) -> int:
     environment = {**os.environ, ROWS: str(rows), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     if path is not None:
         environment[VARIABLE] = path
-    command = [sys.executable, "-m", f"benchmarks.{part}", *PARTS[part]]
+    brief = BRIEFLY if path is not None and not has_time_bars(path) else ()
+    command = [sys.executable, "-m", f"benchmarks.{part}", *PARTS[part], *brief]
     return subprocess.run(command, env=environment, check=False).returncode
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default=",".join(PARTS), help="parts to run, by name")
-    parser.add_argument("--paths", default=",".join(wide_paths()), help="to align and to record on")
+    parser.add_argument("--paths", default=",".join(every_path()), help="to align and to record on")
     options = parser.parse_args()
     status = 0
     with tempfile.TemporaryDirectory(prefix="parfocal-benchmarks-") as folder:

@@ -1,6 +1,6 @@
 """What an alignment costs, as ratios to the bare forward and backward of both models in one run.
 
-    python -m benchmarks.alignment [--rounds 3] [--cpu]
+    python -m benchmarks.alignment [--rounds 3] [--cpu] [--no-memory]
 
 Times are the best of several rounds, interleaved with the bare runs; memory is the peak of a process
 of its own. On a machine that is busy otherwise, wall time says little: ``--cpu`` counts the processor
@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bars import note
+from benchmarks.bars import has_time_bars, note
 from benchmarks.memory import peak_bytes
+from parfocal.native.library import path_in_use
 
 MODELS = ("resnet50", "encoder")
 WAYS = ("bare", "fixed", "full")
@@ -101,6 +102,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cpu", action="store_true", help="processor time, one thread")
+    parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--child", nargs=3, metavar=("MODEL", "WAY", "MEMORY"))
     options = parser.parse_args()
@@ -111,24 +113,34 @@ def main() -> None:
     if options.cpu:
         os.environ["OMP_NUM_THREADS"] = "1"  # read when the frameworks are loaded
     clock = time.process_time if options.cpu else time.perf_counter
-    print(f"{'model':<10} {'way':<22} {'time':>8} {'bar':>6} {'memory':>8} {'bar':>6}")
+    print(f"{'model':<10} {'way':<22} {'ratio':>8} {'bar':>6}")
     for name in options.models.split(","):
         best = times(name, options.rounds, clock)
-        with tempfile.TemporaryDirectory() as folder:
-            peaks = {way: peak_of(name, way, None, folder)[0] for way in WAYS}
-            for way in ("fixed", "full"):
-                time_bar, memory_bar = BARS[way]
-                longer, more = best[way] / best["bare"], peaks[way] / peaks["bare"]
-                print(
-                    f"{name:<10} {way:<22} {longer:>7.2f}x {time_bar:>5}x {more:>7.2f}x {memory_bar:>5}x",
-                    flush=True,
-                )
-                note(f"align {name}, {way}", longer, time_bar)
-                note(f"align {name}, {way}: memory", more, memory_bar)
-            quarter = max(1, (peaks["full"] - peaks["bare"]) // 4)
-            _, finished, left = peak_of(name, "full", str(quarter), folder)
-            said = "finishes" if finished else "FAILS"
-            print(f"{name:<10} full, memory={quarter >> 20} MB: {said}, {left} bytes left on disk")
+        for way, (bar, _) in BARS.items():
+            longer = best[way] / best["bare"]
+            bar_here = bar if has_time_bars(path_in_use()) else None
+            print(f"{name:<10} {way:<22} {longer:>7.2f}x {_bar(bar_here)}", flush=True)
+            note(f"align {name}, {way}", longer, bar_here)
+        if not options.no_memory:
+            report_memory(name)
+
+
+def _bar(bar: float | None) -> str:
+    return "no bar" if bar is None else f"{bar:>5}x"
+
+
+def report_memory(name: str) -> None:
+    """Peaks as ratios to the bare run's, and whether a quarter of what an alignment adds is enough."""
+    with tempfile.TemporaryDirectory() as folder:
+        peaks = {way: peak_of(name, way, None, folder)[0] for way in WAYS}
+        for way, (_, bar) in BARS.items():
+            more = peaks[way] / peaks["bare"]
+            print(f"{name:<10} {way + ': memory':<22} {more:>7.2f}x {_bar(bar)}", flush=True)
+            note(f"align {name}, {way}: memory", more, bar)
+        quarter = max(1, (peaks["full"] - peaks["bare"]) // 4)
+        _, finished, left = peak_of(name, "full", str(quarter), folder)
+        said = "finishes" if finished else "FAILS"
+        print(f"{name:<10} full, memory={quarter >> 20} MB: {said}, {left} bytes left on disk")
 
 
 if __name__ == "__main__":

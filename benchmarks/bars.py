@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
-from parfocal.native.library import path_in_use
+import numpy as np
+
+from parfocal.native.library import NO_PATH, path_in_use
 
 ROWS = "PARFOCAL_BENCH_ROWS"  # the file of the rows
+NARROW = ("x86-64", "portable")  # paths whose vectors have 16 bytes
+READ_MEGABYTES = 64
+LEGEND = (
+    "measured: at most the bar, else the bar does not hold; no bar: shown, and nothing is asked of it.",
+    f"read: what numpy.dot takes over the bytes of the row (compare, sketch), else over {READ_MEGABYTES} MB.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +36,7 @@ class MeasuredBar:
     measured: float
     bar: float | None  # None: it is shown, and nothing is asked of it
     unit: str
-    read: float | None = None  # milliseconds that numpy.dot takes over the same bytes
+    read: float  # milliseconds that numpy.dot takes: over the same bytes, or over READ_MEGABYTES
 
     @property
     def holds(self) -> bool:
@@ -42,12 +52,30 @@ def note(
     path: str | None = None,
     read: float | None = None,
 ) -> None:
-    """One row for the table at the end; ``path`` is the one in use unless told."""
+    """One row for the table at the end; ``path`` is the one in use unless told, ``read`` ``memory_read``."""
     file = os.environ.get(ROWS)
     if file:
-        row = MeasuredBar(what, path_in_use() if path is None else path, measured, bar, unit, read)
+        path = path_in_use() if path is None else path
+        row = MeasuredBar(what, path, measured, bar, unit, memory_read() if read is None else read)
         with open(file, "a", encoding="utf-8") as rows:
             rows.write(json.dumps(asdict(row)) + "\n")
+
+
+def has_time_bars(path: str) -> bool:
+    """Whether aligning and recording have bars on a path: where vectors have 32 bytes or more."""
+    return path not in (*NARROW, NO_PATH)
+
+
+@cache
+def memory_read() -> float:
+    """Milliseconds of processor time that reading READ_MEGABYTES takes: how fast this machine's memory is."""
+    array = np.ones(READ_MEGABYTES * 2**20 // 4, np.float32)
+    best = float("inf")
+    for _ in range(5):
+        start = time.process_time()
+        np.dot(array, array)
+        best = min(best, time.process_time() - start)
+    return 1e3 * best
 
 
 def noted(file: Path) -> list[MeasuredBar]:
@@ -56,15 +84,18 @@ def noted(file: Path) -> list[MeasuredBar]:
 
 
 def table(rows: Sequence[MeasuredBar]) -> Iterator[str]:
-    """The rows in columns."""
+    """What the columns mean, and the rows."""
+    yield from LEGEND
     width = max([len(row.what) for row in rows], default=0)
-    yield f"{'what':<{width}}  {'path':<10} {'measured':>10} {'bar':>10} {'numpy.dot':>10}  holds"
+    yield f"{'path':<10} {'what':<{width}} {'measured':>10} {'bar':>10} {'holds':>6} {'read':>10}"
     for row in rows:
-        bar = "" if row.bar is None else _figure(row.bar, row.unit)
-        read = "" if row.read is None else _figure(row.read, " ms")
-        holds = "" if row.bar is None else "yes" if row.holds else "NO"
-        measured = _figure(row.measured, row.unit)
-        yield f"{row.what:<{width}}  {row.path:<10} {measured:>10} {bar:>10} {read:>10}  {holds}".rstrip()
+        bar, holds = ("no bar", "-") if row.bar is None else (_figure(row.bar, row.unit), _yes(row.holds))
+        measured, read = _figure(row.measured, row.unit), _figure(row.read, " ms")
+        yield f"{row.path:<10} {row.what:<{width}} {measured:>10} {bar:>10} {holds:>6} {read:>10}"
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "NO"
 
 
 def _figure(value: float, unit: str) -> str:

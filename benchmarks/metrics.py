@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import ml_dtypes
 import numpy as np
 
-from benchmarks.bars import note
+from benchmarks.bars import NARROW, note
 from parfocal.judge import Tolerance, compare_arrays, floors, kernels, moments, parallel
 from parfocal.judge.sketch import sketch, stats
 from parfocal.native.library import LIBRARY, NO_PATH, path_in_use, usable_paths, use_path
@@ -70,7 +70,6 @@ BARS = (
     Bar("sketch", "dot(a, a)", 4, 4),
     Bar("sketch bfloat16", "sketch", 2, 2),
 )
-NARROW = ("x86-64", "portable")
 MOST_MEGABYTES = 32
 
 

@@ -24,10 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bars import note
+from benchmarks.bars import has_time_bars, note
 from benchmarks.memory import peak_bytes
 from parfocal.backends import registry
 from parfocal.capture.recording import record
+from parfocal.native.library import path_in_use
 
 Bars = dict[str, tuple[float | None, float | None]]  # variant -> time and memory
 
@@ -208,6 +209,7 @@ def main() -> None:
         print(f"{name} ({options.framework}): bare {found['bare']:.3f} s")
         for variant, (time_bar, memory_bar) in BARS[name].items():
             ratio = found[variant] / found["bare"]
+            time_bar = time_bar if has_time_bars(path_in_use()) else None
             note(f"record {name}, {variant}", ratio, time_bar)
             line = f"  {variant:7} time {ratio:5.2f}x" + (f" (at most {time_bar}x)" if time_bar else "")
             if peaks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.warm import search_path
 RUN = ("python", "bash")
 LEFT = ("text", "toml", "console", "mermaid", "diff", "")  # shown, not run
 STATUS = re.compile(r"# exit status (\d)$")
+NEEDS_COMPILER = "needs a C++ compiler"  # a block that says so runs only where there is one
 
 
 def found(language: str) -> list[pytest.param]:
@@ -33,6 +35,8 @@ def found(language: str) -> list[pytest.param]:
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
 @pytest.mark.parametrize("code", found("python"))
 def test_python_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if NEEDS_COMPILER in code and shutil.which(os.environ.get("CXX", "g++")) is None:
+        pytest.skip("the block needs a C++ compiler, and there is none")
     file = tmp_path / "block.py"  # compilers read the source
     file.write_text(code, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

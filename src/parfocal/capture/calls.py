@@ -6,7 +6,7 @@ returns, and then the call is a finished record.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from parfocal.capture.session import Session, module_settings
 from parfocal.capture.sites import Sites
 from parfocal.capture.state import StateListener
 from parfocal.capture.tree import FlatValue, flatten, flatten_call, replace, replace_call
-from parfocal.run.records import CallRecord, GradientRecord, Structure
+from parfocal.run.records import CallRecord, GradientRecord, Structure, TensorValue
 
 _NOTE = "record"
 _AGAIN = "record again"
@@ -255,23 +255,27 @@ class CallListener:
                 awaited |= self.gradients.await_gradient(leaf, target, exchanges.get(slot))
         return awaited
 
-    def _on_gradient(self, target: GradientTarget, gradient: Any, hidden: bool) -> None:
+    def _on_gradient(self, targets: Sequence[GradientTarget], gradient: Any, hidden: bool) -> None:
         session = self._session
-        value = None
-        if gradient is not None:
-            name = f"{target.side} gradient {target.slot} of call {target.call}"
-            value = session.tensor_value(gradient, name)
-            if value is None:  # it came, but cannot be stored; saying that none came would be wrong
-                return
+        value = None if gradient is None else session.keeper.leaf(gradient)
+        if value is not None and not isinstance(value, TensorValue):
+            # it came, but cannot be stored; saying that none came would be wrong
+            for target in targets:
+                name = f"{target.side} gradient {target.slot} of call {target.call}"
+                session.log_leaf(name, value)
+            return
         session.writer.append(
-            GradientRecord(
-                call=target.call,
-                side=target.side,
-                slot=target.slot,
-                backward=max(0, session.steps.backward),
-                value=value,
-                step=target.step,
-                rank=session.rank,
-                hidden=hidden,
+            *(
+                GradientRecord(
+                    call=target.call,
+                    side=target.side,
+                    slot=target.slot,
+                    backward=max(0, session.steps.backward),
+                    value=value,
+                    step=target.step,
+                    rank=session.rank,
+                    hidden=hidden,
+                )
+                for target in targets
             )
         )

@@ -12,7 +12,7 @@ observed (see ``Sight``) is recorded as hidden.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,8 +32,8 @@ class GradientTarget:
     step: int
 
 
-# The target, the gradient (None says that none came), and whether it could not be observed.
-Arrived = Callable[[GradientTarget, Any, bool], None]
+# The targets, their gradient (None says that none came), and whether it could not be observed.
+Arrived = Callable[[Sequence[GradientTarget], Any, bool], None]
 Exchange = Callable[[Any], Any]  # a gradient in, the one to use instead out (None: keep it)
 
 
@@ -108,7 +108,7 @@ class GradientWatch:
     def report_absent(self) -> None:
         """Record what never came, at the end of a step."""
         for target, sight in self._awaited.items():
-            self._arrived(target, None, sight.lost)
+            self._arrived((target,), None, sight.lost)
         self._awaited.clear()
 
     def end_step(self) -> None:
@@ -153,7 +153,7 @@ class GradientWatch:
         used = gradient if replacement is None else replacement
         for target in watched.targets:
             self._awaited.pop(target, None)
-            self._arrived(target, used, False)
+        self._arrived(watched.targets, used, False)
         return replacement
 
     def _settle_shares(self, watched: _Watched, whole: Any) -> None:
@@ -161,7 +161,7 @@ class GradientWatch:
         for share in sent:
             self._awaited.pop(share.target, None)
             if len(sent) == 1 and self._equal(share.gradient, whole):
-                self._arrived(share.target, whole, False)
+                self._arrived((share.target,), whole, False)
             share.gradient = None
 
     def _equal(self, one: Any, other: Any) -> bool:

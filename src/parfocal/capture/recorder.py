@@ -99,7 +99,7 @@ class Recorder:
         if self._session.steps.backward >= 0:
             self._end_step()
         if self._proof is not None:
-            self._session.log_texts(PROOF, self._proof.inertness.as_texts())
+            self._session.log_leaf(PROOF, self._proof.inertness.as_texts())
 
     def note_interruption(self, error: BaseException) -> None:
         """The user's code was ended by an exception."""

@@ -10,7 +10,7 @@ from parfocal.backends.protocol import Backend
 from parfocal.capture.filters import Filter
 from parfocal.capture.keep import Keeper, describe
 from parfocal.capture.steps import Steps
-from parfocal.run.records import TensorValue, ValueRecord
+from parfocal.run.records import Leaf, ValueRecord
 from parfocal.run.writer import RunWriter
 
 MAX_ITEMS = 8  # of a tuple that is a setting
@@ -40,19 +40,11 @@ class Session:
 
     def log(self, name: str, value: Any) -> None:
         """Record a value under a name."""
-        self.writer.append(ValueRecord(name, self.keeper.leaf(value), self.steps.step, self.rank))
+        self.log_leaf(name, self.keeper.leaf(value))
 
-    def log_texts(self, name: str, texts: Mapping[str, str]) -> None:
-        """Record named texts under a name."""
-        self.writer.append(ValueRecord(name, dict(texts), self.steps.step, self.rank))
-
-    def tensor_value(self, tensor: Any, what: str, *, turned: bool = False) -> TensorValue | None:
-        """A tensor, kept; one without plain values (a sparse one) is logged in words, as ``what``."""
-        leaf = self.keeper.leaf(tensor, turned=turned)
-        if isinstance(leaf, TensorValue):
-            return leaf
-        self.writer.append(ValueRecord(what, leaf, self.steps.step, self.rank))
-        return None
+    def log_leaf(self, name: str, leaf: Leaf) -> None:
+        """Record what was kept of a value, or named texts, under a name."""
+        self.writer.append(ValueRecord(name, leaf, self.steps.step, self.rank))
 
 
 def module_settings(backend: Backend, module: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from parfocal.capture.session import Session, plain_settings
 from parfocal.errors import InputError, ParfocalError
 from parfocal.judge.moments import Pass, gather
 from parfocal.phrases import phrase
-from parfocal.run.records import Leaf, OptimizerRecord, StateRecord, TensorValue
+from parfocal.run.records import Leaf, OptimizerRecord, StateRecord, TensorValue, ValueRecord
 
 ROLES = ("parameter", "buffer", "gradient", "optimizer")
 
@@ -36,6 +36,17 @@ def check_roles(roles: Sequence[str], has_optimizer: bool) -> tuple[str, ...]:
             hint="record(..., optimizer=your_optimizer)",
         )
     return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptState:
+    """What was kept of a named tensor, before it becomes a record."""
+
+    role: str
+    path: str
+    value: Leaf
+    slot: str | None = None
+    tied_to: str | None = None
 
 
 class StateListener:
@@ -122,6 +133,7 @@ class StateListener:
         session = self._session
         if session.marks is None or not session.wanted:
             return
+        found = []
         for tensor in session.backend.state(session.model):
             key = tensor.role, tensor.path
             if tensor.role in self._roles or not session.chosen.wants_path(tensor.module):
@@ -129,12 +141,13 @@ class StateListener:
             if tensor.tied_to is not None:
                 if key not in self._marked:
                     self._marked[key] = None
-                    self._append_value(tensor.role, tensor.path, None, moment, None, tensor.tied_to)
+                    found.append(_KeptState(*key, None, tied_to=tensor.tied_to))
                 continue
             kept = session.marks.leaf(tensor.value, turned=tensor.path in self._matrices())
             if isinstance(kept, TensorValue) and kept is not self._marked.get(key):
                 self._marked[key] = kept
-                self._append_value(tensor.role, tensor.path, None, moment, kept)
+                found.append(_KeptState(*key, kept))
+        self._append(moment, found)
 
     def _record(self, roles: Sequence[str], moment: Moment) -> None:
         if self._session.wanted:
@@ -143,26 +156,34 @@ class StateListener:
 
     def _record_gradients(self, moment: Moment) -> list[float]:
         """Record every parameter's gradient; returns the sums of their squares."""
-        backend, squares = self._session.backend, []
+        backend, found, squares = self._session.backend, [], []
         for tensor in self._tensors("parameter"):
             if tensor.trainable:
                 gradient = backend.gradient_tensor(tensor.value)
-                kept = self._append("gradient", tensor.path, None, moment, gradient)
-                if kept is not None and moment == "before":
+                kept = self._keep(tensor.path, gradient)
+                found.append(_KeptState("gradient", tensor.path, kept))
+                if isinstance(kept, TensorValue) and moment == "before":
                     squares.append(_square(kept) or sum_of_squares(backend.to_array(gradient, copy=False)))
+        self._append(moment, found)
         return squares
 
     def _record_tensors(self, role: str, moment: Moment) -> None:
-        for tensor in self._tensors(role):
-            self._append(role, tensor.path, None, moment, tensor.value)
+        found = [
+            _KeptState(role, tensor.path, self._keep(tensor.path, tensor.value))
+            for tensor in self._tensors(role)
+        ]
+        self._append(moment, found)
 
     def _record_optimizers(self, moment: Moment) -> None:
         session = self._session
         for optimizer in (*self._optimizers, *self._met):
-            for path, slots in self._slots(optimizer).items():
-                if session.chosen.wants_path(path.rpartition(".")[0]):
-                    for slot, array in slots.items():
-                        self._append("optimizer", path, slot, moment, array)
+            found = [
+                _KeptState("optimizer", path, self._keep(path, array), slot)
+                for path, slots in self._slots(optimizer).items()
+                if session.chosen.wants_path(path.rpartition(".")[0])
+                for slot, array in slots.items()
+            ]
+            self._append(moment, found)
 
     def _slots(self, optimizer: Any) -> Mapping[str, Mapping[str, Array]]:
         """By path; none of an optimizer that nobody gave and that is another model's, or a user's own."""
@@ -183,33 +204,28 @@ class StateListener:
             ):
                 yield tensor
 
-    def _append(
-        self, role: str, path: str, slot: str | None, moment: Moment, value: Any
-    ) -> TensorValue | None:
-        session = self._session
-        kept = None
-        if value is not None:
-            turned = path in self._matrices() and len(np.shape(value)) == 2
-            kept = session.tensor_value(value, f"{role} {path}", turned=turned)
-            if kept is None:
-                return None
-        self._append_value(role, path, slot, moment, kept)
-        return kept
+    def _keep(self, path: str, value: Any) -> Leaf:
+        """What is kept of a tensor or array; None of one that is not there."""
+        if value is None:
+            return None
+        return self._session.keeper.leaf(value, turned=path in self._matrices() and len(np.shape(value)) == 2)
 
-    def _append_value(
-        self,
-        role: str,
-        path: str,
-        slot: str | None,
-        moment: Moment,
-        value: TensorValue | None,
-        tied_to: str | None = None,
-    ) -> None:
-        session = self._session
+    def _append(self, moment: Moment, found: Sequence[_KeptState]) -> None:
+        """Append the records of what was kept, all at once.
+
+        Every large tensor that is looked at drives all else out of the caches: that is done before.
+        """
+        self._session.writer.append(*(self._record_of(moment, each) for each in found))
+
+    def _record_of(self, moment: Moment, found: _KeptState) -> StateRecord | ValueRecord:
+        session, value = self._session, found.value
+        step, rank = session.steps.step, session.rank
+        if value is not None and not isinstance(value, TensorValue):  # without plain values: in words
+            return ValueRecord(f"{found.role} {found.path}", value, step, rank)
         matrix = value is not None and value.sketch is not None and len(value.shape) == 2
-        turned = matrix and path in self._matrices()
-        session.writer.append(
-            StateRecord(role, path, slot, moment, value, session.steps.step, session.rank, tied_to, turned)
+        turned = matrix and found.path in self._matrices()
+        return StateRecord(
+            found.role, found.path, found.slot, moment, value, step, rank, found.tied_to, turned
         )
 
     def _matrices(self) -> frozenset[str]:

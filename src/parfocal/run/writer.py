@@ -110,8 +110,21 @@ class RunWriter:
         ref = self.tensor(array)
         return TensorValue(str(dtype_name(array.dtype)), tuple(array.shape), ref, stats, sketch)
 
-    def append(self, record: Record) -> None:
-        """Append one finished record; its tensors' bytes are safe already."""
+    def append(self, *records: Record) -> None:
+        """Append finished records; their tensors' bytes are safe already."""
+        lines = b"".join([self._line(record) for record in records])
+        with self._lock:
+            self._check_open()
+            try:
+                with storage_errors("write", self._records_path):
+                    write_all(self._records, memoryview(lines))
+            except BaseException:
+                self._take_back_torn_line()
+                raise
+            self._record_count += len(records)
+            self._record_bytes += len(lines)
+
+    def _line(self, record: Record) -> bytes:
         line = encode_record(record)
         if record.rank != self.rank:
             raise InputError(
@@ -121,16 +134,7 @@ class RunWriter:
                     own=self.rank,
                 )
             )
-        with self._lock:
-            self._check_open()
-            try:
-                with storage_errors("write", self._records_path):
-                    write_all(self._records, memoryview(line))
-            except BaseException:
-                self._take_back_torn_line()
-                raise
-            self._record_count += 1
-            self._record_bytes += len(line)
+        return line
 
     def close(self, complete: bool = True) -> None:
         """Finish: synchronise with the disk and mark the run complete, or leave it incomplete."""

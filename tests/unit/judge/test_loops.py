@@ -14,16 +14,15 @@ from parfocal.judge import kernels, moments
 from parfocal.judge.moments import Pass, gather
 from parfocal.judge.sketch import sketch
 from parfocal.native import library as compiled
+from tests.unit.native.presence import needs_library
 
 BUILT = compiled.LIBRARY is not None
-needs_library = pytest.mark.skipif(not BUILT, reason="no compiled loops")
 
 
 @pytest.mark.skipif(os.environ.get(compiled.VARIABLE) == compiled.NO_PATH, reason="NumPy alone was asked for")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_with_a_compiler_the_loops_are_built():
-    assert BUILT or shutil.which("cc") is None, (
-        "install the package again, or run python hatch_build.py: it was built without its loops"
-    )
+    assert BUILT, "install the package again, or run python hatch_build.py: it was built without its loops"
 
 
 def test_a_missing_or_foreign_library_is_none(tmp_path: Path):

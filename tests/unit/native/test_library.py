@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from parfocal.judge.sketch import sketch
 from parfocal.native.library import LIBRARY, _team, lend_threads
+from tests.unit.native.presence import needs_library
 
-needs_library = pytest.mark.skipif(LIBRARY is None, reason="no compiled loops")
-needs_copy = pytest.mark.skipif(
-    LIBRARY is None or not LIBRARY.parfocal_can_copy(), reason="no carry-less multiplication here"
+needs_carryless = pytest.mark.skipif(
+    LIBRARY is not None and not LIBRARY.parfocal_can_copy(), reason="no carry-less multiplication here"
 )
 BYTES = np.random.default_rng(0).integers(0, 256, 70 * 2**18, np.uint8)
 
@@ -28,7 +28,8 @@ def copied(source: np.ndarray, before: int) -> tuple[np.ndarray, int]:
     return target[1:-1], found
 
 
-@needs_copy
+@needs_library
+@needs_carryless
 @given(st.integers(0, 2**19), st.integers(0, 70), st.integers(0, 2**32 - 1))
 def test_a_copy_has_the_checksum_of_zlib(size: int, offset: int, before: int):
     source = BYTES[offset : offset + size]
@@ -37,7 +38,8 @@ def test_a_copy_has_the_checksum_of_zlib(size: int, offset: int, before: int):
     assert np.array_equal(target, source)
 
 
-@needs_copy
+@needs_library
+@needs_carryless
 def test_many_pieces_are_put_together(tmp_path):
     target, found = copied(BYTES, 0)
     assert found == zlib.crc32(BYTES)

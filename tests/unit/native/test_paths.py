@@ -21,11 +21,11 @@ from parfocal.judge.floors import apart
 from parfocal.judge.sketch import sketch
 from parfocal.native import library
 from parfocal.native.library import LIBRARY
+from tests.unit.native.presence import needs_library
 
 ROOT = Path(hatch_build.__file__).parent
 HERE = Path(__file__).parent
 SIZES = [1, 15, 16, 17, 255, 256, 257, 4095, 65536, 65537, 300_001]
-needs_library = pytest.mark.skipif(LIBRARY is None, reason="no compiled loops")
 NATIVE = shutil.which("cc")
 CROSS, EMULATOR = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
 

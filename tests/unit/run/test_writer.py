@@ -107,6 +107,27 @@ def test_every_kind_of_record_comes_back_in_order(tmp_path: Path) -> None:
     assert run.problems == []
 
 
+def test_records_appended_at_once_are_the_same_lines(tmp_path: Path) -> None:
+    files = []
+    for name, sizes in {"one": [1, 1, 1], "all": [3], "none": [0, 2, 0, 1]}.items():
+        found = [StepRecord(0), ValueRecord("a", 1.5), StepRecord(1, loss=0.1)]
+        with RunWriter(tmp_path / name, HEADER) as writer:
+            for size in sizes:
+                writer.append(*found[:size])
+                del found[:size]
+        assert len(list(load_run(tmp_path / name).records())) == 3
+        files.append((tmp_path / name / "records.jsonl").read_bytes())
+    assert files[0] == files[1] == files[2]
+
+
+def test_of_records_appended_at_once_none_is_written_when_one_cannot_be(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "run", HEADER) as writer:
+        with pytest.raises(InputError, match="cannot store ValueRecord"):
+            writer.append(StepRecord(0), ValueRecord("a", object()))  # type: ignore[arg-type]
+        writer.append(StepRecord(1))
+    assert list(load_run(tmp_path / "run").records()) == [StepRecord(1)]
+
+
 def test_segments_are_bounded_and_aligned(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "r", HEADER, segment_bytes=1000) as writer:
         refs = [writer.tensor(np.full(n, n % 251, np.uint8)) for n in (10, 500, 400, 5000, 1, 0)]
