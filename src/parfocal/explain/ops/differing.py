@@ -22,6 +22,7 @@ from parfocal.explain.ops.modules import layer_extra, layer_missing, other_layer
 from parfocal.explain.ops.names import ARITHMETIC, MASKING, POINTWISE, SCALING
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.op_sequences import way_proof
+from parfocal.explain.ops.op_words import line
 from parfocal.explain.ops.ordering import (
     another_value,
     ops_in_another_order,
@@ -36,7 +37,6 @@ from parfocal.explain.ops.proofs import (
     extra_proof,
     formula_proof,
     lacking_proof,
-    line,
     missing_proof,
     replaced_proof,
 )

@@ -18,7 +18,7 @@ from parfocal.explain.ops.locating import in_one_function, located
 from parfocal.explain.ops.log import LayerName, OpLog
 from parfocal.explain.ops.mismatches import narrowed
 from parfocal.explain.ops.op_comparison import OpComparison, make_comparison
-from parfocal.explain.ops.proofs import chain, line
+from parfocal.explain.ops.op_words import chain, line
 from parfocal.explain.ops.rewriting import mended, wrong_with
 from parfocal.explain.ops.subgraphs import between
 from parfocal.phrases import phrase, remade

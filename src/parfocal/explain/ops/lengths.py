@@ -13,7 +13,7 @@ from parfocal.explain.fixes.calls import passing
 from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.proofs import line
+from parfocal.explain.ops.op_words import line
 from parfocal.explain.ops.writing import EditPlace, Writer
 from parfocal.phrases import phrase
 

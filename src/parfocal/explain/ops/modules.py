@@ -20,7 +20,7 @@ from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.mismatches import Mismatch, paired_inputs, producers
 from parfocal.explain.ops.names import POINTWISE, kinds_of_name
 from parfocal.explain.ops.op_comparison import INFINITE, OpComparison
-from parfocal.explain.ops.proofs import line
+from parfocal.explain.ops.op_words import line
 from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.subgraphs import between, elsewhere, is_one_of, moved_op, transplanted
 from parfocal.phrases import joined, phrase

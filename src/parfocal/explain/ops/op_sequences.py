@@ -11,7 +11,7 @@ from parfocal.explain.fixes.literals import indexed
 from parfocal.explain.ops.arguments import PlaceName, told
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.proofs import line, lines
+from parfocal.explain.ops.op_words import line, lines
 from parfocal.explain.ops.queries import equal
 from parfocal.phrases import joined, phrase
 

@@ -29,7 +29,7 @@ from parfocal.explain.fixes.trying import patched
 from parfocal.explain.ops.log import Key, Op, key_of
 from parfocal.explain.ops.mismatches import Mismatch, narrowed
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.proofs import LineName, line
+from parfocal.explain.ops.op_words import LineName, line
 from parfocal.explain.ops.writing import EditPlace, Writer
 from parfocal.judge import limits
 from parfocal.phrases import remade

@@ -11,7 +11,7 @@ import pytest
 from parfocal.explain.causes import OpLine, Proof
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops import rewriting
-from parfocal.explain.ops.proofs import line
+from parfocal.explain.ops.op_words import line
 from parfocal.explain.ops.rewriting import BETTER, WORSE, verdict
 from parfocal.phrases import phrase
 
