@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import PurePath
 
 from parfocal.attribution.divisions import Division
 from parfocal.brief import some
+from parfocal.explain.causes import line as line_name
 from parfocal.judge.verdict import Finding, side_name, tensor_words
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Trace
@@ -39,7 +39,7 @@ def _message(group: list[Division], port: Trace) -> str:
         )
     has, across = ("reference", "port") if first.made_by_port else ("port", "reference")
     known = first.meeting
-    line = "" if known.file is None else f" ({PurePath(known.file).name}:{known.line})"
+    line = "" if known.file is None else f" ({line_name(known)})"
     return phrase(
         "{what}: what the {has} has there the {across} has after {op}{line}; compared behind it",
         what=what,

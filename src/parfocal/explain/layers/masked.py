@@ -17,8 +17,8 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
-from parfocal.explain.causes import OpLine, Proof, place
-from parfocal.explain.layers.argument_count import MASKED, line_of, score_with
+from parfocal.explain.causes import OpLine, Proof, line, place
+from parfocal.explain.layers.argument_count import MASKED, score_with
 from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 from parfocal.replay.follow import Binding
@@ -131,7 +131,7 @@ def _proof(
     )
     fix = phrase(
         "give it in {line_of} a mask that is -inf where the reference's hides, and 0 elsewhere",
-        line_of=line_of(case.node),
+        line_of=line(case.node),
     )
     where = OpLine(None, case.node.file, case.node.line, caller.path, caller.kind)
     return Proof("op.mask", message, fix, score, where, facts=(case.node.kind, hidden, listed, own))

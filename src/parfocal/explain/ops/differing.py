@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from parfocal.brief import brief
-from parfocal.explain.causes import OpLine, Proof
+from parfocal.explain.causes import OpLine, Proof, line
 from parfocal.explain.fixes.joining import joined as joined_fixes
 from parfocal.explain.ops.arguments import PassedArgument, default_of, left_out, said, told, unsaid
 from parfocal.explain.ops.fitting import number_further_back
@@ -22,7 +22,6 @@ from parfocal.explain.ops.modules import layer_extra, layer_missing, other_layer
 from parfocal.explain.ops.names import ARITHMETIC, MASKING, POINTWISE, SCALING
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.op_sequences import way_proof
-from parfocal.explain.ops.op_words import line
 from parfocal.explain.ops.ordering import (
     another_value,
     ops_in_another_order,

@@ -1,10 +1,10 @@
-"""Ops and lines of source as they are named in messages: ``blocks.0.norm (layer_norm)``, ``model.py:12``."""
+"""Several ops in words: their names, their lines, their order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from parfocal.explain.causes import OpLine
+from parfocal.explain.causes import line
 from parfocal.explain.ops.log import Op
 from parfocal.phrases import joined, phrase
 
@@ -12,19 +12,6 @@ from parfocal.phrases import joined, phrase
 def chain(ops: Sequence[Op]) -> str:
     """The ops in a row, each once."""
     return joined(", ", dict.fromkeys(op.spelled for op in ops))
-
-
-class LineName(str):
-    """``model.py:12``, and which line of which file that is."""
-
-    __slots__ = ("where",)
-    where: tuple[str | None, int | None]
-
-
-def line(op: Op | OpLine) -> LineName:
-    name = LineName(f"{(op.file or '?').rpartition('/')[2]}:{op.line}")
-    name.where = op.file, op.line
-    return name
 
 
 def lines(ops: Sequence[Op]) -> str:

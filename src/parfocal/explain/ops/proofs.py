@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from parfocal.explain.causes import OpLine, Proof, code_of, spelled_path
+from parfocal.explain.causes import OpLine, Proof, code_of, line, spelled_path
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.literals import indexed
@@ -19,7 +19,7 @@ from parfocal.explain.ops.mending import mask_fix, missing_fix, moved_fix, split
 from parfocal.explain.ops.mismatches import Mismatch
 from parfocal.explain.ops.names import DROPPING, MASKING, POINTWISE, RANDOM, SCALING
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.op_words import chain, line, lines, listed
+from parfocal.explain.ops.op_words import chain, lines, listed
 from parfocal.explain.ops.values import MASKED, covered, is_mask
 from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
