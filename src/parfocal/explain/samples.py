@@ -263,7 +263,7 @@ def _cropped(pairs: Pairs, limit: float) -> Iterator[Cause]:
 
 
 def _shift(ours: Array, theirs: Array, axes: tuple[int, int]) -> tuple[int, int]:
-    """How far a picture is moved: where the middle of the port's lies in the reference's."""
+    """By how much an image is shifted: where the centre of the port's is found in the reference's."""
     mine, other = (np.moveaxis(array, axes, (0, 1)) for array in (ours, theirs))
     mine, other = (plane.reshape(*plane.shape[:2], -1)[..., 0].astype(np.float64) for plane in (mine, other))
     corner = (other.shape[0] - PATCH) // 2, (other.shape[1] - PATCH) // 2

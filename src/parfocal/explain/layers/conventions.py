@@ -1,7 +1,7 @@
-"""What two frameworks mean by the same layer and the same settings: conventions that a port must translate.
+"""Conventions that differ between frameworks for the same layer and settings; a port must translate them.
 
-Such a layer cannot be built otherwise in the port, so the port's call is made with what it takes and
-gives translated instead: a mask turned round, batch and time swapped, an output cut to size.
+Such a layer cannot be built differently in the port, so the port's call is repeated with its inputs and
+outputs translated: a mask inverted, batch and time swapped, an output cut to size.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def another_layer(case: Case) -> Iterator[Proof]:
 
 
 def _proof(case: Case, other: Node, path: str, score: float) -> Proof:
-    """Of two calls of one layer it cannot be known which takes the other's place: a line that mends tells."""
+    """Of two calls of one layer either may be the wrong one; the line that mends decides."""
     nodes, node = case.precise.port.trace.nodes, case.node
     twice = [each for each in nodes if (each.path, each.parent) == (node.path, node.parent)]
     lines = {each.order: line(each) for each in twice}
