@@ -16,7 +16,7 @@ CANNOT_RUN = {("paddle", "GRU")}  # as it is in PAIRS, without a bias
 
 
 def recipes(backend: Any) -> dict[str, Any]:
-    return dict(importlib.import_module(f"parfocal.backends.{backend.name}.building").RECIPES)
+    return dict(backend.recipes)
 
 
 def layer_of(backend: Any, kind: str) -> Any:

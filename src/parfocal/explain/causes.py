@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from parfocal.brief import brief
 from parfocal.judge.verdict import Cause, Site
@@ -157,6 +158,28 @@ class PortLine(PortCode):
     @classmethod
     def attribute(cls, path: str, name: str, value: object) -> PortLine:
         return cls._of(path, PortChange.ATTRIBUTE, f".{name} = {value}")
+
+
+class LineName(str):
+    """``model.py:12``, and which line of which file that is."""
+
+    __slots__ = ("where",)
+    where: tuple[str | None, int | None]
+
+
+class InSource(Protocol):
+    """What has a line in the source: an op, a call, a site."""
+
+    @property
+    def file(self) -> str | None: ...
+    @property
+    def line(self) -> int | None: ...
+
+
+def line(at: InSource) -> LineName:
+    name = LineName(f"{Path(at.file or '?').name}:{at.line}")
+    name.where = at.file, at.line
+    return name
 
 
 def place(node: Node) -> str:

@@ -1,4 +1,4 @@
-"""What drew the numbers that a tensor begins with: family, scale and the initialiser's common name.
+"""Which initialiser drew a tensor's first values: the distribution, its scale and the common name.
 
 Several seeds together give a sample. A family is told by its shape (kurtosis and bounds), a name by whether
 the scale is the one that the initialiser's formula gives for the tensor's fans. Only NumPy and SciPy.
@@ -136,13 +136,13 @@ def _is_centred(values: Array, mean: float, std: float) -> bool:
 
 
 def _fitted_likelihoods(values: Array, std: float) -> tuple[float, float]:
-    """The logarithms of how likely the values are, as uniform and as normal numbers fitted to them."""
+    """The log-likelihoods of the values under a fitted uniform and a fitted normal distribution."""
     uniform = -values.size * math.log(float(np.ptp(values)))
     return uniform, -values.size * (math.log(std) + 0.5 * math.log(2 * math.pi * math.e))
 
 
 def _likely_initialiser(values: Array, std: float, fans: Fans) -> tuple[InitialiserFamily, str] | None:
-    """The initialiser that goes by the fans, if it explains few numbers better than one made to fit them.
+    """The initialiser by fans that explains a few numbers better than a distribution fitted to them.
 
     Bounds and shape of few numbers vary: 128 uniform numbers may look normal. A distribution with two numbers
     fitted to the values pays for these two (the Bayesian information criterion).
@@ -201,7 +201,7 @@ def _name(family: InitialiserFamily, values: Array, mean: float, std: float) -> 
 
 
 def differ_in_scale(ours: InitialDraws, theirs: InitialDraws) -> tuple[float, float]:
-    """How likely two samples are of one distribution, as they are and brought to one scale: two p-values."""
+    """Two p-values that two samples are of one distribution: as they are, and scaled alike."""
     as_drawn = float(scipy.stats.ks_2samp(ours.values, theirs.values, method="asymp").pvalue)
     if not (ours.std and theirs.std):
         return as_drawn, 0.0

@@ -117,7 +117,7 @@ def _counts(sample: LossSample) -> dict[Counted, float]:
 
 
 def _ratio(losses: LossPair) -> Iterator[Cause]:
-    """A sum for a mean, or a mean over another number of things."""
+    """A sum instead of a mean, or a mean over another count."""
     if any(np.ndim(sample.reference) or np.ndim(sample.port) for sample in losses.samples):
         return
     names = list(_counts(losses.samples[0]))
@@ -177,7 +177,7 @@ def _transformed(name: str, inputs: Arrays) -> Arrays:
 
 
 def _input(losses: LossPair) -> Iterator[Cause]:
-    """One side applies a function to its first input that the other expects to have been applied."""
+    """One side applies a function to its first input, which the other expects its caller to apply."""
     for name in TRANSFORMS:
         if all(near(losses.port(_transformed(name, s.inputs)), s.reference) for s in losses.samples):
             message = phrase(

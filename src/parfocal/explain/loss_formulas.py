@@ -1,4 +1,4 @@
-"""Well-known losses computed plainly in float64, and which of their numbers a loss behaves as."""
+"""Well-known losses computed in float64, and the parameters with which they reproduce a given loss."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _close(a: float, b: float) -> bool:
 
 
 def _turning(loss: Callable[[float], float], difference: Array, value: float) -> float | None:
-    """Where the parabola must end for the loss to be the value."""
+    """The beta or delta (where the parabola ends) with which the loss has the given value."""
     low, high = 1e-6, float(np.abs(difference).max()) or 1.0
     at_ends = loss(low) - value, loss(high) - value
     if at_ends[0] * at_ends[1] > 0:
@@ -186,7 +186,7 @@ def weights_of_targets(inputs: Arrays, evaluate: Evaluate) -> Array | None:
 
 
 def weights_of_smoothing(inputs: Arrays, evaluate: Evaluate) -> Array | None:
-    """How the classes weigh in the smoothed part of a loss of labels, next to the first of them."""
+    """The weights of the classes in the smoothed part of a loss of labels, relative to the first class."""
     if len(inputs) != 2 or inputs[0].ndim != 2 or inputs[1].dtype.kind not in "iu" or inputs[1].ndim != 1:
         return None
     logits, labels = inputs

@@ -1,4 +1,4 @@
-"""Well-known metrics by name, computed plainly: what a metric of unknown code behaves as.
+"""Well-known metrics by name, to recognise what a metric of unknown code computes.
 
 A new one is one entry of ``FORMULAS``. Each takes scores or class numbers and labels, and returns None
 where it has no meaning for them.

@@ -72,7 +72,7 @@ def shape_of(curve: Array, far: Far, limit: float) -> RateShape | None:
 
 
 def _falls(curve: Array) -> Iterator[Fall]:
-    """All formulas, each on the curve up to where it stays as it is."""
+    """All formulas, each fitted to the curve up to where it becomes constant."""
     moves = np.flatnonzero(np.abs(curve - curve[-1]) > STILL * curve[0])
     still = int(moves[-1]) + 1
     ends = still < len(curve) - 1

@@ -95,7 +95,7 @@ def _span(curve: Array) -> str:
 
 
 def _shifted(rates: RatePair, limit: float) -> Iterator[Cause]:
-    """The same curve some steps earlier or later; of a shorter part than half any curve finds its like."""
+    """The same curve shifted by some steps; at least half of it must overlap, or any curve would fit."""
     for by in range(1, min(FURTHEST, rates.steps - FEW, rates.steps // 2) + 1):
         for early in (True, False):
             ours = rates.reference[by:] if early else rates.reference[:-by]
@@ -122,7 +122,7 @@ def _shifted(rates: RatePair, limit: float) -> Iterator[Cause]:
 
 
 def _stretched(rates: RatePair, limit: float) -> Iterator[Cause]:
-    """One side goes by updates and the other by epochs of so many updates."""
+    """One side steps its schedule per update, the other per epoch."""
     for every in range(2, min(MOST, rates.steps // 2) + 1):
         held = np.arange(rates.steps) // every
         for slower, ours, theirs in (
@@ -173,7 +173,7 @@ def _scaled(rates: RatePair, limit: float) -> Iterator[Cause]:
 
 
 def _ending(rates: RatePair, limit: float) -> Iterator[Cause]:
-    """The same way from the same start to another end: the two differ by a multiple of the way gone."""
+    """The same curve from the same start to another end: the difference is proportional to the progress."""
     ends = [float(side[-1]) for side in (rates.reference, rates.port)]
     peak = int(np.argmax(np.abs(rates.reference)))
     top = float(rates.reference[peak])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from pathlib import PurePath
 
 from parfocal.attribution.divisions import Division
 from parfocal.attribution.measures import Measure, Remark
 from parfocal.attribution.observation import Observation
 from parfocal.brief import some
+from parfocal.explain.causes import line as line_name
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Finding, PairResult, RelativeError, Site, side_name, tensor_words
 from parfocal.matching.values import distance
@@ -177,7 +177,7 @@ def _division_message(group: list[Division], port: Trace) -> str:
         )
     has, across = ("reference", "port") if first.made_by_port else ("port", "reference")
     known = first.meeting
-    line = "" if known.file is None else f" ({PurePath(known.file).name}:{known.line})"
+    line = "" if known.file is None else f" ({line_name(known)})"
     return phrase(
         "{what}: what the {has} has there the {across} has after {op}{line}; compared behind it",
         what=what,

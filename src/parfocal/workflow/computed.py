@@ -16,7 +16,7 @@ import numpy as np
 from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import spelled_path
-from parfocal.explain.fixes.registering import registered_at
+from parfocal.explain.fixes.finding import registered_at
 from parfocal.explain.layers.leftovers import owner_of
 from parfocal.explain.layers.weights import COPY
 from parfocal.explain.ops.values import close

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
-from pathlib import Path
 from typing import NamedTuple
 
 from parfocal.backends.protocol import Mode
-from parfocal.explain.causes import PortLine, number, place, spelled_path
+from parfocal.explain.causes import PortLine, line, number, place, spelled_path
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.verdict import Cause, Divergence, Finding, Site
@@ -203,7 +202,7 @@ class DropEvent:
         words = phrase("dropout in {place}", place=place(self.node))
         if self.file is None:
             return words
-        return phrase("{words} ({where})", words=words, where=f"{Path(self.file).name}:{self.line}")
+        return phrase("{words} ({where})", words=words, where=line(self))
 
 
 def events(modules: Mapping[str, tuple[str, float]], trace: Trace) -> list[DropEvent]:

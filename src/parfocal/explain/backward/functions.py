@@ -21,7 +21,7 @@ from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, replace
 from parfocal.explain.backward.gradients import trials_of
 from parfocal.explain.case import Case
-from parfocal.explain.causes import OpLine, Proof, number, rounded
+from parfocal.explain.causes import OpLine, Proof, line, number, rounded
 from parfocal.explain.layers.relations import factor_between
 from parfocal.explain.ops.values import same
 from parfocal.phrases import phrase
@@ -48,7 +48,7 @@ class BackwardRun:
     @property
     def spelled(self) -> str:
         where = self.where
-        return f"{self.function.__name__} ({(where.file or '?').rpartition('/')[2]}:{where.line})"
+        return f"{self.function.__name__} ({line(where)})"
 
 
 class _Context:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from parfocal.backends.protocol import Array, Backend, Call, OpCall
 from parfocal.capture.sites import Sites
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.explain.case import Case
-from parfocal.explain.causes import OpLine
+from parfocal.explain.causes import OpLine, line
 from parfocal.replay.trace import Node
 
 HOOK = "register_hook"
@@ -41,7 +40,7 @@ class Stop:
 
     @property
     def line(self) -> str:
-        return f"{Path(self.where.file or '?').name}:{self.where.line}"
+        return line(self.where)
 
 
 class GradientTracker:

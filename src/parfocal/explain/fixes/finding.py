@@ -7,8 +7,9 @@ keep, or else by its name if only one in the statement has it. What is not certa
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from parfocal.explain.fixes.imports import dotted_name, imported, last_word
 from parfocal.explain.fixes.scopes import in_scope
@@ -180,3 +181,26 @@ def _begins(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def _own_returns(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.Return]:
     return (node for node in in_scope(function.body) if isinstance(node, ast.Return))
+
+
+def registered_at(kind: type[Any], name: str) -> tuple[str | None, int | None]:
+    """File and line of ``self.register_buffer("name", ...)`` in a class or one it is made from."""
+    for each in kind.__mro__:
+        try:
+            file = inspect.getsourcefile(each)
+            lines, first = inspect.getsourcelines(each)
+        except (OSError, TypeError):
+            continue  # typed at a prompt, or built in
+        source = read(file)
+        for _, call in () if source is None else source.calls:
+            inside = first <= call.lineno < first + len(lines)
+            if inside and _registers(call, name):
+                return file, call.lineno
+    return None, None
+
+
+def _registers(call: ast.Call, name: str) -> bool:
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr == "register_buffer"):
+        return False
+    said = [*call.args[:1], *(each.value for each in call.keywords if each.arg == "name")]
+    return any(isinstance(each, ast.Constant) and each.value == name for each in said)

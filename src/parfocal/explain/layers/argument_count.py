@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
-from parfocal.explain.causes import OpLine, Proof, place
+from parfocal.explain.causes import OpLine, Proof, line, place
 from parfocal.explain.ops.passing import with_arguments, without_arguments
 from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
@@ -53,7 +52,7 @@ def _without_extra(case: Case, binding: Binding) -> Iterator[Proof]:
         fix = without_arguments(
             case,
             names,
-            phrase("leave {spelled} out of {line_of}", spelled=_spelled(names), line_of=line_of(node)),
+            phrase("leave {spelled} out of {line_of}", spelled=_spelled(names), line_of=line(node)),
         )
         yield Proof("op.extra", message, fix, score, where_called(case), facts=(node.kind, listed))
 
@@ -85,7 +84,7 @@ def _with_missing(case: Case, binding: Binding) -> Iterator[Proof]:
         fix = phrase(
             "pass {spelled} in {line_of} as the reference does",
             spelled=_spelled(set(missing)),
-            line_of=line_of(node),
+            line_of=line(node),
         )
         fix = with_arguments(case, missing, fix)
         code, facts = "op.mask" if masks else "op.missing", (node.kind, listed)
@@ -127,10 +126,6 @@ def _spelled(names: set[str]) -> str:
         ", ",
         (phrase("argument {name}", name=name) if name.isdigit() else f"{name}=" for name in sorted(names)),
     )
-
-
-def line_of(node: Node) -> str:
-    return f"{Path(node.file or '?').name}:{node.line}"
 
 
 def where_called(case: Case) -> OpLine:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, code_of, place, said, two_values
-from parfocal.explain.layers.argument_count import line_of, score_with, where_called
+from parfocal.explain.causes import Proof, code_of, line, place, said, two_values
+from parfocal.explain.layers.argument_count import score_with, where_called
 from parfocal.explain.ops.passing import as_the_reference, in_order
 from parfocal.phrases import joined, phrase
 from parfocal.replay.follow import Binding
@@ -56,7 +56,7 @@ def tensors_in_another_order(case: Case) -> Iterator[Proof]:
         words = phrase(
             "pass them to {place} in {line} in the reference's order",
             place=place(node),
-            line=line_of(node),
+            line=line(node),
         )
         fix = in_order(case, order, words)
         yield Proof("op.order", message, fix, score, where_called(case), facts=(node.kind, listed))
@@ -121,7 +121,7 @@ def _with_values(case: Case, binding: Binding, ours: _Passed, changed: Mapping[s
     message = phrase("{place} is given other values: {listed}", place=place(node), listed=listed)
     spelled = ", ".join(f"{name}={said(value)}" for name, value in changed.items())
     words = phrase(
-        "call {place} in {line_of} with {spelled}", place=place(node), line_of=line_of(node), spelled=spelled
+        "call {place} in {line_of} with {spelled}", place=place(node), line_of=line(node), spelled=spelled
     )
     fix = as_the_reference(case, {name: _slot(ours, name, len(args)) for name in changed}, changed, words)
     code, facts = code_of(next(iter(changed)), node.kind), (node.kind, listed)

@@ -1,4 +1,4 @@
-"""Why running statistics differ after one step on the same values: the weight of the new value."""
+"""Why running statistics differ after one step on the same values: another momentum."""
 
 from __future__ import annotations
 

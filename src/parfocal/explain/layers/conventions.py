@@ -1,7 +1,7 @@
-"""What two frameworks mean by the same layer and the same settings: conventions that a port must translate.
+"""Conventions that differ between frameworks for the same layer and settings; a port must translate them.
 
-Such a layer cannot be built otherwise in the port, so the port's call is made with what it takes and
-gives translated instead: a mask turned round, batch and time swapped, an output cut to size.
+Such a layer cannot be built differently in the port, so the port's call is repeated with its inputs and
+outputs translated: a mask inverted, batch and time swapped, an output cut to size.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +18,7 @@ from parfocal.backends.protocol import Array
 from parfocal.backends.vocabulary import family
 from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, code_of, place, said, spelled_path
+from parfocal.explain.causes import Proof, code_of, line, place, said, spelled_path
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
@@ -107,7 +106,7 @@ def translated(case: Case) -> Iterator[Proof]:
                 "{values} ({kind} {place})", values=values, kind=case.node.kind, place=place(case.node)
             )
             outer = _outermost(case)
-            where = {"path": spelled_path(outer.path), "line": f"{Path(outer.file or '?').name}:{outer.line}"}
+            where = {"path": spelled_path(outer.path), "line": line(outer)}
             fix = convention.fix({"right": right, "wrong": wrong, **where})
             yield Proof(
                 convention.code,

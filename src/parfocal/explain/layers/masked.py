@@ -1,8 +1,8 @@
-"""Layers of the framework that are right and are given a mask that hides other places than the reference's.
+"""Correct layers of the framework that are given a mask of other places than the reference's.
 
-Frameworks say masks in different words: true for what is kept or for what is hidden, numbers to be added,
-by key or by query and key. What the reference's layer is given is put together to numbers that are added,
-and the port's layer is given those.
+Frameworks write masks differently: true for kept or for masked places, or numbers to add; by key, or by query
+and key. All masks of the reference's call are combined into one additive mask, and the port's layer is given
+that.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
-from parfocal.explain.causes import OpLine, Proof, place
-from parfocal.explain.layers.argument_count import MASKED, line_of, score_with
+from parfocal.explain.causes import OpLine, Proof, line, place
+from parfocal.explain.layers.argument_count import MASKED, score_with
 from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 from parfocal.replay.follow import Binding
@@ -29,7 +29,7 @@ MOST_MASKS = limits.searches.MASKS.value
 
 
 def other_mask(case: Case) -> Iterator[Proof]:
-    """The call gives what the reference's gives once it hides the same places."""
+    """The call gives the reference's result once it masks the same places."""
     binding, other = case.precise.port.script.ties.get(case.call), case.reference_node
     if binding is None or other is None or not case.node.framework_layer or case.node.parent is None:
         return
@@ -66,14 +66,14 @@ def _parameters(module: Any) -> Mapping[str, Any]:
 
 
 def _added(mask: Array, hides: bool) -> Array:
-    """A mask as numbers that are added; ``hides``: whether true stands for what is hidden."""
+    """A mask as numbers to add; ``hides``: whether true means masked."""
     if mask.dtype.kind in "fV":
         return mask.astype(np.float32)
     return np.where((mask != 0) == hides, -np.inf, 0.0).astype(np.float32)
 
 
 def _shaped(case: Case, other: Node, parts: list[Array]) -> Iterator[Array]:
-    """All the masks in one, in shapes that layers take: by batch, head, query and key."""
+    """All masks combined, in the shapes that layers take: by batch, head, query and key."""
     batch = next(iter(other.outputs.values())).data.shape[0]
     by_key = [part[:, None, None, :] if part.ndim == 2 and part.shape[0] == batch else part for part in parts]
     try:
@@ -91,7 +91,7 @@ def _shaped(case: Case, other: Node, parts: list[Array]) -> Iterator[Array]:
 
 
 def _score(case: Case, binding: Binding, name: str, mask: Array) -> float:
-    """Of the port's call with this mask, and no other."""
+    """The score of the port's call with this mask and no other."""
     node, parameters = case.node, list(_parameters(case.module))
     value = Value(TensorData(mask.shape, mask.dtype.name, unmarked(mask.size), case.precise.ledger.put(mask)))
     args, kwargs = node.arguments
@@ -131,14 +131,14 @@ def _proof(
     )
     fix = phrase(
         "give it in {line_of} a mask that is -inf where the reference's hides, and 0 elsewhere",
-        line_of=line_of(case.node),
+        line_of=line(case.node),
     )
     where = OpLine(None, case.node.file, case.node.line, caller.path, caller.kind)
     return Proof("op.mask", message, fix, score, where, facts=(case.node.kind, hidden, listed, own))
 
 
 def _described(name: str, mask: TensorData) -> str:
-    """A mask of the port, of which only the marks were kept."""
+    """A mask of the port in words, from its fingerprint alone."""
     marks, what = mask.fingerprint, f"{name} {list(mask.shape)}"
     if mask.dtype == "bool":
         return phrase("{what}, true at {sum} of {size}", what=what, sum=f"{marks.sum:g}", size=marks.size)

@@ -1,4 +1,4 @@
-"""Settings of layers that have none to be read: which value would make the two compute the same?
+"""Settings of hand-written layers, which cannot be read: which value would make both sides agree?
 
 Where the port's layer is hand-written it cannot be rebuilt with another setting, but the
 reference's can: the value with which the reference reproduces the port's result is the value that
@@ -62,7 +62,7 @@ Score = Callable[[str, Any], float]
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """The side whose layer can be rebuilt, how well it then agrees with the other's, landmarks of that."""
+    """The side whose layer can be rebuilt, how well it then agrees with the other, and likely values."""
 
     node: Node
     score: Score
@@ -71,14 +71,14 @@ class Mirror:
 
 
 def solved_activation(case: Case) -> Iterator[Proof]:
-    """The setting of an activation that is a layer with a name in the reference, and written by hand here."""
+    """The setting of an activation that the port writes by hand and the reference has as a layer."""
     other = case.reference_node
     if other is not None and other.kind in ACTIVATIONS and case.node.is_leaf:
         yield from solved_setting(case)
 
 
 def solved_setting(case: Case) -> Iterator[Proof]:
-    """A setting of the one side's layer that would have to be another one."""
+    """A setting of one side's layer that would have to have another value."""
     mirror = _mirror(case)
     if mirror is None:
         return
@@ -126,7 +126,7 @@ def _fitting(mirror: Mirror, name: str, own: Any, limit: float) -> tuple[list[An
 
 
 def _landmarks(case: Case, given: Array) -> tuple[float, ...]:
-    """The least, the greatest and the commonest number given, and where what is given becomes that number."""
+    """The smallest, largest and most common output, and the input up to which the most common one occurs."""
     values, counts = np.unique(given, return_counts=True)
     binding = case.precise.port.script.ties.get(case.call)
     taken = next((case.input(slot) for slot in binding.inputs), None) if binding is not None else None

@@ -1,8 +1,8 @@
-"""A buffer that moves towards the right values by another share than the reference's.
+"""A buffer with an exponential average whose momentum differs from the reference's.
 
-Both sides move from what the buffer held before towards the same new values, so that what the one adds is
-a multiple of what the other does, everywhere. The share is a number that the module keeps: of what is new, or
-of what is old.
+Both sides move from the same old values towards the same new ones, so one side's change is a constant
+multiple of the other's. The momentum is a number that the module holds: the weight of the new or of the
+old value.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def other_share(case: Case) -> Iterator[Proof]:
 
 
 def update_ratio(case: Case) -> float | None:
-    """How many times as far as the reference's buffer the port's moves, if it is as many times everywhere."""
+    """The ratio of the port's change to the reference's, if it is the same for every element."""
     check = case.checks[0]
     before = case.buffers[0].get(path_of(check.reference, case.precise.reference.trace))
     observed, expected = case.observed(), case.recorded(check.reference)

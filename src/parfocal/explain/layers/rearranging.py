@@ -1,7 +1,7 @@
 """The same numbers in another order: axes swapped, slices in another order along one or several axes.
 
-Along every axis the slices of both arrays are told apart by what does not depend on the order within
-them, so orders along several axes, and swapped axes besides, are found at once.
+Along every axis the slices of both arrays are identified by numbers that do not depend on the order within
+them, so orders along several axes, together with swapped axes, are found at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Rearrangement:
 
 
 def find_arrangement(observed: Array, expected: Array, noise: float) -> Rearrangement | None:
-    """How the numbers of ``expected`` lie in ``observed``, the plainest way first."""
+    """How the numbers of ``expected`` are arranged in ``observed``; the simplest arrangement that fits."""
     if not 0 < observed.ndim <= MOST_AXES or not same_numbers(observed, expected, noise):
         return None
     candidates = sorted(_candidates(observed, expected), key=lambda each: (len(each.moved), each.swaps_axes))
@@ -71,7 +71,7 @@ def _candidates(observed: Array, expected: Array) -> Iterator[Rearrangement]:
 
 
 def _marks(array: Array, axis: int) -> Array:
-    """One number a slice, whatever the order within it."""
+    """One number per slice that does not depend on the order within it."""
     rows = np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1)
     return np.asarray(rows.sum(1) + (rows**2).sum(1) * np.sqrt(2.0) + (rows**3).sum(1) / np.sqrt(3.0))
 

@@ -42,7 +42,7 @@ class InputProbe:
 
 
 def _of_odd_size(x: Array) -> Array:
-    """Without the last row and column of pictures, or the last moment of sequences."""
+    """Without the last row and column of images, or the last step of sequences."""
     kept = [slice(None), slice(None)] + [slice(None, -1)] * (x.ndim - 2)
     return np.asarray(x[tuple(kept[: x.ndim])])
 
@@ -58,7 +58,7 @@ PROBES = (
 
 
 def unseen(precise: NoiseFloors, pairing: Pairing, told: Collection[str]) -> list[Finding]:
-    """One finding for every difference, of all the layers that have it.
+    """One finding per difference, for all the layers that have it.
 
     ``told``: paths of which something is said already.
     """
@@ -118,7 +118,7 @@ def _rebuilding(backend: Backend, settings: dict[str, Any], source: Any) -> Make
 
 
 def _shown(precise: NoiseFloors, node: Node, make: Make) -> str | None:
-    """The first inputs on which the port's layer and the other give something else."""
+    """The first inputs on which the two layers give different results."""
     binding = precise.port.script.ties.get(node.order)
     if binding is None or len(node.inputs) != 1 or node.inputs.keys() != binding.inputs.keys():
         return None

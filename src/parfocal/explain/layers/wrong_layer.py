@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend
 from parfocal.explain.case import Case
-from parfocal.explain.causes import OpLine, Proof, place
+from parfocal.explain.causes import OpLine, Proof, line, place
 from parfocal.explain.ops.passing import calling
 from parfocal.judge import limits
 from parfocal.phrases import phrase
@@ -40,10 +39,10 @@ def another_layer(case: Case) -> Iterator[Proof]:
 
 
 def _proof(case: Case, other: Node, path: str, score: float) -> Proof:
-    """Of two calls of one layer it cannot be known which takes the other's place: a line that mends tells."""
+    """Of two calls of one layer either may be the wrong one; the line that mends decides."""
     nodes, node = case.precise.port.trace.nodes, case.node
     twice = [each for each in nodes if (each.path, each.parent) == (node.path, node.parent)]
-    lines = {each.order: f"{Path(each.file or '?').name}:{each.line}" for each in twice}
+    lines = {each.order: line(each) for each in twice}
     fix = phrase(
         "call {path} instead of {node_path} in {lines}",
         path=path,

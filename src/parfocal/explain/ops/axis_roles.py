@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from parfocal.explain.causes import Proof
+from parfocal.explain.causes import Proof, line
 from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.remakes import turning
 from parfocal.judge import limits
 from parfocal.phrases import phrase

@@ -146,7 +146,7 @@ def _attention(tensors: Tensors, words: Words) -> list[ArrayOp] | None:
 
 
 def _hidden_after(scaled: Array, words: Words) -> list[ArrayOp]:
-    """What comes later is hidden: by a triangle that is made of what the port hides with."""
+    """A causal mask: a triangle, filled with the value that the port masks with."""
     way, shape = words.get(FILLS), scaled.shape[-2:]
     hidden = np.triu(np.ones(shape, np.bool_), 1)
     if way is None:
@@ -163,7 +163,7 @@ def _hidden_after(scaled: Array, words: Words) -> list[ArrayOp]:
 
 
 def _masked(scaled: Array, kept: Array, words: Words) -> list[ArrayOp]:
-    """As the port does it: filled in where a mask says so or does not, or added to what is hidden."""
+    """Masking as the port does it: by filling where a mask is true, where it is false, or by adding."""
     way, hidden = words.get(FILLS), ~kept
     if way == KEEPS:
         return _filled(scaled, kept, way)

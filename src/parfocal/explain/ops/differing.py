@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from parfocal.brief import brief
-from parfocal.explain.causes import OpLine, Proof
+from parfocal.explain.causes import OpLine, Proof, line
 from parfocal.explain.fixes.joining import joined as joined_fixes
 from parfocal.explain.ops.arguments import PassedArgument, default_of, left_out, said, told, unsaid
 from parfocal.explain.ops.fitting import number_further_back
@@ -36,7 +36,6 @@ from parfocal.explain.ops.proofs import (
     extra_proof,
     formula_proof,
     lacking_proof,
-    line,
     missing_proof,
     replaced_proof,
 )

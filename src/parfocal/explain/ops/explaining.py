@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from parfocal.explain.case import Case
-from parfocal.explain.causes import OpLine, Proof
+from parfocal.explain.causes import OpLine, Proof, line
 from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.ops.axis_roles import other_axes
 from parfocal.explain.ops.differing import differences, other_ways, otherwise
@@ -18,7 +18,7 @@ from parfocal.explain.ops.locating import in_one_function, located
 from parfocal.explain.ops.log import LayerName, OpLog
 from parfocal.explain.ops.mismatches import narrowed
 from parfocal.explain.ops.op_comparison import OpComparison, make_comparison
-from parfocal.explain.ops.proofs import chain, line
+from parfocal.explain.ops.op_words import chain
 from parfocal.explain.ops.rewriting import mended, wrong_with
 from parfocal.explain.ops.subgraphs import between
 from parfocal.phrases import phrase, remade

@@ -7,13 +7,12 @@ from typing import Any
 
 from parfocal.attribution.experiment import Prepare
 from parfocal.backends import registry
-from parfocal.explain.causes import Proof
+from parfocal.explain.causes import Proof, line
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.calls import passing
 from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.writing import EditPlace, Writer
 from parfocal.phrases import phrase
 

@@ -13,14 +13,13 @@ from typing import Any
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.errors import UnsupportedError
-from parfocal.explain.causes import OpLine, PortLine, Proof, code_of, place, spelled_path, two_values
+from parfocal.explain.causes import OpLine, PortLine, Proof, code_of, line, place, spelled_path, two_values
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.mismatches import Mismatch, paired_inputs, producers
 from parfocal.explain.ops.names import POINTWISE, kinds_of_name
 from parfocal.explain.ops.op_comparison import INFINITE, OpComparison
-from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.subgraphs import between, elsewhere, is_one_of, moved_op, transplanted
 from parfocal.phrases import joined, phrase

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from parfocal.backends.protocol import Backend
-from parfocal.explain.causes import Proof, code_of
+from parfocal.explain.causes import Proof, code_of, line
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes.literals import indexed
 from parfocal.explain.ops.arguments import PlaceName, told
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.proofs import line, lines
+from parfocal.explain.ops.op_words import lines
 from parfocal.explain.ops.queries import equal
 from parfocal.phrases import joined, phrase
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from parfocal.explain.causes import OpLine, Proof, code_of, spelled_path
+from parfocal.explain.causes import OpLine, Proof, code_of, line, spelled_path
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.literals import indexed
@@ -19,6 +19,7 @@ from parfocal.explain.ops.mending import mask_fix, missing_fix, moved_fix, split
 from parfocal.explain.ops.mismatches import Mismatch
 from parfocal.explain.ops.names import DROPPING, MASKING, POINTWISE, RANDOM, SCALING
 from parfocal.explain.ops.op_comparison import OpComparison
+from parfocal.explain.ops.op_words import chain, lines, listed
 from parfocal.explain.ops.values import MASKED, covered, is_mask
 from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
@@ -453,36 +454,3 @@ def masks(log: OpLog, op: Op) -> bool:
         and is_mask(-np.abs(array.astype(np.float64)))
         for array in arrays
     )
-
-
-def chain(ops: Sequence[Op]) -> str:
-    """The ops in a row, each once."""
-    return joined(", ", dict.fromkeys(op.spelled for op in ops))
-
-
-class LineName(str):
-    """``model.py:12``, and which line of which file that is."""
-
-    __slots__ = ("where",)
-    where: tuple[str | None, int | None]
-
-
-def line(op: Op | OpLine) -> LineName:
-    name = LineName(f"{(op.file or '?').rpartition('/')[2]}:{op.line}")
-    name.where = op.file, op.line
-    return name
-
-
-def lines(ops: Sequence[Op]) -> str:
-    """From the first line to the last, of the file that the last is in."""
-    numbers = [op.line for op in ops if op.file == ops[-1].file and op.line is not None]
-    first = min(numbers, default=None)
-    return (
-        line(ops[-1])
-        if first in (None, ops[-1].line)
-        else phrase("{line}, from {first} on", line=line(ops[-1]), first=first)
-    )
-
-
-def listed(order: tuple[int, ...]) -> str:
-    return ", ".join(str(index) for index in order)

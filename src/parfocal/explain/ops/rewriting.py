@@ -14,7 +14,7 @@ from typing import Any
 
 from parfocal.backends.protocol import Call
 from parfocal.explain.case import Case
-from parfocal.explain.causes import PortLine, Proof
+from parfocal.explain.causes import LineName, PortLine, Proof, line
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.attributes import set_to
 from parfocal.explain.fixes.finding import find_returned
@@ -29,7 +29,6 @@ from parfocal.explain.fixes.trying import patched
 from parfocal.explain.ops.log import Key, Op, key_of
 from parfocal.explain.ops.mismatches import Mismatch, narrowed
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.proofs import LineName, line
 from parfocal.explain.ops.writing import EditPlace, Writer
 from parfocal.judge import limits
 from parfocal.phrases import remade

@@ -229,7 +229,7 @@ def _smaller_epsilon(evidence: UpdateEvidence, written: Written) -> str:
 def _by_solving(
     hidden: Sequence[UpdateEvidence], every: Sequence[UpdateEvidence], written: Written
 ) -> list[Cause]:
-    """What updates show that are not made as their optimizer says."""
+    """Causes found from the updates themselves, which do not follow their optimizer's settings."""
     found = solve([each.port for each in hidden])
     if found is None:
         return _one_by_one(hidden, every, written)

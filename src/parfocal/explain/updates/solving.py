@@ -98,7 +98,7 @@ class Solution:
 
 
 def solve(updates: Sequence[SideUpdate]) -> Solution | None:
-    """The plainest change of what is said that reproduces all of these updates."""
+    """The simplest change of the stated settings that reproduces all of these updates."""
     some = [each.sample() for each in updates]
     if not some or any(each.score() is None for each in some):
         return None
@@ -160,7 +160,7 @@ def _secant(
     name: str,
     start: float,
 ) -> float | None:
-    """The number for which what is left over is smallest: by least squares, step by step."""
+    """The number with the smallest residual: secant steps on the least squares of all updates."""
     value, step = start, max(abs(start) * 1e-4, 1e-7)
     left = _left(updates, floors, changed, name, value)
     for _ in range(ROUNDS):

@@ -14,6 +14,9 @@ import sys
 import threading
 import traceback
 import warnings
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
@@ -86,7 +89,6 @@ def hello(frameworks: list[str]) -> dict[str, Any]:
     import numpy
 
     from parfocal import __version__
-    from parfocal.workflow.guide.versions import version_of
 
     return {
         "python": platform.python_version(),
@@ -114,6 +116,18 @@ def _send(answers: IO[str], answer: dict[str, Any]) -> None:
 
     answers.write(json.dumps(pack(answer)) + "\n")
     answers.flush()
+
+
+def version_of(module: str) -> str:
+    """The version of the package that owns a top-level module; "unknown" where none says so."""
+    for name in _owners().get(module, ()):
+        return metadata.version(name)
+    return "unknown"
+
+
+@cache  # it reads the lists of files of all packages
+def _owners() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()
 
 
 if __name__ == "__main__":

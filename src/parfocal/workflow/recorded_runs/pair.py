@@ -10,12 +10,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from parfocal.capture.follow import may_correspond
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, Site
 from parfocal.matching.anchors import Anchor
-from parfocal.matching.pairing import Pairing, pair_calls
+from parfocal.matching.pairing import CallPair, Pairing, pair_calls
+from parfocal.matching.table import PairReason
 from parfocal.replay.trace import Node
 from parfocal.report.coverage import Compared, LeftOut
 from parfocal.workflow.recorded_runs.call_errors import (
@@ -26,7 +28,6 @@ from parfocal.workflow.recorded_runs.call_errors import (
     give_what_is_inside,
     likely,
 )
-from parfocal.workflow.recorded_runs.counterparts import followed_pairing, follows
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of, tie_parameters
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.tensors import Distances, RelativeDistance, lies_otherwise, tie_values
@@ -92,12 +93,12 @@ class StepPair:
     @cached_property
     def followed(self) -> bool:
         """Whether every call of the port was given what the reference's was given."""
-        return self.tolerance is None and follows(self.reference, self.port)
+        return self.tolerance is None and _follows(self.reference, self.port)
 
     @cached_property
     def pairing(self) -> Pairing:
         if self.followed:
-            return followed_pairing(self.reference, self.port)
+            return _followed_pairing(self.reference, self.port)
         ours, theirs = self.reference.trace, self.port.trace
         same = {node.path for node in ours.nodes} & {node.path for node in theirs.nodes}
         return pair_calls(ours, theirs, [Anchor((path,), (path,)) for path in same], self.layers)
@@ -194,3 +195,27 @@ class StepPair:
             return True
         self.distances.moves = False
         return self._measure_outputs() <= AGREEING
+
+
+def _follows(reference: RecordedStep, port: RecordedStep) -> bool:
+    """Whether the port's run was fed the reference's values: its counterparts are there, of such kinds."""
+    ours, theirs = reference.trace.nodes, port.trace.nodes
+    return bool(port.followed) and all(
+        other in reference.positions
+        and may_correspond(ours[reference.positions[other]].kind, theirs[order].kind)
+        for order, other in port.followed.items()
+    )
+
+
+def _followed_pairing(reference: RecordedStep, port: RecordedStep) -> Pairing:
+    """The pairs that were made while the run was recorded."""
+    pairs = tuple(
+        CallPair(reference.positions[other], order, reference.positions[other], True, PairReason.FOLLOWED)
+        for order, other in sorted(port.followed.items())
+    )
+    taken = {pair.reference for pair in pairs}, {pair.port for pair in pairs}
+    left = [
+        tuple(node.order for node in side.trace.nodes if node.order not in known)
+        for side, known in zip((reference, port), taken, strict=True)
+    ]
+    return Pairing(pairs, left[0], left[1])

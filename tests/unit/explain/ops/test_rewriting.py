@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from parfocal.explain.causes import OpLine, Proof
+from parfocal.explain.causes import OpLine, Proof, line
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops import rewriting
-from parfocal.explain.ops.proofs import line
 from parfocal.explain.ops.rewriting import BETTER, WORSE, verdict
 from parfocal.phrases import phrase
 
