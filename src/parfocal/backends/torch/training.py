@@ -111,7 +111,8 @@ class Training(Watching, OptimizerSteps):
                 group.get("weight_decay", 0.0) + group.get(DECAYS.get(kind), 0.0)
             )
             decoupled = kind == "AdamW" or group.get("decoupled_weight_decay", False)
-            settings["decay"] = "decoupled" if decoupled else "l2"
+            if kind in SETTINGS or decoupled:  # of an optimizer from elsewhere nobody knows it
+                settings["decay"] = "decoupled" if decoupled else "l2"
             found[path] = settings
         return found
 
