@@ -134,7 +134,8 @@ class Training(Watching, OptimizerSteps):
         return None  # PyTorch clips by a function of its own, before the step
 
     def learning_rate(self, optimizer: Any) -> float:
-        return float(optimizer.param_groups[0]["lr"])
+        group = optimizer.param_groups[0]
+        return rate_of(self.optimizer_kind(optimizer), optimizer, group, group["params"][0])
 
     def _slot(self, value: Any, copy: bool) -> Array:
         return (
