@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import paddle
 import pytest
 
+from tests.pairs import vision  # noqa: F401  its operators, before timm asks for them
 from tests.pairs.training.tools import LOSSES, compare, paddle_optim, perceptron, torch_optim
 
 pytestmark = pytest.mark.filterwarnings("ignore:When training, we now always track global mean:UserWarning")
@@ -86,6 +88,27 @@ def test_matching_settings_are_the_same_for_50_steps(name: str) -> None:
     assert report.coverage.count("steps") == 50
     freely = report.coverage.count("steps run freely")
     assert report.coverage.count("updates of parameters") >= 4 * (50 - freely)
+
+
+def timm_lamb(**settings: Any) -> Make:
+    """torch has no Lamb. This one counts its steps in its groups, and nothing tells the form of its decay."""
+    return lambda p: import_module("timm.optim").Lamb(
+        p, 0.01, max_grad_norm=None, always_adapt=True, **settings
+    )
+
+
+def test_an_optimizer_from_elsewhere_is_the_same_for_50_steps() -> None:
+    report = compare(
+        timm_lamb(weight_decay=0.05), lambda p: paddle_optim.Lamb(0.01, 0.05, parameters=p), steps=50
+    )
+    assert report.ok, report
+    assert report.coverage.count("steps") == 50
+
+
+def test_what_differs_from_an_optimizer_from_elsewhere_is_named() -> None:
+    first = compare(timm_lamb(weight_decay=0.05), lambda p: paddle_optim.Lamb(0.01, 0.5, parameters=p)).first
+    assert (first.phase, first.step, first.cause.code) == ("optimizer", 0, "optim.weight_decay")
+    assert first.cause.message == "the weight decay is 0.05 in the reference and 0.5 in the port"
 
 
 @pytest.mark.parametrize("lambd", [1e-4, 0.1])

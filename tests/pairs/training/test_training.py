@@ -574,6 +574,38 @@ def test_a_loss_that_is_not_a_number_is_named_with_its_step() -> None:
     assert "not finite is the loss of the port itself" in first.message
 
 
+class _Masked(torch.nn.Module):
+    """Hides scores by minus infinity, which is no mistake, and then takes a logarithm that may be one."""
+
+    def __init__(self, wrong: bool) -> None:
+        super().__init__()
+        self.scores, self.last, self.wrong = torch.nn.Linear(8, 4), torch.nn.Linear(4, 4), wrong
+
+    def forward(self, x: Any) -> Any:
+        hidden = torch.zeros(4).masked_fill(torch.arange(4) == 3, -math.inf)
+        shares = torch.softmax(self.scores(x) + hidden, -1)
+        return self.last(torch.log(shares - 0.5) if self.wrong else shares)
+
+
+class _MaskedPort(paddle.nn.Layer):
+    def __init__(self, wrong: bool) -> None:
+        super().__init__()
+        self.scores, self.last, self.wrong = paddle.nn.Linear(8, 4), paddle.nn.Linear(4, 4), wrong
+
+    def forward(self, x: Any) -> Any:
+        hidden = paddle.to_tensor([0.0, 0.0, 0.0, -math.inf])
+        shares = paddle.nn.functional.softmax(self.scores(x) + hidden, -1)
+        return self.last(paddle.log(shares - 0.5) if self.wrong else shares)
+
+
+def test_the_op_that_gives_the_first_nan_is_named() -> None:
+    assert compare(sgd(), paddle_sgd(), models=(_Masked(False), _MaskedPort(False))).ok
+    with pytest.raises(
+        InputError, match="at step 0; the first that is not finite is the result of log in the"
+    ):
+        compare(sgd(), paddle_sgd(), models=(_Masked(True), _MaskedPort(True)))
+
+
 def _attributed(**attributes: Any) -> tuple[Any, Any]:
     """The port's last weight has attributes of its own."""
     reference, _ = perceptron()

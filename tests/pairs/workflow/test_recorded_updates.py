@@ -17,6 +17,7 @@ from tests.pairs.workflow.test_recorded_training import (
     adam,
     paddle_adam,
     paddle_momentum,
+    paddle_sgd,
     pair,
     sgd,
 )
@@ -144,3 +145,71 @@ def test_gradients_that_are_not_cleared_are_named(tmp_path: Path, tensors: str) 
     causes = [each.cause.code for each in report.divergences if each.cause is not None]
     assert "grad.accumulated" in causes, str(report)
     assert min(each.step for each in report.divergences) == 1
+
+
+class _ByHand(torch.optim.Optimizer):
+    """Gradient descent that tells nothing but its rate."""
+
+    def __init__(self, parameters: Any, momentum: float = 0.0, decay: float = 0.0) -> None:
+        super().__init__(parameters, {"lr": 0.1})
+        self.hidden = momentum, decay
+
+    def step(self) -> None:  # type: ignore[override]
+        momentum, decay = self.hidden
+        with torch.no_grad():
+            for parameter in self.param_groups[0]["params"]:
+                gradient = parameter.grad + decay * parameter
+                last = self.state[parameter].get("last", 0.0)
+                self.state[parameter]["last"] = momentum * last + gradient
+                parameter -= 0.1 * self.state[parameter]["last"]
+
+
+@EITHER
+@pytest.mark.parametrize(
+    ("hidden", "theirs", "expected", "words"),
+    [
+        ({"momentum": 0.9}, paddle_momentum(), None, ""),
+        (
+            {"momentum": 0.9},
+            paddle_momentum(momentum=0.5),
+            ("optim.momentum", 1),
+            "0.9 in the reference and 0.5",
+        ),
+        ({"decay": 0.1}, paddle_sgd(), ("optim.weight_decay", 0), "0.1 in the reference"),
+        ({"decay": 0.1}, paddle_adam(), ("optim.kind", 0), "'_ByHand' in the reference and 'Adam'"),
+    ],
+    ids=["same", "momentum", "decay", "kind"],
+)
+def test_the_rule_of_an_optimizer_that_nobody_knows_is_inferred(
+    tmp_path: Path, tensors: str, hidden: Any, theirs: Any, expected: Any, words: str
+) -> None:
+    sides = pair(lambda model: _ByHand(model.parameters(), **hidden), theirs)
+    report = compare_sides(tmp_path, *sides, BATCHES, tensors=tensors)
+    if expected is None:
+        assert report.ok, str(report)
+        return
+    first = next(each for each in report.divergences if each.phase == "optimizer")
+    assert (first.cause.code, first.step) == expected, str(report)
+    assert words in first.cause.message
+
+
+@EITHER
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("lambd", [1e-4, 0.1])
+def test_averaged_descent_is_recorded_as_it_takes_effect(
+    tmp_path: Path, tensors: str, lambd: float, right: bool
+) -> None:
+    """Its rate falls and its weights decay by a setting of its own."""
+    rate = paddle.optimizer.lr.LambdaDecay(0.1, lambda step: (1 + lambd * 0.1 * step) ** -0.75)
+
+    def theirs(model: Any) -> Any:
+        decay = lambd if right else None
+        return paddle.optimizer.ASGD(rate, parameters=model.parameters(), weight_decay=decay)
+
+    ours, port = pair(lambda model: torch.optim.ASGD(model.parameters(), 0.1, lambd=lambd), theirs)
+    port = replace(port, scheduler=lambda optimizer: rate)
+    report = compare_sides(tmp_path, ours, port, BATCHES, tensors=tensors)
+    if right:
+        assert report.ok, str(report)
+    else:
+        assert (report.first.phase, report.first.cause.code) == ("optimizer", "optim.weight_decay")

@@ -111,7 +111,8 @@ class Training(Watching, OptimizerSteps):
                 group.get("weight_decay", 0.0) + group.get(DECAYS.get(kind), 0.0)
             )
             decoupled = kind == "AdamW" or group.get("decoupled_weight_decay", False)
-            settings["decay"] = "decoupled" if decoupled else "l2"
+            if kind in SETTINGS or decoupled:  # of an optimizer from elsewhere nobody knows it
+                settings["decay"] = "decoupled" if decoupled else "l2"
             found[path] = settings
         return found
 
@@ -133,7 +134,8 @@ class Training(Watching, OptimizerSteps):
         return None  # PyTorch clips by a function of its own, before the step
 
     def learning_rate(self, optimizer: Any) -> float:
-        return float(optimizer.param_groups[0]["lr"])
+        group = optimizer.param_groups[0]
+        return rate_of(self.optimizer_kind(optimizer), optimizer, group, group["params"][0])
 
     def _slot(self, value: Any, copy: bool) -> Array:
         return (

@@ -55,10 +55,15 @@ class Updating(Scheduling):
         copied: Any = defaultdict(dict)
         for parameter, own in optimizer.state.items():
             copied[parameter] = {key: cloned(value, self.is_tensor) for key, value in own.items()}
-        return copied
+        return copied, cloned(_counters(optimizer), self.is_tensor)
 
     def exchange_optimizer_state(self, optimizer: Any, state: Any) -> Any:
-        before, optimizer.state = optimizer.state, state
+        before = optimizer.state, _counters(optimizer)
+        optimizer.state, counters = state
+        for group, own, kept in zip(optimizer.param_groups, before[1], counters, strict=True):
+            for key in own:
+                del group[key]
+            group.update(kept)
         return before
 
     def clipped_by_optimizer(self, optimizer: Any, model: Any) -> dict[str, Array] | None:
@@ -117,3 +122,11 @@ class Updating(Scheduling):
                 f"torch.nn.utils.clip_grad_norm_([parameter], {limit!r}) for every parameter before the step"
             )
         return f"torch.nn.utils.clip_grad_norm_(model.parameters(), {limit!r}) before the step"
+
+
+def _counters(optimizer: Any) -> list[dict[str, Any]]:
+    """What an optimizer keeps in a group beside its settings: some count their steps there."""
+    known = {"params", *optimizer.defaults}
+    return [
+        {key: value for key, value in group.items() if key not in known} for group in optimizer.param_groups
+    ]

@@ -147,6 +147,7 @@ TEXTS = {
     "the {role} {path} of the {side}": "{side}的{role} {path}",
     "input {number} of the {side}": "{side}的输入 {number}",
     "the {what} of {path} of the {side}": "{side}中 {path} 的{what}",
+    "the result of {op} in {path} of the {side}": "{side}的 {path} 中 {op} 的结果",
     "the whole model": "整个模型",
     "the {side} has no gradient there, the other has": "{side}此处没有梯度，另一侧有",
     "the port's loss is {own}; the first that is not finite is {where}": "移植模型的损失为 {own}；最先出现非有限值的是{where}",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parfocal.backends.vocabulary.training import OPTIMIZERS
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, Size
 from parfocal.judge.verdict import Cause, Divergence, Finding
@@ -29,7 +30,7 @@ from parfocal.workflow.recorded_runs.update_causes import RecordedUpdate, explai
 from parfocal.workflow.recorded_runs.update_settings import differing_settings
 from parfocal.workflow.recorded_runs.vectors import project_pair
 
-LINEAR = frozenset({"SGD", "Momentum"})  # optimizers whose update is in proportion to the gradient
+LINEAR = frozenset({"SGD", "Momentum", "ASGD"})  # optimizers whose update is in proportion to the gradient
 LIMIT = limits.recorded.UPDATE.value
 SIZES = limits.recorded.UPDATE_SIZES.value
 TOGETHER = limits.recorded.UPDATES_TOGETHER.value
@@ -163,7 +164,8 @@ def _judge(pair: StepPair) -> Iterator[_Judged]:
 def _is_linear(pair: StepPair, tie: ParameterTie, descends: bool) -> bool:
     """Whether updates are in proportion to gradients, as the optimizers say, or else as the updates show."""
     kinds = {side.updates[path].kind for side, path in _sides(pair, tie) if path in side.updates}
-    return kinds <= LINEAR if kinds else descends
+    known = kinds & OPTIMIZERS.keys()
+    return known <= LINEAR and (descends or (bool(kinds) and known == kinds))
 
 
 def _wrong_together(moved: list[_Judged]) -> list[_Judged]:

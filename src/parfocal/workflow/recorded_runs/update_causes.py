@@ -83,9 +83,10 @@ def explain_updates(
     pair: StepPair, settings: Sequence[DifferingSetting], evidence: Sequence[RecordedUpdate], diverged: bool
 ) -> Cause | None:
     """``diverged``: gradients or rates part already, so that only each side by itself says anything."""
-    causes = [_as_set(each) for each in settings]
+    causes = [_as_set(each) for each in settings if each.telling]
     shown = (_frozen(evidence), _by_factors(pair, evidence), None if diverged else _by_decay(pair, evidence))
     causes += [each for each in shown if each is not None]
+    causes += [_as_set(each) for each in settings if not each.telling]
     if not causes:
         return None
     codes = dict.fromkeys(each.code for each in causes)

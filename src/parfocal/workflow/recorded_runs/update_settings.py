@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from parfocal.backends.vocabulary.training import OPTIMIZERS
 from parfocal.brief import some
 from parfocal.explain.updates.settings import code_of, differences
 from parfocal.phrases import phrase
@@ -23,6 +24,11 @@ class DifferingSetting:
     port: Any
     ties: tuple[ParameterTie, ...]
     of: int  # parameters whose settings both sides have
+
+    @property
+    def telling(self) -> bool:
+        """Whether two optimizers set so differ: a name that nobody knows may stand for the same rule."""
+        return self.name != "kind" or {self.reference, self.port} <= OPTIMIZERS.keys()
 
     @property
     def code(self) -> str:

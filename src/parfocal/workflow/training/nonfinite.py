@@ -1,4 +1,4 @@
-"""The first tensor of a step that is not finite: a parameter, an input, or what a module gives."""
+"""The first tensor of a step that is not finite: a parameter, an input, or what a module or an op gives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.backends.protocol import Call
+from parfocal.backends.protocol import Call, OpCall
 from parfocal.capture.tree import flatten
 from parfocal.judge.verdict import side_name, tensor_words
 from parfocal.phrases import phrase
@@ -45,9 +45,26 @@ def first_nonfinite(side: TrainingSide, batch: Batch) -> str:
                     )
                 )
 
-    with backend.no_grad(), backend.watch(side.model, on_exit=on_exit):
+    def on_op(op: OpCall) -> None:
+        # infinity is what masks are made of
+        for leaf in flatten(op.output).leaves.values():
+            if not found and backend.is_tensor(leaf) and _has_nan(backend.to_array(leaf)):
+                found.append(
+                    phrase(
+                        "the result of {op} in {path} of the {side}",
+                        op=op.name,
+                        path=op.module or phrase("the whole model"),
+                        side=side_name(side.words),
+                    )
+                )
+
+    with backend.no_grad(), backend.watch(side.model, on_exit=on_exit, on_op=on_op):
         side.forward(batch)
     return found[0] if found else phrase("the loss of the {side} itself", side=side_name(side.words))
+
+
+def _has_nan(array: Any) -> bool:
+    return array.dtype.kind in "fc" and bool(np.isnan(array).any())
 
 
 def _finite(array: Any) -> bool:
