@@ -270,7 +270,7 @@ def _crops(pairs: Pairs) -> Moves:
 
 
 def _shift(ours: Array, theirs: Array, axes: tuple[int, int]) -> tuple[int, int]:
-    """By how much an image is shifted: where a part of the port's is found in the reference's, however scaled."""
+    """By how much an image is shifted: where a part of the port's is found in the reference's."""
     mine, other = (np.moveaxis(array, axes, (0, 1)) for array in (ours, theirs))
     mine, other = (plane.reshape(*plane.shape[:2], -1)[..., 0].astype(np.float64) for plane in (mine, other))
     windows, others = (
