@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,12 +34,12 @@ FILES = {
 def readings_in(text: str) -> Iterator[int]:
     """Lines on which code asks what a sentence says."""
     tree = ast.parse(text)
-    said = {
-        target.id
+    said = set(phrases_of(tree)) | {
+        alias.asname or alias.name
         for node in tree.body
-        if isinstance(node, ast.Assign) and _is_phrase(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name in constants(node.module or "")
     }
     for node in ast.walk(tree):
         match node:
@@ -54,6 +55,24 @@ def readings_in(text: str) -> Iterator[int]:
             case ast.Call(func=ast.Attribute(attr=method), args=args) if method in PATTERNS:
                 if any(_is_sentence(each, said) for each in args):
                     yield node.lineno
+
+
+def phrases_of(tree: ast.Module) -> Iterator[str]:
+    """Constants of a module that are sentences."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                for name, value in zip(_parts(target), _parts(node.value), strict=False):
+                    if isinstance(name, ast.Name) and _is_phrase(value):
+                        yield name.id
+
+
+@cache
+def constants(module: str) -> frozenset[str]:
+    """Those of another module of the package."""
+    path = SOURCE.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    is_ours = module.startswith("parfocal.") and path.is_file()
+    return frozenset(phrases_of(ast.parse(path.read_text(encoding="utf-8")))) if is_ours else frozenset()
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
@@ -123,8 +142,16 @@ def test_readings_are_found(code: str) -> None:
     assert list(readings_in(code)) == [1]
 
 
-def test_a_constant_that_is_a_sentence_is_known() -> None:
-    assert list(readings_in('SAME = phrase("as it is")\nsame = rule == SAME')) == [2]
+@pytest.mark.parametrize(
+    "definition",
+    [
+        'SAME = phrase("as it is")',
+        'SAME, TURNED = phrase("as it is"), phrase("transposed")',
+        "from parfocal.weights.plan import AS_IT_IS as SAME",
+    ],
+)
+def test_a_constant_that_is_a_sentence_is_known(definition: str) -> None:
+    assert list(readings_in(f"{definition}\nsame = rule == SAME")) == [2]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from parfocal.phrases import phrase
 from parfocal.weights.linking import Link
 from parfocal.weights.names import likenesses, normalised, word_likeness
 from parfocal.weights.pieces import UnitGroup, cut
-from parfocal.weights.sequences import SequencePairs, UnitOrder, aligned
+from parfocal.weights.sequences import OrderKind, SequencePairs, UnitOrder, aligned
 from parfocal.weights.units import Key, Unit
 
 TRUSTED_NAME = limits.transfer.TRUSTED_NAME.value
@@ -28,8 +28,7 @@ MARGIN = limits.transfer.NAME_MARGIN.value
 SAME_KIND = limits.transfer.SAME_KIND.value
 # What the same place is worth; a model lists its own parameters before those of its layers, used or not.
 GUESSED = limits.transfer.GUESSED.value
-DEFINITION_ORDER, EXECUTION_ORDER = phrase("definition order"), phrase("execution order")
-TRUST = {DEFINITION_ORDER: 0.5, EXECUTION_ORDER: 0.75}
+TRUST = {OrderKind.DEFINITION: 0.5, OrderKind.EXECUTION: 0.75}
 SAME_NAME, BEST_GUESS = phrase("same name"), phrase("best guess")
 
 
@@ -44,7 +43,7 @@ class Matching:
 
 def definition_order(references: Sequence[Unit], ports: Sequence[Unit]) -> UnitOrder:
     return UnitOrder(
-        DEFINITION_ORDER,
+        OrderKind.DEFINITION,
         {unit.path: unit.rank for unit in references},
         {unit.path: unit.rank for unit in ports},
     )
@@ -108,7 +107,7 @@ def _weigh(piece: UnitGroup, alignments: Sequence[SequencePairs], balanced: bool
         for row, unit in enumerate(mine):
             column = columns.get(alignment.partner.get(unit.path, ""))
             if column is not None:
-                score[row, column] += TRUST[alignment.words] if alignment.trusted else 0.2
+                score[row, column] += TRUST[alignment.order.kind] if alignment.trusted else 0.2
     by_name, by_score = _assign(names), _assign(score)
     if _words_differ(mine, yours, by_name, by_score):
         by_score = by_name
@@ -178,15 +177,16 @@ def _clear_names(names: NDArray[np.float64], pairs: list[tuple[int, int]]) -> se
 
 
 def _link(unit: Unit, other: Unit, clear: bool, alignments: Sequence[SequencePairs], balanced: bool) -> Link:
-    ordered = [
-        a.words for a in alignments if a.trusted and a.partner.get(unit.path) == other.path and balanced
+    kinds = [
+        a.order.kind for a in alignments if a.trusted and a.partner.get(unit.path) == other.path and balanced
     ]
+    ordered = tuple(kind.value for kind in kinds)
     if clear and normalised(unit.path) == normalised(other.path):
         return Link(unit, other, (SAME_NAME, *ordered), 0.98)
     if clear:
         return Link(unit, other, (phrase("alike names"), *ordered), 0.9 if ordered else 0.8)
     if ordered:
-        return Link(unit, other, tuple(ordered), 0.7 if EXECUTION_ORDER in ordered else 0.6)
+        return Link(unit, other, ordered, 0.7 if OrderKind.EXECUTION in kinds else 0.6)
     return Link(unit, other, (BEST_GUESS,), GUESSED, decided=False)
 
 

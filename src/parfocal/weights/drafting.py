@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from parfocal.weights import choices
-from parfocal.weights.assignment import EXECUTION_ORDER, definition_order, match, surplus
+from parfocal.weights.assignment import definition_order, match, surplus
 from parfocal.weights.draft import STEALABLE, Draft, Regions, Runs
 from parfocal.weights.gathering import find_fused, find_stacked
 from parfocal.weights.linking import Link
 from parfocal.weights.relayout import flattened, reshape_choice
-from parfocal.weights.sequences import UnitOrder
+from parfocal.weights.sequences import OrderKind, UnitOrder
 from parfocal.weights.units import Key, Unit, parts_of
 
 
@@ -90,7 +90,7 @@ def _settle_places(
         units = {link.reference.path: link.reference for link in links}
         ports = {link.port.path: link.port for link in links}
         for (_, _, path), (_, _, other) in zip(ours, theirs, strict=True):
-            draft.links[other] = Link(units[path], ports[other], (EXECUTION_ORDER,), STEALABLE)
+            draft.links[other] = Link(units[path], ports[other], (OrderKind.EXECUTION.value,), STEALABLE)
     return settled
 
 
@@ -116,7 +116,7 @@ def _execution_order(references: Sequence[Unit], ports: Sequence[Unit], runs: Ru
     for units, run in zip((references, ports), runs, strict=True):
         called = [(seen.order, unit.rank, unit.path) for unit in units if (seen := run.around(unit.module))]
         positions.append({path: place for place, (_, _, path) in enumerate(sorted(called))})
-    return UnitOrder(EXECUTION_ORDER, *positions)
+    return UnitOrder(OrderKind.EXECUTION, *positions)
 
 
 def _link(

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from enum import Enum
 
 from parfocal.judge import limits
+from parfocal.phrases import phrase
 from parfocal.weights.units import Key, Unit
 
 TRUSTED_ORDER = limits.transfer.TRUSTED_ORDER.value
@@ -18,11 +20,18 @@ STRETCH = limits.transfer.ORDER_STRETCH.value
 EDITS = limits.transfer.ORDER_EDITS.value
 
 
+class OrderKind(Enum):
+    """What decides which unit comes before which; the value says so as evidence."""
+
+    DEFINITION = phrase("definition order")
+    EXECUTION = phrase("execution order")
+
+
 @dataclass(frozen=True, slots=True)
 class UnitOrder:
     """Position of every unit, by path; units that are missing come nowhere."""
 
-    words: str  # "definition order", "execution order"
+    kind: OrderKind
     reference: Mapping[str, int]
     port: Mapping[str, int]
 
@@ -34,10 +43,6 @@ class SequencePairs:
     order: UnitOrder
     partner: Mapping[str, str]  # reference path -> port path
     trusted: bool
-
-    @property
-    def words(self) -> str:
-        return self.order.words
 
 
 def aligned(

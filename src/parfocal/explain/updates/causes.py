@@ -14,7 +14,7 @@ from parfocal.explain.updates.rules import BeforeUpdate, updated
 from parfocal.explain.updates.settings import code_of, differences, same
 from parfocal.explain.updates.solving import SideUpdate, UpdateEvidence, get, solve, with_settings
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, side_name
 from parfocal.phrases import phrase
 
 Written = Callable[[str, Mapping[str, Any]], str]  # how an optimizer of the port is written
@@ -72,7 +72,7 @@ def _as_said(update: SideUpdate) -> bool:
 
 def _frozen(wrong: Sequence[UpdateEvidence]) -> Cause | None:
     """Parameters that only one side moves."""
-    for side, other in ((phrase("port"), phrase("reference")), (phrase("reference"), phrase("port"))):
+    for side, other in (("port", "reference"), ("reference", "port")):
         still = [
             each.path for each in wrong if not _moves(getattr(each, side)) and _moves(getattr(each, other))
         ]
@@ -80,8 +80,8 @@ def _frozen(wrong: Sequence[UpdateEvidence]) -> Cause | None:
             message = phrase(
                 "{places} is not updated in the {side}, and is in the {other}",
                 places=_places(still),
-                side=side,
-                other=other,
+                side=side_name(side),
+                other=side_name(other),
             )
             fix = (
                 phrase("give the port's optimizer all parameters that the reference's has")
