@@ -306,6 +306,12 @@ WRONG: dict[str, tuple[Make, Make, str, int]] = {
 }
 
 
+def test_another_rate_of_rprop_is_told_once() -> None:
+    """The step sizes begin with it: led along the reference's rate, they are right."""
+    report = compare(lambda p: torch_optim.Rprop(p), lambda p: paddle_optim.Rprop(parameters=p))
+    assert [(each.phase, each.cause.code) for each in report.divergences] == [("lr", "lr.value")], report
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_what_differs_is_named(name: str) -> None:
     ours, theirs, code, step = WRONG[name]

@@ -24,6 +24,8 @@ POWERS: dict[str, tuple[tuple[str, int | float, int], ...]] = {
     "NAdam": (("beta2_pow", 1, 0), ("momentum_decay_pow", 0.96, 0)),
     "RAdam": (("beta1_pow", 0, 0), ("beta2_pow", 1, 0)),
 }
+# Where a rate is kept; Rprop begins its step sizes with one of its own.
+RATES = ("_learning_rate", "_learning_rate_map", "_initial_learning_rate")
 ARGUMENTS = {"n": "batch_num"}  # attributes of an optimizer that its constructor calls otherwise
 SHARED_SETTINGS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
 CLIPS = {"global_norm": "ClipGradByGlobalNorm", "norm": "ClipGradByNorm", "value": "ClipGradByValue"}
@@ -130,7 +132,7 @@ class Updating(Scheduling):
             finally:
                 optimizer.learning_rate = given
             return
-        before = optimizer._learning_rate, optimizer._learning_rate_map
+        before = {name: getattr(optimizer, name) for name in RATES if hasattr(optimizer, name)}
         factors = []
         for path, _, parameter in self._parameters(optimizer, model):
             factors.append((parameter, parameter.optimize_attr))
@@ -141,10 +143,12 @@ class Updating(Scheduling):
                     "learning_rate": rates[path] / base / own,
                 }
         try:
-            optimizer._learning_rate, optimizer._learning_rate_map = float(base), {}
+            for name in before:
+                setattr(optimizer, name, {} if name == "_learning_rate_map" else float(base))
             yield
         finally:
-            optimizer._learning_rate, optimizer._learning_rate_map = before
+            for name, value in before.items():
+                setattr(optimizer, name, value)
             for parameter, attributes in factors:
                 parameter.optimize_attr = attributes
 

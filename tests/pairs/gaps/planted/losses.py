@@ -80,7 +80,7 @@ ROWS = {
         *("loss", "loss.ignore_index"),
     ),
     "cross-entropy-all-ignored": Planted(
-        loss(CE(), mean_of_counted, LOGITS, SOME_IGNORED),
+        loss(CE(), mean_of_counted, LOGITS, np.full(24, -100)),
         loss(CE(), PCE(), LOGITS, np.full(24, -100)),
         *("loss", "loss.ignore_index"),
     ),
