@@ -128,10 +128,9 @@ def working_dtype(array: Array) -> np.dtype[Any]:
 def gather(array: Array, what: Pass) -> Moments:
     """The moments of an array, over the blocks of a pass; a complex one is seen as ``real_view`` does."""
     array = real_view(array)
-    if array.nbytes <= _LAID_OUT:  # a transposed view: its copy is what the compiled loop takes
-        array = np.ascontiguousarray(array).reshape(array.shape)
-    loop = _compiled(array, what)
-    whole = None if loop is None else loop.over(0, array.size)
+    if array.nbytes <= _LAID_OUT and not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)  # a transposed view: its copy is what the compiled loop takes
+    whole = _compiled(array, what)
     if whole is not None:
         return whole
     small = what.project and array.size <= SMALL
@@ -186,65 +185,60 @@ def _small_buckets(array: Array, what: Pass) -> Array:
     return project_small(np.where(np.isfinite(flat), flat, 0.0), what.width, what.seed)
 
 
-def _compiled(array: Array, what: Pass) -> _Loop | None:
-    """The compiled loop over this array, if there is one for arrays like it."""
+def _compiled(array: Array, what: Pass) -> Moments | None:
+    """What the compiled loop finds, if there is one for arrays like this.
+
+    None also if a value is not finite, or all are nearly 0. Numbers whose cubes would leave the range of
+    float32 are multiplied by a power of two.
+    """
     memory = None if LIBRARY is None else memory_of(array)
     if LIBRARY is None or memory is None:
         return None
-    return _Loop(LIBRARY.parfocal_moments, memory, array, what)
+    exponent, found = _scaled_moments(LIBRARY.parfocal_moments, memory, array.size, what, ANY_EXPONENT)
+    if not math.isfinite(found.total):
+        return None
+    reach = max(-found.minimum, found.maximum, 0.0)
+    floor, ceiling = _SAFE[_FLOAT32]
+    if reach == 0 or floor < math.ldexp(reach, -exponent) < ceiling:
+        return found
+    exponent = math.frexp(reach)[1]
+    if abs(exponent) > _FARTHEST:
+        return None
+    return _scaled_moments(LIBRARY.parfocal_moments, memory, array.size, what, exponent)[1]
 
 
-class _Loop:
-    """The compiled pass over one array, in place."""
+def _scaled_moments(
+    function: Any, memory: tuple[int, bool], size: int, what: Pass, wanted: int
+) -> tuple[int, Moments]:
+    """The moments, powers by way of the numbers times ``2**-exponent``, and that exponent."""
+    sums, chosen = _SIX(), ctypes.c_int(wanted)
+    buckets: Any = 0.0
+    room, by = None, None
+    if what.project:
+        buckets = np.zeros(what.width)
+        room = address_of(buckets)
+        by = _tables(what, size)
+    if not function(*memory, size, chosen, what.width, by, sums, room):
+        raise MemoryError
+    exponent = chosen.value
+    total, absolute, square, cube, minimum, maximum = sums
+    return exponent, Moments(
+        count=size,
+        minimum=minimum,
+        maximum=maximum,
+        total=total,
+        absolute=Scaled(absolute, exponent),
+        square=Scaled(square, 2 * exponent),
+        cube=Scaled(cube, 3 * exponent),
+        buckets=buckets,
+    )
 
-    def __init__(self, function: Any, memory: tuple[int, bool], array: Array, what: Pass) -> None:
-        self._function, self._memory, self._array, self._what = function, memory, array, what
 
-    def over(self, begin: int, end: int) -> Moments | None:
-        """The moments from the beginning of a block on; None if a value is not finite, or all are nearly 0.
-
-        Numbers whose cubes would leave the range of float32 are multiplied by a power of two.
-        """
-        floor, ceiling = _SAFE[_FLOAT32]
-        exponent, found = self._times(ANY_EXPONENT, begin, end)
-        reach = max(-found.minimum, found.maximum, 0.0)
-        if not math.isfinite(found.total):
-            return None
-        if reach == 0 or floor < math.ldexp(reach, -exponent) < ceiling:
-            return found
-        exponent = math.frexp(reach)[1]
-        return self._times(exponent, begin, end)[1] if abs(exponent) <= _FARTHEST else None
-
-    def _times(self, wanted: int, begin: int, end: int) -> tuple[int, Moments]:
-        """The moments, powers by way of the numbers times ``2**-exponent``, and that exponent."""
-        (address, halves), array, what = self._memory, self._array, self._what
-        sums, buckets = _SIX(), np.zeros(what.width) if what.project else None
-        by = None
-        if what.project and array.size <= SMALL:
-            by = _small_projection(what.seed, what.width)
-        elif what.project:
-            first, count = begin // what.length, -(-(end - begin) // what.length)
-            by = _projection(what.seed, first, count, what.width)
-        chosen = ctypes.c_int(wanted)
-        room = None if buckets is None else address_of(buckets)
-        done = self._function(
-            *(address + begin * array.dtype.itemsize, halves, end - begin),
-            *(chosen, what.width, by, sums, room),
-        )
-        if not done:
-            raise MemoryError
-        exponent = chosen.value
-        total, absolute, square, cube, minimum, maximum = sums[:]
-        return exponent, Moments(
-            count=end - begin,
-            minimum=minimum,
-            maximum=maximum,
-            total=total,
-            absolute=Scaled(absolute, exponent),
-            square=Scaled(square, 2 * exponent),
-            cube=Scaled(cube, 3 * exponent),
-            buckets=0.0 if buckets is None else buckets,
-        )
+def _tables(what: Pass, size: int) -> _Tables:
+    """How an array of this size is projected."""
+    if size <= SMALL:
+        return _small_projection(what.seed, what.width)
+    return _projection(what.seed, -(-size // what.length), what.width)
 
 
 class _Tables(Projection):
@@ -256,9 +250,9 @@ class _Tables(Projection):
 
 
 @lru_cache(maxsize=64)
-def _projection(seed: int, first: int, count: int, width: int) -> _Tables:
+def _projection(seed: int, count: int, width: int) -> _Tables:
     """How so many blocks are projected."""
-    places, signs = turns(seed, first, count, width)
+    places, signs = turns(seed, 0, count, width)
     return _Tables(
         flips=tile_flips(seed, width), angles=tile_angles(seed, TILES, width), turns=places, signs=signs
     )

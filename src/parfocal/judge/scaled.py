@@ -7,7 +7,10 @@ only blocks of very large or very small numbers are scaled.
 from __future__ import annotations
 
 import math
+import sys
 from typing import NamedTuple
+
+_LEAST = sys.float_info.min  # numbers above it have all their digits
 
 
 class Scaled(NamedTuple):
@@ -33,6 +36,10 @@ class Scaled(NamedTuple):
 
     def root_over(self, other: Scaled) -> float:
         """``sqrt(self / other)``; both are sums of squares, ``other`` is not zero."""
+        if self.exponent == other.exponent == 0:
+            ratio = float(self.value) / float(other.value)
+            if _LEAST < ratio < math.inf:  # the same number: a shift by an even exponent changes no digit
+                return math.sqrt(ratio)
         first, second = self._halvable(), other._halvable()
         root = math.sqrt(first.value / second.value)
         return load_exponent(root, (first.exponent - second.exponent) // 2)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ def sketch_fields(array: Any, *, seed: int = 0, size: int = 256) -> dict[str, An
             hint=phrase("256 is a good size"),
         )
     values = real_view(admitted(array, "array"))
-    moments = gather(values, Pass(powers=True, project=True, width=size, seed=seed))
+    moments = gather(values, _projecting(size, seed))
     return {
         "seed": seed,
         **_summary(values, moments),
@@ -109,6 +110,11 @@ def sketch_fields(array: Any, *, seed: int = 0, size: int = 256) -> dict[str, An
         "fingerprint": fingerprint_fields(moments),
         "projection": moments.buckets,
     }
+
+
+@lru_cache(maxsize=8)
+def _projecting(size: int, seed: int) -> Pass:
+    return Pass(powers=True, project=True, width=size, seed=seed)
 
 
 def stats(array: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as arrays
 from parfocal.errors import FileFormatError, InputError
 from parfocal.judge import parallel
 from parfocal.judge.projection import SMALL, random_bits
+from parfocal.judge.scaled import Scaled
 from parfocal.judge.sketch import Sketch, distance, relative_distance, sketch, stats
 
 DTYPES = ["float16", "bfloat16", "float32", "float64", "int8", "uint64", "bool"]
@@ -349,3 +350,11 @@ def test_no_numbers() -> None:
         sketch(np.array(["a"]))
     with pytest.raises(InputError, match="holds no numbers"):
         stats(None)
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-301, 1e-30, 1.0, 1e30, 1e300, 2**70 + 1])
+def test_a_root_is_the_same_number_with_and_without_an_exponent(size):
+    shift = -40 if size > 1 else 40
+    for count in (1, 3, 768, 2359296):
+        same = Scaled(math.ldexp(size, shift), -shift)
+        assert Scaled(size).root_over(Scaled(count)) == same.root_over(Scaled(float(count)))
