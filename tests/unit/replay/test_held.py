@@ -45,6 +45,24 @@ def test_an_answer_that_does_not_fit_keeps_what_was_asked_for():
     assert sum(each.nbytes for each in kept.values()) <= held.limit
 
 
+def test_putting_many_arrays_looks_at_each_a_few_times():
+    sizes = []
+
+    class Counted(np.ndarray):
+        @property
+        def nbytes(self):
+            sizes.append(1)
+            return super().nbytes
+
+    for count in (100, 400):
+        held = HeldArrays(count * KILOBYTE)
+        sizes.clear()
+        for order in range(count):
+            held.put(ONE, place(order), array().view(Counted), place(0))
+        assert len(held.get(ONE)) == count
+        assert len(sizes) <= 3 * count
+
+
 def test_one_array_larger_than_the_limit_is_held_alone():
     held = HeldArrays(10)
     held.put(ONE, place(1), array(), place(1))
