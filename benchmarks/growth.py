@@ -37,6 +37,7 @@ TOKENS = (8, 16, WIDTH)
 OWN_AT, OWN_BAR = 1024, 3.0  # calls, and milliseconds of our own for each
 RATIO_AT, RATIO_BAR = 4096, 4.0  # calls, and times the bare run
 GROWTH_BAR = 1.2  # times as much per call as of the size before: n log n, and a larger heap to collect
+ROUNDS = 3  # of every size that is set beside another: the best of more rounds would be an advantage
 SMALL = 1024  # below it, what one alignment costs whatever the model shows in the figures per call
 
 
@@ -113,11 +114,11 @@ def best(work: Callable[[], None], rounds: int) -> float:
 
 def measure(shape: str, calls: int) -> Row:
     """In this process: the bare run comes first, so that the peak of the memory tells the two apart."""
-    rounds = 5 if calls < SMALL else 3 if calls <= RATIO_AT else 1
+    rounds = 5 if calls < SMALL else ROUNDS
     jobs(shape, len(NAMES))[1]()  # what the first time loads
     bare, align = jobs(shape, calls)
     bare()
-    seconds, before = best(bare, max(rounds, 2)), peak_bytes()
+    seconds, before = best(bare, rounds), peak_bytes()
     align()
     memory = peak_bytes() - before
     return Row(calls, seconds, best(align, rounds), memory)
@@ -159,7 +160,8 @@ def print_table(shapes: Sequence[str], sizes: Sequence[int]) -> bool:
     """One row per size; whether a bar is broken."""
     failed = False
     print(
-        f"{'shape':<6} {'calls':>6} {'bare':>8} {'align':>8} {'own per call':>13} {'ratio':>7} {'memory':>10}"
+        f"{'shape':<6} {'calls':>6} {'bare':>8} {'per call':>9} {'align':>8} {'own per call':>13} "
+        f"{'ratio':>7} {'memory':>10}"
     )
     for shape in shapes:
         before = None
@@ -168,7 +170,8 @@ def print_table(shapes: Sequence[str], sizes: Sequence[int]) -> bool:
             wrong = list(broken(row, before))
             failed |= bool(wrong)
             print(
-                f"{shape:<6} {calls:>6} {row.bare:>6.2f} s {row.align:>6.2f} s {row.own:>10.2f} ms "
+                f"{shape:<6} {calls:>6} {row.bare:>6.2f} s {1e3 * row.bare / calls:>6.3f} ms "
+                f"{row.align:>6.2f} s {row.own:>10.2f} ms "
                 f"{row.ratio:>6.2f}x {row.kilobytes:>7.0f} kB  {', '.join(wrong)}",
                 flush=True,
             )

@@ -11,8 +11,9 @@ for which none holds is the call's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from parfocal.attribution.divisions import pieces_of
 from parfocal.attribution.measures import (
@@ -33,7 +34,7 @@ from parfocal.judge import limits
 from parfocal.judge.verdict import Divergence, InheritanceReason, made_by_the_code_of, tensor_words
 from parfocal.matching.spans import starts_of_runs
 from parfocal.phrases import phrase
-from parfocal.replay.trace import Trace
+from parfocal.replay.trace import Node, Trace
 
 MISTAKES = limits.verdicts.MISTAKES.value
 PLACES = limits.verdicts.PLACES.value
@@ -113,6 +114,11 @@ class _Attribution:
         self.fixed = fixed
         self.budget = _QuestionBudget()
 
+    @cached_property
+    def _first_calls(self) -> list[dict[str, Node]]:
+        """Of every module, by its path: there may be as many results as there are calls."""
+        return [{node.path: node for node in reversed(trace.nodes)} for trace in self.traces]
+
     def of_call(self, found: list[Divergence], limits: tuple[float, float]) -> None:
         """Differences of calls, forward and then backward."""
         ladder, port = self.ladder, self.traces[1]
@@ -179,7 +185,7 @@ class _Attribution:
         return InheritanceReason.SAME_PARAMETER if end.reference in sources else None
 
     def _parameter(self, end: WholeModelResult, reason: InheritanceReason | None) -> Divergence:
-        divergence = _end_divergence(end, self.traces, "gradient", reason)
+        divergence = _end_divergence(end, self.traces, self._first_calls, "gradient", reason)
         asked = self.questions
         if asked.explain_parameter is not None and reason is None and self.budget.may_ask:
             return self.budget.answered(asked.explain_parameter(divergence, end, self.ladder.paths))
@@ -203,7 +209,7 @@ class _Attribution:
                 if end.phase != first_phase
                 else None
             )
-            divergence = _end_divergence(end, self.traces, end.phase, reason)
+            divergence = _end_divergence(end, self.traces, self._first_calls, end.phase, reason)
             own = not (divergence.inherited or divergence.message)
             if describe is not None and end.phase == "gradient" and own:
                 divergence = replace(divergence, message=describe(end))
@@ -285,12 +291,17 @@ def _divergence(measure: Measure, ours: Trace, theirs: Trace) -> Divergence:
 
 
 def _end_divergence(
-    end: WholeModelResult, traces: tuple[Trace, Trace], phase: str, reason: InheritanceReason | None
+    end: WholeModelResult,
+    traces: tuple[Trace, Trace],
+    by_path: Sequence[Mapping[str, Node]],
+    phase: str,
+    reason: InheritanceReason | None,
 ) -> Divergence:
+    """``by_path``: the first call of every module, of either side."""
     sites = []
-    for trace, path in zip(traces, (end.reference, end.port), strict=True):
+    for trace, first_calls, path in zip(traces, by_path, (end.reference, end.port), strict=True):
         owner = path.rpartition(".")[0] if phase == "gradient" else ""
-        node = next((n for n in trace.nodes if n.path == owner), trace.nodes[0])
+        node = first_calls.get(owner, trace.nodes[0])
         sites.append(replace(node.site, path=owner))
     what = {
         "gradient": phrase("gradient of the parameter {port}", port=end.port),

@@ -66,17 +66,19 @@ def pair_calls(
     fused = find_fused(table, reference, port)
     pair_by_value(table, reference, port, fused)
     splits = list(splits)
-    pair_by_order(table, reference, port, fused, splits)
+    split_paths = {split[0] for split in splits}, {split[1] for split in splits}
+    pair_by_order(table, reference, port, fused, split_paths)
     pair_containers(table, reference, port)
     part_unlike_containers(table, reference, port)
     part_packed(table, reference, port)
     healed = healed_calls(table, reference, port)
+    going_on = set(fused.goes_on.values())
     pairs = tuple(
         CallPair(
             ours,
             order,
             None if order in healed and ours not in fused.ends else fused.gives(ours, order),
-            order not in fused.goes_on.values(),
+            order not in going_on,
             why,
         )
         for order, why in sorted(table.why.items())
@@ -85,8 +87,8 @@ def pair_calls(
     parts = _pair_parts(table, reference, port, splits)
     # of several calls that one call of the other side stands for, all are spoken for
     shared = [
-        {node.order for node in trace.nodes if node.path in {split[side] for split in splits}}
-        for side, trace in enumerate((reference, port))
+        {node.order for node in trace.nodes if node.path in paths}
+        for paths, trace in zip(split_paths, (reference, port), strict=True)
     ]
     return Pairing(
         tuple(sorted((*pairs, *parts), key=lambda pair: pair.port)),

@@ -6,7 +6,7 @@ Values do not help after the first divergence, nor where several are equal.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from parfocal.matching.dividing import FusedRuns
@@ -54,15 +54,22 @@ def _free(side: Mapping[int, int], trace: Trace) -> list[Node]:
 
 
 def pair_by_order(
-    table: PairTable, reference: Trace, port: Trace, fused: FusedRuns, splits: Sequence[tuple[str, str]]
+    table: PairTable,
+    reference: Trace,
+    port: Trace,
+    fused: FusedRuns,
+    sharing: tuple[Collection[str], Collection[str]],
 ) -> None:
-    """What is left between two paired neighbours: the same kind, or the only one there."""
+    """What is left between two paired neighbours: the same kind, or the only one there.
+
+    ``sharing``: paths of layers that do parts of the same work, of either side.
+    """
     ours = [n for n in reference.nodes if n.is_leaf and n.outputs and n.order not in fused.reference_inside]
     theirs = [n for n in port.nodes if n.is_leaf and n.outputs and n.order not in fused.port_inside]
     windows = _windows(ours, theirs, table)
     spoilt = _first_of_other_size(table, reference, port) if windows else math.inf
     for window, others in windows:
-        likeness = _likeness_where_sizes_are(spoilt < others[0].order, splits)
+        likeness = _likeness_where_sizes_are(spoilt < others[0].order, sharing)
         for call, other in align(window, others, likeness):
             table.add(call, other, PairReason.PLACE)
             if _of_other_size(call, other):
@@ -102,14 +109,13 @@ def _windows(
 
 
 def _likeness_where_sizes_are(
-    spoilt: bool, splits: Sequence[tuple[str, str]]
+    spoilt: bool, sharing: tuple[Collection[str], Collection[str]]
 ) -> Callable[[Node, Node], float]:
     """For calls whose values do not agree; positive means they may stand for each other.
 
     A layer that makes another size of the same input has a wrong window; so may one that comes after
     such a layer, where all sizes are ``spoilt``. Layers that share their weights with others stand for none.
     """
-    sharing = [{split[side] for split in splits} for side in (0, 1)]
 
     def likeness(a: Node, b: Node) -> float:
         if a.path in sharing[0] or b.path in sharing[1]:

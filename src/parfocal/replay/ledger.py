@@ -201,6 +201,7 @@ class HeldArrays(Generic[Question, What]):
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._arrays: OrderedDict[Question, dict[What, Array]] = OrderedDict()
+        self._sizes: dict[Question, int] = {}  # bytes of each answer
         self._bytes = 0
 
     def get(self, question: Question) -> dict[What, Array]:
@@ -215,20 +216,25 @@ class HeldArrays(Generic[Question, What]):
         answer = self._arrays.setdefault(question, {})
         self._arrays.move_to_end(question)
         if what in answer:
-            self._bytes -= answer.pop(what).nbytes
-        size = sum(each.nbytes for each in answer.values()) + array.nbytes
-        if size > self.limit and what != wanted:
+            self._count(question, -answer.pop(what).nbytes)
+        if self._sizes.get(question, 0) + array.nbytes > self.limit and what != wanted:
             return
         answer[what] = array.copy()
-        self._bytes += array.nbytes
+        self._count(question, array.nbytes)
         self._make_room(wanted)
 
     def _make_room(self, wanted: What) -> None:
         while self._bytes > self.limit and len(self._arrays) > 1:
-            _, answer = self._arrays.popitem(last=False)
-            self._bytes -= sum(each.nbytes for each in answer.values())
-        last = next(reversed(self._arrays.values()))
+            oldest, _ = self._arrays.popitem(last=False)
+            self._bytes -= self._sizes.pop(oldest)
+        if self._bytes <= self.limit:
+            return
+        question, last = next(reversed(self._arrays.items()))
         for what in [each for each in last if each != wanted]:
             if self._bytes <= self.limit:
                 break
-            self._bytes -= last.pop(what).nbytes
+            self._count(question, -last.pop(what).nbytes)
+
+    def _count(self, question: Question, nbytes: int) -> None:
+        self._sizes[question] = self._sizes.get(question, 0) + nbytes
+        self._bytes += nbytes

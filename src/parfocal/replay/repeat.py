@@ -18,7 +18,7 @@ from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array, Backend, OnOp
 from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.errors import UnsupportedError
-from parfocal.judge.layouts import Layout
+from parfocal.judge.layouts import Layout, MaskEncoding
 from parfocal.phrases import phrase
 from parfocal.replay.effort import WATCHED, Effort, Prices
 from parfocal.replay.follow import (
@@ -35,7 +35,8 @@ from parfocal.replay.trace import Node, TensorData, Trace, Value
 
 Place = tuple[int, InputOrOutput, str, Direction]  # order of the call, side, slot, direction
 WIDE = "float64"
-Layouts = Mapping[tuple[int, InputOrOutput, str], Layout]
+CallSlot = tuple[int, InputOrOutput, str]  # number of a call, its input or output
+Layouts = Mapping[CallSlot, Layout]
 See = Callable[[Place, Array], None]  # the array is the twin's own: to be looked at, not kept
 
 
@@ -60,6 +61,12 @@ class ReplayScript:
     layouts: Layouts = field(default_factory=dict)
     inner: Mapping[int, Binding] | None = None
     own: bool = False
+    words: Mapping[CallSlot, MaskEncoding] = field(init=False)  # of masks that are said otherwise here
+
+    def __post_init__(self) -> None:
+        # found once, not by every call that is repeated: there are few, if any
+        said = {place: each.words for place, each in self.layouts.items() if each.words is not None}
+        object.__setattr__(self, "words", said)
 
     def layout(self, order: int, side: InputOrOutput, slot: str, value: Value) -> Layout:
         return self.layouts.get((order, side, slot)) or Layout(None, value.data.shape)
@@ -203,9 +210,7 @@ class Repeater:
         # also without a backward pass: a model may ask for gradients itself while it runs forward
         gradients = any(value.gradient is not None for value in own.outputs.values())
         words = {
-            (order - node.order, side, slot): layout.words
-            for (order, side, slot), layout in self.script.layouts.items()
-            if layout.words is not None
+            (order - node.order, side, slot): said for (order, side, slot), said in self.script.words.items()
         }
         follower = ReplayFollower(
             *(self.backend, ties, supply, report),

@@ -334,3 +334,36 @@ def test_the_same_line_told_twice_is_inherited_for_that_reason():
 
     wrong = GUILTY, measure(HEAD, "output", "forward")
     assert [each.reason for each in judge(*wrong, explain=explain)] == [None, InheritanceReason.SAME_LINE]
+
+
+class CountedCalls(list):
+    """Counts how often all calls are gone through."""
+
+    walks = 0
+
+    def __iter__(self):
+        CountedCalls.walks += 1
+        return super().__iter__()
+
+    def __reversed__(self):
+        CountedCalls.walks += 1
+        return super().__reversed__()
+
+
+def test_calls_are_gone_through_as_often_however_many_results_differ(monkeypatch):
+    made = trace
+
+    def counted(*calls):
+        found = made(*calls)
+        found.nodes = CountedCalls(found.nodes)
+        return found
+
+    walks = []
+    for count in (10, 200):
+        CountedCalls.walks = 0
+        with monkeypatch.context() as patch:
+            patch.setitem(judge.__globals__, "trace", counted)
+            found = judge(ends=[end("gradient", f"head.w{number}") for number in range(count)])
+        assert [each.reference.path for each in found] == ["head"] * count
+        walks.append(CountedCalls.walks)
+    assert walks[0] == walks[1]

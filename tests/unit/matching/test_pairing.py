@@ -461,3 +461,29 @@ def test_layers_that_share_the_work_are_none_of_another_size():
     splits = [("qkv", name) for name in ("q", "k", "v")]
     pairing = pair_calls(one, three, [], splits=splits)
     assert all(not pair.whole for pair in pairing.pairs if three.nodes[pair.port].path)
+
+
+class CountedPath(str):
+    """A path that counts how often it is looked up or compared by its hash."""
+
+    hashed = 0
+
+    def __hash__(self) -> int:
+        CountedPath.hashed += 1
+        return super().__hash__()
+
+
+@pytest.mark.parametrize("count", [20, 80])
+def test_many_fused_layers_are_looked_up_a_few_times_each(count):
+    one, three, splits = [], [], []
+    for number in range(count):
+        x, q, k, v, y = (f"{name}{number}" for name in "xqkvy")
+        one.append(Does(f"{number}.qkv", "Linear", [x], [f"{q}{k}{v}:144"]))
+        three += [Does(f"{number}.{name}", "Linear", [x], [name + str(number)]) for name in "qkv"]
+        one.append(Does(f"{number}.out", "Linear", [v], [y]))
+        three.append(Does(f"{number}.out", "Linear", [v], [y]))
+        splits += [(CountedPath(f"{number}.qkv"), CountedPath(f"{number}.{name}")) for name in "qkv"]
+    CountedPath.hashed = 0
+    pairing = pair_calls(trace(*one), trace(*three), [], splits=splits)
+    assert {(pair.reference, pair.port) for pair in pairing.pairs if not pair.whole}
+    assert CountedPath.hashed <= 12 * len(splits)

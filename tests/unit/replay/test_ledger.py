@@ -313,3 +313,21 @@ def test_an_array_put_again_takes_the_place_of_the_old_one():
     held.put(OTHER, place(2), array(), place(2))
     assert held.get(ONE)[place(1)][0] == 4.0
     assert held.get(OTHER)
+
+
+def test_putting_many_arrays_looks_at_each_a_few_times():
+    sizes = []
+
+    class Counted(np.ndarray):
+        @property
+        def nbytes(self):
+            sizes.append(1)
+            return super().nbytes
+
+    for count in (100, 400):
+        held = HeldArrays(count * KILOBYTE)
+        sizes.clear()
+        for order in range(count):
+            held.put(ONE, place(order), array().view(Counted), place(0))
+        assert len(held.get(ONE)) == count
+        assert len(sizes) <= 3 * count
