@@ -46,7 +46,8 @@ class ComparableValue:
 
     @cached_property
     def wide(self) -> Array:
-        return self.array.astype(np.complex128 if self.array.dtype.kind == "c" else np.float64)
+        with np.errstate(invalid="ignore"):  # an op may give memory that it never wrote to
+            return self.array.astype(np.complex128 if self.array.dtype.kind == "c" else np.float64)
 
     @cached_property
     def norm(self) -> float:
