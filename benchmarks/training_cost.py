@@ -2,7 +2,8 @@
 
     python -m benchmarks.training_cost [--rounds 3]
 
-Times are processor times, the best of several rounds of bare and compared trainings by turns. Memory is the
+Times are processor times on one thread, because threads that wait for each other count as busy: the best of
+several rounds of bare and compared trainings by turns. Memory is the
 peak of a process of its own, less what the process has once both frameworks are imported. Bars: at most 1.5x
 time; 200 MB more for 1,000 steps of a small model, 1.5x memory for 20 steps of ResNet-18 on 32x32.
 """
@@ -135,6 +136,7 @@ def measure_memory(name: str) -> tuple[float, float, float]:
 
 
 def main() -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"  # before a framework is imported
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
