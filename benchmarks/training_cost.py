@@ -3,9 +3,9 @@
     python -m benchmarks.training_cost [--rounds 3]
 
 Times are processor times on one thread, because threads that wait for each other count as busy: the best of
-several rounds of bare and compared trainings by turns. Memory is the
-peak of a process of its own, less what the process has once both frameworks are imported. Bars: at most 1.5x
-time; 200 MB more for 1,000 steps of a small model, 1.5x memory for 20 steps of ResNet-18 on 32x32.
+several rounds of bare and compared trainings by turns. Memory is the peak of a process of its own, less what
+the process has once both frameworks are imported. Bars: at most 1.5x time; 200 MB more for 1,000 steps of a
+small model, 1.5x memory for 20 steps of ResNet-18 on 32x32.
 """
 
 from __future__ import annotations
