@@ -13,6 +13,7 @@ from dataclasses import replace
 from parfocal.brief import brief
 from parfocal.explain.causes import OpLine, Proof, line
 from parfocal.explain.fixes.joining import joined as joined_fixes
+from parfocal.explain.ops.argument_proofs import argument_proof, lacking_proof
 from parfocal.explain.ops.arguments import PassedArgument, default_of, left_out, said, told, unsaid
 from parfocal.explain.ops.fitting import number_further_back
 from parfocal.explain.ops.locating import line_beside, line_of_use
@@ -30,18 +31,16 @@ from parfocal.explain.ops.ordering import (
     taken_otherwise,
     values_moved,
 )
-from parfocal.explain.ops.proofs import (
-    argument_proof,
-    early_proof,
-    extra_proof,
-    formula_proof,
-    lacking_proof,
-    missing_proof,
-    replaced_proof,
-)
 from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.remakes import again, bridging, giving, handing, picking, retelling, retelling_all
 from parfocal.explain.ops.rewriting import mended
+from parfocal.explain.ops.sequence_proofs import (
+    early_proof,
+    extra_proof,
+    formula_proof,
+    missing_proof,
+    replaced_proof,
+)
 from parfocal.explain.ops.solving import is_number, other_constant, other_number
 from parfocal.explain.ops.subgraphs import (
     apart,

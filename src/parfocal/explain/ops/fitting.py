@@ -15,12 +15,12 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.case_facts import is_telling
 from parfocal.explain.causes import Proof, rounded
+from parfocal.explain.ops.argument_proofs import argument_proof
 from parfocal.explain.ops.arguments import PassedArgument, said
 from parfocal.explain.ops.locating import behind
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.mismatches import Mismatch
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.proofs import argument_proof
 from parfocal.explain.ops.remakes import retelling
 from parfocal.explain.ops.solving import is_number
 from parfocal.explain.ops.values import laid_out

@@ -13,12 +13,13 @@ import numpy as np
 
 from parfocal.explain.causes import Proof, line, number
 from parfocal.explain.fixes import fixing
+from parfocal.explain.ops.argument_proofs import argument_proof
 from parfocal.explain.ops.arguments import PassedArgument, said
 from parfocal.explain.ops.names import LAYOUT, SCALING
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.proofs import argument_proof, extra_proof, order_proof
 from parfocal.explain.ops.queries import can_take, equal, natural_factors, output_shape
 from parfocal.explain.ops.remakes import feeding, picking, reordering, retelling, scaling
+from parfocal.explain.ops.sequence_proofs import extra_proof, order_proof
 from parfocal.explain.ops.solving import is_number
 from parfocal.phrases import phrase
 

@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 from parfocal.explain.causes import Proof
 from parfocal.explain.fixes.joining import SeveralFixes
 from parfocal.explain.fixes.joining import joined as joined_fixes
+from parfocal.explain.ops.argument_proofs import argument_proof, exchanged_proof
 from parfocal.explain.ops.arguments import said, told
 from parfocal.explain.ops.differing import LAST_RULES, RULES
 from parfocal.explain.ops.mismatches import Mismatch, innermost, producers, ways_through
 from parfocal.explain.ops.names import LAYOUT
 from parfocal.explain.ops.op_comparison import Edits, OpComparison
-from parfocal.explain.ops.proofs import argument_proof, exchanged_proof, replaced_proof
 from parfocal.explain.ops.queries import equal
 from parfocal.explain.ops.remakes import bridging, merged, retelling
 from parfocal.explain.ops.rewriting import mended
+from parfocal.explain.ops.sequence_proofs import replaced_proof
 from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import Proof
+from parfocal.explain.ops.argument_proofs import hidden_proof, hides, mask_proof
 from parfocal.explain.ops.locating import line_of_use
 from parfocal.explain.ops.log import Key, Op, OpLog
 from parfocal.explain.ops.mismatches import Mismatch
 from parfocal.explain.ops.names import LAYOUT, SELECTING
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.proofs import hidden_proof, hides, mask_proof
 from parfocal.explain.ops.remakes import Remake, feeding, giving, picking
 from parfocal.explain.ops.subgraphs import between, transplanted
 from parfocal.explain.ops.values import covered, is_mask, laid_out

@@ -17,7 +17,8 @@ from parfocal.explain.ops.mending import made_fix, value_fix
 from parfocal.explain.ops.mismatches import Mismatch, producers, told_alike
 from parfocal.explain.ops.names import MOVING, SELECTING
 from parfocal.explain.ops.op_comparison import OpComparison, is_same
-from parfocal.explain.ops.proofs import (
+from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering, reshaping
+from parfocal.explain.ops.sequence_proofs import (
     extra_proof,
     missing_proof,
     moved_proof,
@@ -25,7 +26,6 @@ from parfocal.explain.ops.proofs import (
     split_proof,
     taken_proof,
 )
-from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering, reshaping
 from parfocal.explain.ops.subgraphs import between, is_one_of, moving, one_more, same_sources, transplanted
 from parfocal.explain.ops.values import rearranged
 from parfocal.judge import limits

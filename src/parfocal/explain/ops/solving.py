@@ -11,11 +11,11 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import Proof, line, number, rounded
 from parfocal.explain.fixes import fixing
+from parfocal.explain.ops.argument_proofs import argument_proof
 from parfocal.explain.ops.arguments import PassedArgument, said, told
 from parfocal.explain.ops.mismatches import Mismatch, producers
 from parfocal.explain.ops.names import RANDOM
 from parfocal.explain.ops.op_comparison import OpComparison
-from parfocal.explain.ops.proofs import argument_proof
 from parfocal.explain.ops.remakes import giving, retelling
 from parfocal.explain.ops.values import laid_out
 from parfocal.judge import limits
