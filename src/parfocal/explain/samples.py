@@ -50,19 +50,10 @@ RESAMPLED_CONSTANT = limits.causes.RESAMPLED_CONSTANT.value
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One thing that the port does otherwise."""
-
-    code: str
-    message: str
-    fix: str
-
-
-@dataclass(frozen=True, slots=True)
 class Moved:
-    """Steps, and the pairs once the reference's samples are changed so."""
+    """Steps, each a cause by itself, and the pairs once the reference's samples are changed so."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Cause, ...]
     pairs: Pairs
 
 
@@ -78,7 +69,7 @@ def cause_of(pairs: Pairs, limit: float, equal: Pairs = ()) -> Cause | None:
     return next(bit_patterns(pairs, limit), None) or _told(_exact(ways, limit)) or _told(_alike(ways, limit))
 
 
-def _told(steps: Sequence[Step]) -> Cause | None:
+def _told(steps: Sequence[Cause]) -> Cause | None:
     if not steps:
         return None
     message = reduce(
@@ -96,7 +87,7 @@ def _ways(pairs: Pairs, count: int) -> Iterator[Moved]:
         yield from moved
 
 
-def _exact(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Step, ...]:
+def _exact(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Cause, ...]:
     """Moves that leave nothing over, alone or with a scale; of as many steps, moves alone come first."""
     for count in range(1, len(ways) + 1):
         for moved in ways[count] if count < len(ways) else ():
@@ -110,7 +101,7 @@ def _exact(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Step, ...]:
     return ()
 
 
-def _alike(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Step, ...]:
+def _alike(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Cause, ...]:
     """The same pictures, almost: other colours or pixels, and what else brings them much nearer."""
     best, least = None, np.inf
     for moved in (each for of_a_length in ways for each in of_a_length):
@@ -124,12 +115,11 @@ def _alike(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Step, ...]:
                 best, least = each, left
     if best is None:
         return ()
-    changed = next(colours(best.pairs, limit), None)
-    last = _resampled(best.pairs) if changed is None else Step(changed.code, changed.message, changed.fix)
+    last = next(colours(best.pairs, limit), None) or _resampled(best.pairs)
     return () if last is None else (*best.steps, last)
 
 
-def _resampled(pairs: Pairs) -> Step | None:
+def _resampled(pairs: Pairs) -> Cause | None:
     alike = [np.corrcoef(_flat(a), _flat(b))[0, 1] for a, b in pairs]
     if not min(alike) >= ALIKE:
         return None
@@ -142,7 +132,7 @@ def _resampled(pairs: Pairs) -> Step | None:
     fix = phrase(
         "resize the port's pictures as the reference's are: the same library, interpolation and antialiasing"
     )
-    return Step("data.resize", message, fix)
+    return Cause("data.resize", message, fix, 0.0)
 
 
 def _flat(array: Array) -> Array:
@@ -174,14 +164,15 @@ def _scaled(moved: Moved, fit: AffineFit, tolerance: float) -> Moved:
     return Moved(steps, [(fit.applied(ours, axis), theirs) for ours, theirs in moved.pairs])
 
 
-CHANNELS_BEFORE = Step(
+CHANNELS_BEFORE = Cause(
     "data.channel_order",
     phrase("the channels are reversed in the port before they are normalised (RGB against BGR)"),
     phrase("reverse the channels of the port's samples before they are normalised"),
+    0.0,
 )
 
 
-def _scale(fit: AffineFit, pairs: Pairs, known: tuple[str, str] | None) -> Step:
+def _scale(fit: AffineFit, pairs: Pairs, known: tuple[str, str] | None) -> Cause:
     least = max(ROUNDING, fit.left) * max(float(np.abs(theirs).max(initial=0.0)) for _, theirs in pairs)
     offsets = [0.0 if abs(each) <= least else each for each in fit.offsets]
     digits = 6 if fit.left <= FITTED else 2  # of what is fitted to other pixels no more is known
@@ -198,10 +189,10 @@ def _scale(fit: AffineFit, pairs: Pairs, known: tuple[str, str] | None) -> Step:
             ": the reference is {reference}, the port {port}", reference=known[0], port=known[1]
         )
         fix = phrase("{fix}: {known}", fix=fix, known=known[0])
-    return Step("data.normalisation", message, fix)
+    return Cause("data.normalisation", message, fix, 0.0)
 
 
-Moves = Iterator[tuple[Step, Pairs]]
+Moves = Iterator[tuple[Cause, Pairs]]
 
 
 def _axes(pairs: Pairs) -> Moves:
@@ -216,7 +207,7 @@ def _axes(pairs: Pairs) -> Moves:
             continue
         message = phrase("the port's axes are the reference's in the order {order}", order=list(order))
         fix = phrase("transpose the port's samples by {back}", back=np.argsort(order).tolist())
-        yield Step("layout.permuted", message, fix), [(a.transpose(order), b) for a, b in pairs]
+        yield Cause("layout.permuted", message, fix, 0.0), [(a.transpose(order), b) for a, b in pairs]
 
 
 def _channels(pairs: Pairs) -> Moves:
@@ -226,7 +217,7 @@ def _channels(pairs: Pairs) -> Moves:
     message = phrase(
         "the {count} channels are reversed in the port (RGB against BGR)", count=pairs[0][0].shape[axis]
     )
-    step = Step("data.channel_order", message, phrase("reverse the channels of the port's samples"))
+    step = Cause("data.channel_order", message, phrase("reverse the channels of the port's samples"), 0.0)
     yield step, [(np.flip(a, axis), b) for a, b in pairs]
 
 
@@ -238,7 +229,7 @@ def _mirrors(pairs: Pairs) -> Moves:
         if first.shape[axis] > CHANNELS:
             message = phrase("the port's samples are mirrored along axis {axis}", axis=axis)
             fix = phrase("do not flip the port's samples along axis {axis}", axis=axis)
-            yield Step("data.crop", message, fix), [(np.flip(a, axis), b) for a, b in pairs]
+            yield Cause("data.crop", message, fix, 0.0), [(np.flip(a, axis), b) for a, b in pairs]
 
 
 def _crops(pairs: Pairs) -> Moves:
@@ -266,7 +257,7 @@ def _crops(pairs: Pairs) -> Moves:
         rows=shift[0],
         columns=shift[1],
     )
-    yield Step("data.crop", message, fix), parts
+    yield Cause("data.crop", message, fix, 0.0), parts
 
 
 def _shift(ours: Array, theirs: Array, axes: tuple[int, int]) -> tuple[int, int]:
