@@ -100,7 +100,7 @@ def undone_by_itself(fit: AffineFit, tolerance: float = CONSTANT) -> bool:
     The constants belong to places, so the pair of a channel and its opposite is scaled there and back.
     """
     scales, offsets = np.asarray(fit.scales), np.asarray(fit.offsets)
-    back = np.allclose(scales * scales[::-1], 1.0, rtol=tolerance)
+    back = bool((scales > 0).all()) and np.allclose(scales * scales[::-1], 1.0, rtol=tolerance)
     return bool(back and np.allclose(offsets + scales * offsets[::-1], 0.0, atol=tolerance))
 
 
