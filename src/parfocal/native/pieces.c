@@ -136,15 +136,18 @@ INLINE void add_strip(float *sums, const float *tile, const uint16_t *flips, int
         to_sign[place / PER][place % PER * 2] = 0;
         to_sign[place / PER][place % PER * 2 + 1] = (uint16_t)(1 << (LANES - 1 - place));
     }
-    Floats strip[STRIP][PARTS];
-    memcpy(strip, sums, (size_t)(words * LANES) * sizeof(float));
+    Floats strip[STRIP][PARTS]; /* filled a vector at a time: a copy of many bytes would pass through memory */
+    for (int word = 0; word < words; word++)
+        for (int part = 0; part < PARTS; part++) strip[word][part] = load(sums + word * LANES + part * PER);
     for (int row = 0; row < rows; row++, tile += columns, flips += columns / LANES)
         for (int word = 0; word < words; word++)
             for (int part = 0; part < PARTS; part++) {
                 const Bits flip = (Bits)(to_sign[part] * flips[word]) & INT32_MIN;
                 strip[word][part] += (Floats)((Bits)load(tile + word * LANES + part * PER) ^ flip);
             }
-    memcpy(sums, strip, (size_t)(words * LANES) * sizeof(float));
+    for (int word = 0; word < words; word++)
+        for (int part = 0; part < PARTS; part++)
+            memcpy(sums + word * LANES + part * PER, &strip[word][part], sizeof(Floats));
 }
 
 INLINE void add_turned(double *sums, const float *values, int columns, int64_t turn, double sign) {
