@@ -25,7 +25,7 @@ from parfocal.judge.kernels import dot, wide_pieces
 from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.picture import picture_of
-from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, admitted, arithmetic, memory_of
+from parfocal.judge.reading import BFLOAT16, Array, Scratch, admitted, arithmetic, block_reader, memory_of
 from parfocal.judge.tolerance import Tolerance
 from parfocal.native.library import LIBRARY
 
@@ -121,8 +121,8 @@ def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> ElementDistance
         compiled = _compiled(np.ascontiguousarray(actual), np.ascontiguousarray(reference), tolerance)
         if compiled is not None:
             return _ordinary(*compiled, tolerance)
-    read_actual = Reader(actual, dtype, "actual").read
-    read_reference = Reader(reference, dtype, "reference").read
+    read_actual = block_reader(actual, dtype, "actual")
+    read_reference = block_reader(reference, dtype, "reference")
 
     def span(start: int, stop: int, scratch: Scratch) -> ElementDistance | None:
         found = ElementDistance()
