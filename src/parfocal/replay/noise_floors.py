@@ -11,6 +11,7 @@ gives, it runs forward only. The few arrays that must be at hand are held within
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
@@ -23,7 +24,7 @@ from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
-from parfocal.replay.ledger import HeldArrays, Ledger
+from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.repeat import Place, Repeater, RepeatResult, See
 from parfocal.replay.trace import TensorData, Trace
@@ -66,6 +67,55 @@ class Remainder(Enum):
     UNCLEAR = "neither, or a side does not compute in float64"
 
 
+class HeldArrays:
+    """Arrays that answer a question, each under what it is, held for the next time it is asked.
+
+    ``limit``: bytes held at most, but for a single array that was asked for. Once that is passed, what was
+    asked for longest ago goes first, and is to be computed again if it is wanted after all.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._arrays: OrderedDict[Question, dict[What, Array]] = OrderedDict()
+        self._sizes: dict[Question, int] = {}  # bytes of each answer
+        self._bytes = 0
+
+    def get(self, question: Question) -> dict[What, Array]:
+        """What is at hand of an answer; all of it, some of it or nothing."""
+        if question not in self._arrays:
+            return {}
+        self._arrays.move_to_end(question)
+        return self._arrays[question]
+
+    def put(self, question: Question, what: What, array: Array, wanted: What) -> None:
+        """Hold a copy; one that was not ``wanted`` only where the answer as a whole fits."""
+        answer = self._arrays.setdefault(question, {})
+        self._arrays.move_to_end(question)
+        if what in answer:
+            self._count(question, -answer.pop(what).nbytes)
+        if self._sizes.get(question, 0) + array.nbytes > self.limit and what != wanted:
+            return
+        answer[what] = array.copy()
+        self._count(question, array.nbytes)
+        self._make_room(wanted)
+
+    def _make_room(self, wanted: What) -> None:
+        while self._bytes > self.limit and len(self._arrays) > 1:
+            oldest, _ = self._arrays.popitem(last=False)
+            self._bytes -= self._sizes.pop(oldest)
+        if self._bytes <= self.limit:
+            return
+        question, last = next(reversed(self._arrays.items()))
+        for what in [each for each in last if each != wanted]:
+            if self._bytes <= self.limit:
+                break
+            self._count(question, -last.pop(what).nbytes)
+
+    def _count(self, question: Question, nbytes: int) -> None:
+        self._sizes[question] = self._sizes.get(question, 0) + nbytes
+        self._bytes += nbytes
+
+
 class NoiseFloors:
     """Asks these questions of a recorded reference and its port; ``problems``: what cannot be asked.
 
@@ -84,7 +134,7 @@ class NoiseFloors:
         self.problems: list[str] = []
         self._sizes: dict[Question, dict[What, Size]] = {}
         self._measured: dict[Question, bool] = {}  # and whether with gradients
-        self._held: HeldArrays[Question, What] = HeldArrays(ledger.budget // HELD_SHARE)
+        self._held = HeldArrays(ledger.budget // HELD_SHARE)
         self._refused: set[Question] = set()
         self._missing: set[tuple[Question, What]] = set()  # what a call does not give
         self._left: dict[tuple[Question, Question, What], Size | None] = {}
