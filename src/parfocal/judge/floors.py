@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -223,6 +224,14 @@ def error_of(comparison: Comparison) -> Size:
 def difference(a: Array, b: Array) -> Size:
     found = apart(a, b)
     return error_of(compare_arrays(a, b)) if found is None else Size(found.rms, found.peak)
+
+
+def typical(sizes: Sequence[Size]) -> Size:
+    """Of several trials: their mean square, and the largest maximum."""
+    if not sizes:
+        return NOTHING
+    rms = float(np.sqrt(np.mean([size.rms**2 for size in sizes])))
+    return Size(rms, max(size.peak for size in sizes))
 
 
 def score(error: Size, floor: Size) -> float:

@@ -1,4 +1,4 @@
-"""The signs by which values are moved, and which arrays are held: within a limit, the last ones first."""
+"""How values are moved, what is refused, and which arrays are held: within a limit, the last ones first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from parfocal.judge.floors import EPSILON, NOTHING
 from parfocal.replay import noise_floors
+from parfocal.replay.ledger import Ledger
 from parfocal.replay.noise_floors import EXACT, HeldArrays
 
 
@@ -54,6 +56,48 @@ def test_what_the_port_made_is_not_computed_again_where_it_is_at_hand(
     assert made is not None
     assert made.dtype == np.float32
     np.testing.assert_array_equal(made, given)
+
+
+class Refusing:
+    """A repeater of a framework that lacks a kernel."""
+
+    def __init__(self) -> None:
+        self.effort = None
+        self.trace = SimpleNamespace(nodes=[SimpleNamespace(path="layer")])
+        self.asked = 0
+
+    def repeat(self, *_: object, **__: object) -> None:
+        self.asked += 1
+        raise RuntimeError("no kernel")
+
+
+def test_what_is_refused_is_noted_and_not_asked_again_for_another_trial() -> None:
+    ours, theirs = Refusing(), Refusing()
+    floors = noise_floors.NoiseFloors(ours, theirs, {"layer.weight": np.ones(3)}, Ledger())
+    for _ in range(2):
+        assert floors.moved([0], "layer.weight") == NOTHING  # of few numbers: several trials
+    assert (ours.asked, theirs.asked) == (1, 0)
+    assert floors.still([0], "layer.weight") == NOTHING
+    assert ours.asked == 2  # another question
+    assert len(floors.problems) == 1
+    assert "no kernel" in floors.problems[0]
+
+
+@pytest.mark.parametrize("change", [noise_floors._moved, noise_floors._moved_alike])
+def test_values_move_by_a_unit_and_labels_stay(change: noise_floors.Change) -> None:
+    values = np.random.default_rng(0).normal(size=(7, 5)).astype("float32")
+    moved = change(values, "float32", 0)
+    assert moved.dtype == values.dtype
+    assert (np.abs(moved / values.astype("float64") - 1.0) <= 2 * EPSILON["float32"]).all()
+    assert (moved != values).any()
+    labels = np.arange(5.0, dtype="float32")
+    assert change(labels, "float32", 0) is labels
+
+
+def test_only_one_of_them_moves_equal_values_alike() -> None:
+    values = np.full(64, 0.7, "float32")
+    assert np.unique(noise_floors._moved(values, "float32", 0)).size == 2
+    assert np.unique(noise_floors._moved_alike(values, "float32", 0)).size == 1
 
 
 def array(fill=0.0):
