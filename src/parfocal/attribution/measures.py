@@ -197,7 +197,7 @@ def _repeatable(port: Repeater, order: int) -> int:
     return order
 
 
-def in_backward_order(measures: Iterable[Measure], limit: float, port: Trace) -> list[Measure]:
+def in_backward_order(measures: Iterable[Measure], limit: float, nodes: Sequence[Node]) -> list[Measure]:
     """As they came back; those that never came back from the end of the model to its beginning.
 
     Last come calls in which something sends nothing back: what they send themselves lacks that part.
@@ -208,14 +208,14 @@ def in_backward_order(measures: Iterable[Measure], limit: float, port: Trace) ->
     absent: list[Measure] = []
     lacking: list[Measure] = []
     for measure in backward:
-        kind = lacking if lacks_a_part(measure, silent, port) else absent if measure.absent else arrived
+        kind = lacking if lacks_a_part(measure, silent, nodes) else absent if measure.absent else arrived
         kind.append(measure)
-    return [*arrived, *sorted(absent, key=lambda m: moment(m, port), reverse=True), *lacking]
+    return [*arrived, *sorted(absent, key=lambda m: moment(m, nodes), reverse=True), *lacking]
 
 
-def moment(measure: Measure, port: Trace) -> tuple[float, int]:
+def moment(measure: Measure, nodes: Sequence[Node]) -> tuple[float, int]:
     """When a tensor was there: an input when its call began, an output when it ended, inner calls first."""
-    node = port.nodes[measure.port]
+    node = nodes[measure.port]
     return (node.order, node.depth) if measure.side == "input" else (node.finished - 0.5, -node.depth)
 
 
@@ -224,9 +224,9 @@ def silent_calls(measures: Iterable[Measure]) -> list[int]:
     return [measure.port for measure in measures if measure.absent and measure.own]
 
 
-def lacks_a_part(measure: Measure, silent: Sequence[int], port: Trace) -> bool:
+def lacks_a_part(measure: Measure, silent: Sequence[int], nodes: Sequence[Node]) -> bool:
     """Whether a call inside of this one sends nothing back."""
-    end = port.nodes[measure.port].finished
+    end = nodes[measure.port].finished
     backward = measure.own and measure.direction == "backward"
     return backward and any(measure.port < order < end for order in silent)
 
@@ -255,14 +255,14 @@ def _is_cut_off(node: Node) -> bool:
     return all(value.gradient is None for value in node.outputs.values())
 
 
-def comes_before(measure: Measure, starved: set[int], port: Trace) -> bool:
+def comes_before(measure: Measure, starved: set[int], nodes: Sequence[Node]) -> bool:
     """Whether a gradient is missing only because this call got none, or one around it or behind it."""
     if measure.own:
         return measure.port in starved
-    node = port.nodes[measure.port]
+    node = nodes[measure.port]
     around = node.parent
     while around is not None and around not in starved:
-        around = port.nodes[around].parent
+        around = nodes[around].parent
     return around is not None or any(order >= node.finished for order in starved)
 
 

@@ -27,7 +27,7 @@ from parfocal.judge.floors import NOTHING, Size, coarser, difference, score, siz
 from parfocal.phrases import phrase
 from parfocal.replay.noise_floors import NoiseFloors, Remainder
 from parfocal.replay.repeat import RepeatResult
-from parfocal.replay.trace import TensorData, Trace
+from parfocal.replay.trace import Node, TensorData, Trace
 from parfocal.weights.plan import Entry
 from parfocal.weights.writer import WritableModel, write
 
@@ -41,7 +41,7 @@ def refine(measures: Sequence[Measure], precise: NoiseFloors, excuses: Excuses) 
     found = with_summed_floors(measures, precise.reference.trace)
     users = TensorUsers(trace)
     guilty: set[str] = set()
-    for index in _in_order(found, precise):
+    for index in _in_order(found, trace.nodes):
         measure = found[index]
         if measure.direction == "backward" and (
             trace.nodes[trace.around(measure.port, measure.levels)].path in guilty
@@ -54,11 +54,11 @@ def refine(measures: Sequence[Measure], precise: NoiseFloors, excuses: Excuses) 
     return found
 
 
-def _in_order(measures: Sequence[Measure], precise: NoiseFloors) -> Iterable[int]:
+def _in_order(measures: Sequence[Measure], nodes: Sequence[Node]) -> Iterable[int]:
     """Those above the cheapest floor: forward as the tensors were made, then backward as they came back."""
     above = [index for index, measure in enumerate(measures) if measure.score > LIMIT]
     forward = [index for index in above if measures[index].direction == "forward"]
-    yield from sorted(forward, key=lambda index: moment(measures[index], precise.port.trace))
+    yield from sorted(forward, key=lambda index: moment(measures[index], nodes))
     yield from (index for index in above if measures[index].direction == "backward")
 
 
