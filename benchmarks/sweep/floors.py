@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.sweep.results import CODE, Scored
-from parfocal.attribution.measures import LIMIT, Measure, Responsible
+from parfocal.attribution.measures import LIMIT, Measure
 from parfocal.attribution.observation import Observation
-from parfocal.attribution.refining import handed_on
+from parfocal.attribution.refining import Responsible, handed_on
 from parfocal.attribution.whole_model import WholeModelResult, are_led
 from parfocal.judge.floors import Size, coarser, score, size_of
 from parfocal.replay.noise_floors import NoiseFloors
