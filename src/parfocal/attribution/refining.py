@@ -71,13 +71,9 @@ def _repeatable(port: Repeater, order: int) -> int:
 
     What only the port puts around a layer (a convolution with its activation, say) is not led along.
     """
-    bindings, nodes = port.script.ties, port.trace.nodes
+    script, nodes = port.script, port.trace.nodes
     while (parent := nodes[order].parent) is not None:
-        if (
-            order in bindings
-            and bindings[order].outputs
-            and nodes[order].inputs.keys() <= bindings[order].inputs.keys()
-        ):
+        if script.feeds(nodes[order]) and script.ties[order].outputs:
             break
         order = parent
     return order
