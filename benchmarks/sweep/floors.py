@@ -13,12 +13,12 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.sweep.results import CODE, Scored
-from parfocal.attribution.measures import LIMIT, Measure, Responsible
+from parfocal.attribution.measures import LIMIT, Measure
 from parfocal.attribution.observation import Observation
-from parfocal.attribution.refining import handed_on
+from parfocal.attribution.refining import Responsible, handed_on
 from parfocal.attribution.whole_model import WholeModelResult, are_led
 from parfocal.judge.floors import Size, coarser, score, size_of
-from parfocal.replay.noise_floors import NoiseFloors, calls_of_owner
+from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.trace import Node
 
 
@@ -34,7 +34,7 @@ def scores_of(observation: Observation) -> Iterator[Scored]:
             todo.append((asked.port_calls, measure.direction, partial(_scored, placed, asked, precise)))
     for end in observation.parameters:
         if math.isfinite(end.measure.error.rms):
-            calls = calls_of_owner(trace, end.port)
+            calls = trace.calls_of_owner(end.port)
             todo.append((calls, "backward", partial(_scored_parameter, end, precise)))
     # one call after the other: a call that is repeated with its gradients shows what it gives as well
     for _, _, score_it in sorted(todo, key=lambda each: each[:2]):
@@ -56,8 +56,8 @@ def _scored(measure: Measure, asked: Responsible, precise: NoiseFloors) -> Score
 
 def _scored_parameter(end: WholeModelResult, precise: NoiseFloors) -> Scored:
     trace = precise.reference.trace
-    calls = calls_of_owner(trace, end.reference)
-    port_calls = calls_of_owner(precise.port.trace, end.port)
+    calls = trace.calls_of_owner(end.reference)
+    port_calls = precise.port.trace.calls_of_owner(end.port)
     node = trace.nodes[calls[0] if calls else 0]
     kind = node.kind if _is_layer(node) else CODE
     found = 0.0

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.attribution.measures import LIMIT, Measure, Responsible
+from parfocal.attribution.measures import LIMIT, Measure
 from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Array, Call
 from parfocal.brief import told
@@ -25,10 +25,13 @@ from parfocal.replay.noise_floors import NoiseFloors
 EQUAL = limits.pairing.EQUAL_IN_FLOAT64.value
 
 
-def acquitted_of_chance(measure: Measure, precise: NoiseFloors, reference: ModelSide) -> Measure:
-    """The measure, with a floor of its own size where the ties behind it are chance."""
-    asked = Responsible.about(measure, precise)
-    observed = precise.port_result(asked.port_calls, asked.port_place)
+def acquitted_of_chance(
+    measure: Measure, observed: Array | None, precise: NoiseFloors, reference: ModelSide
+) -> Measure:
+    """The measure, with a floor of its own size where the ties behind it are chance.
+
+    ``observed``: what the port gives there on the reference's values.
+    """
     try:
         exact = _in_float64(reference, measure)
     except Exception as error:  # noqa: BLE001  whatever a framework raises for a missing kernel
@@ -37,10 +40,10 @@ def acquitted_of_chance(measure: Measure, precise: NoiseFloors, reference: Model
         exact = None
     if observed is None or exact is None:
         return replace(measure, floor=measure.floor | measure.error)
-    order, side, slot, _ = asked.place
-    expected, recorded = precise.at(asked.place), precise.at((order, side, slot, "forward"))
+    place = measure.reference, measure.side, measure.reference_slot
+    expected, recorded = precise.at((*place, measure.direction)), precise.at((*place, "forward"))
     lasting = _lasting(recorded, exact)
-    layout = precise.port.script.layouts.get(asked.port_place[:3])
+    layout = precise.port.script.layouts.get((measure.port, measure.side, measure.slot))
     if layout is not None:
         expected, lasting = layout.apply(expected), layout.apply(lasting)
     left = difference(np.where(lasting, observed, expected), expected)

@@ -121,8 +121,8 @@ class _Attribution:
 
     def of_call(self, found: list[Divergence], limits: tuple[float, float]) -> None:
         """Differences of calls, forward and then backward."""
-        ladder, port = self.ladder, self.traces[1]
-        for measure in _in_order(self.observation.measures, limits[0], port):
+        ladder, nodes = self.ladder, self.traces[1].nodes
+        for measure in _in_order(self.observation.measures, limits[0], nodes):
             guilty, reason = ladder.guilty(measure), ladder.reason(measure)
             divergence = _inherited(_divergence(measure, *self.traces), reason)
             if measure.port in ladder.starts:
@@ -130,7 +130,7 @@ class _Attribution:
             divergence = self._asked(divergence, measure, found)
             found.append(divergence)
             ladder.paths |= {guilty, divergence.port.path if divergence.port is not None else guilty}
-        ladder.paths |= {port.nodes[order].path for order in ladder.starved}
+        ladder.paths |= {nodes[order].path for order in ladder.starved}
 
     def _of_run(self, divergence: Divergence, measure: Measure) -> Divergence:
         """Of several calls that do together what the reference does in one: the first of them."""
@@ -233,11 +233,11 @@ class _QuestionBudget:
         return divergence
 
 
-def _in_order(measures: Collection[Measure], limit: float, port: Trace) -> Iterator[Measure]:
+def _in_order(measures: Collection[Measure], limit: float, nodes: Sequence[Node]) -> Iterator[Measure]:
     """Those above the limit: forward in order of execution, then as gradients come back."""
     forward = (m for m in measures if m.direction == "forward" and m.score > limit)
-    yield from sorted(forward, key=lambda measure: moment(measure, port))
-    yield from in_backward_order(measures, limit, port)
+    yield from sorted(forward, key=lambda measure: moment(measure, nodes))
+    yield from in_backward_order(measures, limit, nodes)
 
 
 def _inherited(divergence: Divergence, reason: InheritanceReason | None) -> Divergence:
@@ -365,8 +365,8 @@ class Ladder:
     def is_cut_off(self, measure: Measure) -> bool:
         """A gradient, or a part of it, is missing because another call sends none."""
         return (
-            (measure.absent and comes_before(measure, self.starved, self.port))
-            or lacks_a_part(measure, self._silent, self.port)
+            (measure.absent and comes_before(measure, self.starved, self.port.nodes))
+            or lacks_a_part(measure, self._silent, self.port.nodes)
             or (measure.own and measure.unwanted and measure.port in self._idle)
         )
 

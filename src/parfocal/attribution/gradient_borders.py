@@ -86,13 +86,9 @@ def _suspects(pairing: Pairing, measures: list[Measure], precise: NoiseFloors) -
 
 def _around(order: int, precise: NoiseFloors) -> int | None:
     """The innermost call around that can be repeated along the reference's values."""
-    nodes, bindings = precise.port.trace.nodes, precise.port.script.ties
+    nodes, script = precise.port.trace.nodes, precise.port.script
     parent = nodes[order].parent
-    while parent is not None and not (
-        parent in bindings
-        and bindings[parent].outputs
-        and all(slot in bindings[parent].inputs for slot in nodes[parent].inputs)
-    ):
+    while parent is not None and not (script.feeds(nodes[parent]) and script.ties[parent].outputs):
         parent = nodes[parent].parent
     return parent
 

@@ -3,9 +3,9 @@
 Every sighting is measured at once and its arrays are let go; all figures are computed only where the
 scale floor, which is free, would accuse. There ``refining.py`` repeats the calls for the other floors.
 
-``Responsible`` says which calls answer for a measure. The rest is what can be read off measures beside the
-trace: their order, who uses a tensor, and where a gradient is missing. One that is cut off somewhere is
-missing everywhere before it: the last place in order of execution where it is missing is where it was cut.
+The rest is what can be read off measures beside the trace: their order, who uses a tensor, and where a
+gradient is missing. One that is cut off somewhere is missing everywhere before it: the last place in order of
+execution where it is missing is where it was cut.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import side_name
 from parfocal.phrases import phrase
 from parfocal.replay.follow import Direction, InputOrOutput, Sighting
-from parfocal.replay.noise_floors import NoiseFloors
-from parfocal.replay.repeat import Place, Repeater
 from parfocal.replay.trace import Node, Trace
 
 LIMIT = limits.verdicts.CALL.value
@@ -149,55 +147,7 @@ class Collector:
         return MeasuredSighting(judged.comparison, judged.error, judged.floor, relative=judged.relative)
 
 
-@dataclass(frozen=True, slots=True)
-class Responsible:
-    """The calls that answer for a measure, and where in them it shows, on both sides."""
-
-    calls: list[int]
-    place: Place
-    port_calls: list[int]
-    port_place: Place
-
-    @classmethod
-    def about(cls, measure: Measure, precise: NoiseFloors) -> Responsible:
-        place = measure.reference, measure.side, measure.reference_slot, measure.direction
-        port_place = measure.port, measure.side, measure.slot, measure.direction
-        ours, theirs = precise.reference.trace, precise.port.trace
-        made = _maker(ours, ours.around(measure.reference, measure.levels), place, measure.own)
-        port_made = _maker(theirs, theirs.around(measure.port, measure.levels), port_place, measure.own)
-        return cls([made], place, [_repeatable(precise.port, port_made)], port_place)
-
-
-def _maker(trace: Trace, order: int, place: Place, own: bool) -> int:
-    """The call, or the next around it that was not itself given what it hands on there."""
-    given, side, slot, direction = place
-    value = trace.nodes[given].inputs.get(slot) if (side, direction) == ("input", "forward") else None
-    parent = trace.nodes[order].parent
-    while not own and value is not None and parent is not None:
-        if all(each.data is not value.data for each in trace.nodes[order].inputs.values()):
-            break
-        order, parent = parent, trace.nodes[parent].parent
-    return order
-
-
-def _repeatable(port: Repeater, order: int) -> int:
-    """The call, or the next around it that was given all of the reference's values.
-
-    What only the port puts around a layer (a convolution with its activation, say) is not led along.
-    """
-    bindings, nodes = port.script.ties, port.trace.nodes
-    while (parent := nodes[order].parent) is not None:
-        if (
-            order in bindings
-            and bindings[order].outputs
-            and nodes[order].inputs.keys() <= bindings[order].inputs.keys()
-        ):
-            break
-        order = parent
-    return order
-
-
-def in_backward_order(measures: Iterable[Measure], limit: float, port: Trace) -> list[Measure]:
+def in_backward_order(measures: Iterable[Measure], limit: float, nodes: Sequence[Node]) -> list[Measure]:
     """As they came back; those that never came back from the end of the model to its beginning.
 
     Last come calls in which something sends nothing back: what they send themselves lacks that part.
@@ -208,14 +158,14 @@ def in_backward_order(measures: Iterable[Measure], limit: float, port: Trace) ->
     absent: list[Measure] = []
     lacking: list[Measure] = []
     for measure in backward:
-        kind = lacking if lacks_a_part(measure, silent, port) else absent if measure.absent else arrived
+        kind = lacking if lacks_a_part(measure, silent, nodes) else absent if measure.absent else arrived
         kind.append(measure)
-    return [*arrived, *sorted(absent, key=lambda m: moment(m, port), reverse=True), *lacking]
+    return [*arrived, *sorted(absent, key=lambda m: moment(m, nodes), reverse=True), *lacking]
 
 
-def moment(measure: Measure, port: Trace) -> tuple[float, int]:
+def moment(measure: Measure, nodes: Sequence[Node]) -> tuple[float, int]:
     """When a tensor was there: an input when its call began, an output when it ended, inner calls first."""
-    node = port.nodes[measure.port]
+    node = nodes[measure.port]
     return (node.order, node.depth) if measure.side == "input" else (node.finished - 0.5, -node.depth)
 
 
@@ -224,9 +174,9 @@ def silent_calls(measures: Iterable[Measure]) -> list[int]:
     return [measure.port for measure in measures if measure.absent and measure.own]
 
 
-def lacks_a_part(measure: Measure, silent: Sequence[int], port: Trace) -> bool:
+def lacks_a_part(measure: Measure, silent: Sequence[int], nodes: Sequence[Node]) -> bool:
     """Whether a call inside of this one sends nothing back."""
-    end = port.nodes[measure.port].finished
+    end = nodes[measure.port].finished
     backward = measure.own and measure.direction == "backward"
     return backward and any(measure.port < order < end for order in silent)
 
@@ -255,14 +205,14 @@ def _is_cut_off(node: Node) -> bool:
     return all(value.gradient is None for value in node.outputs.values())
 
 
-def comes_before(measure: Measure, starved: set[int], port: Trace) -> bool:
+def comes_before(measure: Measure, starved: set[int], nodes: Sequence[Node]) -> bool:
     """Whether a gradient is missing only because this call got none, or one around it or behind it."""
     if measure.own:
         return measure.port in starved
-    node = port.nodes[measure.port]
+    node = nodes[measure.port]
     around = node.parent
     while around is not None and around not in starved:
-        around = port.nodes[around].parent
+        around = nodes[around].parent
     return around is not None or any(order >= node.finished for order in starved)
 
 

@@ -4,21 +4,21 @@ Going forward comes first. A gradient at a call that is guilty already, and one 
 a call, can only follow from that: no call is repeated for it. An error that the floors do not account for may
 be excused by running the call again. A call that uses a weight which is known to be wrong is right with the
 right one. An input that differs and makes no difference (a mask of -1e9 for one of -inf) is another spelling
-of the same.
+of the same. ``Responsible`` says which calls are asked and repeated.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from parfocal.attribution.broken_ties import acquitted_of_chance
 from parfocal.attribution.experiment import Change, Experiment, Refused, is_accepted, repeated
-from parfocal.attribution.measures import LARGE, LIMIT, Measure, Remark, Responsible, TensorUsers, moment
+from parfocal.attribution.measures import LARGE, LIMIT, Measure, Remark, TensorUsers, moment
 from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Array
 from parfocal.backends.vocabulary.kinds import LINEAR
@@ -26,13 +26,57 @@ from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size, coarser, difference, score, size_of
 from parfocal.phrases import phrase
 from parfocal.replay.noise_floors import NoiseFloors, Remainder
-from parfocal.replay.repeat import RepeatResult
-from parfocal.replay.trace import TensorData, Trace
+from parfocal.replay.repeat import Place, Repeater, RepeatResult
+from parfocal.replay.trace import Node, TensorData, Trace
 from parfocal.weights.plan import Entry
 from parfocal.weights.writer import WritableModel, write
 
 BEYOND_ANY_SUM = limits.verdicts.BEYOND_ANY_SUM.value
 CHANCE = phrase("on the same values the reference gives something else each time: it draws random numbers")
+
+
+@dataclass(frozen=True, slots=True)
+class Responsible:
+    """The calls that answer for a measure, and where in them it shows, on both sides."""
+
+    calls: list[int]
+    place: Place
+    port_calls: list[int]
+    port_place: Place
+
+    @classmethod
+    def about(cls, measure: Measure, precise: NoiseFloors) -> Responsible:
+        place = measure.reference, measure.side, measure.reference_slot, measure.direction
+        port_place = measure.port, measure.side, measure.slot, measure.direction
+        ours, theirs = precise.reference.trace, precise.port.trace
+        made = _maker(ours, ours.around(measure.reference, measure.levels), place, measure.own)
+        port_made = _maker(theirs, theirs.around(measure.port, measure.levels), port_place, measure.own)
+        return cls([made], place, [_repeatable(precise.port, port_made)], port_place)
+
+
+def _maker(trace: Trace, order: int, place: Place, own: bool) -> int:
+    """The call, or the next around it that was not itself given what it hands on there."""
+    given, side, slot, direction = place
+    value = trace.nodes[given].inputs.get(slot) if (side, direction) == ("input", "forward") else None
+    parent = trace.nodes[order].parent
+    while not own and value is not None and parent is not None:
+        if all(each.data is not value.data for each in trace.nodes[order].inputs.values()):
+            break
+        order, parent = parent, trace.nodes[parent].parent
+    return order
+
+
+def _repeatable(port: Repeater, order: int) -> int:
+    """The call, or the next around it that was given all of the reference's values.
+
+    What only the port puts around a layer (a convolution with its activation, say) is not led along.
+    """
+    script, nodes = port.script, port.trace.nodes
+    while (parent := nodes[order].parent) is not None:
+        if script.feeds(nodes[order]) and script.ties[order].outputs:
+            break
+        order = parent
+    return order
 
 
 def refine(measures: Sequence[Measure], precise: NoiseFloors, excuses: Excuses) -> list[Measure]:
@@ -41,7 +85,7 @@ def refine(measures: Sequence[Measure], precise: NoiseFloors, excuses: Excuses) 
     found = with_summed_floors(measures, precise.reference.trace)
     users = TensorUsers(trace)
     guilty: set[str] = set()
-    for index in _in_order(found, precise):
+    for index in _in_order(found, trace.nodes):
         measure = found[index]
         if measure.direction == "backward" and (
             trace.nodes[trace.around(measure.port, measure.levels)].path in guilty
@@ -54,11 +98,11 @@ def refine(measures: Sequence[Measure], precise: NoiseFloors, excuses: Excuses) 
     return found
 
 
-def _in_order(measures: Sequence[Measure], precise: NoiseFloors) -> Iterable[int]:
+def _in_order(measures: Sequence[Measure], nodes: Sequence[Node]) -> Iterable[int]:
     """Those above the cheapest floor: forward as the tensors were made, then backward as they came back."""
     above = [index for index, measure in enumerate(measures) if measure.score > LIMIT]
     forward = [index for index in above if measures[index].direction == "forward"]
-    yield from sorted(forward, key=lambda index: moment(measures[index], precise.port.trace))
+    yield from sorted(forward, key=lambda index: moment(measures[index], nodes))
     yield from (index for index in above if measures[index].direction == "backward")
 
 
@@ -216,7 +260,9 @@ class Excuses:
 
     def of_chance(self, measure: Measure) -> Measure:
         """Harmless where it shows only as long as equal values stay equal."""
-        return acquitted_of_chance(measure, self.precise, self.sides[0])
+        asked = Responsible.about(measure, self.precise)
+        observed = self.precise.port_result(asked.port_calls, asked.port_place)
+        return acquitted_of_chance(measure, observed, self.precise, self.sides[0])
 
     def as_spelling(self, measure: Measure) -> Measure:
         """Harmless where the input is only another spelling of the same."""

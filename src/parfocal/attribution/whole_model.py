@@ -26,7 +26,7 @@ from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
 from parfocal.phrases import phrase
 from parfocal.replay.follow import Direction, InputOrOutput
-from parfocal.replay.noise_floors import NoiseFloors, Remainder, calls_of_owner, is_gone
+from parfocal.replay.noise_floors import NoiseFloors, Remainder, is_gone
 from parfocal.replay.perturbing import Perturber
 from parfocal.replay.trace import Node
 from parfocal.weights import views
@@ -137,8 +137,8 @@ class WholeModelResults:
         self, end: WholeModelResult, entry: Entry, precise: NoiseFloors, guilty_around: bool
     ) -> WholeModelResult:
         measure = end.measure
-        calls = calls_of_owner(self.reference.trace, entry.source)
-        port_calls = calls_of_owner(self.port.trace, entry.target)
+        calls = self.reference.trace.calls_of_owner(entry.source)
+        port_calls = self.port.trace.calls_of_owner(entry.target)
         if not calls or not port_calls:
             return end
         acquitted = _with_floor(measure, self._unit(entry, calls) | measure.floor)

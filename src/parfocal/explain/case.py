@@ -195,7 +195,6 @@ class Case(CaseFacts):
         prepare: Prepare | None = None,
         *,
         on_op: OnOp | None = None,
-        inside: bool = True,
         listener: Listener | None = None,
         forward_only: bool = False,
         start: int | None = None,
@@ -204,7 +203,7 @@ class Case(CaseFacts):
         if self.counterpart is None:
             return None
         repeater, call = self.precise.reference, self.counterpart if start is None else start
-        return self._repeat(repeater, call, prepare, on_op, inside, listener, forward_only)
+        return self._repeat(repeater, call, prepare, on_op, True, listener, forward_only)
 
     def repeat(self, repeater: Repeater, call: int, dtype: str | None = None) -> RepeatResult | None:
         """A call by a repeater of its own: on other values, given other arguments, or in another dtype."""

@@ -124,10 +124,10 @@ class CaseFacts:
         """The call to repeat: the one that is fed in full, or the next around it that makes the call
         where the error shows: what one call of the reference does may take several.
         """
-        nodes, order = self.precise.port.trace.nodes, min(self.opened)
+        script, nodes, order = self.precise.port.script, self.precise.port.trace.nodes, min(self.opened)
         shows = self.checks[0].port[0] if self.checks else order
         while nodes[order].parent is not None and not (
-            order <= shows < nodes[order].finished and self.is_fed(order)
+            order <= shows < nodes[order].finished and script.feeds(nodes[order])
         ):
             order = nodes[order].parent or 0
         return order
@@ -135,8 +135,9 @@ class CaseFacts:
     @property
     def opened(self) -> frozenset[int]:
         """The blamed call, and those around it as long as one takes something without a counterpart."""
+        script, nodes = self.precise.port.script, self.precise.port.trace.nodes
         order, found = self.call, [self.call]
-        while (parent := self.precise.port.trace.nodes[order].parent) is not None and not self.is_fed(order):
+        while (parent := nodes[order].parent) is not None and not script.feeds(nodes[order]):
             order = parent
             found.append(order)
         return frozenset(found)
@@ -172,12 +173,6 @@ class CaseFacts:
         """Whether another mistake is in what is repeated: as a whole that stays wrong, whatever is mended."""
         start = self.precise.port.trace.nodes[self.start]
         return any(start.order < order < start.finished for order in self.besides)
-
-    def is_fed(self, order: int) -> bool:
-        binding = self.precise.port.script.ties.get(order)
-        return binding is not None and all(
-            slot in binding.inputs for slot in self.precise.port.trace.nodes[order].inputs
-        )
 
 
 def value_at(node: Node, place: Place) -> Value:

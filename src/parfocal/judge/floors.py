@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from parfocal.judge.kernels import dot, wide_pieces
 from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.picture import picture_of
-from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch, admitted, arithmetic, memory_of
+from parfocal.judge.reading import BFLOAT16, Array, Scratch, admitted, arithmetic, block_reader, memory_of
 from parfocal.judge.tolerance import Tolerance
 from parfocal.native.library import LIBRARY
 
@@ -121,8 +122,8 @@ def apart(a: Any, b: Any, tolerance: Tolerance | None = None) -> ElementDistance
         compiled = _compiled(np.ascontiguousarray(actual), np.ascontiguousarray(reference), tolerance)
         if compiled is not None:
             return _ordinary(*compiled, tolerance)
-    read_actual = Reader(actual, dtype, "actual").read
-    read_reference = Reader(reference, dtype, "reference").read
+    read_actual = block_reader(actual, dtype, "actual")
+    read_reference = block_reader(reference, dtype, "reference")
 
     def span(start: int, stop: int, scratch: Scratch) -> ElementDistance | None:
         found = ElementDistance()
@@ -223,6 +224,14 @@ def error_of(comparison: Comparison) -> Size:
 def difference(a: Array, b: Array) -> Size:
     found = apart(a, b)
     return error_of(compare_arrays(a, b)) if found is None else Size(found.rms, found.peak)
+
+
+def typical(sizes: Sequence[Size]) -> Size:
+    """Of several trials: their mean square, and the largest maximum."""
+    if not sizes:
+        return NOTHING
+    rms = float(np.sqrt(np.mean([size.rms**2 for size in sizes])))
+    return Size(rms, max(size.peak for size in sizes))
 
 
 def score(error: Size, floor: Size) -> float:

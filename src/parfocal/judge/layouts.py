@@ -65,7 +65,7 @@ def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> tuple[Layout, 
 def _layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layout]:
     if prod(reference) != prod(port):
         return
-    if _without_ones(reference) == _without_ones(port) or len(reference) != len(port):
+    if without_ones(reference) == without_ones(port) or len(reference) != len(port):
         yield Layout(None, port)  # as it is, or flattened
     axes = max(len(reference), len(port))
     for order in permutations(range(axes)) if axes <= MAX_AXES else ():
@@ -89,8 +89,8 @@ def _merges(fine: Sequence[int], coarse: Sequence[int]) -> bool:
     """Whether neighbours of the one shape make up the other; as many axes must be the same."""
     if len(fine) == len(coarse):
         return tuple(fine) == tuple(coarse)
-    wanted, product = list(_without_ones(coarse)), 1
-    for extent in _without_ones(fine):
+    wanted, product = list(without_ones(coarse)), 1
+    for extent in without_ones(fine):
         product *= extent
         if wanted and product == wanted[0]:
             wanted, product = wanted[1:], 1
@@ -99,7 +99,7 @@ def _merges(fine: Sequence[int], coarse: Sequence[int]) -> bool:
 
 def same_extents(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     """Whether two shapes have the same extents in any order, ones aside."""
-    return sorted(_without_ones(one)) == sorted(_without_ones(other))
+    return sorted(without_ones(one)) == sorted(without_ones(other))
 
 
 def fit(reference: Array, port: Array, *, may_move: bool = True) -> Layout | None:
@@ -142,7 +142,7 @@ def fitted(reference: Array, port: Array) -> Array | None:
     return None if layout is None else laid_out
 
 
-def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
+def without_ones(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(extent for extent in shape if extent != 1)
 
 

@@ -22,11 +22,11 @@ from parfocal.judge.parallel import blocks, run_spans
 from parfocal.judge.picture import picture_of
 from parfocal.judge.reading import (
     Array,
-    Reader,
     Scratch,
     admitted,
     arithmetic,
     block_length,
+    block_reader,
     memory_of,
 )
 from parfocal.judge.scaled import cosine
@@ -84,8 +84,8 @@ def _totals(actual: Array, reference: Array, dtype: np.dtype[Any], tolerance: To
         totals.merge(whole)
         return totals
     length = block_length(dtype)
-    read_actual = Reader(actual, dtype, "actual").read
-    read_reference = Reader(reference, dtype, "reference").read
+    read_actual = block_reader(actual, dtype, "actual")
+    read_reference = block_reader(reference, dtype, "reference")
 
     def span(start: int, stop: int, scratch: Scratch) -> Totals:
         found = Totals()
@@ -223,7 +223,7 @@ def _all_equal(array: Array) -> bool:
     """Whether every element equals the first one."""
     dtype = array.dtype.newbyteorder("=")
     length = block_length(dtype)
-    read = Reader(array, dtype, "actual").read
+    read = block_reader(array, dtype, "actual")
     first = array[(0,) * array.ndim]
 
     def span(start: int, stop: int, scratch: Scratch) -> bool:

@@ -31,7 +31,7 @@ from parfocal.judge.projection import (
     turn,
     turns,
 )
-from parfocal.judge.reading import Array, Reader, Scratch, address_of, admitted, arithmetic, memory_of
+from parfocal.judge.reading import Array, Scratch, address_of, admitted, arithmetic, block_reader, memory_of
 from parfocal.judge.scaled import Scaled
 from parfocal.judge.totals import ZERO
 from parfocal.native.library import ANY_EXPONENT, LIBRARY, Projection
@@ -158,7 +158,7 @@ def _finished(array: Array, found: _Read | None, what: Pass) -> Moments:
 def _by_numpy(array: Array, what: Pass) -> Moments:
     small = what.project and array.size <= SMALL
     blockwise = replace(what, project=what.project and not small)
-    read = Reader(array, working_dtype(array), "actual").read
+    read = block_reader(array, working_dtype(array), "actual")
 
     def span(start: int, stop: int, scratch: Scratch) -> Moments:
         found = Moments()

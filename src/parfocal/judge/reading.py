@@ -9,7 +9,7 @@ an array where it lies (``memory_of``).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import c_void_p
 from typing import Any
 
@@ -142,31 +142,29 @@ class Scratch:
             self._buffers.clear()
 
 
-class Reader:
-    """One array as a sequence of flat blocks in the dtype of the arithmetic."""
+# Elements from a start to a stop in C order; valid until the next read with this scratch.
+Read = Callable[[int, int, Scratch], Array]
 
-    def __init__(self, array: Array, dtype: np.dtype[Any], name: str) -> None:
-        self._bits = array.dtype == BFLOAT16 and dtype == np.float32
-        self._array = array.view(np.uint16) if self._bits else array
-        self._dtype = dtype
-        self._name = name
-        contiguous = array.flags.c_contiguous
-        self._flat = self._array.reshape(-1) if contiguous else None
-        self._direct = contiguous and array.dtype == dtype and array.dtype.isnative
 
-    def read(self, start: int, stop: int, scratch: Scratch) -> Array:
-        """Elements ``start`` to ``stop`` in C order; valid until the next read with this scratch."""
-        if self._direct and self._flat is not None:
-            return self._flat[start:stop]
-        buffer = scratch.get(self._name, self._dtype, stop - start)
-        target = buffer.view(np.uint32) if self._bits else buffer
-        if self._flat is not None:
-            np.copyto(target, self._flat[start:stop], casting="unsafe")
-        else:
-            _copy_range(self._array, start, stop, target)
-        if self._bits:  # a bfloat16 is the upper half of a float32
+def block_reader(array: Array, dtype: np.dtype[Any], name: str) -> Read:
+    """What reads an array in flat blocks in the dtype of the arithmetic; ``name``: that of its buffer."""
+    contiguous = array.flags.c_contiguous
+    if contiguous and array.dtype == dtype and array.dtype.isnative:
+        whole = array.reshape(-1)
+        return lambda start, stop, scratch: whole[start:stop]
+    widens = array.dtype == BFLOAT16 and dtype == np.float32
+    numbers = array.view(np.uint16) if widens else array
+    source = numbers.reshape(-1) if contiguous else numbers
+
+    def read(start: int, stop: int, scratch: Scratch) -> Array:
+        buffer = scratch.get(name, dtype, stop - start)
+        target = buffer.view(np.uint32) if widens else buffer
+        _copy_range(source, start, stop, target)
+        if widens:  # a bfloat16 is the upper half of a float32
             np.left_shift(target, np.uint32(16), out=target)
         return buffer
+
+    return read
 
 
 def _copy_range(source: Array, start: int, stop: int, target: Array) -> None:

@@ -29,7 +29,7 @@ from parfocal.judge.moments import (
     working_dtype,
 )
 from parfocal.judge.parallel import blocks, run_spans
-from parfocal.judge.reading import Array, Reader, Scratch, admitted, block_length
+from parfocal.judge.reading import Array, Scratch, admitted, block_length, block_reader
 from parfocal.judge.scaled import Scaled
 from parfocal.phrases import phrase
 
@@ -191,7 +191,7 @@ def _deviation(values: Array, moments: Moments, mean: float) -> float:
     variance = root * root - mean * mean
     if _CANCELLING * mean * mean < variance < math.inf:
         return math.sqrt(variance)
-    read = Reader(values, working_dtype(values), "actual").read
+    read = block_reader(values, working_dtype(values), "actual")
     length = block_length(np.dtype(np.float64)) // 4  # a block has a few temporaries
 
     def span(start: int, stop: int, scratch: Scratch) -> Scaled:

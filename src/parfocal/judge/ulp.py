@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.judge.parallel import blocks, run_spans
-from parfocal.judge.reading import BFLOAT16, Array, Reader, Scratch
+from parfocal.judge.reading import BFLOAT16, Array, Scratch, block_reader
 
 _DIGIT = 16  # bits settled per pass of the selection
 # Fraction bits, coarsest first, of the dtypes that have such a distance.
@@ -41,7 +41,7 @@ def ulp_distances(actual: Array, reference: Array) -> UlpDistances | None:
         return None
     unit = min(native, key=_FRACTION_BITS.__getitem__)
     reads = [
-        Reader(array, dtype, name).read
+        block_reader(array, dtype, name)
         for array, dtype, name in zip((actual, reference), native, ("actual", "reference"), strict=True)
     ]
 

@@ -101,7 +101,7 @@ def _pair_parts(
     table: PairTable, reference: Trace, port: Trace, splits: Iterable[tuple[str, str]]
 ) -> list[CallPair]:
     """Calls that do parts of the same work, as far as they take the same tensor."""
-    ours, theirs = _by_path(reference.nodes), _by_path(port.nodes)
+    ours, theirs = reference.calls_by_path(), port.calls_by_path()
     found: dict[int, CallPair] = {}
     paired = [
         pair
@@ -183,7 +183,7 @@ def _pair_wholes(table: PairTable, reference: Trace, port: Trace) -> None:
 def _pair_anchors(
     table: PairTable, reference: Trace, port: Trace, anchors: Iterable[Anchor], layers: Mapping[str, str]
 ) -> None:
-    ours, theirs = _by_path(reference.nodes), _by_path(port.nodes)
+    ours, theirs = reference.calls_by_path(), port.calls_by_path()
     said = [(path, other, PairReason.LAYERS) for path, other in layers.items()]
     found = [(*pair, PairReason.WEIGHTS) for anchor in anchors for pair in _decide(anchor, ours, theirs)]
     for path, other_path, why in (*said, *found):
@@ -229,10 +229,3 @@ def _unlike_calls(a: Node, b: Node) -> tuple[bool, bool, bool]:
 def _closeness(a: Node, b: Node) -> float:
     """For calls of two modules that correspond: any may pair, the nearest values are worth most."""
     return 2.0 - min(nearest(a.outputs, b.outputs), 1.0)
-
-
-def _by_path(nodes: Iterable[Node]) -> dict[str, list[Node]]:
-    found: dict[str, list[Node]] = {}
-    for node in nodes:
-        found.setdefault(node.path, []).append(node)
-    return found

@@ -4,7 +4,7 @@ Memory is taken in large pieces: the system needs longer to provide many small o
 fill them. They are smaller than what the C library would give back to the system at once: so the next
 alignment of the same process finds memory that is at hand. The file is unlinked as soon as it is open,
 so nothing is left on disk however the process ends; what is read from it is an array of its own, never
-a mapping. Arrays that can be computed again are held within a limit instead (``HeldArrays``).
+a mapping.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections import OrderedDict
-from collections.abc import Hashable
 from types import TracebackType
-from typing import IO, Generic, TypeVar
+from typing import IO
 
 import numpy as np
 
@@ -25,9 +23,6 @@ from parfocal.native.library import LIBRARY
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData
 from parfocal.run.storage import reserve
-
-Question = TypeVar("Question", bound=Hashable)
-What = TypeVar("What", bound=Hashable)
 
 # By default, of all that is put aside one part in so many. Half of that is what a run holds by itself
 # until its gradients come back, so with the run of the port and the copies of gradients an alignment
@@ -189,52 +184,3 @@ def _fill(target: Array, source: Array) -> None:
         np.copyto(target, source)
     else:
         LIBRARY.parfocal_move(target.ctypes.data, source.ctypes.data, source.nbytes)
-
-
-class HeldArrays(Generic[Question, What]):
-    """Arrays that answer a question, each under what it is, held for the next time it is asked.
-
-    ``limit``: bytes held at most, but for a single array that was asked for. Once that is passed, what was
-    asked for longest ago goes first, and is to be computed again if it is wanted after all.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self._arrays: OrderedDict[Question, dict[What, Array]] = OrderedDict()
-        self._sizes: dict[Question, int] = {}  # bytes of each answer
-        self._bytes = 0
-
-    def get(self, question: Question) -> dict[What, Array]:
-        """What is at hand of an answer; all of it, some of it or nothing."""
-        if question not in self._arrays:
-            return {}
-        self._arrays.move_to_end(question)
-        return self._arrays[question]
-
-    def put(self, question: Question, what: What, array: Array, wanted: What) -> None:
-        """Hold a copy; one that was not ``wanted`` only where the answer as a whole fits."""
-        answer = self._arrays.setdefault(question, {})
-        self._arrays.move_to_end(question)
-        if what in answer:
-            self._count(question, -answer.pop(what).nbytes)
-        if self._sizes.get(question, 0) + array.nbytes > self.limit and what != wanted:
-            return
-        answer[what] = array.copy()
-        self._count(question, array.nbytes)
-        self._make_room(wanted)
-
-    def _make_room(self, wanted: What) -> None:
-        while self._bytes > self.limit and len(self._arrays) > 1:
-            oldest, _ = self._arrays.popitem(last=False)
-            self._bytes -= self._sizes.pop(oldest)
-        if self._bytes <= self.limit:
-            return
-        question, last = next(reversed(self._arrays.items()))
-        for what in [each for each in last if each != wanted]:
-            if self._bytes <= self.limit:
-                break
-            self._count(question, -last.pop(what).nbytes)
-
-    def _count(self, question: Question, nbytes: int) -> None:
-        self._sizes[question] = self._sizes.get(question, 0) + nbytes
-        self._bytes += nbytes

@@ -11,9 +11,9 @@ gives, it runs forward only. The few arrays that must be at hand are held within
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +22,11 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import told
 from parfocal.errors import ParfocalError
 from parfocal.judge import limits
-from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
-from parfocal.replay.ledger import HeldArrays, Ledger
+from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, typical
+from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.repeat import Place, Repeater, RepeatResult, See
-from parfocal.replay.trace import TensorData, Trace
+from parfocal.replay.trace import TensorData
 
 LEFT_OVER = limits.verdicts.ROUNDING_LEFT.value
 STAYS = limits.verdicts.MISTAKE_STAYS.value
@@ -36,25 +36,73 @@ HELD_SHARE = 4  # of the ledger's budget, one part in so many for arrays that mu
 _SIGNS = np.random.Generator(np.random.PCG64(20240229)).choice(np.array([-1.0, 1.0]), 65537 * TRIALS)
 
 What = Place | str  # a place of a call, or the path of a parameter: its gradient
+Change = Callable[[Array, str, int], Array]  # of recorded values, by their dtype and the trial
+
+
+def _as_recorded(array: Array, dtype: str, trial: int) -> Array:
+    return array
+
+
+def _in_float64(array: Array, dtype: str, trial: int) -> Array:
+    return _wide(array) if dtype in FLOATING else array
+
+
+def _moved(array: Array, dtype: str, trial: int) -> Array:
+    """By one unit in the last place, up or down."""
+    if dtype not in FLOATING or _is_exact(array):
+        return array
+    signs = _signs(array.size, trial).reshape(array.shape)
+    return (_wide(array) * (1.0 + EPSILON[dtype] * signs)).astype(array.dtype)
+
+
+def _moved_alike(array: Array, dtype: str, trial: int) -> Array:
+    """As above, but the sign hangs on the value instead of on the place."""
+    if dtype not in FLOATING or array.dtype.kind == "c" or _is_exact(array):
+        return _moved(array, dtype, trial)
+    wide = array.astype(np.float64)
+    mixed = wide.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40 + trial)
+    signs = np.where(mixed & np.uint64(1), 1.0, -1.0)
+    return (wide * (1.0 + EPSILON[dtype] * signs)).astype(array.dtype)
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _signs(count: int, trial: int) -> Array:
+    """As many signs as wanted, from another place on for every trial; a short row is taken as it lies."""
+    start = 65537 * trial % _SIGNS.size
+    if start + count <= _SIGNS.size:
+        return _SIGNS[start : start + count]
+    return np.resize(np.roll(_SIGNS, -start), count)
+
+
+def _is_exact(array: Array) -> bool:
+    """Labels and masks are what they are, whatever dtype they come in."""
+    return bool(np.array_equal(array, np.rint(array)))
 
 
 class Repetition(NamedTuple):
     """How calls are repeated."""
 
-    how: str
+    change: Change  # of the values that they are given
     port: bool = False  # the port's calls; otherwise the reference's
     trial: int = 0  # which of several
+    dtype: str | None = None  # that of the model, where it is not its own
+    inside: bool = True  # led along recorded values inside as well
+    seeded: bool = False  # the random generator, by the trial
 
 
 Question = tuple[Repetition, tuple[int, ...]]  # how what calls are repeated
 
-STILL, PORT_STILL = Repetition("as it was"), Repetition("as it was", port=True)
-EXACT, PORT_EXACT = Repetition("in float64"), Repetition("in float64", port=True)
-EXACT_FREELY = Repetition("in float64, with nothing led along inside")
-MOVED, PORT_MOVED = Repetition("moved"), Repetition("moved", port=True)
+STILL, PORT_STILL = Repetition(_as_recorded), Repetition(_as_recorded, port=True)
+SEEDED = Repetition(_as_recorded, seeded=True)
+MOVED, PORT_MOVED = Repetition(_moved), Repetition(_moved, port=True)
+MOVED_ALIKE, PORT_MOVED_ALIKE = Repetition(_moved_alike), Repetition(_moved_alike, port=True)
+EXACT = Repetition(_in_float64, dtype="float64")
+PORT_EXACT, EXACT_FREELY = EXACT._replace(port=True), EXACT._replace(inside=False)
 
 Calls = Sequence[int]
-Run = Callable[[Calls, See | None, bool], RepeatResult]  # who looks on, and whether gradients go back
 View = Callable[[Array], Array]
 
 
@@ -64,6 +112,55 @@ class Remainder(Enum):
     GONE = "it was rounding"
     STAYS = "it is a mistake"
     UNCLEAR = "neither, or a side does not compute in float64"
+
+
+class HeldArrays:
+    """Arrays that answer a question, each under what it is, held for the next time it is asked.
+
+    ``limit``: bytes held at most, but for a single array that was asked for. Once that is passed, what was
+    asked for longest ago goes first, and is to be computed again if it is wanted after all.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._arrays: OrderedDict[Question, dict[What, Array]] = OrderedDict()
+        self._sizes: dict[Question, int] = {}  # bytes of each answer
+        self._bytes = 0
+
+    def get(self, question: Question) -> dict[What, Array]:
+        """What is at hand of an answer; all of it, some of it or nothing."""
+        if question not in self._arrays:
+            return {}
+        self._arrays.move_to_end(question)
+        return self._arrays[question]
+
+    def put(self, question: Question, what: What, array: Array, wanted: What) -> None:
+        """Hold a copy; one that was not ``wanted`` only where the answer as a whole fits."""
+        answer = self._arrays.setdefault(question, {})
+        self._arrays.move_to_end(question)
+        if what in answer:
+            self._count(question, -answer.pop(what).nbytes)
+        if self._sizes.get(question, 0) + array.nbytes > self.limit and what != wanted:
+            return
+        answer[what] = array.copy()
+        self._count(question, array.nbytes)
+        self._make_room(wanted)
+
+    def _make_room(self, wanted: What) -> None:
+        while self._bytes > self.limit and len(self._arrays) > 1:
+            oldest, _ = self._arrays.popitem(last=False)
+            self._bytes -= self._sizes.pop(oldest)
+        if self._bytes <= self.limit:
+            return
+        question, last = next(reversed(self._arrays.items()))
+        for what in [each for each in last if each != wanted]:
+            if self._bytes <= self.limit:
+                break
+            self._count(question, -last.pop(what).nbytes)
+
+    def _count(self, question: Question, nbytes: int) -> None:
+        self._sizes[question] = self._sizes.get(question, 0) + nbytes
+        self._bytes += nbytes
 
 
 class NoiseFloors:
@@ -84,7 +181,7 @@ class NoiseFloors:
         self.problems: list[str] = []
         self._sizes: dict[Question, dict[What, Size]] = {}
         self._measured: dict[Question, bool] = {}  # and whether with gradients
-        self._held: HeldArrays[Question, What] = HeldArrays(ledger.budget // HELD_SHARE)
+        self._held = HeldArrays(ledger.budget // HELD_SHARE)
         self._refused: set[Question] = set()
         self._missing: set[tuple[Question, What]] = set()  # what a call does not give
         self._left: dict[tuple[Question, Question, What], Size | None] = {}
@@ -100,65 +197,56 @@ class NoiseFloors:
         recorded = self._recorded_at(what)
         few = recorded is not None and recorded.size < FEW
         trials = [
-            self._size(
-                Repetition("moved", trial=trial), calls, what, partial(self._move, self.reference, trial)
-            )
+            self._size(MOVED._replace(trial=trial), calls, what)
             for trial in range(TRIALS if few and not once else 1)
         ]
-        return _typical([size for size in trials if size is not None])
+        return typical([size for size in trials if size is not None])
 
     def still(self, calls: Calls, what: What) -> Size:
         """How far the call, repeated as it was, is from what was recorded: more than itself may make it."""
-        return self._size(STILL, calls, what, self._unmoved, hold=True) or NOTHING
+        return self._size(STILL, calls, what, hold=True) or NOTHING
 
     def draws(self, calls: Calls, place: Place) -> bool:
         """Whether what the call gives hangs on the state of the random generator."""
-        found = [
-            self._array(Repetition("seeded", trial=seed), calls, place, partial(self._seeded, seed))
-            for seed in range(2)
-        ]
-        one, other = found
+        one, other = (self._array(SEEDED._replace(trial=seed), calls, place) for seed in range(2))
         return one is not None and other is not None and not np.array_equal(one, other, equal_nan=True)
 
     def result(self, calls: Calls, what: What) -> Array | None:
         """What the reference's call, repeated as it was, gives."""
-        return self._array(STILL, calls, what, self._unmoved)
+        return self._array(STILL, calls, what)
 
     def moved_alike(self, calls: Calls, place: Place, port_calls: Calls, port_place: Place) -> Size:
         """The larger of *moved* of both sides, with equal values moved alike: what was a tie stays one."""
         size = NOTHING
-        for as_it_was, repeater, orders, at in (
-            (STILL, self.reference, calls, place),
-            (PORT_STILL, self.port, port_calls, port_place),
+        for as_it_was, moved, orders, at in (
+            (STILL, MOVED_ALIKE, calls, place),
+            (PORT_STILL, PORT_MOVED_ALIKE, port_calls, port_place),
         ):
-            still = self._array(as_it_was, orders, at, partial(self._as_it_was, repeater))
+            still = self._array(as_it_was, orders, at)
             if still is None:
                 continue
             trials = [
-                self._array(
-                    Repetition("moved alike", as_it_was.port, trial),
-                    *(orders, at, partial(self._move_alike, repeater, trial)),
-                )
+                self._array(moved._replace(trial=trial), orders, at)
                 for trial in range(TRIALS if still.size < FEW else 2)
             ]
-            size |= _typical([difference(each, still) for each in trials if each is not None])
+            size |= typical([difference(each, still) for each in trials if each is not None])
         return size
 
     def exact(self, calls: Calls, what: What) -> Size:
-        return self._size(EXACT, calls, what, self._in_float64, hold=True) or NOTHING
+        return self._size(EXACT, calls, what, hold=True) or NOTHING
 
     def exact_freely(self, calls: Calls, place: Place) -> Size:
         """The same with nothing led along inside: what rounding adds up to from one end to the other."""
-        return self._size(EXACT_FREELY, calls, place, self._freely_in_float64) or NOTHING
+        return self._size(EXACT_FREELY, calls, place) or NOTHING
 
     def port_result(self, calls: Calls, what: What) -> Array | None:
         """What the port's call gives on the reference's values."""
-        return self._array(PORT_STILL, calls, what, partial(self._as_it_was, self.port))
+        return self._array(PORT_STILL, calls, what)
 
     def port_exact(self, calls: Calls, what: What) -> Size:
         """How far the port's own result is from what it gives in float64: it may sum in a worse order."""
         still = self.port_result(calls, what)
-        exact = self._array(PORT_EXACT, calls, what, self._port_in_float64)
+        exact = self._array(PORT_EXACT, calls, what)
         return NOTHING if still is None or exact is None else difference(still, exact)
 
     def port_made(self, order: int | None, place: Place) -> Array | None:
@@ -191,7 +279,7 @@ class NoiseFloors:
 
     def port_moved(self, calls: Calls, what: What) -> Size:
         """How far the port's own result moves, where a flip (a ReLU inside the call) may hang on one unit."""
-        key, sizes = self._answer(PORT_MOVED, calls)
+        sizes = self._sizes.setdefault((PORT_MOVED, tuple(calls)), {})
         if what not in sizes and self.port_result(calls, what) is not None:
             still = self._held.get((PORT_STILL, tuple(calls)))
             moves: dict[What, list[Size]] = {}
@@ -201,8 +289,8 @@ class NoiseFloors:
                     moves.setdefault(seen, []).append(difference(array, still[seen]))
 
             for trial in range(TRIALS):
-                self._ask(key, partial(self._move, self.port, trial), see, _is_backward(what))
-            sizes.update({seen: _typical(each) for seen, each in moves.items()})
+                self._ask((PORT_MOVED._replace(trial=trial), tuple(calls)), see, _is_backward(what))
+            sizes.update({seen: typical(each) for seen, each in moves.items()})
         return sizes.setdefault(what, NOTHING)
 
     def port_floor(self, calls: Calls, what: What) -> Size:
@@ -229,10 +317,10 @@ class NoiseFloors:
         questions = (EXACT, tuple(calls)), (PORT_EXACT, tuple(port_calls))
         key = (*questions, port_what)
         if key not in self._left:
-            ours = self._array(EXACT, calls, what, self._in_float64)
+            ours = self._array(EXACT, calls, what)
             if ours is None and not _is_backward(what):
                 ours = self._recorded_at(what)  # handed on as it was recorded: the call's code adds nothing
-            theirs = self._array(PORT_EXACT, port_calls, port_what, self._port_in_float64)
+            theirs = self._array(PORT_EXACT, port_calls, port_what)
             known = ours is not None and theirs is not None
             self._left[key] = difference(views[1](theirs), views[0](ours)) if known else None  # type: ignore[arg-type]
         left = self._left[key]
@@ -242,18 +330,13 @@ class NoiseFloors:
             return Remainder.GONE
         return Remainder.STAYS if left.rms >= STAYS * error.rms else Remainder.UNCLEAR
 
-    def _answer(self, repetition: Repetition, calls: Calls) -> tuple[Question, dict[What, Size]]:
-        key = repetition, tuple(calls)
-        return key, self._sizes.setdefault(key, {})
-
-    def _size(
-        self, repetition: Repetition, calls: Calls, what: What, run: Run, *, hold: bool = False
-    ) -> Size | None:
+    def _size(self, repetition: Repetition, calls: Calls, what: What, *, hold: bool = False) -> Size | None:
         """How far the calls are from what was recorded; they are repeated once for all their places.
 
         ``hold``: the arrays, too, are likely to be asked for.
         """
-        key, sizes = self._answer(repetition, calls)
+        key = repetition, tuple(calls)
+        sizes = self._sizes.setdefault(key, {})
         backward = _is_backward(what)
         if not (key in self._measured and self._measured[key] >= backward):
             self._measured[key] = backward
@@ -265,78 +348,59 @@ class NoiseFloors:
                 if hold:
                     self._held.put(key, seen, array, what)
 
-            self._ask(key, run, see, backward)
+            self._ask(key, see, backward)
             if hold and what not in sizes:
                 self._missing.add((key, what))
         return sizes.get(what)
 
-    def _array(self, repetition: Repetition, calls: Calls, what: What, run: Run) -> Array | None:
+    def _array(self, repetition: Repetition, calls: Calls, what: What) -> Array | None:
         """What the calls give there; they are repeated again where it is no longer at hand."""
         key = repetition, tuple(calls)
         if what not in self._held.get(key) and (key, what) not in self._missing:
-            self._ask(
-                key, run, lambda seen, array: self._held.put(key, seen, array, what), _is_backward(what)
-            )
+            self._ask(key, lambda seen, array: self._held.put(key, seen, array, what), _is_backward(what))
             if what not in self._held.get(key):
                 self._missing.add((key, what))
         return self._held.get(key).get(what)
 
-    def _ask(self, key: Question, run: Run, see: Callable[[What, Array], None], backward: bool) -> None:
-        """What a framework refuses to repeat is noted, and not asked again."""
-        if key in self._refused:
+    def _ask(self, question: Question, see: Callable[[What, Array], None], backward: bool) -> None:
+        """What a framework refuses to repeat is noted, and not asked again, nor for another trial."""
+        repetition, calls = question
+        kind = repetition._replace(trial=0), calls
+        if kind in self._refused:
             return
         try:
-            repeated = run(key[1], see, backward)
+            repeated = self._repeat(repetition, calls, see, backward)
             for path, array in repeated.parameters.items():
                 see(path, array)
         except ParfocalError as error:
-            self._note(key, error.message)
+            self._note(kind, error.message)
         except Exception as error:  # noqa: BLE001  whatever a framework raises for a missing kernel
-            self._note(key, told(error))
+            self._note(kind, told(error))
 
-    def _note(self, key: Question, reason: str) -> None:
-        self._refused.add(key)
-        repetition, calls = key
-        trace = self.port.trace if repetition.port else self.reference.trace
-        problem = f"{trace.nodes[calls[0]].path or 'the model'}: {reason}"
+    def _note(self, question: Question, reason: str) -> None:
+        self._refused.add(question)
+        repetition, calls = question
+        node = self._repeater(repetition).trace.nodes[calls[0]]
+        problem = f"{node.path or 'the model'}: {reason}"
         if problem not in self.problems:
             self.problems.append(problem)
 
-    def _unmoved(self, calls: Calls, see: See | None, backward: bool) -> RepeatResult:
-        return self._as_it_was(self.reference, calls, see, backward)
+    def _repeater(self, repetition: Repetition) -> Repeater:
+        return self.port if repetition.port else self.reference
 
-    def _as_it_was(self, repeater: Repeater, calls: Calls, see: See | None, backward: bool) -> RepeatResult:
-        return repeater.repeat(calls, None, self.recorded, see=see, backward=backward)
-
-    def _seeded(self, seed: int, calls: Calls, see: See | None, backward: bool) -> RepeatResult:
-        backend = self.reference.backend
-        state = backend.rng_state()
-        try:
-            backend.seed(seed)
-            return self._unmoved(calls, see, backward)
-        finally:
-            backend.set_rng_state(state)
-
-    def _move(
-        self, repeater: Repeater, trial: int, calls: Calls, see: See | None, backward: bool
-    ) -> RepeatResult:
-        return repeater.repeat(calls, None, lambda data: self._moved(data, trial), see=see, backward=backward)
-
-    def _move_alike(
-        self, repeater: Repeater, trial: int, calls: Calls, see: See | None, backward: bool
-    ) -> RepeatResult:
+    def _repeat(self, repetition: Repetition, calls: Calls, see: See, backward: bool) -> RepeatResult:
+        change, trial = repetition.change, repetition.trial
+        repeater = self._repeater(repetition)
         return repeater.repeat(
-            calls, None, lambda data: self._moved_by_value(data, trial), see=see, backward=backward
+            calls,
+            repetition.dtype,
+            lambda data: change(self.recorded(data), data.dtype, trial),
+            # the generator's state is restored as the twin is done
+            (lambda twin: repeater.backend.seed(trial)) if repetition.seeded else None,
+            inside=repetition.inside,
+            backward=backward,
+            see=see,
         )
-
-    def _in_float64(self, calls: Calls, see: See | None, backward: bool) -> RepeatResult:
-        return self.reference.repeat(calls, "float64", self._float64, see=see, backward=backward)
-
-    def _freely_in_float64(self, calls: Calls, see: See | None, backward: bool) -> RepeatResult:
-        return self.reference.repeat(calls, "float64", self._float64, see=see, inside=False, backward=False)
-
-    def _port_in_float64(self, calls: Calls, see: See | None, backward: bool) -> RepeatResult:
-        return self.port.repeat(calls, "float64", self._float64, see=see, backward=backward)
 
     def _recorded_at(self, what: What) -> Array | None:
         """What the reference had there; None where it had nothing."""
@@ -355,61 +419,6 @@ class NoiseFloors:
         data = self._data_at(place)
         assert data is not None
         return self.recorded(data)
-
-    def _float64(self, data: TensorData) -> Array:
-        array = self.recorded(data)
-        return _wide(array) if data.dtype in FLOATING else array
-
-    def _moved(self, data: TensorData, trial: int) -> Array:
-        array = self.recorded(data)
-        if data.dtype not in FLOATING or _is_exact(array):
-            return array
-        signs = _signs(array.size, trial).reshape(array.shape)
-        return (_wide(array) * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
-
-    def _moved_by_value(self, data: TensorData, trial: int) -> Array:
-        """As above, but the sign hangs on the value instead of on the place."""
-        array = self.recorded(data)
-        if data.dtype not in FLOATING or array.dtype.kind == "c" or _is_exact(array):
-            return self._moved(data, trial)
-        wide = array.astype(np.float64)
-        mixed = wide.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40 + trial)
-        signs = np.where(mixed & np.uint64(1), 1.0, -1.0)
-        return (wide * (1.0 + EPSILON[data.dtype] * signs)).astype(array.dtype)
-
-
-def _wide(array: Array) -> Array:
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-
-
-def _signs(count: int, trial: int) -> Array:
-    """As many signs as wanted, from another place on for every trial; a short row is taken as it lies."""
-    start = 65537 * trial % _SIGNS.size
-    if start + count <= _SIGNS.size:
-        return _SIGNS[start : start + count]
-    return np.resize(np.roll(_SIGNS, -start), count)
-
-
-def _is_exact(array: Array) -> bool:
-    """Labels and masks are what they are, whatever dtype they come in."""
-    return bool(np.array_equal(array, np.rint(array)))
-
-
-def calls_of_owner(trace: Trace, path: str) -> list[int]:
-    """The calls that make a parameter's gradient: of its module, or of the next one around that is called."""
-    owner = path.rpartition(".")[0]
-    while True:
-        calls = [node.order for node in trace.nodes if node.path == owner]
-        if calls or not owner:
-            return calls
-        owner = owner.rpartition(".")[0]
-
-
-def _typical(sizes: list[Size]) -> Size:
-    if not sizes:
-        return NOTHING
-    rms = float(np.sqrt(np.mean([size.rms**2 for size in sizes])))
-    return Size(rms, max(size.peak for size in sizes))
 
 
 def _is_backward(what: What) -> bool:

@@ -71,6 +71,11 @@ class ReplayScript:
     def layout(self, order: int, side: InputOrOutput, slot: str, value: Value) -> Layout:
         return self.layouts.get((order, side, slot)) or Layout(None, value.data.shape)
 
+    def feeds(self, node: Node) -> bool:
+        """Whether it is known what to give to a call for each of the tensors that it takes."""
+        binding = self.ties.get(node.order)
+        return binding is not None and node.inputs.keys() <= binding.inputs.keys()
+
 
 def own_script(
     trace: Trace,

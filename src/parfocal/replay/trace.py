@@ -120,3 +120,19 @@ class Trace:
     def subtree(self, order: int) -> Iterator[Node]:
         """A call and everything called inside it, in order of beginning."""
         return iter(self.nodes[order : self.nodes[order].finished])
+
+    def calls_by_path(self) -> dict[str, list[Node]]:
+        """The calls of each module, in order."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            found.setdefault(node.path, []).append(node)
+        return found
+
+    def calls_of_owner(self, parameter: str) -> list[int]:
+        """The calls that make a parameter's gradient: of its module, or of the next one around."""
+        owner = parameter.rpartition(".")[0]
+        while True:
+            calls = [node.order for node in self.nodes if node.path == owner]
+            if calls or not owner:
+                return calls
+            owner = owner.rpartition(".")[0]

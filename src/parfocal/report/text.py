@@ -58,9 +58,10 @@ _Line: TypeAlias = "str | _Fix"
 def render(report: Report, width: int = WIDTH, *, verbose: bool = False, language: str | None = None) -> str:
     """The report in words: at most ``LINES`` lines, or everything with ``verbose``."""
     language = language or current_language()
-    first = report.first
+    own = (each for each in report.divergences[1:] if not each.inherited)
+    mistakes = by_mistake([*report.divergences[:1], *own])
+    first = mistakes[0][0] if mistakes else None
     told = [] if first is None else [*_divergence(first, report), ""]
-    mistakes = by_mistake([each for each in report.divergences if each is first or not each.inherited])
     head, others, summary, notes, end = (
         [part for line in lines for part in _fitted(line, width, verbose, language)]
         for lines in (

@@ -19,7 +19,6 @@ from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.picture import picture_of
 from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.phrases import phrase
-from parfocal.replay.trace import Node
 from parfocal.weights import views
 from parfocal.weights.plan import Entry, Plan
 from parfocal.workflow.alignment import Alignment
@@ -141,7 +140,7 @@ def buffer_results(alignment: Alignment, observation: Observation) -> JudgedStat
 
 def statistics_of(alignment: Alignment, followed: Arrays) -> Iterator[Statistic]:
     reference, port = alignment.reference, alignment.port
-    calls = _by_path(reference.trace.nodes), _by_path(port.trace.nodes)
+    calls = reference.trace.calls_by_path(), port.trace.calls_by_path()
     for entry in alignment.plan.entries:
         if entry.source not in reference.natural.buffers or entry.target not in followed:
             continue
@@ -159,10 +158,3 @@ def statistics_of(alignment: Alignment, followed: Arrays) -> Iterator[Statistic]
             len(ours),
             channels=reference.buffers_before[entry.source].size,
         )
-
-
-def _by_path(nodes: Sequence[Node]) -> dict[str, list[Node]]:
-    found: dict[str, list[Node]] = {}
-    for node in nodes:
-        found.setdefault(node.path, []).append(node)
-    return found

@@ -1,7 +1,4 @@
-"""Tensors put aside: equal arrays come back, from memory or disk, and nothing stays behind.
-
-Arrays of repeated calls are held within a limit, the last ones first.
-"""
+"""Tensors put aside: equal arrays come back, from memory or disk, and nothing stays behind."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import pytest
 
 from parfocal.errors import InputError, StorageError
 from parfocal.replay import ledger as module
-from parfocal.replay.ledger import HeldArrays, Ledger, parse_amount
+from parfocal.replay.ledger import Ledger, parse_amount
 
 AMOUNTS = {
     "2GB": 2 * 2**30,
@@ -29,8 +26,6 @@ AMOUNTS = {
     "17B": 17,
 }
 DTYPES = ["float32", "float64", "float16", ml_dtypes.bfloat16, "int64", "uint8", "bool", "complex64"]
-ONE, OTHER = ("exact", (1,)), ("exact", (2,))
-KILOBYTE = 1024
 
 
 @pytest.mark.parametrize(("text", "amount"), AMOUNTS.items())
@@ -262,72 +257,3 @@ def test_a_budget_that_is_set_does_not_grow(monkeypatch):
     with Ledger(300) as ledger:
         assert in_memory(ledger, 80) == 3
         assert ledger.budget == 300
-
-
-def array(fill=0.0):
-    return np.full(KILOBYTE // 8, fill)
-
-
-def place(order):
-    return order, "output", "0", "forward"
-
-
-def test_what_was_put_is_a_copy():
-    held, given = HeldArrays(KILOBYTE), array(1.0)
-    held.put(ONE, place(1), given, place(1))
-    given[:] = 2.0
-    assert held.get(ONE)[place(1)][0] == 1.0
-    assert held.get(OTHER) == {}
-
-
-def test_the_oldest_answer_goes_when_another_one_needs_its_room():
-    held = HeldArrays(2 * KILOBYTE)
-    held.put(ONE, place(1), array(), place(1))
-    held.put(OTHER, place(2), array(), place(2))
-    assert held.get(ONE)  # asked for again: now the other one is the oldest
-    held.put(("exact", (3,)), place(3), array(), place(3))
-    assert held.get(ONE)
-    assert not held.get(OTHER)
-
-
-def test_an_answer_that_does_not_fit_keeps_what_was_asked_for():
-    held = HeldArrays(2 * KILOBYTE)
-    for order in range(10):
-        held.put(ONE, place(order), array(order), place(7))
-    kept = held.get(ONE)
-    assert kept[place(7)][0] == 7.0
-    assert sum(each.nbytes for each in kept.values()) <= held.limit
-
-
-def test_one_array_larger_than_the_limit_is_held_alone():
-    held = HeldArrays(10)
-    held.put(ONE, place(1), array(), place(1))
-    held.put(ONE, place(2), array(), place(1))
-    assert set(held.get(ONE)) == {place(1)}
-
-
-def test_an_array_put_again_takes_the_place_of_the_old_one():
-    held = HeldArrays(2 * KILOBYTE)
-    for fill in range(5):
-        held.put(ONE, place(1), array(fill), place(1))
-    held.put(OTHER, place(2), array(), place(2))
-    assert held.get(ONE)[place(1)][0] == 4.0
-    assert held.get(OTHER)
-
-
-def test_putting_many_arrays_looks_at_each_a_few_times():
-    sizes = []
-
-    class Counted(np.ndarray):
-        @property
-        def nbytes(self):
-            sizes.append(1)
-            return super().nbytes
-
-    for count in (100, 400):
-        held = HeldArrays(count * KILOBYTE)
-        sizes.clear()
-        for order in range(count):
-            held.put(ONE, place(order), array().view(Counted), place(0))
-        assert len(held.get(ONE)) == count
-        assert len(sizes) <= 3 * count

@@ -1,8 +1,13 @@
-"""What a model is led along: of its layouts, those of masks that are said otherwise are found once."""
+"""What a model is led along: which calls are given all they take, and masks that are said otherwise."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
+
 from parfocal.judge.layouts import Layout, MaskEncoding
+from parfocal.replay.follow import Binding
 from parfocal.replay.repeat import ReplayScript
 
 
@@ -28,3 +33,12 @@ def test_masks_that_are_said_otherwise_are_found_once():
 
 def test_without_layouts_no_mask_is_said_otherwise():
     assert ReplayScript({}).words == {}
+
+
+@pytest.mark.parametrize(
+    ("order", "takes", "fed"),
+    [(0, "", True), (0, "x", True), (0, "xy", True), (0, "xz", False), (1, "", False), (1, "x", False)],
+)
+def test_a_call_is_fed_where_every_input_is_known(order, takes, fed):
+    script = ReplayScript({0: Binding(dict.fromkeys("xy"), {})})
+    assert script.feeds(SimpleNamespace(order=order, inputs=dict.fromkeys(takes))) is fed

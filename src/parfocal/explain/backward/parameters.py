@@ -29,7 +29,7 @@ from parfocal.explain.layers.settings import rebuilt
 from parfocal.judge.floors import Size, coarser, difference, score, size_of
 from parfocal.judge.verdict import Divergence
 from parfocal.phrases import joined, phrase
-from parfocal.replay.noise_floors import NoiseFloors, calls_of_owner
+from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.repeat import Repeater
 from parfocal.weights import views
 from parfocal.weights.plan import Entry
@@ -208,21 +208,15 @@ class ParameterExplainer:
     def _users(self, entry: Entry) -> Iterator[ParameterUsers]:
         """The owner's own calls, then every call around them."""
         ours, theirs = self.precise.reference.trace, self.precise.port.trace
-        calls = calls_of_owner(theirs, entry.target)
-        if all(self._fed(order) for order in calls):  # a call too many has no recorded inputs
-            yield ParameterUsers(tuple(calls), tuple(calls_of_owner(ours, entry.source)))
+        feeds = self.precise.port.script.feeds
+        calls = theirs.calls_of_owner(entry.target)
+        if all(feeds(theirs.nodes[order]) for order in calls):  # a call too many has no recorded inputs
+            yield ParameterUsers(tuple(calls), tuple(ours.calls_of_owner(entry.source)))
         order = theirs.nodes[calls[0]].parent if calls else None
         while order is not None:
-            if order in self.partners and self._fed(order):
+            if order in self.partners and feeds(theirs.nodes[order]):
                 yield ParameterUsers((order,), (self.partners[order],))
             order = theirs.nodes[order].parent
-
-    def _fed(self, order: int) -> bool:
-        """Whether it is known what the reference gives to a call of the port."""
-        binding = self.precise.port.script.ties.get(order)
-        return binding is not None and all(
-            slot in binding.inputs for slot in self.precise.port.trace.nodes[order].inputs
-        )
 
     def _score(
         self, users: ParameterUsers, entry: Entry, floor: Size, watcher: Any = None, own: bool = True

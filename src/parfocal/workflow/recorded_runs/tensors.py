@@ -11,7 +11,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.errors import InputError
-from parfocal.judge.layouts import fit, same_extents
+from parfocal.judge.layouts import fit, same_extents, without_ones
 from parfocal.judge.metrics import Comparison, compare_arrays
 from parfocal.judge.moments import Fingerprint, fingerprint
 from parfocal.judge.picture import picture_of
@@ -166,7 +166,7 @@ class Distances:
         order_free = distance(*marks)
         if lies is Arrangement.TRANSPOSED and min(own.shape, default=1) > 1:
             return _beyond_rounding(order_free)
-        if own.shape != other.shape and _without_ones(own.shape) != _without_ones(other.shape):
+        if own.shape != other.shape and without_ones(own.shape) != without_ones(other.shape):
             # projections say nothing across layouts, fingerprints little
             return _beyond_rounding(order_free)
         if not (self.port.has_order(own) and self.reference.has_order(other)):
@@ -179,10 +179,6 @@ class Distances:
 
 def _beyond_rounding(order_free: float) -> float:
     return order_free if order_free > SAME else 0.0
-
-
-def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(extent for extent in shape if extent != 1)
 
 
 def broadcasts(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -229,7 +225,7 @@ def _may_broadcast(own: TensorData, other: TensorData) -> bool:
 def lies_otherwise(own: TensorData, other: TensorData) -> bool:
     """Whether two tensors of the same values have the same extents in another order."""
     return (
-        _without_ones(own.shape) != _without_ones(other.shape)
+        without_ones(own.shape) != without_ones(other.shape)
         and len(own.shape) == len(other.shape)
         and same_extents(own.shape, other.shape)
         and distance(own.fingerprint, other.fingerprint) <= SAME
