@@ -94,7 +94,7 @@ class Tracer:
 
 
 def traced() -> Tracer:
-    """The way of the output of a LayerNorm with epsilon 1e-4 for 1e-5, from ``align`` to the text."""
+    """The way of the output of a LayerNorm with epsilon 1e-6 for 1e-5, from ``align`` to the text."""
     import paddle
     import torch
 
@@ -103,7 +103,7 @@ def traced() -> Tracer:
     torch.manual_seed(0)
     reference = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.LayerNorm(32), torch.nn.Linear(32, 4))
     port = paddle.nn.Sequential(
-        paddle.nn.Linear(16, 32), paddle.nn.LayerNorm(32, epsilon=1e-4), paddle.nn.Linear(32, 4)
+        paddle.nn.Linear(16, 32), paddle.nn.LayerNorm(32, epsilon=1e-6), paddle.nn.Linear(32, 4)
     )
     x = np.random.default_rng(0).standard_normal((8, 16)).astype("float32")
     expected = reference[:2](torch.from_numpy(x)).detach().numpy().astype(np.float64)
