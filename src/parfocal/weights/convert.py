@@ -31,7 +31,7 @@ from parfocal.weights.checkpoints.writing import PlannedTensor, check_framework,
 from parfocal.weights.copying import copy_all
 from parfocal.weights.drafting import build
 from parfocal.weights.finishing import conclude
-from parfocal.weights.plan import Ambiguity, Entry, Plan, refusal
+from parfocal.weights.plan import Ambiguity, Entry, Plan, PlanNote, refusal
 from parfocal.weights.state import SideContents
 from parfocal.weights.units import read_units
 from parfocal.weights.verify import check_coverage
@@ -64,11 +64,11 @@ def convert(
     check_framework(out.suffix, target.contents.framework)
     work = _prepare(source, target)
     found = _given(work, plan, target) if plan is not None else _matched(work)
-    found = replace(found, notes=(*work.notes, *found.notes))
+    found = replace(found, noted=(*map(PlanNote, work.notes), *found.noted))
     if not found.complete and not partial:
         raise _failure(found)
     filled = _Values(work, target, found.entries)
-    found = replace(found, notes=(*found.notes, *filled.notes()))
+    found = replace(found, noted=(*found.noted, *map(PlanNote, filled.notes())))
     with _progress(out, sum(each.nbytes for each in target.tensors), progress) as report:
         save(out, writer, target.tensors, filled, target.contents.framework, report)
     return found

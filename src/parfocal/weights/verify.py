@@ -13,10 +13,12 @@ from parfocal.weights.differences import first_difference
 from parfocal.weights.draft import Draft
 from parfocal.weights.fingerprint import WeightFingerprint, distances, noise_of
 from parfocal.weights.observe import ObservedRun, observe
-from parfocal.weights.plan import Leftover, Plan
+from parfocal.weights.plan import Leftover, Plan, PlanNote
 from parfocal.weights.state import SideContents
 from parfocal.weights.units import read_units
 from parfocal.weights.writer import WritableModel
+
+CONSTANT = phrase("not verified: the reference's outputs are constant on these inputs")
 
 
 def verify(
@@ -44,12 +46,12 @@ def verify(
     if not _is_live(expected.outputs):
         return replace(
             plan,
-            notes=(*plan.notes, phrase("not verified: the reference's outputs are constant on these inputs")),
+            noted=(*plan.noted, PlanNote(CONSTANT)),
         )
     if agree(expected.outputs, got.outputs):
         return replace(plan, verified=True)
     parted = first_difference(draft, contents, seen, run)
-    return replace(plan, verified=False, notes=(*plan.notes, parted), first_difference=parted)
+    return replace(plan, verified=False, noted=(*plan.noted, PlanNote(parted, is_first_difference=True)))
 
 
 def _is_live(outputs: tuple[WeightFingerprint, ...]) -> bool:
