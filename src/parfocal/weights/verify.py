@@ -93,4 +93,7 @@ def check_coverage(plan: Plan, contents: tuple[SideContents, SideContents]) -> P
                 )
                 missing.append(Leftover(slot.stored.path, slot.stored.shape, reason))
     unique = tuple({item.path: item for item in missing}.values())
-    return replace(plan, unmatched_reference=(), unmatched_port=unique, ambiguous=(), verified=None)
+    noted = tuple(each for each in plan.noted if not each.is_first_difference)  # of another run
+    return replace(
+        plan, unmatched_reference=(), unmatched_port=unique, ambiguous=(), noted=noted, verified=None
+    )
