@@ -41,8 +41,8 @@ from parfocal.weights.settings import setting_notes
 from parfocal.weights.state import SideContents, read_model
 from parfocal.weights.trials import TrialResults
 from parfocal.weights.units import Unit, read_units
-from parfocal.weights.verify import agree, check_coverage, verify
-from parfocal.weights.writer import WritableModel, check, write
+from parfocal.weights.verify import agree, check_coverage, check_entries, verify
+from parfocal.weights.writer import WritableModel, write
 
 PASSES = limits.transfer.PASSES.value
 CONFIDENT = limits.verdicts.FREE_OF_RUNS.value
@@ -256,7 +256,8 @@ def _arguments(work: _Work, number: int) -> Any:
 
 
 def _apply_plan(work: _Work, plan: Plan, partial: bool) -> Plan:
-    check(plan.entries, work.reference, work.port)
+    hint = phrase("paths are those of the model's state, e.g. layer1.0.conv1.weight")
+    check_entries(plan.entries, work.contents, ("reference", "port"), hint)
     found = check_coverage(plan, work.contents)
     if not found.complete and not partial:
         raise _failure(found, with_inputs=False)
