@@ -22,7 +22,7 @@ from benchmarks.sweep.floors import scores_of
 from benchmarks.sweep.results import Caught, Hidden, Low, Noise, Outcome, Scored
 from parfocal.attribution.observation import Observation
 from parfocal.backends import registry
-from parfocal.capture.tree import flatten
+from parfocal.capture.nested_values import flatten
 from parfocal.inputs import Sides, arguments, split
 from parfocal.report.report import Report
 from parfocal.workflow.align import align

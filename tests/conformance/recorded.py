@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.capture.tree import flatten
+from parfocal.capture.nested_values import flatten
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parfocal.capture.tree import flatten
+from parfocal.capture.nested_values import flatten
 from parfocal.replay.follow import Binding, ReplayFollower, Sighting
 from parfocal.replay.ledger import Ledger
 from parfocal.replay.observe import Observer

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from parfocal.capture.nested_values import rebuild
 from parfocal.capture.recording import record
-from parfocal.capture.tree import rebuild
 from parfocal.errors import InputError
 from tests.conformance.recorded import EXAMPLES, values
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from parfocal.capture.nested_values import flatten
 from parfocal.capture.recording import record
-from parfocal.capture.tree import flatten
 from tests.conformance.recorded import EXAMPLES, total
 
 pytestmark = pytest.mark.filterwarnings("ignore:When training, we now always track:UserWarning")  # paddle

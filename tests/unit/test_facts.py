@@ -52,6 +52,13 @@ def readings_in(text: str) -> Iterator[int]:
                     _is_prose(each) and method != "replace" for each in args
                 ):
                     yield node.lineno
+            case (
+                ast.Call(func=ast.Attribute(attr="get"), args=[key, *_])
+                | ast.Subscript(slice=key)
+                | ast.DictComp(key=key)
+            ) if not _is_phrase(key):  # a table of phrases is what a reader chooses from
+                if _is_sentence(key, said):
+                    yield node.lineno
             case ast.Call(func=ast.Attribute(attr=method), args=args) if method in PATTERNS:
                 if any(_is_sentence(each, said) for each in args):
                     yield node.lineno
@@ -136,6 +143,9 @@ def test_what_is_left_out_still_has_a_reason(path: str) -> None:
         'how in ("as it is", "transposed")',
         "PATTERN.finditer(cause.fix)",
         "ast.parse(fix)",
+        "{each.message: each.setting for each in notes}",
+        "table.get(finding.message)",
+        "table[message]",
     ],
 )
 def test_readings_are_found(code: str) -> None:
@@ -165,6 +175,10 @@ def test_a_constant_that_is_a_sentence_is_known(definition: str) -> None:
         '"writing comparison" in found',
         "text.replace(' a', 'b')",
         "cause.fix is COPY",
+        "[each.message for each in notes]",
+        'table.get("message")',
+        'each["message"]',
+        '{phrase("top-{k} accuracy", k=k): k for k in range(5)}',
     ],
 )
 def test_what_only_shows_sentences_is_left_alone(code: str) -> None:

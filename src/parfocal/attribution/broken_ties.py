@@ -17,7 +17,7 @@ from parfocal.attribution.measures import LIMIT, Measure
 from parfocal.attribution.sides import ModelSide
 from parfocal.backends.protocol import Array, Call
 from parfocal.brief import told
-from parfocal.capture.tree import flatten, flatten_call
+from parfocal.capture.nested_values import flatten, flatten_call
 from parfocal.judge import limits
 from parfocal.judge.floors import difference, score
 from parfocal.replay.noise_floors import NoiseFloors

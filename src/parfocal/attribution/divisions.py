@@ -79,22 +79,18 @@ class DividedWork(NamedTuple):
 NOT_DIVIDED = DividedWork()
 
 
-def divisions(
-    pairing: Pairing, measures: Sequence[Measure], precise: NoiseFloors, known: Sequence[Division] = ()
-) -> list[Division]:
-    """All of them, those that are known first."""
-    search = _Search(pairing, measures, precise, list(known))
+def divisions(pairing: Pairing, measures: Sequence[Measure], precise: NoiseFloors) -> list[Division]:
+    """All of them."""
+    search = _Search(pairing, measures, precise)
     for given in (True, False):  # what a module gives is often what the next one takes
         search.decide([each for each in search.borders() if each.is_given == given])
     return search.found
 
 
 class _Search:
-    def __init__(
-        self, pairing: Pairing, measures: Sequence[Measure], precise: NoiseFloors, known: list[Division]
-    ) -> None:
+    def __init__(self, pairing: Pairing, measures: Sequence[Measure], precise: NoiseFloors) -> None:
         self.precise = precise
-        self.found = known
+        self.found: list[Division] = []
         self.references = {pair.port: (pair.reference, pair.gives) for pair in pairing.pairs}
         self.before: dict[Spot, Measure] = {
             (m.port, m.side, m.slot): m for m in measures if m.direction == "forward"

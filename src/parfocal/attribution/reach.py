@@ -13,8 +13,8 @@ from math import inf, prod
 from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, Call, OpCall
+from parfocal.capture.nested_values import flatten, flatten_call
 from parfocal.capture.sites import Sites
-from parfocal.capture.tree import flatten, flatten_call
 from parfocal.judge import limits
 from parfocal.judge.floors import judge_roughly, score
 from parfocal.judge.layouts import SAME, distance, fit

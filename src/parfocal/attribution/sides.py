@@ -14,7 +14,7 @@ import numpy as np
 from parfocal.backends.protocol import Array, Backend, Mode
 from parfocal.brief import brief
 from parfocal.capture.determinism import no_dropout
-from parfocal.capture.tree import flatten, flatten_call, replace_call
+from parfocal.capture.nested_values import flatten, flatten_call, replace_call
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.layouts import Layout, fit
 from parfocal.judge.moments import fingerprint

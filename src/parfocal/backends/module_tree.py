@@ -41,7 +41,7 @@ class ModuleTree(ABC):
 
     @staticmethod
     @abstractmethod
-    def children(module: Any) -> Mapping[str, Any]:
+    def children(module: Any, /) -> Mapping[str, Any]:
         """Its named children, as registered."""
 
     @staticmethod

@@ -16,11 +16,11 @@ from parfocal.backends.protocol import Call, OpCall
 from parfocal.capture.floors import FloorPass
 from parfocal.capture.follow import RunFollower
 from parfocal.capture.gradients import Exchange, GradientTarget, GradientWatch
+from parfocal.capture.nested_values import FlatValue, flatten, flatten_call, replace, replace_call
 from parfocal.capture.proof import InertnessProof
 from parfocal.capture.session import Session, module_settings
 from parfocal.capture.sites import Sites
 from parfocal.capture.state import StateListener
-from parfocal.capture.tree import FlatValue, flatten, flatten_call, replace, replace_call
 from parfocal.run.records import CallRecord, GradientRecord, Structure, TensorValue
 
 _NOTE = "record"

@@ -15,8 +15,8 @@ import numpy as np
 from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array, Call
 from parfocal.capture.follow import RunFollower
+from parfocal.capture.nested_values import FlatValue, flatten, flatten_call, replace, replace_call
 from parfocal.capture.session import Session
-from parfocal.capture.tree import FlatValue, flatten, flatten_call, replace, replace_call
 from parfocal.judge.floors import EPSILON, difference
 from parfocal.run.records import CallRecord, FloorRecord
 

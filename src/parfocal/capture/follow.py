@@ -19,7 +19,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.backends.vocabulary import KINDS
-from parfocal.capture.tree import FlatValue
+from parfocal.capture.nested_values import FlatValue
 from parfocal.errors import InputError
 from parfocal.judge import limits
 from parfocal.judge.layouts import SAME, Layout, distance, fit, layouts, same_extents

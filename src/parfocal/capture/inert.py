@@ -7,10 +7,10 @@ from typing import Any
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Backend
+from parfocal.capture.nested_values import flatten
 from parfocal.capture.proof import Inertness
 from parfocal.capture.recording import record
 from parfocal.capture.repeats import Bits, differing
-from parfocal.capture.tree import flatten
 
 
 def check_inert(model: Any, run_once: Callable[[], Any], **options: Any) -> Inertness:

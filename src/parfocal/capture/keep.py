@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend
-from parfocal.capture.tree import FlatValue
+from parfocal.capture.nested_values import FlatValue
 from parfocal.errors import UnsupportedError
 from parfocal.run.dtypes import dtype_name
 from parfocal.run.records import Leaf, Structure, TensorValue

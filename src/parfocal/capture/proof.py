@@ -15,6 +15,7 @@ from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.capture.determinism import random_state
+from parfocal.capture.nested_values import flatten
 from parfocal.capture.repeats import (
     Bits,
     CallStart,
@@ -27,7 +28,6 @@ from parfocal.capture.repeats import (
     start_of,
     tensors_of,
 )
-from parfocal.capture.tree import flatten
 from parfocal.errors import DivergedError, EmptyComparisonError
 from parfocal.phrases import phrase
 

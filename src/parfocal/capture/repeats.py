@@ -14,7 +14,7 @@ from typing import Any
 
 from parfocal.backends.protocol import Array, Backend
 from parfocal.capture.determinism import random_state
-from parfocal.capture.tree import flatten, flatten_call, replace_call
+from parfocal.capture.nested_values import flatten, flatten_call, replace_call
 from parfocal.errors import UnsupportedError
 from parfocal.phrases import phrase
 

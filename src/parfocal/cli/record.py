@@ -186,7 +186,7 @@ def _go_backward(backend: Any, output: Any) -> None:
     """From gradients that are the same in every framework, and no constant: a sum hides too much."""
     import numpy as np
 
-    from parfocal.capture.tree import flatten
+    from parfocal.capture.nested_values import flatten
 
     random = np.random.default_rng(0)
     tensors = [

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, StateTensor
-from parfocal.capture.tree import flatten
+from parfocal.capture.nested_values import flatten
 from parfocal.compat.opinion import ModelState, opinion_on_models
 from parfocal.compat.padiff.abstracts import ProxyModel
 from parfocal.compat.padiff.abstracts.tree import describe

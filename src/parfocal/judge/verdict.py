@@ -122,6 +122,15 @@ class Divergence:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingDifference:
+    """A setting that differs between the sides: its name and both values, as a reader sees them."""
+
+    name: str
+    reference: str
+    port: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something worth knowing."""
 
@@ -129,7 +138,7 @@ class Finding:
     message: str
     reference: Site | None = None
     port: Site | None = None
-    setting: str = field(default="", kw_only=True)  # that differs, in the words of a divergence
+    setting: SettingDifference | None = field(default=None, kw_only=True)  # that the message is about
     diverged: bool = field(default=False, kw_only=True)  # a divergence of the report says the same
 
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from parfocal.backends.keeping import KeptAttributes
 from parfocal.backends.protocol import Array, Backend, Call, OnOp
+from parfocal.capture.nested_values import flatten, flatten_call, replace, replace_call
 from parfocal.capture.overwrites import Overwrites, Sight
-from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.judge.layouts import Layout, MaskEncoding, lay_out
 from parfocal.replay.observe import RECENT
 from parfocal.replay.trace import TensorData, Value

@@ -16,9 +16,9 @@ from typing import Any
 from parfocal.backends.checks import dtype_name
 from parfocal.backends.keeping import KeptAttributes
 from parfocal.backends.protocol import Array, Backend, Call
+from parfocal.capture.nested_values import flatten, flatten_call, replace, replace_call
 from parfocal.capture.overwrites import Overwrites, Sight
 from parfocal.capture.sites import Sites
-from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
 from parfocal.judge.moments import Fingerprint, fingerprint
 from parfocal.judge.reading import address_of
 from parfocal.replay.ledger import Ledger

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Call
-from parfocal.capture.tree import flatten, replace
+from parfocal.capture.nested_values import flatten, replace
 from parfocal.judge.floors import size_of
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.trace import Trace, Value

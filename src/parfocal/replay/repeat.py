@@ -16,7 +16,7 @@ from typing import Any
 
 from parfocal.backends.keeping import attributes_kept
 from parfocal.backends.protocol import Array, Backend, OnOp
-from parfocal.capture.tree import flatten, flatten_call, replace_call
+from parfocal.capture.nested_values import flatten, flatten_call, replace_call
 from parfocal.errors import UnsupportedError
 from parfocal.judge.layouts import Layout, MaskEncoding
 from parfocal.phrases import phrase

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 from parfocal.backends.protocol import Array, Backend, Call
 from parfocal.backends.vocabulary.kinds import family
+from parfocal.capture.nested_values import flatten, flatten_call
 from parfocal.capture.overwrites import Sight
-from parfocal.capture.tree import flatten, flatten_call
 from parfocal.judge import limits
 from parfocal.judge.layouts import SAME, distance, lay_out
 from parfocal.judge.moments import Fingerprint

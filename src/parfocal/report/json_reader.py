@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -17,16 +17,18 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 
 from parfocal.brief import brief, some
 from parfocal.errors import FileFormatError, InputError, ParfocalError, StorageError
+from parfocal.judge.verdict import Finding
 from parfocal.phrases import Phrase, phrase, phrases_of
 from parfocal.report.report import NOT_IN_JSON, SCHEMA, Report
+from parfocal.weights.plan import Plan
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
 _BESIDE = frozenset(("ok", "schema", "phrases"))  # of a report's JSON: these are no fields of a report
 _SENTENCES = frozenset(
     (
-        *("message", "fix", "what", "detail", "notes", "why", "port_name", "reference_name"),
-        *("setting", "rule", "reason", "evidence", "taken"),  # of a finding, and of the plan of weights
+        *("message", "fix", "what", "detail", "why", "port_name", "reference_name"),
+        *("rule", "reason", "evidence", "taken"),  # of the plan of weights
     )
 )  # fields that hold phrases
 
@@ -142,6 +144,7 @@ class _Reader:
             raise self.wrong(
                 place, value, phrase("an object with the fields of a {kind}", kind=kind.__name__)
             )
+        value = _FORMER[kind](value, self.phrases) if kind in _FORMER else value
         known = {item.name: item for item in fields(kind) if item.name not in NOT_IN_JSON}
         unknown = [name for name in value if name not in known]
         if unknown:
@@ -245,6 +248,31 @@ class _Reader:
         if kind is str and place.rpartition(".")[2].partition("[")[0] in _SENTENCES:
             return self.phrases.get(value, value)
         return value
+
+
+def _former_finding(value: Mapping[str, Any], phrases: Mapping[str, Phrase]) -> Mapping[str, Any]:
+    """The setting was a sentence; the phrase that it was has the name and both values."""
+    if not isinstance(value.get("setting"), str):
+        return value
+    sentence = phrases.get(value["setting"])
+    return {**value, "setting": None if sentence is None else sentence.values}
+
+
+def _former_plan(value: Mapping[str, Any], _phrases: Mapping[str, Phrase]) -> Mapping[str, Any]:
+    """Notes were sentences; which of them was what stood in other fields, by the same sentences."""
+    if not isinstance(value.get("notes"), list):
+        return value
+    first = value.get("first_difference")
+    noted = [{"message": note, "is_first_difference": note == first} for note in value["notes"]]
+    former = ("notes", "first_difference", "settings")
+    return {**{name: item for name, item in value.items() if name not in former}, "noted": noted}
+
+
+# Objects that were written otherwise before, as they are written now.
+_FORMER: dict[type, Callable[[Mapping[str, Any], Mapping[str, Phrase]], Mapping[str, Any]]] = {
+    Finding: _former_finding,
+    Plan: _former_plan,
+}
 
 
 def _fits(kind: Any, value: Any) -> bool:

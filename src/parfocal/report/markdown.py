@@ -19,9 +19,9 @@ SHOWN = 20  # mistakes in the table; a comment has a size limit
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|#~$!@])")
 
 
-def to_markdown(report: Report, language: str | None = None) -> str:
-    """In the language of the terminal, or in ``language``."""
-    said = partial(translate, language=language or current_language())
+def to_markdown(report: Report) -> str:
+    """In the language of the terminal."""
+    said = partial(translate, language=current_language())
     lines = [f"### parfocal: {said(verdict(report))}", "", escaped(said(names(report))), ""]
     groups = own_mistakes(report.divergences)
     if groups:
@@ -39,7 +39,7 @@ def to_markdown(report: Report, language: str | None = None) -> str:
     if report.coverage.left_out:
         left = said(joined("; ", map(words_of, report.coverage.left_out)))
         lines += [said(phrase("**Not compared** {what}", what=escaped(left))), ""]
-    lines += _folded(said(phrase("The whole text")), report.text(language=language))
+    lines += _folded(said(phrase("The whole text")), report.text())
     return "\n".join(lines)
 
 

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from parfocal.judge.verdict import Divergence, InheritanceReason, Site
+from parfocal.judge.verdict import Divergence, InheritanceReason, SettingDifference, Site
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import NOUNS, Compared, Coverage
 from parfocal.report.report import INCOMPLETE, Report
-from parfocal.weights.settings import differing_names, setting_difference
+from parfocal.weights.settings import setting_differences, setting_words
 
 SHOWN = 5  # of a list, before it is summed up
 
@@ -170,10 +170,14 @@ def kind_words(sites: Sequence[Site]) -> str:
 
 
 def differing_settings(first: Divergence) -> list[str]:
-    if first.reference is None or first.port is None:
+    return [setting_words(each) for each in settings_of(first)]
+
+
+def settings_of(divergence: Divergence) -> list[SettingDifference]:
+    """Those that differ."""
+    if divergence.reference is None or divergence.port is None:
         return []
-    ours, theirs = first.reference.settings, first.port.settings
-    return [setting_difference(name, ours[name], theirs[name]) for name in differing_names(ours, theirs)]
+    return setting_differences(divergence.reference.settings, divergence.port.settings)
 
 
 def amount(compared: Compared) -> str:
@@ -199,7 +203,7 @@ def direction_words(coverage: Coverage) -> str:
 def notes_of(report: Report) -> list[str]:
     """What is worth knowing and is not said above already."""
     own = [each for each in report.divergences if not each.inherited]
-    settings = {line for each in own for line in differing_settings(each)}
+    settings = {difference for each in own for difference in settings_of(each)}
     return [
         finding.message
         for finding in report.findings

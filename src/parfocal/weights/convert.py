@@ -18,8 +18,7 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.brief import some
-from parfocal.errors import InputError, TransferError
-from parfocal.judge.verdict import side_name
+from parfocal.errors import TransferError
 from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.checkpoints import bare, kinds, template
@@ -31,10 +30,10 @@ from parfocal.weights.checkpoints.writing import PlannedTensor, check_framework,
 from parfocal.weights.copying import copy_all
 from parfocal.weights.drafting import build
 from parfocal.weights.finishing import conclude
-from parfocal.weights.plan import Ambiguity, Entry, Plan, refusal
+from parfocal.weights.plan import Ambiguity, Entry, Plan, PlanNote, refusal
 from parfocal.weights.state import SideContents
 from parfocal.weights.units import read_units
-from parfocal.weights.verify import check_coverage
+from parfocal.weights.verify import check_coverage, check_entries
 
 SHOWN = 6
 
@@ -64,11 +63,11 @@ def convert(
     check_framework(out.suffix, target.contents.framework)
     work = _prepare(source, target)
     found = _given(work, plan, target) if plan is not None else _matched(work)
-    found = replace(found, notes=(*work.notes, *found.notes))
+    found = replace(found, noted=(*map(PlanNote, work.notes), *found.noted))
     if not found.complete and not partial:
         raise _failure(found)
     filled = _Values(work, target, found.entries)
-    found = replace(found, notes=(*found.notes, *filled.notes()))
+    found = replace(found, noted=(*found.noted, *map(PlanNote, filled.notes())))
     with _progress(out, sum(each.nbytes for each in target.tensors), progress) as report:
         save(out, writer, target.tensors, filled, target.contents.framework, report)
     return found
@@ -167,36 +166,7 @@ def _same_values(tensors: dict[str, FileTensor], first: Entry, second: Entry) ->
 def _given(work: _Work, plan: Plan | str | Path, target: TargetFile) -> Plan:
     """A plan from outside: it must name tensors that exist, in views that agree."""
     plan = plan if isinstance(plan, Plan) else Plan.load(plan)
-    shapes = [{tensor.path: tensor.shape for tensor in side.stored} for side in work.contents]
-    for number, entry in enumerate(plan.entries):
-        place = f"entry {number} ({entry.source} -> {entry.target})"
-        sides = (
-            ("checkpoint", entry.source, entry.source_view),
-            (target.words, entry.target, entry.target_view),
-        )
-        seen = []
-        for side, (words, path, view) in zip(shapes, sides, strict=True):
-            if path not in side:
-                raise InputError(
-                    phrase(
-                        "{place}: the {words} has no tensor {path}",
-                        place=place,
-                        words=side_name(words),
-                        path=repr(path),
-                    ),
-                    hint=_names_hint(work),
-                )
-            seen.append(views.shape_of(view, side[path]))
-        if seen[0] != seen[1]:
-            raise InputError(
-                phrase(
-                    "{place}: the source view has shape {source}, the target view {target}",
-                    place=place,
-                    source=list(seen[0]),
-                    target=list(seen[1]),
-                ),
-                hint=phrase("change source_view or target_view so that the two agree"),
-            )
+    check_entries(plan.entries, work.contents, ("checkpoint", target.words), _names_hint(work))
     return check_coverage(plan, work.contents)
 
 

@@ -12,7 +12,7 @@ from parfocal.weights.draft import Draft
 from parfocal.weights.fingerprint import WeightFingerprint, distances, noise_of
 from parfocal.weights.observe import FinishedCall, ObservedRun
 from parfocal.weights.scopes import Scopes, inside
-from parfocal.weights.settings import differing
+from parfocal.weights.settings import IGNORED, setting_differences, setting_words
 from parfocal.weights.state import SideContents
 
 FIRST = phrase("first difference: ")
@@ -29,7 +29,8 @@ def first_difference(
         if any(other is not call and inside(other.path, call.path) for other, _ in guilty):
             continue  # something inside it is to blame
         mine, yours = contents[0].owners.get(twin.path), contents[1].owners.get(call.path)
-        settings = joined("; ", differing(mine.settings, yours.settings)) if mine and yours else ""
+        differing = setting_differences(mine.settings, yours.settings, IGNORED) if mine and yours else []
+        settings = joined("; ", map(setting_words, sorted(differing, key=lambda each: each.name)))
         more = settings or _between(partners, calls, call.path)
         words = phrase(
             "{first}{path} gives another output than {other} of the reference on the same input",

@@ -22,6 +22,7 @@ from parfocal.weights.plan import (
     Exchange,
     Leftover,
     Plan,
+    PlanNote,
     Presumption,
     shortened,
 )
@@ -58,7 +59,7 @@ def conclude(
         ambiguous=(*_ambiguous_links(draft), *_ambiguous_choices(draft.choices, ran)),
         presumed=tuple(_presumed(choice) for choice in draft.choices if ran and _is_unproven(choice)),
         permuted=tuple(_exchanges(draft)) if ran else (),
-        notes=tuple(notes),
+        noted=tuple(map(PlanNote, notes)),
     )
 
 

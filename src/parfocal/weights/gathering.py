@@ -9,14 +9,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from parfocal.weights import fused, stacked
 from parfocal.weights.choices import Choice
 from parfocal.weights.company import NormsBehind, PartCandidates
 from parfocal.weights.draft import STEALABLE, Draft, Runs
 from parfocal.weights.sequences import UnitOrder
-from parfocal.weights.units import Unit
+from parfocal.weights.units import Key, Unit
+
+ExplainsMore = Callable[[Sequence[Unit], Sequence[Unit]], bool]
 
 
 def find_fused(draft: Draft, order: UnitOrder, runs: Runs | None) -> None:
@@ -36,6 +37,7 @@ def _claim_wholes(draft: Draft, order: UnitOrder, runs: Runs | None, whole_is_re
     sides = (runs if whole_is_reference else runs[::-1]) if runs else (None, None)
     companies = PartCandidates(pools[1], sides[1], _places(draft, order))
     norms = NormsBehind(pools[0], sides[0]), NormsBehind(pools[1], sides[1])
+    explains_more = _weighing(draft, whole_is_reference)
     found = []
     for whole in wholes:
         parts = companies.parts_of(whole)
@@ -47,7 +49,7 @@ def _claim_wholes(draft: Draft, order: UnitOrder, runs: Runs | None, whole_is_re
             ones, many = choice.references, choice.ports
             ones, many = (ones, many) if whole_is_reference else (many, ones)
             companies.take(unit.path for unit in many)
-            if _explains_more(draft, whole_is_reference, ones, many):
+            if explains_more(ones, many):
                 found.append(choice)
     _claim(draft, found)
     return bool(found)
@@ -60,7 +62,7 @@ def find_stacked(draft: Draft, order: UnitOrder) -> None:
             sides = draft.left_references, draft.left_ports
             stacks, left = sides if whole_is_reference else sides[::-1]
             pool, free = _pool(draft, whole_is_reference), {unit.path for unit in left}
-            explains_more = partial(_explains_more, draft, whole_is_reference)
+            explains_more = _weighing(draft, whole_is_reference)
             found = stacked.find(stacks, pool, _places(draft, order), free, explains_more)
             if found is None:
                 break
@@ -68,23 +70,29 @@ def find_stacked(draft: Draft, order: UnitOrder) -> None:
             _claim(draft, [choice])
 
 
-def _explains_more(
-    draft: Draft, whole_is_reference: bool, wholes: Sequence[Unit], parts: Sequence[Unit]
-) -> bool:
-    """Whether fewer units are left over when the parts leave their partners for the wholes.
+def _weighing(draft: Draft, whole_is_reference: bool) -> ExplainsMore:
+    """Tells of wholes and parts, with the links as they are now, whether fewer units are left over together.
 
-    The partners may be linked anew with units of the same shapes that are left over now.
+    The parts leave their partners, which may be linked anew with units of the same shapes that are left over.
     """
-    taken = {unit.path for unit in parts}
-    if whole_is_reference:
-        partners = [link.reference for link in draft.links.values() if link.port.path in taken]
-    else:
-        partners = [link.port for link in draft.links.values() if link.reference.path in taken]
-    left = draft.left_ports if whole_is_reference else draft.left_references
-    spare = Counter(unit.key for unit in left if unit.path not in taken)
-    linked_anew = (Counter(unit.key for unit in partners) & spare).total()
-    left_over_now = len(wholes) + len(parts) - len(partners)
-    return len(partners) - 2 * linked_anew < left_over_now
+    partners: dict[str, list[Unit]] = {}
+    for link in draft.links.values():
+        whole, part = (link.reference, link.port) if whole_is_reference else (link.port, link.reference)
+        partners.setdefault(part.path, []).append(whole)
+    left: dict[str, list[Key]] = {}
+    for unit in draft.left_ports if whole_is_reference else draft.left_references:
+        left.setdefault(unit.path, []).append(unit.key)
+    spare = Counter(key for keys in left.values() for key in keys)
+
+    def explains_more(wholes: Sequence[Unit], parts: Sequence[Unit]) -> bool:
+        taken = {unit.path for unit in parts}
+        freed = [unit for path in taken for unit in partners.get(path, ())]
+        remaining = spare - Counter(key for path in taken for key in left.get(path, ()))
+        linked_anew = (Counter(unit.key for unit in freed) & remaining).total()
+        left_over_now = len(wholes) + len(parts) - len(freed)
+        return len(freed) - 2 * linked_anew < left_over_now
+
+    return explains_more
 
 
 def _pool(draft: Draft, whole_is_reference: bool) -> list[Unit]:

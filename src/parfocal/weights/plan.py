@@ -14,6 +14,7 @@ from pathlib import Path
 
 from parfocal.brief import some
 from parfocal.columns import padded, width_of
+from parfocal.judge.verdict import SettingDifference
 from parfocal.locale import ENGLISH
 from parfocal.phrases import joined, phrase, translate
 from parfocal.weights.views import Shape, View, describe
@@ -93,11 +94,12 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class SettingNote:
-    """A setting that differs between the sides."""
+class PlanNote:
+    """Something worth knowing about a transfer, and what it is about."""
 
-    difference: str  # the setting with the values of both sides
-    message: str  # the same with the layers that have it: one of the plan's notes
+    message: str
+    setting: SettingDifference | None = None
+    is_first_difference: bool = False  # it says where the outputs begin to differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +118,13 @@ class Plan:
     permuted: tuple[Exchange, ...] = ()  # copied against what names say
     idle_reference: tuple[Leftover, ...] = ()  # without a counterpart, and without a part in the run
     idle_port: tuple[Leftover, ...] = ()
-    notes: tuple[str, ...] = ()
+    noted: tuple[PlanNote, ...] = ()
     verified: bool | None = None  # outputs agree on the inputs; None: not tried
-    first_difference: str = ""  # the note that says where the outputs begin to differ
-    settings: tuple[SettingNote, ...] = ()  # the notes that say which settings differ
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth knowing, in words."""
+        return tuple(each.message for each in self.noted)
 
     @property
     def complete(self) -> bool:

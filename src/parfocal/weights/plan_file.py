@@ -7,15 +7,17 @@ that only inform (shapes, rule, evidence, confidence) may be left out.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from parfocal.brief import brief
 from parfocal.errors import FileFormatError, InputError, StorageError
+from parfocal.judge.verdict import SettingDifference
 from parfocal.phrases import phrase
 from parfocal.weights import views
-from parfocal.weights.plan import Ambiguity, Basis, Entry, Exchange, Leftover, Plan, Presumption, SettingNote
+from parfocal.weights.plan import Ambiguity, Basis, Entry, Exchange, Leftover, Plan, PlanNote, Presumption
 
 FORMAT = "parfocal.plan"
 VERSION = 1
@@ -34,10 +36,8 @@ def to_json(plan: Plan) -> dict[str, Any]:
         "permuted": [asdict(item) for item in plan.permuted],
         "idle_reference": [asdict(item) for item in plan.idle_reference],
         "idle_port": [asdict(item) for item in plan.idle_port],
-        "notes": list(plan.notes),
+        "notes": [_note_to_json(note) for note in plan.noted],
         "verified": plan.verified,
-        "first_difference": plan.first_difference,
-        "settings": [asdict(item) for item in plan.settings],
     }
 
 
@@ -178,10 +178,8 @@ def _plan(document: Any, reader: _Reader) -> Plan:
         permuted=tuple(_exchange(*item) for item in _items(top, "permuted", reader, [])),
         idle_reference=tuple(_left(*item) for item in _items(top, "idle_reference", reader, [])),
         idle_port=tuple(_left(*item) for item in _items(top, "idle_port", reader, [])),
-        notes=reader.strings(top, "notes"),
+        noted=tuple(_notes(top, reader)),
         verified=reader.field(top, "verified", (bool, type(None)), None),
-        first_difference=reader.field(top, "first_difference", str, ""),
-        settings=tuple(_setting(*item) for item in _items(top, "settings", reader, [])),
     )
 
 
@@ -250,8 +248,27 @@ def _presumption(item: dict[str, Any], reader: _Reader) -> Presumption:
     )
 
 
-def _setting(item: dict[str, Any], reader: _Reader) -> SettingNote:
-    return SettingNote(reader.field(item, "difference", str), reader.field(item, "message", str))
+def _notes(top: dict[str, Any], reader: _Reader) -> Iterator[PlanNote]:
+    """A text, or an object with what it is about. Older files name the first difference by its text."""
+    first = reader.field(top, "first_difference", str, None)
+    for number, item in enumerate(reader.field(top, "notes", list, [])):
+        if isinstance(item, str):
+            yield PlanNote(item, is_first_difference=item == first)
+        else:
+            inside = reader.at(f"notes[{number}]")
+            yield _note(inside.mapping(item), inside)
+
+
+def _note(item: dict[str, Any], reader: _Reader) -> PlanNote:
+    setting = reader.field(item, "setting", (dict, type(None)), None)
+    inside = reader.at(".setting")
+    return PlanNote(
+        message=reader.field(item, "message", str),
+        setting=None
+        if setting is None
+        else SettingDifference(*(inside.field(setting, name, str) for name in ("name", "reference", "port"))),
+        is_first_difference=reader.field(item, "is_first_difference", bool, False),
+    )
 
 
 def _exchange(item: dict[str, Any], reader: _Reader) -> Exchange:
@@ -261,6 +278,11 @@ def _exchange(item: dict[str, Any], reader: _Reader) -> Exchange:
         named=reader.strings(item, "named"),
         certain=reader.field(item, "certain", bool),
     )
+
+
+def _note_to_json(note: PlanNote) -> str | dict[str, Any]:
+    """Most are a text and no more, which is easier to read and to edit."""
+    return note.message if note == PlanNote(note.message) else asdict(note)
 
 
 def _entry_to_json(entry: Entry) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.brief import brief
+from parfocal.judge.verdict import SettingDifference
 from parfocal.phrases import joined, phrase
-from parfocal.weights.plan import SettingNote
+from parfocal.weights.plan import PlanNote
 
 if TYPE_CHECKING:
     from parfocal.weights.draft import Draft
@@ -27,7 +28,7 @@ IGNORED = frozenset({
 REPEATED = 3
 
 
-def setting_notes(draft: Draft, contents: tuple[SideContents, SideContents]) -> list[SettingNote]:
+def setting_notes(draft: Draft, contents: tuple[SideContents, SideContents]) -> list[PlanNote]:
     """One line for each difference; the same one in many layers is told once."""
     owners = (
         (
@@ -45,16 +46,14 @@ def setting_notes(draft: Draft, contents: tuple[SideContents, SideContents]) -> 
     )
 
 
-def told_once(layers: Iterable[tuple[str, str, Settings, Settings]]) -> list[SettingNote]:
+def told_once(layers: Iterable[tuple[str, str, Settings, Settings]]) -> list[PlanNote]:
     """The notes on layers by kind and path, each with its settings on both sides."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    found: dict[tuple[str, SettingDifference], dict[str, None]] = {}
     for kind, path, ours, theirs in layers:
-        for difference in differing(ours, theirs):
+        for difference in setting_differences(ours, theirs, IGNORED):
             found.setdefault((kind, difference), {})[path] = None
-    return [
-        SettingNote(difference, _line(kind, difference, list(paths)))
-        for (kind, difference), paths in sorted(found.items())
-    ]
+    in_order = sorted(found, key=lambda key: (key[0], setting_words(key[1])))
+    return [PlanNote(_line(*key, list(found[key])), key[1]) for key in in_order]
 
 
 def differing_names(ours: Settings, theirs: Settings, ignored: Collection[str] = CONVENTIONS) -> list[str]:
@@ -64,21 +63,23 @@ def differing_names(ours: Settings, theirs: Settings, ignored: Collection[str] =
     ]
 
 
-def differing(mine: Settings, yours: Settings) -> list[str]:
-    """Every setting that differs and counts: ``epsilon: 0.001 in the reference, ...``."""
+def setting_differences(
+    ours: Settings, theirs: Settings, ignored: Collection[str] = CONVENTIONS
+) -> list[SettingDifference]:
+    """The same with both values."""
     return [
-        setting_difference(name, mine[name], yours[name])
-        for name in sorted(differing_names(mine, yours, IGNORED))
+        SettingDifference(name, brief(ours[name]), brief(theirs[name]))
+        for name in differing_names(ours, theirs, ignored)
     ]
 
 
-def setting_difference(name: str, reference: Any, port: Any) -> str:
-    """A setting with the values of both sides."""
+def setting_words(difference: SettingDifference) -> str:
+    """``epsilon: 0.001 in the reference, 1e-05 in the port``."""
     return phrase(
         "{name}: {reference} in the reference, {port} in the port",
-        name=name,
-        reference=brief(reference),
-        port=brief(port),
+        name=difference.name,
+        reference=difference.reference,
+        port=difference.port,
     )
 
 
@@ -88,8 +89,8 @@ def _differ(mine: Any, yours: Any) -> bool:
     return bool(mine != yours)
 
 
-def _line(kind: str, difference: str, paths: list[str]) -> str:
+def _line(kind: str, difference: SettingDifference, paths: list[str]) -> str:
     where = joined(", ", (path or phrase("the model") for path in paths[:REPEATED]))
     if len(paths) > REPEATED:
         where = phrase("{paths} (and {count} more)", paths=where, count=len(paths) - REPEATED)
-    return phrase("{where} {kind} {difference}", where=where, kind=kind, difference=difference)
+    return phrase("{where} {kind} {difference}", where=where, kind=kind, difference=setting_words(difference))

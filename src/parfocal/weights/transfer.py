@@ -34,15 +34,15 @@ from parfocal.weights.finishing import conclude
 from parfocal.weights.identify_by_value import ValueFollower
 from parfocal.weights.idle import set_idle_apart
 from parfocal.weights.observe import ObservedRun, observe, run
-from parfocal.weights.plan import Entry, Plan, refusal
+from parfocal.weights.plan import Entry, Plan, PlanNote, refusal
 from parfocal.weights.regions import regions_of
 from parfocal.weights.rules import Rule, checked
 from parfocal.weights.settings import setting_notes
 from parfocal.weights.state import SideContents, read_model
 from parfocal.weights.trials import TrialResults
 from parfocal.weights.units import Unit, read_units
-from parfocal.weights.verify import agree, check_coverage, verify
-from parfocal.weights.writer import WritableModel, check, write
+from parfocal.weights.verify import agree, check_coverage, check_entries, verify
+from parfocal.weights.writer import WritableModel, write
 
 PASSES = limits.transfer.PASSES.value
 CONFIDENT = limits.verdicts.FREE_OF_RUNS.value
@@ -126,7 +126,9 @@ def _carry_out(
         take_as_they_are(draft.choices, ran=runs is not None)
     outputs = _follow(work, draft, runs) if runs else None
     found = _concluded(work, draft, ran=runs is not None)
-    found = replace(found, notes=(*ruling.notes(ruled), *found.notes, *work.notes))
+    found = replace(
+        found, noted=(*map(PlanNote, ruling.notes(ruled)), *found.noted, *map(PlanNote, work.notes))
+    )
     if runs and (found.unmatched_reference or found.unmatched_port):
         given = [_arguments(work, number) for number in (0, 1)]
         found = set_idle_apart(found, (work.reference, work.port), runs, given)
@@ -169,16 +171,13 @@ def _confident(
         work.port.restore(before)
         work.notes.clear()
         return None
-    found = replace(found, notes=(*notes, *found.notes, *made), verified=True)
+    found = replace(found, noted=(*map(PlanNote, notes), *found.noted, *map(PlanNote, made)), verified=True)
     return _with_settings(found, draft, work)
 
 
 def _with_settings(found: Plan, draft: Draft, work: _Work) -> Plan:
     """With notes of the settings that differ."""
-    settings = setting_notes(draft, work.contents)
-    return replace(
-        found, notes=(*found.notes, *(each.message for each in settings)), settings=tuple(settings)
-    )
+    return replace(found, noted=(*found.noted, *setting_notes(draft, work.contents)))
 
 
 def _is_sure(draft: Draft) -> bool:
@@ -257,7 +256,8 @@ def _arguments(work: _Work, number: int) -> Any:
 
 
 def _apply_plan(work: _Work, plan: Plan, partial: bool) -> Plan:
-    check(plan.entries, work.reference, work.port)
+    hint = phrase("paths are those of the model's state, e.g. layer1.0.conv1.weight")
+    check_entries(plan.entries, work.contents, ("reference", "port"), hint)
     found = check_coverage(plan, work.contents)
     if not found.complete and not partial:
         raise _failure(found, with_inputs=False)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from parfocal.errors import InputError
 from parfocal.inputs import Arguments
+from parfocal.judge.verdict import side_name
 from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.differences import first_difference
 from parfocal.weights.draft import Draft
 from parfocal.weights.fingerprint import WeightFingerprint, distances, noise_of
 from parfocal.weights.observe import ObservedRun, observe
-from parfocal.weights.plan import Leftover, Plan
+from parfocal.weights.plan import Entry, Leftover, Plan, PlanNote
 from parfocal.weights.state import SideContents
 from parfocal.weights.units import read_units
 from parfocal.weights.writer import WritableModel
+
+CONSTANT = phrase("not verified: the reference's outputs are constant on these inputs")
 
 
 def verify(
@@ -44,12 +48,12 @@ def verify(
     if not _is_live(expected.outputs):
         return replace(
             plan,
-            notes=(*plan.notes, phrase("not verified: the reference's outputs are constant on these inputs")),
+            noted=(*plan.noted, PlanNote(CONSTANT)),
         )
     if agree(expected.outputs, got.outputs):
         return replace(plan, verified=True)
     parted = first_difference(draft, contents, seen, run)
-    return replace(plan, verified=False, notes=(*plan.notes, parted), first_difference=parted)
+    return replace(plan, verified=False, noted=(*plan.noted, PlanNote(parted, is_first_difference=True)))
 
 
 def _is_live(outputs: tuple[WeightFingerprint, ...]) -> bool:
@@ -59,6 +63,41 @@ def _is_live(outputs: tuple[WeightFingerprint, ...]) -> bool:
 def agree(expected: tuple[WeightFingerprint, ...], got: tuple[WeightFingerprint, ...]) -> bool:
     """Whether two models give the same; values that say nothing never agree."""
     return _is_live(expected) and distances(expected, got) <= noise_of(expected, got)
+
+
+def check_entries(
+    entries: Sequence[Entry], contents: tuple[SideContents, SideContents], words: tuple[str, str], hint: str
+) -> None:
+    """Refuse entries that name unknown tensors or whose two views differ in shape.
+
+    ``words`` is what the sides are called, ``hint`` what their paths are.
+    """
+    shapes = [{tensor.path: tensor.shape for tensor in side.stored} for side in contents]
+    for number, entry in enumerate(entries):
+        place = f"entry {number} ({entry.source} -> {entry.target})"
+        for side, name, path in zip(shapes, words, (entry.source, entry.target), strict=True):
+            if path not in side:
+                raise InputError(
+                    phrase(
+                        "{place}: the {words} has no tensor {path}",
+                        place=place,
+                        words=side_name(name),
+                        path=repr(path),
+                    ),
+                    hint=hint,
+                )
+        source = views.shape_of(entry.source_view, shapes[0][entry.source])
+        target = views.shape_of(entry.target_view, shapes[1][entry.target])
+        if source != target:
+            raise InputError(
+                phrase(
+                    "{place}: the source view has shape {source}, the target view {target}",
+                    place=place,
+                    source=list(source),
+                    target=list(target),
+                ),
+                hint=phrase("change source_view or target_view so that the two agree"),
+            )
 
 
 def check_coverage(plan: Plan, contents: tuple[SideContents, SideContents]) -> Plan:
@@ -91,4 +130,7 @@ def check_coverage(plan: Plan, contents: tuple[SideContents, SideContents]) -> P
                 )
                 missing.append(Leftover(slot.stored.path, slot.stored.shape, reason))
     unique = tuple({item.path: item for item in missing}.values())
-    return replace(plan, unmatched_reference=(), unmatched_port=unique, ambiguous=(), verified=None)
+    noted = tuple(each for each in plan.noted if not each.is_first_difference)  # of another run
+    return replace(
+        plan, unmatched_reference=(), unmatched_port=unique, ambiguous=(), noted=noted, verified=None
+    )

@@ -11,9 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, StateTensor
-from parfocal.errors import InputError
-from parfocal.judge.verdict import side_name
-from parfocal.phrases import phrase
 from parfocal.weights import views
 from parfocal.weights.copying import copy_all
 from parfocal.weights.plan import Entry
@@ -77,37 +74,3 @@ def _writable(port: WritableModel, path: str) -> tuple[Array, bool]:
     if port.backend.device(value) == "cpu" and array.flags.writeable:
         return array, True
     return port.backend.to_array(value, copy=True), False
-
-
-def check(entries: Sequence[Entry], reference: WritableModel, port: WritableModel) -> None:
-    """Refuse entries that name unknown tensors or whose two views differ in shape."""
-    for number, entry in enumerate(entries):
-        place = f"entry {number} ({entry.source} -> {entry.target})"
-        for side, words, path in ((reference, "reference", entry.source), (port, "port", entry.target)):
-            if path not in side.tensors:
-                raise InputError(
-                    phrase(
-                        "{place}: the {words} has no tensor {path}",
-                        place=place,
-                        words=side_name(words),
-                        path=repr(path),
-                    ),
-                    hint=phrase("paths are those of the model's state, e.g. layer1.0.conv1.weight"),
-                )
-        shapes = [
-            views.shape_of(view, side.backend.shape(side.tensors[path].value))
-            for side, view, path in (
-                (reference, entry.source_view, entry.source),
-                (port, entry.target_view, entry.target),
-            )
-        ]
-        if shapes[0] != shapes[1]:
-            raise InputError(
-                phrase(
-                    "{place}: the source view has shape {source}, the target view {target}",
-                    place=place,
-                    source=list(shapes[0]),
-                    target=list(shapes[1]),
-                ),
-                hint=phrase("change source_view or target_view so that the two agree"),
-            )

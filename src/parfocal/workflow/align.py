@@ -19,7 +19,7 @@ from parfocal.backends.protocol import Array, Backend, Mode
 from parfocal.brief import brief
 from parfocal.capture.determinism import dropping as dropping_modules
 from parfocal.capture.determinism import kept_scales
-from parfocal.capture.tree import flatten_call, replace_call
+from parfocal.capture.nested_values import flatten_call, replace_call
 from parfocal.collecting import OF_MANY_CALLS, full_collections_put_off
 from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
 from parfocal.explain.allowance import THOROUGH

@@ -82,10 +82,9 @@ def steps_along(alignment: Alignment, observation: Observation) -> Iterator[Dept
 
 
 def _transfer_findings(plan: Plan) -> Iterator[Finding]:
-    settings = {each.message: each.difference for each in plan.settings}
-    for note in plan.notes:
-        if note != plan.first_difference:  # found from fingerprints; here it is known from the values
-            yield Finding("transfer", note, setting=settings.get(note, ""))
+    for note in plan.noted:
+        if not note.is_first_difference:  # found from fingerprints; here it is known from the values
+            yield Finding("transfer", note.message, setting=note.setting)
 
 
 def findings(alignment: Alignment, observation: Observation) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from examples.pairs import PAIRS
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array
-from parfocal.capture.tree import flatten
+from parfocal.capture.nested_values import flatten
 from parfocal.inputs import arguments, split
 from tests.pairs.align.tools import run
 

@@ -174,20 +174,36 @@ def test_settings_that_differ_are_noted() -> None:
     assert not any("epsilon" in note for note in clean.notes)
 
 
+class Forgetful(P.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = P.Linear(8, 8), P.Linear(8, 5)
+
+    def forward(self, x: Any) -> Any:
+        return self.two(self.one(x))  # the reference has a ReLU between
+
+
+class Mended(Forgetful):
+    def forward(self, x: Any) -> Any:
+        return self.two(P.functional.relu(self.one(x)))
+
+
 def test_a_difference_in_the_code_is_placed() -> None:
-    class Forgetful(P.Layer):
-        def __init__(self) -> None:
-            super().__init__()
-            self.one, self.two = P.Linear(8, 8), P.Linear(8, 5)
-
-        def forward(self, x: Any) -> Any:
-            return self.two(self.one(x))  # the reference has a ReLU between
-
     reference = randomise(T.Sequential(T.Linear(8, 8), T.ReLU(), T.Linear(8, 5)), 1)
     plan = pf.transfer(reference, Forgetful(), X[:, 0, 0])
     assert plan.verified is False
     assert "the input of two is not that of 2 in the reference" in plan.notes[-1]
     assert "between one and two" in plan.notes[-1]
+
+
+def test_a_plan_that_is_used_again_does_not_tell_the_difference_of_before() -> None:
+    reference = randomise(T.Sequential(T.Linear(8, 8), T.ReLU(), T.Linear(8, 5)), 1)
+    plan = pf.transfer(reference, Forgetful(), X[:, 0, 0])
+    again = pf.transfer(reference, Mended(), X[:, 0, 0], plan=plan)
+    assert again.verified is True
+    assert again.notes == plan.notes[:-1]
+    still = pf.transfer(reference, Forgetful(), X[:, 0, 0], plan=plan)
+    assert [each.is_first_difference for each in still.noted].count(True) == 1
 
 
 def test_different_inputs_for_the_two_sides() -> None:

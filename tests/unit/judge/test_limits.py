@@ -66,7 +66,8 @@ EXCEPTIONS = {
     "guards against hostile or endless input": """
         weights/checkpoints/archives.py:MAX_PICKLE_BYTES,MAX_REPEATED_BYTES
         weights/checkpoints/reading.py:MAX_INDEX_BYTES workflow/acceptance/verification.py:LARGEST
-        workflow/guide/processes.py:STARTING replay/stateful_arguments.py:MOST capture/tree.py:MAX_DEPTH
+        workflow/guide/processes.py:STARTING replay/stateful_arguments.py:MOST
+        capture/nested_values.py:MAX_DEPTH
     """,
     "asked of a framework before anything is compared": """
         capture/determinism.py:SAMPLES capture/selftest.py:_CLOSE capture/state.py:CHANGED

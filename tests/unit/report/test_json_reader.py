@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from dataclasses import fields, is_dataclass
@@ -13,11 +14,11 @@ from hypothesis import strategies as st
 
 from parfocal.errors import FileFormatError, StorageError
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Cause, Site
+from parfocal.judge.verdict import Cause, SettingDifference, Site
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.json_reader import load_report
 from parfocal.report.report import NOT_IN_JSON, Curve, DepthPoint, Report
-from parfocal.weights.plan import Basis, Entry, Plan, Presumption
+from parfocal.weights.plan import Basis, Entry, Plan, PlanNote, Presumption
 from parfocal.weights.views import transpose
 from tests.unit.report.reports import CAUSE, NOTE, divergence, report
 
@@ -31,13 +32,17 @@ PLAN = Plan(
         Entry("a.weight", "b.weight", (transpose(1, 0),), (), "transposed", (3, 4), (4, 3), ("name",), 0.5),
     ),
     presumed=(Presumption(("b.weight",), ("a.weight",), "the first", Basis.NEAREST),),
-    notes=("a note",),
+    noted=(
+        PlanNote("a note"),
+        PlanNote("n epsilon", SettingDifference("epsilon", "1e-05", "1e-06")),
+        PlanNote("first difference: n", is_first_difference=True),
+    ),
     verified=False,
 )
 WHOLE = report(
     divergence(score=math.inf, cause=CAUSE, step=3, rank=1),
     divergence("d", inherited=True, error=None, reference=None),
-    findings=(NOTE,),
+    findings=(NOTE, dataclasses.replace(NOTE, setting=SettingDifference("stride", "1", "2"))),
     transfer=PLAN,
     tolerance=Tolerance(1e-3, 1e-5),
     curves=(Curve("loss", (1.0, math.inf), (1.0, 0.5)),),
@@ -54,6 +59,52 @@ def test_a_report_survives_its_json():
     assert again == WHOLE
     assert again.text(verbose=True) == WHOLE.text(verbose=True)
     assert through_json(report()) == report()
+
+
+TOLD, UNTOLD = (f"epsilon: 1e-05 in the reference, {value} in the port" for value in ("1e-06", "0.1"))
+FORMER = f"""
+"findings": [
+ {{"code": "transfer", "message": "d {UNTOLD}", "setting": "{UNTOLD}", "diverged": false}},
+ {{"code": "transfer", "message": "blocks.1.norm {TOLD}", "setting": "{TOLD}", "diverged": false}},
+ {{"code": "transfer", "message": "another", "setting": "", "diverged": false}}
+],
+"transfer": {{
+ "entries": [], "unmatched_reference": [], "unmatched_port": [], "ambiguous": [], "presumed": [],
+ "permuted": [], "idle_reference": [], "idle_port": [],
+ "notes": ["blocks.1.norm {TOLD}", "first difference: outside of all linked modules"],
+ "verified": false,
+ "first_difference": "first difference: outside of all linked modules",
+ "settings": [{{"difference": "{TOLD}", "message": "blocks.1.norm {TOLD}"}}]
+}},
+"phrases": {{
+ "{TOLD}": {{
+  "template": "{{name}}: {{reference}} in the reference, {{port}} in the port",
+  "values": {{"name": "epsilon", "reference": "1e-05", "port": "1e-06"}}
+ }},
+ "{UNTOLD}": {{
+  "template": "{{name}}: {{reference}} in the reference, {{port}} in the port",
+  "values": {{"name": "epsilon", "reference": "1e-05", "port": "0.1"}}
+ }}
+}}
+"""  # as they were written when a note was found by its sentence
+
+
+def test_a_report_with_sentences_for_facts_is_read():
+    read = Report.from_json({**report(divergence()).to_json(), **json.loads(f"{{{FORMER}}}")})
+    assert [each.setting for each in read.findings] == [
+        SettingDifference("epsilon", "1e-05", "0.1"),
+        SettingDifference("epsilon", "1e-05", "1e-06"),
+        None,
+    ]
+    assert [line for line in str(read).splitlines() if line.startswith("note")] == [
+        f"note: d {UNTOLD}",
+        "note: another",
+    ]
+    assert read.transfer.noted == (
+        PlanNote(f"blocks.1.norm {TOLD}"),
+        PlanNote("first difference: outside of all linked modules", is_first_difference=True),
+    )
+    assert through_json(read) == read
 
 
 names = st.text(max_size=12)
@@ -126,6 +177,10 @@ WRONG = {
     "a missing field": (
         changed(along=[{"path": "a", "own": 1.0}]),
         "along[0]: the field 'carried' is missing",
+    ),
+    "notes that are no list": (
+        changed(transfer={"notes": 1}),
+        "transfer: there is no field 'notes'",
     ),
     "no reason": (
         changed(coverage={"left_out": [{"what": "x", "reason": "mood"}]}),

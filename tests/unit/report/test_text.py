@@ -10,7 +10,7 @@ import pytest
 
 from parfocal.errors import EmptyComparisonError
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import InheritanceReason
+from parfocal.judge.verdict import InheritanceReason, SettingDifference
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import DepthPoint
@@ -314,11 +314,10 @@ def test_every_reason_has_words():
 
 
 def test_a_note_that_repeats_the_settings_above_is_left_out():
-    told, untold = (f"epsilon: 1e-05 in the reference, {value} in the port" for value in ("1e-06", "0.1"))
-    said, other = f"blocks.1.norm LayerNorm {told}", f"d LayerNorm {untold}"
+    said, other = "blocks.1.norm has an epsilon of its own", "d has one, too"
     notes = tuple(
-        dataclasses.replace(NOTE, message=message, setting=setting)
-        for message, setting in ((said, told), (other, untold))
+        dataclasses.replace(NOTE, message=message, setting=SettingDifference("epsilon", "1e-05", value))
+        for message, value in ((said, "1e-06"), (other, "0.1"))
     )
     assert [line for line in lines_of(divergence(), findings=notes) if line.startswith("note")] == [
         f"note: {other}"

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from parfocal.errors import FileFormatError, StorageError
-from parfocal.weights.plan import Ambiguity, Entry, Leftover, Plan
+from parfocal.judge.verdict import SettingDifference
+from parfocal.weights.plan import Ambiguity, Entry, Leftover, Plan, PlanNote
 from parfocal.weights.views import index, reshape, transpose
 
 PLAN = Plan(
@@ -23,7 +24,11 @@ PLAN = Plan(
     unmatched_reference=(Leftover("x.bias", (3,), "no layer left", ("y.bias",)),),
     unmatched_port=(Leftover("z", (1,), "extra"),),
     ambiguous=(Ambiguity(("c", "d"), ("e", "f"), "same shapes"),),
-    notes=("a note",),
+    noted=(
+        PlanNote("a note"),
+        PlanNote("n epsilon", SettingDifference("epsilon", "1e-05", "1e-06")),
+        PlanNote("first difference: n", is_first_difference=True),
+    ),
     verified=False,
 )
 
@@ -42,6 +47,50 @@ def test_only_source_and_target_are_needed(tmp_path: Path) -> None:
     plan = Plan.load(path)
     assert plan.entries == (Entry("a", "b", rule="by hand"),)
     assert plan.complete
+
+
+def test_notes_that_are_only_a_text_are_written_as_one(tmp_path: Path) -> None:
+    PLAN.save(tmp_path / "plan.json")
+    assert json.loads((tmp_path / "plan.json").read_text())["notes"] == [
+        "a note",
+        {
+            "message": "n epsilon",
+            "setting": {"name": "epsilon", "reference": "1e-05", "port": "1e-06"},
+            "is_first_difference": False,
+        },
+        {"message": "first difference: n", "setting": None, "is_first_difference": True},
+    ]
+
+
+def test_a_file_that_names_the_first_difference_by_its_sentence_is_read(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(
+        """{
+ "format": "parfocal.plan",
+ "version": 1,
+ "entries": [],
+ "notes": [
+  "a note",
+  "n LayerNorm epsilon: 1e-05 in the reference, 1e-06 in the port",
+  "first difference: outside of all linked modules"
+ ],
+ "verified": false,
+ "first_difference": "first difference: outside of all linked modules",
+ "settings": [
+  {
+   "difference": "epsilon: 1e-05 in the reference, 1e-06 in the port",
+   "message": "n LayerNorm epsilon: 1e-05 in the reference, 1e-06 in the port"
+  }
+ ]
+}
+"""
+    )
+    plan = Plan.load(tmp_path / "plan.json")
+    assert [each.is_first_difference for each in plan.noted] == [False, False, True]
+    assert str(plan).splitlines()[-3:] == [
+        "note: a note",
+        "note: n LayerNorm epsilon: 1e-05 in the reference, 1e-06 in the port",
+        "note: first difference: outside of all linked modules",
+    ]
 
 
 def edited(tmp_path: Path, change: Any) -> Path:
@@ -77,6 +126,8 @@ def edited(tmp_path: Path, change: Any) -> Path:
         ),
         (lambda d: d["entries"][0].update(source_shape=[-1]), "'source_shape' must be a list of sizes"),
         (lambda d: d["entries"][0].update(evidence=[1]), "'evidence' must be a list of strings"),
+        (lambda d: d.update(notes=[1]), r"notes\[0\]: expected an object, found 1"),
+        (lambda d: d["notes"][1]["setting"].pop("port"), r"notes\[1\]\.setting: the field 'port' is missing"),
         (lambda d: d.update(verified="yes"), "'verified' is 'yes', expected a bool or NoneType"),
     ],
 )

@@ -7,12 +7,14 @@ from types import SimpleNamespace
 from parfocal.attribution.ignoring import IgnoredCalls
 from parfocal.attribution.measures import Measure
 from parfocal.judge.floors import Size
+from parfocal.judge.verdict import SettingDifference
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.matching.table import PairReason
-from parfocal.weights.plan import Plan, SettingNote
+from parfocal.weights.plan import Plan, PlanNote
 from parfocal.workflow.align_findings import findings, leaves, pair_results
 from tests.unit.matching.traces import Does, trace
 
+EPSILON = SettingDifference("epsilon", "1", "2")
 # root(0) > block(1) > fc(2), act(3); then head(4)
 NET = Does("", "Net", ["x"], ["z"], [
     Does("block", "Block", ["x"], ["y^"], [
@@ -45,7 +47,7 @@ def watched(measures=(), unpaired=(), outputs=(1, 1), notes=(), problems=(), pat
     return SimpleNamespace(
         reference=both[0],
         port=both[1],
-        plan=Plan(notes=notes),
+        plan=Plan(noted=tuple(map(PlanNote, notes))),
         backward=True,
         tolerance=None,
         mode="eval",
@@ -93,9 +95,11 @@ def test_findings():
 def test_a_note_says_which_setting_it_is_of_and_the_first_difference_is_none():
     alignment, observation = watched()
     alignment.plan = Plan(
-        notes=("0 LayerNorm epsilon: 1 and 2", "first difference: 0", "another"),
-        first_difference="first difference: 0",
-        settings=(SettingNote("epsilon: 1 and 2", "0 LayerNorm epsilon: 1 and 2"),),
+        noted=(
+            PlanNote("0 LayerNorm epsilon: 1 and 2", EPSILON),
+            PlanNote("first difference: 0", is_first_difference=True),
+            PlanNote("another"),
+        )
     )
     found = [(each.message, each.setting) for each in findings(alignment, observation)]
-    assert found == [("0 LayerNorm epsilon: 1 and 2", "epsilon: 1 and 2"), ("another", "")]
+    assert found == [("0 LayerNorm epsilon: 1 and 2", EPSILON), ("another", None)]

@@ -5,7 +5,7 @@ What happens while a model runs is in ``watch.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -34,21 +34,13 @@ with paddle.utils.unique_name.guard():  # numbering layers is the user's
     _EVERY_MODULE_S = frozenset(vars(paddle.nn.Layer())) - {"_buffers", "_non_persistable_buffer_names_set"}
 
 
-# A layer's named children, as registered: asked of every layer many times.
-children: Callable[[Any], Mapping[str, Any]] = attrgetter("_sub_layers")
-
-
 class Models(Tensors, ModuleTree):
     """What ``ModelBackend`` asks for, without the watching."""
 
     module_class = paddle.nn.Layer
     every_modules = _EVERY_MODULE_S
     kinds: ClassVar[Kinds] = kinds
-
-    @staticmethod
-    def children(module: Any) -> Mapping[str, Any]:
-        named: Mapping[str, Any] = module._sub_layers
-        return named
+    children = staticmethod(attrgetter("_sub_layers"))  # asked of every layer many times
 
     @staticmethod
     def own_state(module: Any) -> Iterator[OwnTensor]:
@@ -78,7 +70,7 @@ class Models(Tensors, ModuleTree):
         return dense
 
     def clear_gradients(self, model: Any) -> None:
-        for _, module in every_path(model, children):
+        for _, module in every_path(model, self.children):
             for value in module._parameters.values():
                 if value is not None:
                     value.clear_gradient(False)

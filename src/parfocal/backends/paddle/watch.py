@@ -17,7 +17,7 @@ from parfocal.backends.calls import CallTracker
 from parfocal.backends.checks import check_backward
 from parfocal.backends.module_calls import ModuleCalls
 from parfocal.backends.paddle import ops
-from parfocal.backends.paddle.models import Models, children
+from parfocal.backends.paddle.models import Models
 from parfocal.backends.protocol import OnOp
 
 
@@ -29,7 +29,7 @@ class Watching(Models, ModuleCalls):
     @staticmethod
     def watched_children(module: Any) -> Mapping[str, Any]:
         """None of a compiled layer, whose code runs as one program."""
-        return {} if isinstance(module.forward, StaticFunction) else children(module)
+        return {} if isinstance(module.forward, StaticFunction) else Models.children(module)
 
     @staticmethod
     def set_hooks(module: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> Iterator[Any]:

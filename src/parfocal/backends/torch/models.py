@@ -6,7 +6,7 @@ What happens while a model runs is in ``watch.py``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -20,10 +20,6 @@ from parfocal.backends.torch.tensors import Tensors
 
 # Attributes that every module has; a buffer that is new is one that the model made.
 _EVERY_MODULE_S = frozenset(vars(torch.nn.Module())) - {"_buffers", "_non_persistent_buffers_set"}
-
-
-# A module's named children, as registered: asked of every module many times.
-children: Callable[[Any], Mapping[str, Any]] = attrgetter("_modules")
 
 
 def is_compiled(module: Any) -> bool:
@@ -40,11 +36,7 @@ class Models(Tensors, ModuleTree):
     module_class = torch.nn.Module
     every_modules = _EVERY_MODULE_S
     kinds: ClassVar[Kinds] = kinds
-
-    @staticmethod
-    def children(module: Any) -> Mapping[str, Any]:
-        named: Mapping[str, Any] = module._modules
-        return named
+    children = staticmethod(attrgetter("_modules"))  # asked of every module many times
 
     @staticmethod
     def own_state(module: Any) -> Iterator[OwnTensor]:
@@ -70,7 +62,7 @@ class Models(Tensors, ModuleTree):
         return self.to_array(dense, copy=copy)
 
     def clear_gradients(self, model: Any) -> None:
-        for _, module in every_path(model, children):
+        for _, module in every_path(model, self.children):
             for value in (*module._parameters.values(), *module._buffers.values()):
                 if value is not None:
                     value.grad = None

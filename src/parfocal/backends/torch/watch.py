@@ -20,7 +20,7 @@ from parfocal.backends.checks import check_backward
 from parfocal.backends.module_calls import ModuleCalls
 from parfocal.backends.protocol import OnEnter, OnExit, OnOp
 from parfocal.backends.torch import ops
-from parfocal.backends.torch.models import Models, children, is_compiled
+from parfocal.backends.torch.models import Models, is_compiled
 
 # The threads that the kernels run on: of the library that came with PyTorch, or of the system's.
 _OPENMP = (*map(str, Path(torch.__file__).parent.glob("lib/libgomp*.so*")), "libgomp.so.1")
@@ -33,7 +33,7 @@ class Watching(Models, ModuleCalls):
 
     @staticmethod
     def watched_children(module: Any) -> Mapping[str, Any]:
-        return {} if is_compiled(module) else children(module)
+        return {} if is_compiled(module) else Models.children(module)
 
     @staticmethod
     def set_hooks(module: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> Iterator[Any]:

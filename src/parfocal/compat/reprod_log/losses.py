@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from parfocal.backends.protocol import Backend
-from parfocal.capture.tree import flatten
+from parfocal.capture.nested_values import flatten
 from parfocal.errors import InputError
 from parfocal.phrases import phrase
 

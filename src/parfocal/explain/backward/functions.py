@@ -17,8 +17,8 @@ import numpy as np
 
 from parfocal.backends.functions import OwnFunctions
 from parfocal.backends.protocol import Array, Backend
+from parfocal.capture.nested_values import flatten, replace
 from parfocal.capture.sites import Sites
-from parfocal.capture.tree import flatten, replace
 from parfocal.explain.backward.gradients import trials_of
 from parfocal.explain.case import Case
 from parfocal.explain.causes import OpLine, Proof, line, number, rounded

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Call, OpCall
+from parfocal.capture.nested_values import flatten, flatten_call, replace_call
 from parfocal.capture.sites import Sites
-from parfocal.capture.tree import flatten, flatten_call, replace_call
 from parfocal.explain.case import Case
 from parfocal.explain.causes import OpLine, line
 from parfocal.replay.trace import Node

@@ -16,7 +16,7 @@ import numpy as np
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array
 from parfocal.backends.vocabulary import family
-from parfocal.capture.tree import flatten, flatten_call, replace, replace_call
+from parfocal.capture.nested_values import flatten, flatten_call, replace, replace_call
 from parfocal.explain.case import Case
 from parfocal.explain.causes import Proof, code_of, line, place, said, spelled_path
 from parfocal.explain.layers.settings import rebuilt

@@ -18,7 +18,7 @@ from parfocal.explain.ops.arguments import PassedArgument, default_of, left_out,
 from parfocal.explain.ops.fitting import number_further_back
 from parfocal.explain.ops.locating import line_beside, line_of_use
 from parfocal.explain.ops.masking import are_masks, masked_otherwise, other_mask
-from parfocal.explain.ops.mismatches import Mismatch, narrowed, paired_inputs, producers
+from parfocal.explain.ops.mismatches import Mismatch, narrowed, paired_inputs
 from parfocal.explain.ops.modules import layer_extra, layer_missing, other_layer
 from parfocal.explain.ops.names import ARITHMETIC, MASKING, POINTWISE, SCALING
 from parfocal.explain.ops.op_comparison import OpComparison
@@ -86,7 +86,7 @@ def _by(ranks: tuple[tuple[Rule, ...], ...], comparison: OpComparison) -> Iterat
 
 def other_arguments(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The same op with other arguments."""
-    mine, theirs = producers(comparison, mismatch)
+    mine, theirs = mismatch.producers
     known = comparison.knows(mismatch.port) and not comparison.matches.are_one(
         mismatch.port, mismatch.reference
     )
@@ -138,7 +138,7 @@ def other_arguments(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pr
 
 def made_for_others(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """A value that is right for other users: the same op with other arguments gives the one needed here."""
-    mine, theirs = producers(comparison, mismatch)
+    mine, theirs = mismatch.producers
     if mine is None or theirs is None or mine.name != theirs.name or not comparison.knows(mismatch.port):
         return
     if (
@@ -165,7 +165,7 @@ def made_for_others(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pr
 
 def tensor_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The reference passes one more tensor to the same op: a bias, for example."""
-    mine, theirs = producers(comparison, mismatch)
+    mine, theirs = mismatch.producers
     if mine is None or theirs is None or mine.name != theirs.name or comparison.knows(mismatch.port):
         return
     left = list(theirs.inputs.values())
@@ -187,7 +187,7 @@ def tensor_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pro
 
 def other_factor(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """A factor or divisor that is another number in the reference."""
-    mine, theirs = producers(comparison, mismatch)
+    mine, theirs = mismatch.producers
     if mine is None or theirs is None or mine.function is None:
         return
     if mine.name not in SCALING or theirs.name not in SCALING or len(mine.inputs) != 1:
@@ -324,7 +324,7 @@ def another_formula(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pr
         return
     score = transplanted(comparison, mismatch)
     if score <= comparison.case.limit:
-        yield formula_proof(comparison, own, others, score)
+        yield formula_proof(own, others, score)
 
 
 def another_way(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:

@@ -16,7 +16,7 @@ from parfocal.explain.fixes.joining import joined as joined_fixes
 from parfocal.explain.ops.argument_proofs import argument_proof, exchanged_proof
 from parfocal.explain.ops.arguments import said, told
 from parfocal.explain.ops.differing import LAST_RULES, RULES
-from parfocal.explain.ops.mismatches import Mismatch, innermost, producers, ways_through
+from parfocal.explain.ops.mismatches import Mismatch, innermost, ways_through
 from parfocal.explain.ops.names import LAYOUT
 from parfocal.explain.ops.op_comparison import Edits, OpComparison
 from parfocal.explain.ops.queries import equal
@@ -66,7 +66,7 @@ def _explanations(comparison: OpComparison) -> Iterator[list[JointEdit]]:
 
 def _in_itself(comparison: OpComparison, mismatch: Mismatch) -> Iterator[JointEdit]:
     """An op whose input is wrong and which itself is another op, or has other arguments."""
-    mine, theirs = producers(comparison, mismatch)
+    mine, theirs = mismatch.producers
     if mine is None or theirs is None or mine.function is None or mine.is_module or theirs.is_module:
         return
     if mine.name != theirs.name and theirs.function is not None:

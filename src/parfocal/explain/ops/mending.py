@@ -15,7 +15,7 @@ from parfocal.explain.fixes.sources import SourceSpot
 from parfocal.explain.ops.arguments import PassedArgument, said, told
 from parfocal.explain.ops.locating import before_moving
 from parfocal.explain.ops.log import Key, Op
-from parfocal.explain.ops.mismatches import Mismatch, producers
+from parfocal.explain.ops.mismatches import Mismatch
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.values import covered, laid_out
 from parfocal.explain.ops.writing import EditPlace, Writer
@@ -68,7 +68,7 @@ def made_fix(comparison: OpComparison, op: Op, order: Sequence[int], words: str)
 
 def mask_fix(comparison: OpComparison, mismatch: Mismatch, words: str) -> str:
     """Another argument of the op that makes the mask, or the mask inverted."""
-    mine, theirs = producers(comparison, mismatch)
+    mine, theirs = mismatch.producers
     if mine is not None and theirs is not None and mine.name == theirs.name:
         others = told(theirs, comparison.case.reference_backend.is_tensor)
         for name, argument in said(mine, comparison.case.backend.is_tensor).items():
@@ -166,7 +166,7 @@ def _making(
     comparison: OpComparison, missing: Op, mismatch: Mismatch
 ) -> tuple[SourceSpot, str | None] | None:
     """The expression that makes a value, when all who use it in the reference use it after the missing op."""
-    made, _ = producers(comparison, mismatch)
+    made, _ = mismatch.producers
     if made is None or len(list(comparison.port.taking(mismatch.port))) < 2:
         return None
     raw = [key for key in missing.inputs.values() if comparison.matches.are_one(mismatch.port, key)]

@@ -40,6 +40,11 @@ class Mismatch:
     made: Op | None = None  # by these ops
     other_made: Op | None = None
 
+    @property
+    def producers(self) -> tuple[Op | None, Op | None]:
+        """The ops that gave the two values."""
+        return self.made, self.other_made
+
 
 def narrowed(comparison: OpComparison) -> list[Mismatch]:
     """The innermost mismatches, where no further step back is possible, then those that led to them."""
@@ -109,7 +114,7 @@ def _aside(comparison: OpComparison) -> Iterator[Mismatch]:
 def _further(
     comparison: OpComparison, mismatch: Mismatch, *, moved: bool = False, through: bool = False
 ) -> Iterator[Mismatch]:
-    mine, theirs = producers(comparison, mismatch)
+    mine, theirs = mismatch.producers
     known = comparison.knows(mismatch.port) or comparison.known_to_port(mismatch.reference)
     alike = (
         mine is not None
@@ -221,11 +226,6 @@ def _without_layout(
             made = comparison.reference.maker(op, slot)
             yield Mismatch(mismatch.port, key, mismatch.user, mismatch.slot, op, mismatch.made, made)
             return
-
-
-def producers(comparison: OpComparison, mismatch: Mismatch) -> tuple[Op | None, Op | None]:
-    """The ops that gave the two values."""
-    return mismatch.made, mismatch.other_made
 
 
 def told_alike(comparison: OpComparison, mine: Op, theirs: Op) -> bool:

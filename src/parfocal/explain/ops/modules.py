@@ -17,7 +17,7 @@ from parfocal.explain.causes import OpLine, PortLine, Proof, code_of, line, plac
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Op
-from parfocal.explain.ops.mismatches import Mismatch, paired_inputs, producers
+from parfocal.explain.ops.mismatches import Mismatch, paired_inputs
 from parfocal.explain.ops.names import POINTWISE, kinds_of_name
 from parfocal.explain.ops.op_comparison import INFINITE, OpComparison
 from parfocal.explain.ops.queries import equal
@@ -30,7 +30,7 @@ MANY = 3  # layers in a row that are written as a slice
 
 def other_layer(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The layer's settings differ from the function's arguments, or it is another function."""
-    mine, theirs = producers(comparison, mismatch)
+    mine, theirs = mismatch.producers
     if mine is None or theirs is None or not _can_change(comparison, mine):
         return
     pairs = paired_inputs(comparison, mine, theirs)

@@ -16,7 +16,7 @@ import numpy as np
 from parfocal.attribution.experiment import Prepare
 from parfocal.backends.protocol import Array, OnOp, OpCall
 from parfocal.brief import told
-from parfocal.capture.tree import flatten, replace_call
+from parfocal.capture.nested_values import flatten, replace_call
 from parfocal.explain.case import Case
 from parfocal.explain.case_facts import Check
 from parfocal.explain.ops.expanding import expanded, expanded_layer, fills_in

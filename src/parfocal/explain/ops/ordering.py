@@ -14,7 +14,7 @@ from parfocal.explain.ops.locating import line_of_use, order_of_making
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.masking import are_masks
 from parfocal.explain.ops.mending import made_fix, value_fix
-from parfocal.explain.ops.mismatches import Mismatch, producers, told_alike
+from parfocal.explain.ops.mismatches import Mismatch, told_alike
 from parfocal.explain.ops.names import MOVING, SELECTING
 from parfocal.explain.ops.op_comparison import OpComparison, is_same
 from parfocal.explain.ops.remakes import bridging, followed_by, picking, reordering, reshaping
@@ -37,7 +37,7 @@ MOST_TENSORS = limits.searches.ORDERED_TENSORS.value
 
 def other_order_of_tensors(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """The same op on the same tensors in another order."""
-    mine, theirs = producers(comparison, mismatch)
+    mine, theirs = mismatch.producers
     if mine is None or theirs is None or mine.name != theirs.name or mine.function is None:
         return
     slots = list(mine.inputs)
@@ -186,7 +186,7 @@ def another_value(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proo
         score = transplanted(comparison, mismatch)
     if score > comparison.case.limit:
         return
-    mine, theirs = producers(comparison, mismatch)
+    mine, theirs = mismatch.producers
     where = line_of_use(comparison, mismatch)
     own = [] if mine is None or mine.is_module else list(mine.inputs.values())
     others = [] if theirs is None or theirs.is_module else list(theirs.inputs.values())
@@ -216,7 +216,7 @@ def _given_by(op: Op | None, key: Key) -> str:
 
 def _other_output(comparison: OpComparison, mismatch: Mismatch) -> Key | None:
     """What the port's op gives where the reference's, of the same name, gives what is taken there."""
-    mine, theirs = producers(comparison, mismatch)
+    mine, theirs = mismatch.producers
     if mine is None or theirs is None or mine.name != theirs.name or len(mine.outputs) < 2:
         return None
     slot = next((slot for slot, key in theirs.outputs.items() if key == mismatch.reference), "")

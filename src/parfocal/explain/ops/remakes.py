@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, OpCall
-from parfocal.capture.tree import flatten, flatten_call, replace_call
-from parfocal.capture.tree import replace as replace_leaves
+from parfocal.capture.nested_values import flatten, flatten_call, replace_call
+from parfocal.capture.nested_values import replace as replace_leaves
 from parfocal.explain.ops.arguments import PassedArgument, retold
 from parfocal.explain.ops.log import Op
 

@@ -184,7 +184,7 @@ def replaced_proof(comparison: OpComparison, mine: Op, theirs: Op, score: float)
     return Proof(code, message, fix, score, mine.where, theirs.where)
 
 
-def formula_proof(comparison: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float) -> Proof:
+def formula_proof(own: Sequence[Op], others: Sequence[Op], score: float) -> Proof:
     """Another function of the same value, written by hand."""
     message = phrase(
         "another function of the same value: {port} in the port ({line}), {reference} in the "

@@ -13,7 +13,7 @@ from parfocal.explain.causes import Proof, line, number, rounded
 from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.argument_proofs import argument_proof
 from parfocal.explain.ops.arguments import PassedArgument, said, told
-from parfocal.explain.ops.mismatches import Mismatch, producers
+from parfocal.explain.ops.mismatches import Mismatch
 from parfocal.explain.ops.names import RANDOM
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.remakes import giving, retelling
@@ -56,7 +56,7 @@ SOLVES: dict[tuple[str, str], Solve] = {
 
 def other_number(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """An op that is right with another number, whatever the reference's source of it."""
-    mine, _ = producers(comparison, mismatch)
+    mine, _ = mismatch.producers
     if mine is None or mine.function is None or len(mine.inputs) != 1 or comparison.knows(mismatch.port):
         return
     taken = comparison.port.values[next(iter(mine.inputs.values()))]
@@ -103,7 +103,7 @@ def _roots(value: float) -> Iterator[float]:
 
 def other_constant(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
     """Tensors that both sides create from constants, with different values."""
-    mine, theirs = producers(comparison, mismatch)
+    mine, theirs = mismatch.producers
     if mine is None or theirs is None or mine.inputs or theirs.inputs or mine.function is None:
         return
     if mine.is_module or theirs.is_module or {mine.name, theirs.name} & RANDOM:

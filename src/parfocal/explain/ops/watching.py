@@ -14,8 +14,8 @@ from typing import Any
 
 from parfocal.backends.opcalls import works_in_place
 from parfocal.backends.protocol import Array, Backend, Call, OpCall
+from parfocal.capture.nested_values import flatten, flatten_call
 from parfocal.capture.sites import Site, Sites
-from parfocal.capture.tree import flatten, flatten_call
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
 from parfocal.explain.fixes.frames import LONGEST, Common, span_of, standing, users_frames

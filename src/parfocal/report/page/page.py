@@ -16,7 +16,6 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from parfocal.brief import brief
 from parfocal.judge.verdict import PHASES, Divergence
 from parfocal.report.coverage import Compared, words_of
 from parfocal.report.mistakes import own_mistakes
@@ -25,9 +24,8 @@ from parfocal.report.page.labels import Label, say
 from parfocal.report.page.plotting import library
 from parfocal.report.page.rows import PageRow, rows_of
 from parfocal.report.report import INCOMPLETE, Curve, Report
-from parfocal.report.wording import notes_of, path_of, place_of
+from parfocal.report.wording import notes_of, path_of, place_of, settings_of
 from parfocal.weights.plan import Plan, crossed_words, presumptions
-from parfocal.weights.settings import differing_names
 
 COLUMNS = 80  # of the table of steps; more steps share a column
 # What is counted in a training -> the phase it belongs to.
@@ -152,21 +150,13 @@ def _mistake(group: Sequence[Divergence], report: Report, rows: Sequence[PageRow
         "what": say(first.what),
         "message": say(first.message) if first.message else None,
         "score": score_of(first.score) if report.tolerance is None and math.isfinite(first.score) else "",
-        "settings": _differing_settings(first),
+        "settings": [(each.name, each.reference, each.port) for each in settings_of(first)],
         "cause": None if first.cause is None else say(first.cause.message),
         "row": shown,
         "places": places,
         "number": number if number < DETAILED else None,
         "steps": bool(first.step or report.coverage.count("steps")),
     }
-
-
-def _differing_settings(divergence: Divergence) -> list[tuple[str, str, str]]:
-    """Name, and the value on each side."""
-    if divergence.reference is None or divergence.port is None:
-        return []
-    ours, theirs = divergence.reference.settings, divergence.port.settings
-    return [(name, brief(ours[name]), brief(theirs[name])) for name in differing_names(ours, theirs)]
 
 
 def _phases(divergences: Sequence[Divergence]) -> list[str]:

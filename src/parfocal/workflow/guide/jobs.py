@@ -17,8 +17,8 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from parfocal.capture.determinism import no_dropout
+from parfocal.capture.nested_values import flatten, replace
 from parfocal.capture.recording import record
-from parfocal.capture.tree import flatten, replace
 from parfocal.errors import EmptyComparisonError
 from parfocal.inputs import convert
 from parfocal.judge.verdict import side_name

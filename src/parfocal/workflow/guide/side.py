@@ -14,7 +14,7 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
 from parfocal.brief import brief
-from parfocal.capture.tree import flatten, rebuild
+from parfocal.capture.nested_values import flatten, rebuild
 from parfocal.errors import EmptyComparisonError, InputError, ParfocalError
 from parfocal.inputs import arguments, convert
 from parfocal.phrases import phrase

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.capture.tree import flatten
+from parfocal.capture.nested_values import flatten
 from parfocal.errors import StorageError
 from parfocal.phrases import phrase
 from parfocal.workflow.batches import load_batches, save_batches

@@ -27,7 +27,7 @@ def compare_settings(pair: StepPair, diverged: bool) -> StageOutcome:
         (theirs.kind, theirs.path, common_settings(ours), common_settings(theirs)) for ours, theirs in paired
     )
     findings = tuple(
-        Finding("run.settings", each.message, setting=each.difference) for each in told_once(layers)
+        Finding("run.settings", each.message, setting=each.setting) for each in told_once(layers)
     )
     return StageOutcome(findings=findings, compared=(Compared("settings of modules", len(paired)),))
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.capture.determinism import no_dropout
-from parfocal.capture.tree import flatten, replace
+from parfocal.capture.nested_values import flatten, replace
 from parfocal.errors import ParfocalError
 from parfocal.inputs import arguments, convert
 from parfocal.judge import limits

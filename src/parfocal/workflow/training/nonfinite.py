@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Call, OpCall
-from parfocal.capture.tree import flatten
+from parfocal.capture.nested_values import flatten
 from parfocal.judge.verdict import side_name, tensor_words
 from parfocal.phrases import phrase
 from parfocal.workflow.training.batches import Batch, arrays_of

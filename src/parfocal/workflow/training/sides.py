@@ -13,7 +13,7 @@ from typing import Any
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend, StateTensor
 from parfocal.brief import brief
-from parfocal.capture.tree import flatten, replace
+from parfocal.capture.nested_values import flatten, replace
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.inputs import arguments, convert
 from parfocal.judge.floors import EPSILON

@@ -12,7 +12,7 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Backend
-from parfocal.capture.tree import flatten
+from parfocal.capture.nested_values import flatten
 from parfocal.compat.opinion import ModelState, opinion_on_models
 from parfocal.compat.padiff.abstracts import ProxyModel
 from parfocal.compat.padiff.abstracts.tree import route

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends import registry
-from parfocal.capture.tree import flatten
+from parfocal.capture.nested_values import flatten
 from parfocal.compat.padiff import dump_tools
 from parfocal.compat.padiff.abstracts import ProxyModel
 from parfocal.compat.padiff.abstracts.folders import claim_folder

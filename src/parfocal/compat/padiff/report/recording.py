@@ -17,7 +17,7 @@ from typing import Any
 
 import parfocal
 from parfocal.backends.protocol import Backend, Call, OpCall
-from parfocal.capture.tree import flatten, flatten_call, replace_call
+from parfocal.capture.nested_values import flatten, flatten_call, replace_call
 from parfocal.compat.padiff.abstracts.marker import Marker
 from parfocal.compat.padiff.abstracts.tree import ModuleNode
 from parfocal.compat.padiff.report.following import BaseFollower

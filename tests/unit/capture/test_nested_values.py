@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parfocal.capture.tree import (
+from parfocal.capture.nested_values import (
     MAX_DEPTH,
     flatten,
     flatten_call,
