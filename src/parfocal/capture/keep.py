@@ -9,9 +9,9 @@ because a write through ``.data`` or NumPy moves no counter.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,8 @@ from parfocal.errors import UnsupportedError
 from parfocal.run.dtypes import dtype_name
 from parfocal.run.records import Leaf, Structure, TensorValue
 
-Keep = Callable[[Sequence[Array]], list[TensorValue]]
+Keep = Callable[[Array], TensorValue]
 
-TOGETHER_BYTES = 2**26  # of tensors that are kept at once: arrays on other devices are copied for it
 MAX_TEXT = 200
 MAX_STRING = 10_000
 _SAMPLES = 16
@@ -41,20 +40,10 @@ class _Kept:
         return self.tensor() is tensor and self.version == version and self.sample == sample
 
 
-class _Seen(NamedTuple):
-    """The values of a tensor or an array, of which nothing is kept yet."""
-
-    array: Array
-    turned: bool
-    tensor: Any = None  # that counts its changes: what is kept of it holds until it has another version
-    version: int = 0
-    sample: bytes = b""
-
-
 class Keeper:
-    """Turns live values into leaves of records. ``keep`` says what becomes of arrays.
+    """Turns live values into leaves of records. ``keep`` says what becomes of an array.
 
-    ``keep_turned`` says what becomes of matrices of which the transposition is wanted.
+    ``keep_turned`` says what becomes of a matrix of which the transposition is wanted.
     """
 
     def __init__(self, backend: Backend, keep: Keep, keep_turned: Keep | None = None) -> None:
@@ -66,41 +55,12 @@ class Keeper:
         """The leaves of a live value, kept."""
         return Structure({slot: self.leaf(value) for slot, value in flat.leaves.items()}, flat.shape)
 
-    def leaf(self, value: Any) -> Leaf:
+    def leaf(self, value: Any, *, turned: bool = False) -> Leaf:
         """A tensor or array is kept, a plain value is itself, anything else is described."""
-        looked = self._look(value, turned=False)
-        return self._keep([looked])[0] if isinstance(looked, _Seen) else looked
-
-    def leaves(self, values: Iterable[tuple[Any, bool]]) -> list[Leaf]:
-        """The leaves of several values, each with whether its transposition is wanted."""
-        found: list[Leaf] = []
-        waiting: dict[int, _Seen] = {}  # by their places
-        waiting_bytes = 0
-
-        def keep() -> None:
-            for place, value in zip(waiting, self._keep(list(waiting.values())), strict=True):
-                found[place] = value
-            waiting.clear()
-
-        for value, turned in values:
-            looked = self._look(value, turned=turned)
-            if isinstance(looked, _Seen):
-                waiting[len(found)] = looked
-                waiting_bytes += looked.array.nbytes
-                looked = None
-            found.append(looked)
-            if waiting_bytes >= TOGETHER_BYTES:
-                keep()
-                waiting_bytes = 0
-        keep()
-        return found
-
-    def _look(self, value: Any, *, turned: bool) -> Leaf | _Seen:
-        """A leaf that needs no keeping, or what there is to keep."""
         if self._backend.is_tensor(value):
-            return self._look_at_tensor(value, turned)
+            return self.tensor(value, turned=turned)
         if isinstance(value, np.ndarray) and dtype_name(value.dtype) is not None:
-            return _Seen(value, turned)
+            return self._ways[turned](value)
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, (bool, int, float)):
@@ -109,37 +69,25 @@ class Keeper:
             return str(value)
         return describe(value)
 
-    def _look_at_tensor(self, tensor: Any, turned: bool) -> Leaf | _Seen:
-        """A kind of tensor that has no plain values is described."""
+    def tensor(self, tensor: Any, *, turned: bool = False) -> Leaf:
+        """What is kept of a tensor; a kind of tensor that has no plain values is described."""
         try:
             array = self._backend.to_array(tensor, copy=False)
         except UnsupportedError as error:
             return {"repr": error.message}
         if not self._backend.counts_changes(tensor):
-            return _Seen(array, turned)
+            return self._ways[turned](array)
         version = self._backend.version(tensor)
         sample = _sample(array)
-        known = self._known.get((id(tensor), turned))
+        identity = id(tensor), turned
+        known = self._known.get(identity)
         if known is not None and known.matches(tensor, version, sample):
             return known.value
-        return _Seen(array, turned, tensor, version, sample)
-
-    def _keep(self, seen: Sequence[_Seen]) -> list[TensorValue]:
-        """What is kept of tensors and arrays, remembered for those that count their changes."""
-        kept: dict[int, TensorValue] = {}
-        for turned, way in self._ways.items():
-            places = [place for place, each in enumerate(seen) if each.turned is turned]
-            kept.update(zip(places, way([seen[place].array for place in places]), strict=True))
-        for place, (_, turned, tensor, version, sample) in enumerate(seen):
-            if tensor is not None:
-                self._remember((id(tensor), turned), tensor, version, sample, kept[place])
-        return [kept[place] for place in range(len(seen))]
-
-    def _remember(
-        self, identity: tuple[int, bool], tensor: Any, version: int, sample: bytes, value: TensorValue
-    ) -> None:
-        reference = weakref.ref(tensor, lambda _: self._known.pop(identity, None))
-        self._known[identity] = _Kept(reference, version, sample, value)
+        value = self._ways[turned](array)
+        self._known[identity] = _Kept(
+            weakref.ref(tensor, lambda _: self._known.pop(identity, None)), version, sample, value
+        )
+        return value
 
     def forget(self) -> None:
         """Start afresh: nothing kept before is answered from memory any more."""

@@ -33,7 +33,7 @@ from parfocal.phrases import joined, phrase
 from parfocal.run.dtypes import dtype_name
 from parfocal.run.launch import current_launch
 from parfocal.run.reader import Run
-from parfocal.run.records import Figures, RunHeader, TensorValue
+from parfocal.run.records import RunHeader, TensorValue
 from parfocal.run.writer import RunWriter
 
 _recordings: Counter[str] = Counter()
@@ -110,7 +110,7 @@ def record(
     writer = _open_writer(path, temporary, _header(model, backend, level, tensors))
     marks = None
     if tensors != "stats":
-        marks = Keeper(backend, _marks(writer, _sketched), _marks(writer, _sketched_turned))
+        marks = Keeper(backend, partial(_marked, writer), partial(_marked, writer, turned=True))
     keeper = Keeper(backend, *_keep(tensors, writer, max_bytes))
     session = Session(model, backend, writer, keeper, chosen, marks)
     states = StateListener(session, roles, optimizers)
@@ -186,56 +186,35 @@ def _header(model: Any, backend: Backend, level: str, tensors: str) -> RunHeader
 
 
 def _keep(tensors: str, writer: RunWriter, max_bytes: int | None) -> tuple[Keep, Keep]:
-    """What becomes of arrays, and of matrices that lie the other way round."""
-    full = _whole(writer)
+    """What becomes of an array, and of a matrix that lies the other way round."""
     ways: dict[str, tuple[Keep, Keep]] = {
-        "full": (full, full),
-        "sketch": (_sketched, _sketched_turned),
+        "full": (writer.tensor_value, writer.tensor_value),
+        "sketch": (_sketched, lambda array: _sketched(array.T)),
         "stats": (_described, _described),
     }
     if max_bytes is None:
         return ways[tensors]
 
     def limited(keep: Keep) -> Keep:
-        return lambda arrays: _either(arrays, max_bytes, keep, _described)
+        return lambda array: keep(array) if array.nbytes <= max_bytes else _described(array)
 
     plain, turned = ways[tensors]
     return limited(plain), limited(turned)
 
 
-def _marks(writer: RunWriter, larger: Keep) -> Keep:
+def _marked(writer: RunWriter, array: Array, *, turned: bool = False) -> TensorValue:
     """Enough to tell a parameter from any other: a sketch, or the values where those are fewer bytes."""
-    whole = _whole(writer)
-    return lambda arrays: _either(arrays, SMALL_BYTES, whole, larger)
+    if array.nbytes <= SMALL_BYTES:
+        return writer.tensor_value(array)
+    return _sketched(array.T if turned else array)
 
 
-def _whole(writer: RunWriter) -> Keep:
-    return lambda arrays: [writer.tensor_value(array) for array in arrays]
+def _sketched(array: Array) -> TensorValue:
+    return TensorValue(str(dtype_name(array.dtype)), tuple(array.shape), sketch=sketch_fields(array))
 
 
-def _either(arrays: Sequence[Array], most: int, up_to: Keep, above: Keep) -> list[TensorValue]:
-    """What is kept of arrays of at most so many bytes, and of larger ones."""
-    small = iter(up_to([array for array in arrays if array.nbytes <= most]))
-    large = iter(above([array for array in arrays if array.nbytes > most]))
-    return [next(small if array.nbytes <= most else large) for array in arrays]
-
-
-def _sketched(arrays: Sequence[Array]) -> list[TensorValue]:
-    return [
-        TensorValue(str(dtype_name(array.dtype)), tuple(array.shape), sketch=Figures(fields))
-        for array, fields in zip(arrays, sketch_fields(arrays), strict=True)
-    ]
-
-
-def _sketched_turned(arrays: Sequence[Array]) -> list[TensorValue]:
-    return _sketched([array.T for array in arrays])
-
-
-def _described(arrays: Sequence[Array]) -> list[TensorValue]:
-    return [
-        TensorValue(str(dtype_name(array.dtype)), tuple(array.shape), stats=Figures(stats(array)))
-        for array in arrays
-    ]
+def _described(array: Array) -> TensorValue:
+    return TensorValue(str(dtype_name(array.dtype)), tuple(array.shape), stats=stats(array))
 
 
 def _check_choice(name: str, value: str, allowed: Any) -> None:

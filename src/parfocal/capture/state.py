@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -133,22 +133,20 @@ class StateListener:
         session = self._session
         if session.marks is None or not session.wanted:
             return
-        tensors = [
-            tensor
-            for tensor in session.backend.state(session.model)
-            if tensor.role not in self._roles and session.chosen.wants_path(tensor.module)
-        ]
-        own = [tensor for tensor in tensors if tensor.tied_to is None]
-        kept = iter(session.marks.leaves((each.value, each.path in self._matrices()) for each in own))
         found = []
-        for tensor in tensors:
+        for tensor in session.backend.state(session.model):
             key = tensor.role, tensor.path
-            value = next(kept) if tensor.tied_to is None else None
-            if key in self._marked and self._marked[key] is value:
+            if tensor.role in self._roles or not session.chosen.wants_path(tensor.module):
                 continue
-            if tensor.tied_to is not None or isinstance(value, TensorValue):
-                self._marked[key] = value
-                found.append(_KeptState(*key, value, tied_to=tensor.tied_to))
+            if tensor.tied_to is not None:
+                if key not in self._marked:
+                    self._marked[key] = None
+                    found.append(_KeptState(*key, None, tied_to=tensor.tied_to))
+                continue
+            kept = session.marks.leaf(tensor.value, turned=tensor.path in self._matrices())
+            if isinstance(kept, TensorValue) and kept is not self._marked.get(key):
+                self._marked[key] = kept
+                found.append(_KeptState(*key, kept))
         self._append(moment, found)
 
     def _record(self, roles: Sequence[str], moment: Moment) -> None:
@@ -158,37 +156,32 @@ class StateListener:
 
     def _record_gradients(self, moment: Moment) -> list[float]:
         """Record every parameter's gradient; returns the sums of their squares."""
-        backend, squares = self._session.backend, []
-        gradients = {
-            tensor.path: backend.gradient_tensor(tensor.value)
-            for tensor in self._tensors("parameter")
-            if tensor.trainable
-        }
-        found = [_KeptState("gradient", path, kept) for path, kept in self._kept(gradients.items())]
-        for each in found if moment == "before" else ():
-            if isinstance(each.value, TensorValue):
-                gradient = gradients[each.path]
-                squares.append(_square(each.value) or sum_of_squares(backend.to_array(gradient, copy=False)))
+        backend, found, squares = self._session.backend, [], []
+        for tensor in self._tensors("parameter"):
+            if tensor.trainable:
+                gradient = backend.gradient_tensor(tensor.value)
+                kept = self._keep(tensor.path, gradient)
+                found.append(_KeptState("gradient", tensor.path, kept))
+                if isinstance(kept, TensorValue) and moment == "before":
+                    squares.append(_square(kept) or sum_of_squares(backend.to_array(gradient, copy=False)))
         self._append(moment, found)
         return squares
 
     def _record_tensors(self, role: str, moment: Moment) -> None:
-        values = [(tensor.path, tensor.value) for tensor in self._tensors(role)]
-        self._append(moment, [_KeptState(role, path, kept) for path, kept in self._kept(values)])
+        found = [
+            _KeptState(role, tensor.path, self._keep(tensor.path, tensor.value))
+            for tensor in self._tensors(role)
+        ]
+        self._append(moment, found)
 
     def _record_optimizers(self, moment: Moment) -> None:
         session = self._session
         for optimizer in (*self._optimizers, *self._met):
-            wanted = [
-                (path, slot, array)
+            found = [
+                _KeptState("optimizer", path, self._keep(path, array), slot)
                 for path, slots in self._slots(optimizer).items()
                 if session.chosen.wants_path(path.rpartition(".")[0])
                 for slot, array in slots.items()
-            ]
-            kept = self._kept((path, array) for path, _, array in wanted)
-            found = [
-                _KeptState("optimizer", path, value, slot)
-                for (path, value), (_, slot, _) in zip(kept, wanted, strict=True)
             ]
             self._append(moment, found)
 
@@ -211,13 +204,11 @@ class StateListener:
             ):
                 yield tensor
 
-    def _kept(self, values: Iterable[tuple[str, Any]]) -> list[tuple[str, Leaf]]:
-        """What is kept of tensors and arrays, by path; None of one that is not there."""
-        named = list(values)
-        leaves = self._session.keeper.leaves(
-            (value, path in self._matrices() and len(np.shape(value)) == 2) for path, value in named
-        )
-        return [(path, leaf) for (path, _), leaf in zip(named, leaves, strict=True)]
+    def _keep(self, path: str, value: Any) -> Leaf:
+        """What is kept of a tensor or array; None of one that is not there."""
+        if value is None:
+            return None
+        return self._session.keeper.leaf(value, turned=path in self._matrices() and len(np.shape(value)) == 2)
 
     def _append(self, moment: Moment, found: Sequence[_KeptState]) -> None:
         """Append the records of what was kept, all at once.

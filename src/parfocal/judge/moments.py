@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -128,34 +127,12 @@ def working_dtype(array: Array) -> np.dtype[Any]:
 
 def gather(array: Array, what: Pass) -> Moments:
     """The moments of an array, over the blocks of a pass; a complex one is seen as ``real_view`` does."""
-    array = _laid_out(array)
-    return _finished(array, _read(array, what), what)
-
-
-def gather_all(arrays: Iterable[Array], what: Pass) -> list[Moments]:
-    """The moments of several arrays.
-
-    All are read before anything is made of it: a large array drives all else out of the caches.
-    """
-    read = [(array, _read(array, what)) for array in map(_laid_out, arrays)]
-    return [_finished(array, found, what) for array, found in read]
-
-
-def _laid_out(array: Array) -> Array:
-    """Real numbers, in order unless they are many: that is what the compiled loop takes."""
     array = real_view(array)
     if array.nbytes <= _LAID_OUT and not array.flags.c_contiguous:
-        return np.ascontiguousarray(array)  # of a transposed view
-    return array
-
-
-def _finished(array: Array, found: _Read | None, what: Pass) -> Moments:
-    """The moments, by what the compiled loop found, if that will do."""
-    whole = _compiled(array, found, what)
-    return _by_numpy(array, what) if whole is None else whole
-
-
-def _by_numpy(array: Array, what: Pass) -> Moments:
+        array = np.ascontiguousarray(array)  # a transposed view: its copy is what the compiled loop takes
+    whole = _compiled(array, what)
+    if whole is not None:
+        return whole
     small = what.project and array.size <= SMALL
     blockwise = replace(what, project=what.project and not small)
     read = block_reader(array, working_dtype(array), "actual")
@@ -208,57 +185,44 @@ def _small_buckets(array: Array, what: Pass) -> Array:
     return project_small(np.where(np.isfinite(flat), flat, 0.0), what.width, what.seed)
 
 
-class _Read(NamedTuple):
-    """What the compiled loop writes to: the exponent that it chose, sums, and the buckets of a projection."""
+def _compiled(array: Array, what: Pass) -> Moments | None:
+    """What the compiled loop finds, if there is one for arrays like this.
 
-    exponent: ctypes.c_int
-    sums: Any
-    buckets: Any
-
-
-def _read(array: Array, what: Pass, exponent: int = ANY_EXPONENT) -> _Read | None:
-    """What the compiled loop finds, powers by way of the numbers times ``2**-exponent``.
-
-    None if there is no such loop for arrays like this.
+    None also if a value is not finite, or all are nearly 0. Numbers whose cubes would leave the range of
+    float32 are multiplied by a power of two.
     """
     memory = None if LIBRARY is None else memory_of(array)
     if LIBRARY is None or memory is None:
         return None
-    buckets: Any = 0.0
-    room, by = None, None
-    if what.project:
-        buckets = np.zeros(what.width)
-        room, by = address_of(buckets), _tables(what, array.size)
-    read = _Read(ctypes.c_int(exponent), _SIX(), buckets)
-    if not LIBRARY.parfocal_moments(*memory, array.size, read.exponent, what.width, by, read.sums, room):
-        raise MemoryError
-    return read
-
-
-def _compiled(array: Array, read: _Read | None, what: Pass) -> Moments | None:
-    """The moments that the compiled loop found, if there is one for arrays like this.
-
-    None also if a value is not finite, or all are nearly 0. Numbers whose cubes would leave the range of
-    float32 are read again, multiplied by a power of two.
-    """
-    if read is None:
-        return None
-    found = _moments(array.size, read)
+    exponent, found = _scaled_moments(LIBRARY.parfocal_moments, memory, array.size, what, ANY_EXPONENT)
     if not math.isfinite(found.total):
         return None
     reach = max(-found.minimum, found.maximum, 0.0)
     floor, ceiling = _SAFE[_FLOAT32]
-    if reach == 0 or floor < math.ldexp(reach, -read.exponent.value) < ceiling:
+    if reach == 0 or floor < math.ldexp(reach, -exponent) < ceiling:
         return found
     exponent = math.frexp(reach)[1]
-    again = _read(array, what, exponent) if abs(exponent) <= _FARTHEST else None
-    return None if again is None else _moments(array.size, again)
+    if abs(exponent) > _FARTHEST:
+        return None
+    return _scaled_moments(LIBRARY.parfocal_moments, memory, array.size, what, exponent)[1]
 
 
-def _moments(size: int, read: _Read) -> Moments:
-    exponent = read.exponent.value
-    total, absolute, square, cube, minimum, maximum = read.sums
-    return Moments(
+def _scaled_moments(
+    function: Any, memory: tuple[int, bool], size: int, what: Pass, wanted: int
+) -> tuple[int, Moments]:
+    """The moments, powers by way of the numbers times ``2**-exponent``, and that exponent."""
+    sums, chosen = _SIX(), ctypes.c_int(wanted)
+    buckets: Any = 0.0
+    room, by = None, None
+    if what.project:
+        buckets = np.zeros(what.width)
+        room = address_of(buckets)
+        by = _tables(what, size)
+    if not function(*memory, size, chosen, what.width, by, sums, room):
+        raise MemoryError
+    exponent = chosen.value
+    total, absolute, square, cube, minimum, maximum = sums
+    return exponent, Moments(
         count=size,
         minimum=minimum,
         maximum=maximum,
@@ -266,7 +230,7 @@ def _moments(size: int, read: _Read) -> Moments:
         absolute=Scaled(absolute, exponent),
         square=Scaled(square, 2 * exponent),
         cube=Scaled(cube, 3 * exponent),
-        buckets=read.buckets,
+        buckets=buckets,
     )
 
 

@@ -8,7 +8,7 @@ tensors: unlike a hash, a sketch says how far apart they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
@@ -24,7 +24,6 @@ from parfocal.judge.moments import (
     fingerprint_fields,
     finite_range,
     gather,
-    gather_all,
     real_view,
     working_dtype,
 )
@@ -90,29 +89,27 @@ def sketch(array: Any, *, seed: int = 0, size: int = 256) -> Sketch:
     ``size`` is the length of the projection, a multiple of 16 up to 1024. Sketches can be
     compared when seed, size and number of elements agree; dtypes may differ.
     """
-    (found,) = sketch_fields([array], seed=seed, size=size)
+    found = sketch_fields(array, seed=seed, size=size)
     marks, projection = found.pop("fingerprint"), found.pop("projection")
     return Sketch(**found, fingerprint=Fingerprint(**marks), projection=tuple(projection.tolist()))
 
 
-def sketch_fields(arrays: Iterable[Any], *, seed: int = 0, size: int = 256) -> list[dict[str, Any]]:
-    """The fields of ``sketch`` of every array as a Run stores them: nested, the projection as one array."""
+def sketch_fields(array: Any, *, seed: int = 0, size: int = 256) -> dict[str, Any]:
+    """The fields of ``sketch(array)`` as a Run stores them: nested, the projection as one array."""
     if not isinstance(size, int) or size not in _WIDTHS:
         raise InputError(
             phrase("sketch: size must be a multiple of 16 from 16 to 1024, got {size}", size=repr(size)),
             hint=phrase("256 is a good size"),
         )
-    values = [real_view(admitted(array, "array")) for array in arrays]
-    return [
-        {
-            "seed": seed,
-            **_summary(each, moments),
-            "nonfinite_places": moments.places,
-            "fingerprint": fingerprint_fields(moments),
-            "projection": moments.buckets,
-        }
-        for each, moments in zip(values, gather_all(values, _projecting(size, seed)), strict=True)
-    ]
+    values = real_view(admitted(array, "array"))
+    moments = gather(values, _projecting(size, seed))
+    return {
+        "seed": seed,
+        **_summary(values, moments),
+        "nonfinite_places": moments.places,
+        "fingerprint": fingerprint_fields(moments),
+        "projection": moments.buckets,
+    }
 
 
 @lru_cache(maxsize=8)
@@ -171,8 +168,7 @@ def relative_distance(a: Sketch, b: Sketch) -> float:
 
 def _summary(values: Array, moments: Moments) -> dict[str, Any]:
     """Mean, standard deviation and census."""
-    finite = moments.finite
-    mean = moments.total / finite if finite else 0.0
+    mean = moments.total / moments.finite if moments.finite else 0.0
     return {
         "mean": mean,
         "std": _deviation(values, moments, mean),
@@ -184,10 +180,9 @@ def _summary(values: Array, moments: Moments) -> dict[str, Any]:
 
 def _deviation(values: Array, moments: Moments, mean: float) -> float:
     """The standard deviation of the finite values (divided by their number)."""
-    finite = moments.finite
-    if not finite or moments.minimum == moments.maximum:
+    if not moments.finite or moments.minimum == moments.maximum:
         return 0.0
-    root = moments.square.root_over(Scaled(float(finite)))
+    root = moments.square.root_over(Scaled(float(moments.finite)))
     variance = root * root - mean * mean
     if _CANCELLING * mean * mean < variance < math.inf:
         return math.sqrt(variance)

@@ -32,10 +32,6 @@ class TensorRef:
     rank: int = 0  # whose segment; the file's name follows from rank and segment alone
 
 
-class Figures(dict[str, Any]):
-    """Numbers and arrays by name, also nested in dicts, and nothing else: they are written in one go."""
-
-
 @dataclass(frozen=True, slots=True)
 class TensorValue:
     """A tensor as it was recorded."""

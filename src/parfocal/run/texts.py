@@ -3,9 +3,6 @@
 The same tensor goes into several records, one right after the other: where it came out, where it
 went in, its gradient on both sides. Its text is spliced into each of them. Values of usual parts are
 written by the table ``_PLAIN``; what comes out is what ``encode_fields`` says.
-
-A model's step drives this code and all that it looks at out of the processor's caches, so that every
-function called and every object touched counts several times what it takes in a loop.
 """
 
 from __future__ import annotations
@@ -26,20 +23,16 @@ import numpy as np
 from parfocal.run.codecs import CODECS, check_structure, join
 from parfocal.run.dtypes import dtype_name
 from parfocal.run.jsonvalues import encode_array, encode_json
-from parfocal.run.records import Figures, TensorValue
+from parfocal.run.records import TensorValue
 
 Text = Callable[[Any, str], str]
 
-_dump = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
-_dump_figures = json.JSONEncoder(
-    allow_nan=False, separators=(",", ":"), default=lambda array: {"$array": encode_array(array, "")}
-).encode
+_encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+_dump = _encoder.encode
 _RECENT = 64
 # Held by the value itself, so that its id means nothing else.
 _recent: OrderedDict[int, tuple[TensorValue, str]] = OrderedDict()
 _recent_lock = Lock()
-_nestings: dict[tuple[str, ...], str] = {}  # by the shape's repr and the slots
-_INTEGER = frozenset({int})
 
 
 class _UnusualError(Exception):
@@ -74,9 +67,6 @@ _SCALARS = _Ways(
         type(None): lambda _: "null",
     }
 )
-
-
-_CHECKED = {**_SCALARS, int: int.__repr__}  # of whole numbers that are known to have 64 bits at most
 
 
 def _object(value: dict[Any, Any]) -> str:
@@ -136,7 +126,7 @@ def fields_text(instance: Any, path: str, **more: str) -> str:
         if value is None and may_be_absent:
             continue
         if kind in types and (kind is not int or -(2**63) <= value < 2**63):
-            parts.append(key + _CHECKED[kind](value))
+            parts.append(key + _SCALARS[kind](value))
         else:
             parts.append(key + write(value, join(path, name)))
     return f"{{{','.join(parts)}}}"
@@ -189,31 +179,21 @@ def _leaf(value: Any, path: str) -> str:
 
 
 def _structure(value: Any, path: str) -> str:
+    check_structure(value, path)
     leaves = ",".join(
         [
             f"{_string(slot)}:{_leaf(leaf, join(path, f'leaves.{slot}'))}"
             for slot, leaf in value.leaves.items()
         ]
     )
-    return f'{{"leaves":{{{leaves}}},"shape":{_nesting(value, path)}}}'
-
-
-def _nesting(value: Any, path: str) -> str:
-    """The shape of a structure: most calls of a model have one of a few."""
-    written = repr(value.shape), *value.leaves
-    text = _nestings.get(written)
-    if text is None:
-        check_structure(value, path)
-        text = json_text(value.shape, join(path, "shape"))
-        if len(_nestings) < _RECENT:
-            _nestings[written] = text
-    return text
+    shape = json_text(value.shape, join(path, "shape"))
+    return f'{{"leaves":{{{leaves}}},"shape":{shape}}}'
 
 
 def _shape(value: Any, path: str) -> str:
-    if type(value) is not tuple or not {*map(type, value)} <= _INTEGER:
-        return _dump(CODECS["tuple[int, ...]"].encode(value, path))
-    return f"[{','.join(map(int.__repr__, value))}]"
+    usual = type(value) is tuple and all(type(extent) is int for extent in value)
+    text = _usual(list(value)) if usual else None
+    return _dump(CODECS["tuple[int, ...]"].encode(value, path)) if text is None else text
 
 
 def _reference(value: Any, path: str) -> str:
@@ -221,11 +201,6 @@ def _reference(value: Any, path: str) -> str:
 
 
 def _mapping(value: Any, path: str) -> str:
-    if type(value) is Figures:
-        try:
-            return _dump_figures(value)
-        except ValueError:  # not all of them are finite
-            value = dict(value)
     text = _usual(value)
     return _dump(CODECS["Mapping[str, Any]"].encode(value, path)) if text is None else text
 

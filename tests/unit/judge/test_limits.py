@@ -27,8 +27,7 @@ EXCEPTIONS = {
         judge/reading.py:BLOCK_BYTES,KEPT_BYTES,_ALIGNMENT judge/reading.py:_WORTH_ALIGNING
         judge/ulp.py:_DIGIT,_LENGTH judge/moments.py:_FARTHEST,_LAID_OUT judge/sketch.py:_CANCELLING
         replay/ledger.py:SHARE,LEAST,_PIECE,_RESERVED,_ALIGNMENT,_LARGE replay/noise_floors.py:HELD_SHARE
-        replay/observe.py:RECENT capture/recording.py:SMALL_BYTES capture/keep.py:TOGETHER_BYTES
-        weights/copying.py:STRIP,PIECE,THREADS
+        replay/observe.py:RECENT capture/recording.py:SMALL_BYTES weights/copying.py:STRIP,PIECE,THREADS
         weights/fingerprint.py:SMALL weights/checkpoints/tensors.py:MAPPED,CHUNK
         weights/print_index.py:COMPARED_STRETCHES
         workflow/training/judging.py:SMALL

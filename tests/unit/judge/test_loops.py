@@ -19,11 +19,6 @@ from tests.unit.native.presence import needs_library
 BUILT = compiled.LIBRARY is not None
 
 
-def compiled_moments(array: np.ndarray, what: Pass) -> moments.Moments | None:
-    """What the compiled loop alone finds."""
-    return moments._compiled(array, moments._read(array, what), what)
-
-
 @pytest.mark.skipif(os.environ.get(compiled.VARIABLE) == compiled.NO_PATH, reason="NumPy alone was asked for")
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_with_a_compiler_the_loops_are_built():
@@ -63,8 +58,8 @@ def test_both_ways_give_the_same_sketch(dtype, size, width, monkeypatch):
 def test_blocks_out_of_the_ordinary_are_left_to_numpy(odd, monkeypatch):
     monkeypatch.setattr(moments, "LIBRARY", compiled.LIBRARY)
     array = np.full(1000, odd, np.float32)
-    assert compiled_moments(array, Pass(powers=True)) is None
-    assert compiled_moments(array[:0], Pass(powers=True)) is not None
+    assert moments._compiled(array, Pass(powers=True)) is None
+    assert moments._compiled(array[:0], Pass(powers=True)) is not None
     gathered = gather(array, Pass(powers=True))
     assert gathered.finite == (1000 if np.isfinite(odd) else 0)
 
@@ -75,7 +70,7 @@ def test_very_large_and_very_small_numbers_are_scaled(monkeypatch):
     sizes = np.repeat(np.array([1.0, 1e-12, 1e-25, 1e25, 1.0, 0.0, 1e12], np.float32), 1000)
     array = np.random.default_rng(0).standard_normal(7000).astype(np.float32) * sizes
     for part in np.split(array, 7):
-        found, wide = compiled_moments(part, Pass(powers=True)), part.astype(np.float64)
+        found, wide = moments._compiled(part, Pass(powers=True)), part.astype(np.float64)
         assert found is not None
         assert (found.minimum, found.maximum) == (wide.min(), wide.max())
         assert found.absolute.over(1) == pytest.approx(np.abs(wide).sum(), rel=1e-6)
@@ -98,5 +93,5 @@ def test_other_dtypes_layouts_and_byte_orders_are_left_to_numpy(monkeypatch):
     monkeypatch.setattr(moments, "LIBRARY", compiled.LIBRARY)
     plain = np.ones((8, 8), np.float32)
     for array in (plain.astype(np.float64), plain[:, ::2], plain.astype(">f4"), plain.astype(np.float16)):
-        assert compiled_moments(array, Pass()) is None
-    assert compiled_moments(plain, Pass()) is not None
+        assert moments._compiled(array, Pass()) is None
+    assert moments._compiled(plain, Pass()) is not None

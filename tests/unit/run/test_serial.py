@@ -18,7 +18,6 @@ from parfocal.run.codecs import CODECS, encode_fields
 from parfocal.run.dtypes import DTYPES
 from parfocal.run.records import (
     Contents,
-    Figures,
     RunHeader,
     StateRecord,
     Structure,
@@ -132,28 +131,6 @@ def test_arrays_of_a_sketch_stay_where_they_are() -> None:
         assert list(back.value.sketch) == list(sketch)  # type: ignore[union-attr]
         assert encode_record(record) == encode_record(back)
     assert back.value.sketch['a "quoted" name'].tolist() == [0.0, 1.0, 2.0]  # type: ignore[union-attr]
-
-
-@given(
-    st.dictionaries(
-        st.text(st.characters(exclude_characters="$"), max_size=5),
-        st.recursive(
-            st.none() | st.integers(-(2**70), 2**70) | st.floats() | st.just(np.arange(3.0)),
-            lambda parts: st.dictionaries(st.sampled_from("abc"), parts, max_size=3),
-        ),
-    )
-)
-def test_figures_are_written_as_any_mapping_is(figures: dict[str, Any]) -> None:
-    value, marked = (TensorValue("float32", (2,), stats=stats) for stats in (figures, Figures(figures)))
-    assert encode_record(ValueRecord("x", marked)) == encode_record(ValueRecord("x", value))
-
-
-def test_what_a_structure_is_shaped_like_is_checked_every_time() -> None:
-    shaped = ["tuple", ["0", "1"]]
-    record = call(VALUE, VALUE)
-    encode_record(dataclasses.replace(record, inputs=Structure({"0": 1, "1": 2}, shaped)))
-    with pytest.raises(InputError, match="neither a slot nor a container"):
-        encode_record(dataclasses.replace(record, inputs=Structure({"0": 1}, shaped)))
 
 
 def test_the_comparison_above_can_fail() -> None:
