@@ -39,6 +39,7 @@ class Segments:
         self._segment_bytes = segment_bytes
         self._shape = shape
         self._plain: int | None = None  # file descriptor of the last segment, while there is no ring
+        self._plain_path = pending  # of the last segment, once there is one
         self._plain_bytes = 0  # written to all segments so far
         self._reserved = 0  # bytes of the last segment
         self._background: Background | None = None
@@ -100,7 +101,7 @@ class Segments:
             new = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
         if self._background is None:
             self._close_plain()
-            self._plain = new
+            self._plain, self._plain_path = new, path
         else:
             os.close(new)
             self._background.begin(number)
@@ -119,7 +120,7 @@ class Segments:
             self._shape = replace(self._shape, slots=0)
             return
         segment, end = len(self.sizes) - 1, self.sizes[-1]
-        with storage_errors("read", self._path_of(segment)):
+        with storage_errors("read", self._plain_path):
             os.lseek(self._plain, end - end % PAGE, os.SEEK_SET)
             head = os.read(self._plain, end % PAGE)
         self._close_plain()
@@ -127,7 +128,7 @@ class Segments:
 
     def _write_plainly(self, data: NDArray[np.uint8], offset: int) -> int:
         assert self._plain is not None
-        with storage_errors("write", self._path_of(len(self.sizes) - 1)):
+        with storage_errors("write", self._plain_path):
             self._reserve(offset + data.nbytes)
             os.lseek(self._plain, offset, os.SEEK_SET)
             write_all(self._plain, data.data)
