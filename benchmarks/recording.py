@@ -47,7 +47,7 @@ def bars(sketch: float, full: float) -> Bars:
 RESNET, ENCODER = "ResNet-50 4x3x224x224", "encoder 12x768, 4x128"
 BARS = {RESNET: bars(1.2, 1.35), ENCODER: bars(1.05, 1.15)}
 VARIANTS = tuple(BARS[RESNET])
-PROCESSES = 3  # of which the smallest peak counts
+PROCESSES = 3  # of which the smallest peak counts, where there is a bar
 STEPS_OF_A_PEAK = 3
 
 Step = Callable[[], None]
@@ -169,13 +169,13 @@ def times(
     return best
 
 
-def peak(model_name: str, framework: str, variant: str) -> float:
+def peak(model_name: str, framework: str, variant: str, processes: int) -> float:
     """The peak resident megabytes of a process that makes a few steps; the least of a few processes.
 
     What an allocator keeps differs from one process to the next: by a tenth for ResNet-50.
     """
     command = [sys.executable, "-m", "benchmarks.recording", "--peak", model_name, framework, variant]
-    runs = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(PROCESSES)]
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(processes)]
     return min(float(done.stdout.split()[-1]) for done in runs)
 
 
@@ -209,7 +209,10 @@ def main() -> None:
         found = times(build, options.framework, options.rounds, clock)
         peaks = {}
         if not options.no_memory:
-            peaks = {variant: peak(name, options.framework, variant) for variant in found}
+            with_bar = {"bare"} | {variant for variant, (_, memory) in BARS[name].items() if memory}
+            for variant in found:
+                processes = PROCESSES if variant in with_bar else 1
+                peaks[variant] = peak(name, options.framework, variant, processes)
         print(f"{name} ({options.framework}): bare {found['bare']:.3f} s")
         for variant, (time_bar, memory_bar) in BARS[name].items():
             ratio = found[variant] / found["bare"]
