@@ -26,7 +26,7 @@ from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size, coarser, difference, score, size_of
 from parfocal.phrases import phrase
 from parfocal.replay.noise_floors import NoiseFloors, Remainder
-from parfocal.replay.repeat import Place, Repeater, RepeatResult
+from parfocal.replay.repeat import Place, RepeatResult
 from parfocal.replay.trace import Node, TensorData, Trace
 from parfocal.weights.plan import Entry
 from parfocal.weights.writer import WritableModel, write
@@ -51,7 +51,7 @@ class Responsible:
         ours, theirs = precise.reference.trace, precise.port.trace
         made = _maker(ours, ours.around(measure.reference, measure.levels), place, measure.own)
         port_made = _maker(theirs, theirs.around(measure.port, measure.levels), port_place, measure.own)
-        return cls([made], place, [_repeatable(precise.port, port_made)], port_place)
+        return cls([made], place, [precise.port.repeatable(port_made)], port_place)
 
 
 def _maker(trace: Trace, order: int, place: Place, own: bool) -> int:
@@ -63,19 +63,6 @@ def _maker(trace: Trace, order: int, place: Place, own: bool) -> int:
         if all(each.data is not value.data for each in trace.nodes[order].inputs.values()):
             break
         order, parent = parent, trace.nodes[parent].parent
-    return order
-
-
-def _repeatable(port: Repeater, order: int) -> int:
-    """The call, or the next around it that was given all of the reference's values.
-
-    What only the port puts around a layer (a convolution with its activation, say) is not led along.
-    """
-    script, nodes = port.script, port.trace.nodes
-    while (parent := nodes[order].parent) is not None:
-        if script.feeds(nodes[order]) and script.ties[order].outputs:
-            break
-        order = parent
     return order
 
 

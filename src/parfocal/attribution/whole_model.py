@@ -144,7 +144,7 @@ class WholeModelResults:
         acquitted = _with_floor(measure, self._unit(entry, calls) | measure.floor)
         if acquitted.score <= LIMIT:
             return replace(end, measure=acquitted)
-        for asked in ((calls, port_calls), ([0], [0])):
+        for asked in ((calls, _repeatable(precise, port_calls)), ([0], [0])):
             if guilty_around and asked[0] is not calls:
                 return replace(end, follows=True)
             acquitted = self._acquitted(entry, measure, precise, *asked)
@@ -261,6 +261,14 @@ class WholeModelResults:
 def _encloses(path: str, owner: str) -> bool:
     """Whether a module is around another one."""
     return path != owner and f"{owner}.".startswith(f"{path}." if path else "")
+
+
+def _repeatable(precise: NoiseFloors, calls: list[int]) -> list[int]:
+    """The calls of the port, or those around them where they are given nothing: a layer that only it has."""
+    port = precise.port
+    around = list(dict.fromkeys(map(port.repeatable, calls)))
+    of_one_module = len({port.trace.nodes[order].path for order in around}) == 1
+    return around if of_one_module and around != [0] else calls
 
 
 def are_led(precise: NoiseFloors, calls: list[int]) -> bool:

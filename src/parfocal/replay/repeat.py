@@ -130,6 +130,18 @@ class Repeater:
     def prices(self) -> Prices:
         return Prices(self.trace)
 
+    def repeatable(self, order: int) -> int:
+        """The call, or the next around it that was given all of the recorded values, and what came back.
+
+        What only one side puts around a layer (a convolution with its activation, say) is not led along.
+        """
+        nodes = self.trace.nodes
+        while (parent := nodes[order].parent) is not None:
+            if self.script.feeds(nodes[order]) and self.script.ties[order].outputs:
+                break
+            order = parent
+        return order
+
     def led_by(self, script: ReplayScript) -> Repeater:
         """The same, along other values."""
         other = copy.copy(self)

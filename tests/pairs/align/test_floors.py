@@ -12,6 +12,8 @@ import torch
 from paddle.nn import functional
 from torch import nn
 
+from parfocal.attribution import whole_model
+from parfocal.replay.noise_floors import NoiseFloors, Repetition
 from parfocal.report.report import Report
 from parfocal.workflow.align import align
 from tests.pairs.align.tools import blamed
@@ -147,3 +149,30 @@ def test_a_slightly_wrong_gradient_of_the_wrapped_activation_is_none() -> None:
     assert not report.ok
     assert report.first is not None
     assert report.first.phase == "backward"
+
+
+def test_a_layer_that_only_the_port_has_is_asked_by_way_of_the_call_around_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """torch projects queries, keys and values in one matrix, paddle in layers that are given nothing."""
+    repeated: list[tuple[str, bool]] = []
+    ask = NoiseFloors._repeat
+
+    def heard(self: NoiseFloors, repetition: Repetition, calls: Any, *more: Any) -> Any:
+        side = self.port if repetition.port else self.reference
+        repeated.append((side.trace.nodes[calls[0]].path, repetition.port))
+        return ask(self, repetition, calls, *more)
+
+    monkeypatch.setattr(NoiseFloors, "_repeat", heard)
+    monkeypatch.setattr(whole_model, "LIMIT", 0.01)  # every gradient of a parameter is suspicious
+    torch.manual_seed(0)
+    reference = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 2, enable_nested_tensor=False
+    )
+    port = paddle.nn.TransformerEncoder(paddle.nn.TransformerEncoderLayer(32, 4, 64), 2)
+    x = np.random.default_rng(0).standard_normal((4, 16, 32)).astype("float32")
+    report = align(reference, port, x)
+    assert report.first is None or report.first.phase == "gradient"
+    assert ("layers.0.self_attn", True) in repeated
+    assert not any(path.endswith(("q_proj", "k_proj", "v_proj")) for path, _ in repeated)
+    assert not any("no recorded counterpart" in finding.message for finding in report.findings)
