@@ -6,7 +6,6 @@ The floors of one error are asked for in turn.
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from parfocal.attribution.refining import BEYOND_ANY_SUM, refine, refined, with_
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.replay.follow import Binding
 from parfocal.replay.noise_floors import Remainder
-from parfocal.replay.repeat import ReplayScript, own_script
+from parfocal.replay.repeat import Repeater, ReplayScript, own_script
 from tests.unit.matching.traces import Does, trace
 
 NET = trace(
@@ -30,6 +29,7 @@ NET = trace(
 )
 FIRST, SECOND = 1, 2
 EPS = 2.0**-23
+NO_BACKEND = None  # nothing is run
 
 
 class AskedCalls:
@@ -38,7 +38,7 @@ class AskedCalls:
     def __init__(self, innocent=()):
         self.innocent = set(innocent)
         self.asked = []
-        self.reference = self.port = SimpleNamespace(trace=NET, script=own_script(NET))
+        self.reference = self.port = Repeater(NO_BACKEND, None, NET, own_script(NET))
 
     def moved(self, calls, place):
         self.asked.append((calls[0], place[1], place[3]))
@@ -114,7 +114,7 @@ class Asked:
         self.left = remainder
         self.asked = []
         both = trace(Does("", "Net", ["x"], ["y"], [Does("layer", kind, ["x"], ["y"])]))
-        self.reference = self.port = SimpleNamespace(trace=both, script=own_script(both))
+        self.reference = self.port = Repeater(NO_BACKEND, None, both, own_script(both))
 
     def moved(self, calls, place):
         self.asked.append(("moved", calls))
@@ -197,10 +197,10 @@ def test_what_is_not_led_along_cannot_answer_and_the_next_around_does():
     )  # fmt: skip
     asked = Asked()
     script = own_script(wrapped)
-    asked.reference = SimpleNamespace(trace=wrapped, script=script)
+    asked.reference = Repeater(NO_BACKEND, None, wrapped, script)
     for left in ({}, {2: Binding({}, script.ties[2].outputs)}):
         ties = {order: tie for order, tie in script.ties.items() if order != 2} | left
-        asked.port = SimpleNamespace(trace=wrapped, script=ReplayScript(ties))
+        asked.port = Repeater(NO_BACKEND, None, wrapped, ReplayScript(ties))
         asked.asked.clear()
         refined(measured(call=3, side="output", direction="backward"), asked)
         assert ("remainder", [2], [1]) in asked.asked
