@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from parfocal.brief import brief
-from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.judge.verdict import Cause, Site
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
-
-if TYPE_CHECKING:
-    from parfocal.replay.noise_floors import NoiseFloors
 
 # A setting (or an op's argument) that differs -> the code of the cause. Others are config.other.
 CODES: dict[str, str] = {
@@ -99,17 +96,6 @@ def nearer(site: Site | None, where: OpLine | None, nodes: Sequence[Node]) -> Si
     kind = where.kind or next((node.kind for node in nodes if node.path == path), site.kind)
     file, line = where.file or site.file, where.line or site.line
     return replace(site, path=path, kind=kind, op=where.op, file=file, line=line)
-
-
-def explained_by(proofs: list[Proof], divergence: Divergence, precise: NoiseFloors) -> Divergence:
-    """The divergence with its cause, at the lines that the first proof names."""
-    first = proofs[0]
-    return replace(
-        divergence,
-        cause=cause(proofs),
-        port=nearer(divergence.port, first.port, precise.port.trace.nodes),
-        reference=nearer(divergence.reference, first.reference, precise.reference.trace.nodes),
-    )
 
 
 def spelled_path(path: str, root: str = "port") -> str:

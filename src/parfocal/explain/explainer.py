@@ -19,7 +19,7 @@ from parfocal.explain.allowance import Allowance
 from parfocal.explain.backward import equals, functions, gradients
 from parfocal.explain.case import Case
 from parfocal.explain.case_facts import Buffers, Check
-from parfocal.explain.causes import OpLine, Proof, explained_by, nearer, number
+from parfocal.explain.causes import OpLine, Proof, cause, nearer, number
 from parfocal.explain.describing import described
 from parfocal.explain.fixes.constructing import in_the_constructor
 from parfocal.explain.layers import (
@@ -159,7 +159,7 @@ class Explainer:
             if proofs:
                 found = proofs[0]
                 proofs = [self._placed(found, case), *proofs[1:]]
-                explained = explained_by(proofs, divergence, self.precise)
+                explained = self._explained(divergence, proofs)
                 if self.reproducing and self.reproduction is None:
                     self.reproduction = self._reproduction(case, explained, found)
                 self._found.setdefault(case.call, []).append(explained)
@@ -272,8 +272,7 @@ class Explainer:
             for hypothesis in UPDATES if case.checks[0].port in wrong else ():
                 proof = next(iter(self._asked(hypothesis, case)), None)
                 if proof is not None:
-                    placed = _of_update(self._placed(proof, case), case)
-                    divergence = explained_by([placed], divergence, self.precise)
+                    divergence = self._explained(divergence, [_of_update(self._placed(proof, case), case)])
                     # a share is proven for all of them
                     wrong &= set() if hypothesis is rates.other_share else still_wrong(case, proof)
                     break
@@ -341,6 +340,15 @@ class Explainer:
         with self.attempts.attempt(hypothesis.__name__, case.node.path):
             proofs.extend(hypothesis(case))
         return proofs
+
+    def _explained(self, divergence: Divergence, proofs: list[Proof]) -> Divergence:
+        first, precise = proofs[0], self.precise
+        return replace(
+            divergence,
+            cause=cause(proofs),
+            port=nearer(divergence.port, first.port, precise.port.trace.nodes),
+            reference=nearer(divergence.reference, first.reference, precise.reference.trace.nodes),
+        )
 
     def _case(self, divergence: Divergence, seen: Measure) -> Case:
         call = self._starts.get(seen.port, self.precise.port.trace.around(seen.port, seen.levels))

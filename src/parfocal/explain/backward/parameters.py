@@ -22,7 +22,7 @@ from parfocal.backends.protocol import Array, StateTensor
 from parfocal.backends.vocabulary import family
 from parfocal.explain.backward.gradients import GradientTrials, clip_bounds, stops
 from parfocal.explain.backward.stopping import owner_among
-from parfocal.explain.causes import PortLine, Proof, code_of, explained_by, number, rounded, said
+from parfocal.explain.causes import PortLine, Proof, cause, code_of, nearer, number, rounded, said
 from parfocal.explain.fixes.tying import tied
 from parfocal.explain.layers.relations import factor_between
 from parfocal.explain.layers.settings import rebuilt
@@ -90,7 +90,14 @@ class ParameterExplainer:
     def _told(self, divergence: Divergence, proofs: list[Proof], message: str) -> Divergence:
         if not proofs:
             return replace(divergence, message=divergence.message or message)
-        return replace(explained_by(proofs, divergence, self.precise), message=message)
+        first, precise = proofs[0], self.precise
+        return replace(
+            divergence,
+            cause=cause(proofs),
+            port=nearer(divergence.port, first.port, precise.port.trace.nodes),
+            reference=nearer(divergence.reference, first.reference, precise.reference.trace.nodes),
+            message=message,
+        )
 
     def _frozen(self, entry: Entry, floor: Size) -> Iterator[Proof]:
         """One side's parameter is not to be trained, the other's is: with both trained they agree."""
