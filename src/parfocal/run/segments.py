@@ -39,7 +39,7 @@ class Segments:
         self._segment_bytes = segment_bytes
         self._shape = shape
         self._plain: int | None = None  # file descriptor of the last segment, while there is no ring
-        self._plain_path = pending  # of the last segment, once there is one
+        self._plain_path = path_of(0)  # of the last segment, or of the first one to come
         self._plain_bytes = 0  # written to all segments so far
         self._reserved = 0  # bytes of the last segment
         self._background: Background | None = None

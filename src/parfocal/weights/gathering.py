@@ -37,7 +37,7 @@ def _claim_wholes(draft: Draft, order: UnitOrder, runs: Runs | None, whole_is_re
     sides = (runs if whole_is_reference else runs[::-1]) if runs else (None, None)
     companies = PartCandidates(pools[1], sides[1], _places(draft, order))
     norms = NormsBehind(pools[0], sides[0]), NormsBehind(pools[1], sides[1])
-    explains_more = _weighing(draft, whole_is_reference)
+    explains_more = _explains_more_now(draft, whole_is_reference)
     found = []
     for whole in wholes:
         parts = companies.parts_of(whole)
@@ -62,7 +62,7 @@ def find_stacked(draft: Draft, order: UnitOrder) -> None:
             sides = draft.left_references, draft.left_ports
             stacks, left = sides if whole_is_reference else sides[::-1]
             pool, free = _pool(draft, whole_is_reference), {unit.path for unit in left}
-            explains_more = _weighing(draft, whole_is_reference)
+            explains_more = _explains_more_now(draft, whole_is_reference)
             found = stacked.find(stacks, pool, _places(draft, order), free, explains_more)
             if found is None:
                 break
@@ -70,10 +70,11 @@ def find_stacked(draft: Draft, order: UnitOrder) -> None:
             _claim(draft, [choice])
 
 
-def _weighing(draft: Draft, whole_is_reference: bool) -> ExplainsMore:
-    """Tells of wholes and parts, with the links as they are now, whether fewer units are left over together.
+def _explains_more_now(draft: Draft, whole_is_reference: bool) -> ExplainsMore:
+    """A function of wholes and parts: whether fewer units are left over when these are linked.
 
-    The parts leave their partners, which may be linked anew with units of the same shapes that are left over.
+    It counts with the links as they are now. The parts leave their partners, which may be linked anew with
+    units of the same shapes that are left over.
     """
     partners: dict[str, list[Unit]] = {}
     for link in draft.links.values():

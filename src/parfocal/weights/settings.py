@@ -66,7 +66,7 @@ def differing_names(ours: Settings, theirs: Settings, ignored: Collection[str] =
 def setting_differences(
     ours: Settings, theirs: Settings, ignored: Collection[str] = CONVENTIONS
 ) -> list[SettingDifference]:
-    """The same with both values."""
+    """Every setting that differs and counts, with both values."""
     return [
         SettingDifference(name, brief(ours[name]), brief(theirs[name]))
         for name in differing_names(ours, theirs, ignored)
